@@ -1,0 +1,97 @@
+"""memdir: a memory for AI agents that survives the conversation. Plain Markdown files, found again, never lost.
+
+    reading    files --scan--> headers --render--> manifest --select--> names --read--> memories --render--> reminder
+                                  +------- MEMORY.md --clip--> instructions
+    writing    draft --check--> plan --guard--> act (topic file + index line + history, together or not at all)
+
+Three laws: nothing on the right is read by anything on its left; the file is canonical; reads forgive, writes refuse,
+background stays quiet, doors speak. ARCHITECTURE.md has the rooms and their order.
+
+The names below are the public ones. They load on first use, so that `import memdir` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memdir.clip import clip_index
+    from memdir.errors import (
+        ConflictError,
+        DiskError,
+        FormatError,
+        LockedError,
+        MemdirError,
+        NotFoundError,
+        PathError,
+        SettingsError,
+    )
+    from memdir.manifest import render_manifest
+    from memdir.opening import open_store
+    from memdir.records import Act, Clip, Draft, Header, Kind, Memory, Origin, Scope
+    from memdir.store.contract import Store
+    from memdir.store.files import FileStore
+    from memdir.store.ram import RamStore
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Act": "memdir.records",
+    "Clip": "memdir.records",
+    "ConflictError": "memdir.errors",
+    "DiskError": "memdir.errors",
+    "Draft": "memdir.records",
+    "FileStore": "memdir.store.files",
+    "FormatError": "memdir.errors",
+    "Header": "memdir.records",
+    "Kind": "memdir.records",
+    "LockedError": "memdir.errors",
+    "MemdirError": "memdir.errors",
+    "Memory": "memdir.records",
+    "NotFoundError": "memdir.errors",
+    "Origin": "memdir.records",
+    "PathError": "memdir.errors",
+    "RamStore": "memdir.store.ram",
+    "Scope": "memdir.records",
+    "SettingsError": "memdir.errors",
+    "Store": "memdir.store.contract",
+    "clip_index": "memdir.clip",
+    "open_store": "memdir.opening",
+    "render_manifest": "memdir.manifest",
+}
+
+__all__ = [
+    "Act",
+    "Clip",
+    "ConflictError",
+    "DiskError",
+    "Draft",
+    "FileStore",
+    "FormatError",
+    "Header",
+    "Kind",
+    "LockedError",
+    "MemdirError",
+    "Memory",
+    "NotFoundError",
+    "Origin",
+    "PathError",
+    "RamStore",
+    "Scope",
+    "SettingsError",
+    "Store",
+    "clip_index",
+    "open_store",
+    "render_manifest",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'memdir' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

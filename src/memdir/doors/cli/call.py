@@ -1,0 +1,74 @@
+"""One call of the command line: what it was given, and what follows from it, opened when first needed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from memdir.doors.cli.output import Output
+from memdir.errors import PathError, SettingsError
+from memdir.opening import Opened, open_places
+from memdir.paths import check_root
+from memdir.records import Origin, Scope
+from memdir.settings import Environment, read_environment
+from memdir.store.files import FileStore
+
+
+class Call:
+    """Passed to every verb. `variables` and `cwd` are the real ones unless a test gives others."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+        self.variables = environ
+        self._given_cwd = cwd
+        self.directory: Path | None = None
+        self.out = Output("never")
+        self._opened: Opened | None = None
+
+    def prepare(self, directory: str | None, color: str) -> None:
+        """Take the options of the whole program."""
+        self.directory = None if directory is None else (self.cwd / directory).absolute()
+        if directory is not None:
+            check_root(str(self.directory) if directory else "")
+        self.out = Output(color, no_color=self.environment.no_color)
+
+    @property
+    def cwd(self) -> Path:
+        if self._given_cwd is not None:
+            return self._given_cwd
+        try:
+            return Path.cwd()
+        except FileNotFoundError:
+            raise PathError(".", "the working directory is gone", hint="change into one that exists") from None
+
+    @property
+    def environment(self) -> Environment:
+        return read_environment(self.variables)
+
+    def open(self) -> Opened:
+        """The stores of this place; nothing is made by opening them."""
+        if self._opened is None:
+            self._opened = open_places(self.cwd, environ=self.variables, directory=self.directory)
+        return self._opened
+
+    def open_to_write(self) -> Opened:
+        opened = self.open()
+        opened.check_on()
+        return opened
+
+    def origin(self, why: str = "") -> Origin:
+        return Origin(why=why, session=self.open().environment.session)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+
+def choose_store(opened: Opened, scope: str | None) -> FileStore:
+    """The store of a scope; without one the project's own."""
+    if scope != Scope.USER.value:
+        return opened.private
+    if opened.user is None:
+        raise SettingsError("there is no user memory here", key="user_memory", hint="`memdir where` shows why")
+    return opened.user
+
+
+def name_scope(store: FileStore) -> str:
+    return store.scope.value

@@ -1,0 +1,76 @@
+"""`forget`: take a memory away, or wipe every trace of it."""
+
+import sys
+from typing import Any
+
+import click
+
+from memdir.doors.cli.call import Call
+from memdir.doors.cli.names import find_past
+from memdir.doors.cli.output import Styled, is_terminal
+from memdir.doors.cli.verb import Verb, json_option, name_argument, scope_option
+from memdir.edits import drop_edits
+from memdir.store.files import FileStore
+
+UNREACHED = "copies that git has committed or pushed, a host's transcripts, and backups"
+
+
+@click.command(
+    "forget",
+    short_help="Forget a memory; --purge wipes every trace.",
+    cls=Verb,
+    examples=("memdir forget terse-replies", "memdir forget terse-replies --purge --yes"),
+)
+@name_argument()
+@click.option(
+    "--purge", is_flag=True, help="Also out of history and every other file of memdir's own. Cannot be undone."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@scope_option
+@json_option
+@click.pass_obj
+def forget_verb(call: Call, name: str, purge: bool, yes: bool, scope: str | None, as_json: bool) -> None:
+    """Forget a memory: its file and its index line go, history keeps them, and `memdir undo` brings them back.
+
+    It works while memory is switched off, too.
+    """
+    opened = call.open()
+    store, found = find_past(opened, name, scope)
+    if purge:
+        _confirm(found, yes=yes)
+        _purge(call, store, found, as_json=as_json)
+        return
+    store.delete(found, origin=call.origin())
+    act = store.acts(found, limit=1)[0].id
+    if as_json:
+        call.out.json(_make_row(store, found, act=act))
+        return
+    call.out.line("forgot ", Styled(found, "cyan"), f"; `memdir undo{_option(store)} {act}` brings it back")
+
+
+def _confirm(name: str, *, yes: bool) -> None:
+    if yes:
+        return
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise click.UsageError("--purge cannot be undone and nobody can be asked here; say --yes")
+    click.confirm(f"Wipe every trace of {name!r}? This cannot be undone.", abort=True, err=True)
+
+
+def _purge(call: Call, store: FileStore, name: str, *, as_json: bool) -> None:
+    count = store.purge(name)
+    drop_edits(call.environment, store.root, name)
+    if as_json:
+        call.out.json(_make_row(store, name) | {"purged": True, "acts_cleaned": count, "unreached": UNREACHED})
+        return
+    acts = "1 act" if count == 1 else f"{count} acts"
+    call.out.line("purged ", Styled(name, "cyan"), f" from the directory and from {acts} of its history")
+    call.out.line(f"memdir cannot reach {UNREACHED}")
+
+
+def _make_row(store: FileStore, name: str, *, act: int | None = None) -> dict[str, Any]:
+    row = {"name": name, "scope": store.scope.value, "act": act}
+    return row | {"purged": False, "acts_cleaned": 0, "unreached": None}
+
+
+def _option(store: FileStore) -> str:
+    return " --scope user" if store.scope == "user" else ""

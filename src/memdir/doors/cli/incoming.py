@@ -1,0 +1,83 @@
+"""Text on its way in: read from standard input, dates made absolute; and what to warn of once it is saved."""
+
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from memdir.clip import Fill, measure
+from memdir.dates import Replaced, make_absolute
+from memdir.derivable import find_derivable
+from memdir.doors.cli.output import complain, is_terminal
+from memdir.drafts import find_missing_parts
+from memdir.errors import FormatError
+from memdir.index import INDEX_FILE
+from memdir.limits import FILE_BYTES
+from memdir.records import Draft, Kind
+from memdir.store.files import FileStore
+from memdir.store.plan import index_path
+
+
+@dataclass(slots=True)
+class Dating:
+    """Makes the relative dates of project memories absolute and keeps what it replaced."""
+
+    kind: Kind | None
+    now: datetime
+    done: list[Replaced] = field(default_factory=list)
+
+    def apply(self, text: str) -> str:
+        if self.kind is not Kind.PROJECT:
+            return text
+        dated, replaced = make_absolute(text, self.now)
+        self.done += replaced
+        return dated
+
+    def apply_maybe(self, text: str | None) -> str | None:
+        return None if text is None else self.apply(text)
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        return [{"was": at.was, "now": at.now_text} for at in self.done]
+
+
+def read_body(text: str) -> str:
+    """The text itself, or for `-` all of standard input."""
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise FormatError("standard input is closed", field="body", hint="give the text with --body")
+    if is_terminal(sys.stdin):
+        complain("type the text, then Ctrl-D on a line of its own")
+    # One byte more than a memory may hold: enough to be refused, whatever is piped in.
+    data = sys.stdin.buffer.read(FILE_BYTES + 1)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        if len(data) > FILE_BYTES:
+            raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes", field="body", hint="keep the gist") from None
+        raise FormatError("the text on standard input is not UTF-8", field="body", hint="convert it first") from None
+
+
+def find_warnings(draft: Draft, root: Path) -> list[str]:
+    """What is missing in a memory, and what in it could be looked up in the project instead."""
+    warnings = []
+    missing = find_missing_parts(draft.kind, draft.body)
+    if missing:
+        warnings.append(f"a {draft.kind} memory should also say {' and '.join(missing)}; `memdir edit` adds it")
+    for reason in find_derivable(f"{draft.description}\n\n{draft.body}", root, timeout=2.0):
+        warnings.append(f"{reason.what} ({reason.source}); remember what was surprising about it instead")
+    return warnings
+
+
+def measure_index(store: FileStore, name: str) -> Fill:
+    """How full the index is that points to this memory."""
+    folder = index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/")
+    return measure(store.index(folder), store.scan())
+
+
+def warn_of_fill(fill: Fill) -> list[str]:
+    if not fill.is_high:
+        return []
+    advice = f": {'; '.join(fill.proposals)}" if fill.proposals else ""
+    return [f"the index is {fill.share:.0%} full ({fill.lines} lines, {fill.bytes:,} bytes){advice}"]

@@ -1,0 +1,62 @@
+"""What a person typed, as one memory of one store. The project's own memory comes first; `--scope` narrows."""
+
+import os
+
+from memdir.doors.cli.call import choose_store
+from memdir.errors import DiskError, LockedError, NotFoundError
+from memdir.opening import Opened
+from memdir.records import Header, Scope
+from memdir.store.files import FileStore
+from memdir.store.lookup import find_header
+from memdir.text import fold
+
+# How long a verb that only looks waits to record outside edits before it goes on without.
+_NOTICE_SECONDS = 1.0
+
+
+def find_memory(opened: Opened, text: str, scope: str | None = None) -> tuple[FileStore, Header]:
+    """The memory meant by a name, an unambiguous title or a path; raises NotFoundError."""
+    stores = opened.stores if scope is None else (choose_store(opened, scope),)
+    for store in stores:
+        if inside := _find_inside(store, text):
+            return store, find_header(store.scan(), inside)
+    headers: list[Header] = []
+    for store in stores:
+        own = {fold(header.name) for header in headers}
+        headers += [header for header in store.scan() if fold(header.name) not in own]
+    header = find_header(headers, text)
+    is_user = header.scope is Scope.USER and opened.user is not None and opened.user in stores
+    return (opened.user if is_user and opened.user else stores[0]), header
+
+
+def find_past(opened: Opened, text: str, scope: str | None = None) -> tuple[FileStore, str]:
+    """As `find_memory`, for memories that may be gone: then their very name, if history knows it."""
+    try:
+        store, header = find_memory(opened, text, scope)
+        return store, header.name
+    except NotFoundError:
+        name = text.strip().removeprefix("./").removesuffix(".md")
+        for store in opened.stores if scope is None else (choose_store(opened, scope),):
+            if store.acts(name, limit=1):
+                return store, name
+        raise
+
+
+def notice(store: FileStore) -> None:
+    """Record outside edits before history is shown; a directory that is busy or read-only is shown as it stands."""
+    if not store.root.is_dir():
+        return
+    try:
+        store.notice(seconds=_NOTICE_SECONDS)
+    except (LockedError, DiskError):
+        return
+
+
+def _find_inside(store: FileStore, text: str) -> str:
+    """The name of a memory given by its whole path; empty if the path leads elsewhere or is none."""
+    if not os.path.isabs(text) or "\0" in text:
+        return ""
+    for root in (str(store.root), os.path.realpath(store.root)):
+        if text.startswith(root.rstrip("/") + "/"):
+            return text[len(root.rstrip("/")) + 1 :]
+    return ""

@@ -1,0 +1,287 @@
+"""The head of a memory file: text to fields, and fields back into the text without losing a byte of the rest.
+
+Two dialects are read and written: `type:` at the top, and `type:` inside `metadata:`. Reading forgives: whatever cannot
+be understood becomes an empty field and a `problem` in words. Writing edits single lines, so unknown keys, their order,
+comments, line ends and the body stay as they were; a result that does not read back as intended is refused.
+
+It does not check whether a description is any good (`drafts`), nor whether a file may be written (`guard`).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memdir import yaml_subset
+from memdir.errors import FormatError
+from memdir.limits import HEADER_BYTES, HEADER_LINES
+from memdir.records import Dialect, Kind
+from memdir.text import one_line, replace_surrogates
+
+_FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_TRUE = frozenset({"true", "yes", "on", "1"})
+# Keys that live inside `metadata:` in the nested dialect.
+_NESTED_KEYS = frozenset({"type", "pinned", "modified"})
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A file cut at its fences. `head` is the lines between them; without frontmatter `opening` is empty."""
+
+    opening: str
+    head: str
+    closing: str
+    body: str
+
+    @property
+    def text(self) -> str:
+        return self.opening + self.head + self.closing + self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a head says. `title` is its `name:`, else the first heading below it."""
+
+    title: str = ""
+    description: str = ""
+    kind: Kind | None = None
+    pinned: bool = False
+    modified: str = ""
+    dialect: Dialect | None = None
+    problem: str = ""
+    raw: Mapping[str, yaml_subset.Node] = field(default_factory=dict)
+
+
+def split(text: str) -> Parts:
+    """Cut a file at its fences; a fence that does not close within the first 30 lines is no frontmatter."""
+    lines = split_lines(text, HEADER_LINES)
+    start = 1 if lines and lines[0].startswith("\ufeff") else 0
+    if not lines or not _FENCE.match(lines[0][start:]):
+        return Parts("", "", "", text)
+    for number, line in enumerate(lines[1:], 1):
+        if _FENCE.match(line):
+            head = "".join(lines[1:number])
+            opening, closing = lines[0], line
+            return Parts(opening, head, closing, text[len(opening) + len(head) + len(closing) :])
+    return Parts("", "", "", text)
+
+
+def parse_fields(text: str) -> Fields:
+    """The fields of a file's text, or of its first lines. Never raises."""
+    parts = split(text)
+    if not parts.opening:
+        if text.lstrip("\ufeff").startswith("---"):
+            problem = f"the frontmatter is not closed within {HEADER_LINES} lines"
+        else:
+            problem = "no frontmatter"
+        return Fields(title=find_heading(text), problem=problem)
+    problem = ""
+    try:
+        raw = yaml_subset.parse(parts.head)
+    except yaml_subset.YamlError as error:
+        raw, problem = yaml_subset.parse_leniently(parts.head), f"frontmatter is not plain YAML: {error}"
+    return _make_fields(raw, problem, parts.body)
+
+
+def find_heading(text: str) -> str:
+    match = _HEADING.search(text)
+    return one_line(replace_surrogates(match.group(1))) if match else ""
+
+
+def compose(wanted: Mapping[str, str | None], body: str, dialect: Dialect) -> str:
+    """A new file from `name`, `description`, `type` and, where wanted, `pinned`."""
+    fields = {key: value for key, value in wanted.items() if value is not None}
+    top = {key: value for key, value in fields.items() if dialect is Dialect.FLAT or key not in _NESTED_KEYS}
+    lines = [f"{key}: {yaml_subset.render_scalar(value)}\n" for key, value in top.items()]
+    if dialect is Dialect.NESTED:
+        lines.append("metadata:\n")
+        nested = {key: value for key, value in fields.items() if key in _NESTED_KEYS}
+        lines += [f"  {key}: {yaml_subset.render_scalar(value)}\n" for key, value in nested.items()]
+    text = "---\n" + "".join(lines) + "---\n\n" + body.lstrip("\n")
+    text = text if text.endswith("\n") else text + "\n"
+    _check_reads_back(text, fields)
+    return text
+
+
+def set_fields(text: str, changes: Mapping[str, str | None]) -> str:
+    """The same text with some fields changed (None takes a field out); fields that already say so are not touched."""
+    parts = split(text)
+    if not parts.opening:
+        raise FormatError(
+            "this file has no frontmatter to edit", field="frontmatter", hint="add name, description and type to it"
+        )
+    current = parse_fields(text)
+    dialect = current.dialect or Dialect.FLAT
+    newline = "\r\n" if parts.opening.endswith("\r\n") else "\n"
+    lines = split_lines(parts.head)
+    for key, value in changes.items():
+        nested = dialect is Dialect.NESTED and key in _NESTED_KEYS
+        if _field_text(current, key, nested=nested) != value:
+            lines = _set_line(lines, key, value, nested=nested, newline=newline)
+    edited = Parts(parts.opening, "".join(lines), parts.closing, parts.body).text
+    _check_reads_back(edited, changes)
+    return edited
+
+
+def replace_body(text: str, body: str) -> str:
+    """The same head above another body; a body equal but for surrounding blank lines changes nothing."""
+    parts = split(text)
+    if body.strip() == parts.body.replace("\r\n", "\n").strip():
+        return text
+    crlf = parts.opening.endswith("\r\n") or (not parts.opening and "\r\n" in parts.body)
+    lead = re.match(r"(?:[ \t]*\r?\n)*", parts.body)
+    new = body.lstrip("\n")
+    new = new if new.endswith("\n") or not new else new + "\n"
+    if crlf:
+        new = new.replace("\r\n", "\n").replace("\n", "\r\n")
+    return Parts(parts.opening, parts.head, parts.closing, (lead.group() if lead else "") + new).text
+
+
+def split_lines(text: str, limit: int | None = None) -> list[str]:
+    """Lines with their ends, cut at `\\n` alone: `str.splitlines` would also cut at characters YAML keeps."""
+    lines: list[str] = []
+    start = 0
+    while start < len(text) and (limit is None or len(lines) < limit):
+        end = text.find("\n", start) + 1 or len(text)
+        lines.append(text[start:end])
+        start = end
+    return lines
+
+
+def take_head(data: bytes) -> bytes:
+    """The first 30 lines of a file's bytes, or fewer: all that a header needs."""
+    end = 0
+    for _ in range(HEADER_LINES):
+        found = data.find(b"\n", end, HEADER_BYTES)
+        if found < 0:
+            return data[:HEADER_BYTES]
+        end = found + 1
+    return data[:end]
+
+
+def _make_fields(raw: Mapping[str, yaml_subset.Node], problem: str, body: str) -> Fields:
+    metadata = raw.get("metadata")
+    nested: Mapping[str, yaml_subset.Node] = metadata if isinstance(metadata, dict) else {}
+    dialect = Dialect.NESTED if nested and "type" not in raw else Dialect.FLAT
+    word = _scalar(raw, nested, "type")
+    kind = Kind(word) if word in Kind.__members__.values() else None
+    description = _text(raw.get("description"))
+    if not problem and kind is None:
+        problem = f"unknown type {one_line(word)!r}" if word else "no type"
+    if not problem and not description:
+        problem = "no description"
+    return Fields(
+        title=_text(raw.get("name")) or find_heading(body),
+        description=description,
+        kind=kind,
+        pinned=_scalar(raw, nested, "pinned").lower() in _TRUE,
+        modified=_scalar(raw, nested, "modified"),
+        dialect=dialect,
+        problem=problem,
+        raw=raw,
+    )
+
+
+def _scalar(raw: Mapping[str, yaml_subset.Node], nested: Mapping[str, yaml_subset.Node], key: str) -> str:
+    value = raw.get(key, nested.get(key))
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _text(node: yaml_subset.Node | None) -> str:
+    return one_line(replace_surrogates(node)) if isinstance(node, str) else ""
+
+
+def _field_text(fields: Fields, key: str, *, nested: bool) -> str | None:
+    holder = fields.raw.get("metadata") if nested else fields.raw
+    value = holder.get(key) if isinstance(holder, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _check_reads_back(text: str, wanted: Mapping[str, str | None]) -> None:
+    fields = parse_fields(text)
+    metadata = fields.raw.get("metadata")
+    nested = metadata if isinstance(metadata, dict) else {}
+    for key, value in wanted.items():
+        found = fields.raw.get(key, nested.get(key))
+        if found != value:
+            raise FormatError(
+                f"the frontmatter cannot hold this {key}", field=key, hint=f"use plain words on one line for {key}"
+            )
+
+
+def _set_line(lines: list[str], key: str, value: str | None, *, nested: bool, newline: str) -> list[str]:
+    """Replace, insert or remove the line of one key, and nothing else."""
+    start, end = (0, len(lines)) if not nested else _find_block(lines, "metadata")
+    if nested and (flow := _edit_flow(lines[start], key, value)) is not None:
+        return [*lines[:start], flow, *lines[start + 1 :]]
+    indent = "" if not nested else _find_indent(lines[start + 1 : end])
+    pattern = re.compile(rf"{indent}(?:{key}|\"{key}\"|'{key}')[ \t]*:")
+    for number in range(start, end):
+        if pattern.match(lines[number]):
+            until = _find_end(lines, number, len(indent))
+            fresh = [] if value is None else [_render_over(lines[number], until - number == 1, value, newline)]
+            return [*lines[:number], *fresh, *lines[until:]]
+    if value is None:
+        return lines
+    place = end if nested else _find_place(lines, key)
+    if place and not lines[place - 1].endswith("\n"):
+        lines = [*lines[: place - 1], lines[place - 1] + newline, *lines[place:]]
+    return [*lines[:place], f"{indent}{key}: {yaml_subset.render_scalar(value)}{newline}", *lines[place:]]
+
+
+def _render_over(line: str, is_single: bool, value: str, newline: str) -> str:
+    """The same key with another value; a comment behind a one-line value stays."""
+    prefix = line[: line.index(":") + 1]
+    ending = newline if line.endswith("\n") else ""
+    comment = re.search(r"[ \t]#[^\"']*$", line.rstrip("\r\n")) if is_single else None
+    kept = comment.group() if comment else ""
+    return f"{prefix} {yaml_subset.render_scalar(value)}{kept}{ending}"
+
+
+def _find_block(lines: list[str], key: str) -> tuple[int, int]:
+    for number, line in enumerate(lines):
+        if re.match(rf"{key}[ \t]*:", line):
+            return number, _find_end(lines, number, 0)
+    raise FormatError(f"no {key} block in the frontmatter", field=key)
+
+
+def _find_end(lines: list[str], number: int, indent: int) -> int:
+    """Where the value of the key on this line ends: at the next line that is not indented deeper."""
+    end = number + 1
+    for later in range(number + 1, len(lines)):
+        text = lines[later].strip()
+        depth = len(lines[later]) - len(lines[later].lstrip(" "))
+        if text and depth <= indent:
+            break
+        if text and not text.startswith("#"):
+            end = later + 1
+    return end
+
+
+def _find_indent(lines: list[str]) -> str:
+    for line in lines:
+        if line.strip() and not line.lstrip().startswith("#"):
+            return line[: len(line) - len(line.lstrip(" "))]
+    return "  "
+
+
+def _find_place(lines: list[str], key: str) -> int:
+    """Below the fields that come before it by custom: name, description, type."""
+    order = ("name", "description", "type")
+    before = order[: order.index(key)] if key in order else order
+    for earlier in reversed(before):
+        for number, line in enumerate(lines):
+            if re.match(rf"{earlier}[ \t]*:", line):
+                return _find_end(lines, number, 0)
+    return 0 if key == "name" else len(lines)
+
+
+def _edit_flow(line: str, key: str, value: str | None) -> str | None:
+    """`metadata: {type: x}` on one line; None when it is written as a block."""
+    match = re.match(r"(metadata[ \t]*:[ \t]*\{)(.*)(\}[^}]*)\Z", line, re.DOTALL)
+    if not match:
+        return None
+    pairs = [pair for pair in match.group(2).split(",") if pair.strip() and not re.match(rf"\s*{key}\s*:", pair)]
+    if value is not None:
+        pairs.append(f" {key}: {yaml_subset.render_scalar(value)}" if pairs else f"{key}: {value}")
+    return match.group(1) + ",".join(pairs) + match.group(3)

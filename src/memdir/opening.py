@@ -1,0 +1,106 @@
+"""From a working directory to open stores: settings, places and identity put together, for every door the same way.
+
+It opens and checks; it writes nothing until the first memory is saved.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memdir.errors import SettingsError
+from memdir.identity import check_identity, find_identity, read_identity, write_identity
+from memdir.paths import Place, Places, find_state_dir, read_places
+from memdir.records import Scope
+from memdir.settings import Environment, Settings, read_environment
+from memdir.slugs import slug
+from memdir.store.contract import Clock, utc_now
+from memdir.store.files import FileStore
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """All that follows from one working directory."""
+
+    environment: Environment
+    settings: Settings
+    places: Places
+    private: FileStore
+    user: FileStore | None
+    clock: Clock
+
+    @property
+    def stores(self) -> tuple[FileStore, ...]:
+        """Every store that is read here, the project's own first: of two memories with one name it wins."""
+        return (self.private,) if self.user is None else (self.private, self.user)
+
+    def now(self) -> datetime:
+        return self.clock()
+
+    def check_on(self) -> None:
+        """Raise if memory is switched off here: nothing may be written then."""
+        if not self.places.switch.on:
+            rule = self.places.switch.rule
+            raise SettingsError(
+                f"memory is off here ({rule})", key=rule, hint="`memdir where` shows which rule says so"
+            )
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
+
+
+def open_places(
+    cwd: Path | None = None, *, environ: Mapping[str, str] | None = None, directory: Path | None = None
+) -> Opened:
+    """Everything for a working directory; `directory` puts another memory directory in the project's place."""
+    environment = read_environment(environ)
+    settings, places = read_places(environment, (cwd or Path.cwd()).absolute())
+    fixed = environment.now
+    clock = utc_now if fixed is None else lambda: fixed
+    if directory is not None:
+        private = _open_place(Place(Scope.PRIVATE, directory.absolute(), "--dir"), None, environment, settings, clock)
+        return Opened(environment, settings, places, private, None, clock)
+    private = _open_place(places.private, places.root.path, environment, settings, clock)
+    user = None if places.user is None else _open_place(places.user, None, environment, settings, clock)
+    return Opened(environment, settings, places, private, user, clock)
+
+
+def open_store(path: Path | str | None = None, *, cwd: Path | None = None, scope: Scope = Scope.PRIVATE) -> FileStore:
+    """This project's memory, found from the git root; or the directory at `path`, without asking the environment."""
+    if path is not None:
+        return FileStore(Path(path).absolute(), scope=scope)
+    opened = open_places(cwd)
+    opened.check_on()
+    if scope is Scope.USER:
+        opened.private.close()
+        if opened.user is None:
+            raise SettingsError("user memory is off", key="user_memory", hint="`memdir config set user_memory true`")
+        return opened.user
+    return opened.private
+
+
+def _open_place(
+    place: Place, root: Path | None, environment: Environment, settings: Settings, clock: Clock
+) -> FileStore:
+    state = find_state_dir(place.path, environment)
+    if place.is_keyed and root is not None:
+        check_identity(state, root)
+
+    def record_identity() -> None:
+        """The project's record, made once and renewed when it was moved to a path with the same slug."""
+        if root is not None and place.is_keyed:
+            known = read_identity(state)
+            if known is None or known.root != str(root):
+                write_identity(state, find_identity(root))
+
+    return FileStore(
+        place.path,
+        state=state,
+        cache=environment.cache_home / "dirs" / slug(str(place.path))[-100:].strip("-"),
+        scope=place.scope,
+        skip_index=settings.flag("skip_index"),
+        lock_seconds=settings.number("lock_seconds"),
+        clock=clock,
+        on_open=record_identity,
+    )

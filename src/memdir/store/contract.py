@@ -1,0 +1,157 @@
+"""The contract of a store, and the verbs its keepers share.
+
+`Store` is the seam the rest of memdir and other people's stores are written against; `memdir.testing.check_store` tests
+it. `Verbs` turns each verb into a plan and leaves the doing to `_act`; FileStore and RamStore differ in nothing else.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Protocol
+
+from memdir.errors import NotFoundError
+from memdir.frontmatter import Fields, parse_fields, split
+from memdir.records import Act, Draft, Header, Memory, Origin, Scope, Signature
+from memdir.store import plan, rewind
+from memdir.store.plan import Planned, Planner, Rules, View
+from memdir.text import replace_surrogates
+
+Clock = Callable[[], datetime]
+PERSON = Origin()
+
+
+class Store(Protocol):
+    """What every store does. `expect` is the digest of the version the caller has seen."""
+
+    def scan(self) -> tuple[Header, ...]: ...
+    def read(self, name: str) -> Memory: ...
+    def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory: ...
+    def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None: ...
+    def index(self) -> str: ...
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Verbs(ABC):
+    """Everything that changes a store, each as one act."""
+
+    scope: Scope
+    rules: Rules
+    clock: Clock
+
+    # --- what a keeper brings ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None) -> tuple[Planned, ...]:
+        """Plan on the present state and apply as one act; answers what was changed, nothing if nothing was to do."""
+
+    @abstractmethod
+    def read(self, name: str) -> Memory: ...
+    @abstractmethod
+    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Act, ...]: ...
+    @abstractmethod
+    def find_last_act(self) -> Act | None: ...
+    @abstractmethod
+    def read_act(self, act: int) -> Act: ...
+    @abstractmethod
+    def read_content(self, digest: str) -> bytes: ...
+
+    # --- verbs ------------------------------------------------------------------------------------------------------
+
+    def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory:
+        """Save a draft: a new memory, or with `expect` another version of one that exists."""
+        names: list[str] = []
+
+        def planner(view: View) -> list[Planned]:
+            name, changes = plan.plan_write(view, draft, expect, self.clock(), self.rules)
+            names.append(name)
+            return changes
+
+        self._act("save" if expect is None else "edit", origin, planner)
+        return self.read(names[-1])
+
+    def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
+        """Replace a memory's whole text, frontmatter included."""
+        self._act("edit", origin, lambda view: plan.plan_text(view, name, text, expect, self.rules))
+        return self.read(name)
+
+    def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> Memory:
+        verb = "pin" if pinned else "unpin"
+        self._act(verb, origin, lambda view: plan.plan_pin(view, name, pinned=pinned))
+        return self.read(name)
+
+    def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None:
+        self._act("forget", origin, lambda view: plan.plan_delete(view, name, expect))
+
+    def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
+        """Index lines for memories that have none."""
+        wanted = list(names)
+        return self._act("index", origin, lambda view: plan.plan_pointers(view, wanted))
+
+    def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
+        """Take out index lines whose memory does not exist."""
+        wanted = list(names)
+        return self._act("index", origin, lambda view: plan.plan_dead(view, wanted))
+
+    def undo(self, act: int | None = None, *, origin: Origin = PERSON) -> tuple[Act, tuple[Planned, ...]]:
+        """Take back the last act, or any one; an undo is an act, so it can be undone by its number."""
+        found = self.find_last_act() if act is None else self.read_act(act)
+        if found is None:
+            raise NotFoundError("there is nothing to undo in this directory")
+        if found.undone_by is not None:
+            hint = f"`memdir undo {found.undone_by}` brings it back"
+            raise NotFoundError(f"act {found.id} was already undone", name=str(found.id), hint=hint)
+        taken = found
+        planned = self._act(
+            "undo", origin, lambda view: rewind.plan_undo(view, taken, self.read_content), undoes=taken.id
+        )
+        return found, planned
+
+    def restore(self, name: str, *, act: int | None = None, origin: Origin = PERSON) -> Memory:
+        """Bring back an earlier version of a memory, deleted or not."""
+        acts = self.acts(name)
+
+        def planner(view: View) -> list[Planned]:
+            current = view.read_bytes(f"{name}.md")
+            digest = rewind.find_version(acts, name, act, plan.digest_of(current) if current is not None else None)
+            return rewind.plan_restore(view, name, self.read_content(digest))
+
+        self._act("restore", origin, planner)
+        return self.read(name)
+
+
+def make_header(name: str, fields: Fields, signature: Signature, scope: Scope) -> Header:
+    if name.startswith(plan.TEAM_FOLDER + "/") and scope is Scope.PRIVATE:
+        scope = Scope.TEAM
+    return Header(
+        name=replace_surrogates(name),
+        title=fields.title or name,
+        description=fields.description,
+        kind=fields.kind,
+        scope=scope,
+        modified=_read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC),
+        pinned=fields.pinned,
+        signature=signature,
+        dialect=fields.dialect,
+        problem=fields.problem,
+    )
+
+
+def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> Memory:
+    text = data.decode("utf-8", "replace")
+    return Memory(
+        header=make_header(name, parse_fields(text), signature, scope),
+        text=text,
+        body=split(text).body.lstrip("\r\n"),
+        digest=plan.digest_of(data),
+    )
+
+
+def _read_time(text: str) -> datetime | None:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

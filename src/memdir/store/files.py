@@ -1,0 +1,387 @@
+"""FileStore: Markdown files in one directory, written by one holder at a time, each change whole or not at all.
+
+Reads take no lock and never fail for one bad file. A write takes the directory's lock, heals what a killed writer left,
+plans on the files as they are, records the act, applies it, and answers only when it is on the disk. Safe to use from
+several threads and processes at once.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from memdir import disk, frontmatter, guard
+from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
+from memdir.index import INDEX_FILE
+from memdir.limits import LOCK_SECONDS
+from memdir.lock import hold
+from memdir.records import Act, Header, Memory, Origin, Scope, Signature
+from memdir.store import headers, history
+from memdir.store.apply import apply, heal
+from memdir.store.contract import Clock, Verbs, make_header, make_memory, utc_now
+from memdir.store.plan import Planned, Planner, Rules, decode
+
+STATE_FOLDER = ".memdir"
+_TRIES = 5
+# How long a reader waits for the lock before it leaves noticing outside edits to somebody else.
+_NOTICE_SECONDS = 0.2
+
+
+class FileStore(Verbs):
+    """`state` holds history and cache, `.memdir/` inside by default; `cache` is for a directory that is read-only."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        state: Path | None = None,
+        cache: Path | None = None,
+        scope: Scope = Scope.PRIVATE,
+        skip_index: bool = False,
+        lock_seconds: float = LOCK_SECONDS,
+        clock: Clock = utc_now,
+        on_open: Callable[[], None] | None = None,
+    ) -> None:
+        self.root = root
+        self.state = state or root / STATE_FOLDER
+        self.cache = cache
+        self.scope = scope
+        self.rules = Rules(scope, skip_index)
+        self.clock = clock
+        self._lock_seconds = lock_seconds
+        self._on_open = on_open
+        self._threads = threading.RLock()
+        self._history: history.History | None = None
+        self._pid = 0
+
+    def close(self) -> None:
+        with self._threads:
+            if self._history is not None and self._pid == os.getpid():
+                self._history.close()
+            self._history = None
+
+    def __enter__(self) -> "FileStore":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_threads", None) is not None:
+            self.close()
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def scan(self) -> tuple[Header, ...]:
+        """Every memory's header, newest first; from the cache where the file has not changed."""
+        self._heal_if_killed()
+        try:
+            root = guard.open_root(self.root)
+        except NotFoundError:
+            return ()
+        try:
+            found = {at.path: at.signature for at in disk.walk(root) if not at.refusal}
+            cached = headers.read_headers(self._cache_file())
+            fresh = self._read_fresh(root, found, cached)
+        finally:
+            os.close(root)
+        gone = [path for path in cached if path not in found]
+        if fresh or gone:
+            self._keep_cache(fresh, gone)
+        known = {**cached, **fresh}
+        made = [
+            make_header(path[:-3], known[path].fields, at, self.scope) for path, at in found.items() if path in known
+        ]
+        return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
+
+    def look(self) -> tuple[disk.Found, ...]:
+        """Everything in the directory that looks like a memory, with what may not be read and why."""
+        try:
+            root = guard.open_root(self.root)
+        except NotFoundError:
+            return ()
+        try:
+            return tuple(disk.walk(root))
+        finally:
+            os.close(root)
+
+    def read(self, name: str) -> Memory:
+        found = self._read_file(f"{name}.md")
+        if found is None:
+            raise NotFoundError(f"no memory named {name}", name=name)
+        return make_memory(name, *found, self.scope)
+
+    def index(self, folder: str = "") -> str:
+        """The index as it stands in the file; empty if there is none or it may not be read."""
+        try:
+            found = self._read_file(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE)
+        except (PathError, DiskError):
+            return ""
+        return decode(found[0]) if found else ""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """The exact bytes of a file; `read` decodes them forgivingly."""
+        found = self._read_file(path)
+        return found[0] if found else None
+
+    def list_files(self, folder: str) -> list[str]:
+        try:
+            root = guard.open_root(self.root)
+        except NotFoundError:
+            return []
+        try:
+            return disk.list_files(root, folder)
+        finally:
+            os.close(root)
+
+    def count_acts(self) -> int:
+        with self._reading_history() as past:
+            return past.count_acts() if past else 0
+
+    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Act, ...]:
+        with self._reading_history() as past:
+            return past.read_acts(path=None if name is None else f"{name}.md", limit=limit) if past else ()
+
+    def find_last_act(self) -> Act | None:
+        with self._reading_history() as past:
+            return past.find_last() if past else None
+
+    def read_act(self, act: int) -> Act:
+        with self._reading_history() as past:
+            if past is None:
+                raise NotFoundError(f"no act {act} in this history", name=str(act))
+            return past.read_act(act)
+
+    def read_content(self, digest: str) -> bytes:
+        with self._reading_history() as past:
+            if past is None:
+                raise NotFoundError("this directory has no history", name=digest[:12])
+            return past.read_content(digest)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
+        """Record what somebody else changed; answers the files. A file never seen before becomes its own baseline."""
+        with self._holding(seconds=seconds) as (root, past):
+            found = {at.path: at.signature for at in disk.walk(root) if not at.refusal}
+            for path in [INDEX_FILE, *(f"{at}/{INDEX_FILE}" for at in ("team",))]:
+                if (signature := disk.read_signature(root, path)) is not None:
+                    found[path] = signature
+            recorded = past.find_recorded()
+            seen = []
+            for path, signature in found.items():
+                if path not in recorded or recorded[path][1] != signature:
+                    seen += self._read_seen(root, path)
+            seen += [(path, None, None) for path in recorded if path not in found]
+            return tuple(at.path for at in past.note_outside(seen, self.clock())) if seen else ()
+
+    def purge(self, name: str) -> int:
+        """Forget a memory and take it out of history and cache; answers how many acts it was part of."""
+        guard.check_name(name)
+        lines = self._find_pointer_lines(name)
+        try:
+            self.delete(name)
+        except NotFoundError:
+            if not self.acts(name):
+                raise
+        with self._holding() as (_, past):
+            count = past.purge(f"{name}.md", lines)
+            # `relink` lays the history of a replaced directory into the state folder: purging means those too.
+            aside = [*self.state.glob("replaced-*"), *self.root.parent.glob(".memdir-replaced-*")]
+            for path in [path for folder in aside for path in folder.rglob(history.FILE)]:
+                with closing(history.History(path)) as older:
+                    count += older.purge(f"{name}.md", lines)
+        self._drop_cache()
+        return count
+
+    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None) -> tuple[Planned, ...]:
+        for attempt in range(_TRIES):
+            try:
+                with self._holding() as (root, past):
+                    return self._act_once(root, past, verb, origin, planner, undoes)
+            except ConflictError as error:
+                # An empty `found` is the answer of `apply`: somebody outside was quicker by milliseconds.
+                if error.found != "" or attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _act_once(
+        self, root: int, past: history.History, verb: str, origin: Origin, planner: Planner, undoes: int | None
+    ) -> tuple[Planned, ...]:
+        view = _DiskView(root)
+        changes = planner(view)
+        if not changes:
+            return ()
+        seen = {planned.path: view.find_seen(planned.path) for planned in changes}
+        act = past.begin(verb, origin, self.clock(), changes, undoes=undoes)
+        try:
+            written = apply(root, changes, seen)
+        except ConflictError:
+            past.abandon(act)
+            raise
+        except MemdirError:
+            # Nothing visible has happened, or healing decides at the next open; the first error is the one to tell.
+            _try_abandon(root, past)
+            raise
+        try:
+            past.finish(act, written)
+        except DiskError:
+            # The files and the record are on the disk; only the mark is missing, and healing makes it at the next open.
+            pass
+        return tuple(changes)
+
+    def _heal_if_killed(self) -> None:
+        """A lock file that still names a holder, but is held by none, tells of a killed act: heal it before reading."""
+        try:
+            if os.stat(self.state / "lock").st_size > 0:
+                with self._holding(seconds=0):
+                    pass
+        except (OSError, MemdirError):
+            pass
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, history.History]]:
+        """The directory, locked and healed."""
+        with self._threads:
+            root = guard.open_root(self.root, create=True)
+            try:
+                with self._open_state(root) as state, guard.disk_errors(str(self.state)):
+                    wait = self._lock_seconds if seconds is None else seconds
+                    with hold(state, "lock", seconds=wait):
+                        past = self._open_history(state)
+                        heal(root, past)
+                        yield root, past
+            finally:
+                os.close(root)
+
+    @contextmanager
+    def _open_state(self, root: int) -> Iterator[int]:
+        if self.state == self.root / STATE_FOLDER:
+            with guard.disk_errors(str(self.state)), guard.open_folder(root, (STATE_FOLDER,), create=True) as state:
+                yield state
+            return
+        state = guard.open_root(self.state, create=True)
+        try:
+            yield state
+        finally:
+            os.close(state)
+
+    def _open_history(self, state: int) -> history.History:
+        if self._history is None or self._pid != os.getpid():
+            guard.check_plain(state, history.FILE)
+            self._history = history.History(self.state / history.FILE)
+            self._pid = os.getpid()
+            if self._on_open is not None:
+                self._on_open()
+        return self._history
+
+    @contextmanager
+    def _reading_history(self) -> Iterator[history.History | None]:
+        """History for readers: none yet is None, and a directory that cannot be written can still be looked at."""
+        with self._threads:
+            if self._history is not None and self._pid == os.getpid():
+                yield self._history
+                return
+            path = self.state / history.FILE
+            if not path.is_file() or path.is_symlink():
+                yield None
+                return
+            past = history.History(path, readonly=True)
+            try:
+                yield past
+            finally:
+                past.close()
+
+    def _read_file(self, path: str) -> tuple[bytes, Signature] | None:
+        try:
+            root = guard.open_root(self.root)
+        except NotFoundError:
+            return None
+        try:
+            guard.check_path(path)
+            with guard.disk_errors(path):
+                return disk.read_file(root, path)
+        finally:
+            os.close(root)
+
+    def _read_fresh(
+        self, root: int, found: dict[str, Signature], cached: dict[str, headers.Cached]
+    ) -> dict[str, headers.Cached]:
+        """Headers of the files that are new or changed, from their first lines only."""
+        fresh: dict[str, headers.Cached] = {}
+        for path, signature in found.items():
+            known = cached.get(path)
+            if known is None or known.signature != signature:
+                head = disk.read_head(root, path)
+                if head is not None:
+                    fields = frontmatter.parse_fields(head.decode("utf-8", "replace"))
+                    fresh[path] = headers.Cached(signature, fields)
+        return fresh
+
+    def _read_seen(self, root: int, path: str) -> list[tuple[str, bytes | None, Signature | None]]:
+        try:
+            found = disk.read_file(root, path)
+        except (OSError, PathError):
+            return []
+        return [(path, found[0], found[1])] if found else []
+
+    def _keep_cache(self, fresh: dict[str, headers.Cached], gone: list[str]) -> None:
+        """Renew the cache; if files with a history changed, let history see them first."""
+        if (self.state / history.FILE).is_file():
+            try:
+                self.notice(seconds=_NOTICE_SECONDS)
+            except (LockedError, DiskError, PathError):
+                return
+        headers.write_headers(self._cache_file(write=True), fresh, gone)
+
+    def _cache_file(self, *, write: bool = False) -> Path:
+        inside = self.state / headers.FILE
+        if self.cache is None or os.access(self.state if self.state.is_dir() else self.root, os.W_OK):
+            if write and self.state.is_dir() is False and os.access(self.root, os.W_OK):
+                with guard.disk_errors(str(self.state)):
+                    self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return inside
+        if write:
+            self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self.cache / headers.FILE
+
+    def _drop_cache(self) -> None:
+        for folder in (self.state, self.cache):
+            for name in (headers.FILE, headers.FILE + "-journal"):
+                if folder is not None:
+                    (folder / name).unlink(missing_ok=True)
+
+    def _find_pointer_lines(self, name: str) -> list[bytes]:
+        """How index lines that point to a memory look, for purging: any spelling of the link's end."""
+        leaf = name.rpartition("/")[2]
+        return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
+
+
+class _DiskView:
+    """The files under the lock, remembering the signature each had when it was read."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._seen: dict[str, Signature | None] = {}
+
+    def read_bytes(self, path: str) -> bytes | None:
+        with guard.disk_errors(path):
+            found = disk.read_file(self._root, path)
+        self._seen[path] = found[1] if found else None
+        return found[0] if found else None
+
+    def list_files(self, folder: str) -> list[str]:
+        return disk.list_files(self._root, folder)
+
+    def find_seen(self, path: str) -> Signature | None:
+        return self._seen[path] if path in self._seen else disk.read_signature(self._root, path)
+
+
+def _try_abandon(root: int, past: history.History) -> None:
+    try:
+        heal(root, past)
+    except MemdirError:
+        pass

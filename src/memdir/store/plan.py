@@ -1,0 +1,302 @@
+"""What a write would do, file by file, before anything is done. Pure: it reads through a `View` and changes nothing.
+
+A draft becomes the bytes of its topic file and of its index, before and after; a store then applies them as one act.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from memdir import frontmatter, index
+from memdir.drafts import check_description, check_title, make_slug
+from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
+from memdir.guard import check_name
+from memdir.limits import FILE_BYTES
+from memdir.records import Dialect, Draft, Kind, Scope
+from memdir.text import find_forbidden, fold
+
+TEAM_FOLDER = "team"
+# How many neighbours are looked at to learn which dialect a directory mostly uses.
+_DIALECT_SAMPLE = 16
+
+
+class View(Protocol):
+    """The files of a store as they are now."""
+
+    def read_bytes(self, path: str) -> bytes | None: ...
+    def list_files(self, folder: str) -> Iterable[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One file before and after; None stands for "no file"."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def is_index(self) -> bool:
+        return is_index(self.path)
+
+
+Planner = Callable[[View], list[Planned]]
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def is_index(path: str) -> bool:
+    return path == index.INDEX_FILE or path.endswith("/" + index.INDEX_FILE)
+
+
+def decode(data: bytes) -> str:
+    """Text that encodes back to the same bytes, valid UTF-8 or not."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def index_path(name: str) -> tuple[str, str]:
+    """The index a memory belongs to, and its name as that index spells it."""
+    folder, slash, rest = name.partition("/")
+    if slash and folder == TEAM_FOLDER:
+        return f"{TEAM_FOLDER}/{index.INDEX_FILE}", rest
+    return index.INDEX_FILE, name
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a store asks of everything written into it."""
+
+    scope: Scope = Scope.PRIVATE
+    skip_index: bool = False
+
+
+def plan_write(view: View, draft: Draft, expect: str | None, now: datetime, rules: Rules) -> tuple[str, list[Planned]]:
+    """The name a draft is saved under, and the changes that save it; none when everything already reads so."""
+    check_draft(draft, rules)
+    name, found = find_target(view, draft)
+    check_expected(name, found, expect)
+    before = None if found is None else frontmatter.parse_fields(decode(found))
+    if before is None or before.description != draft.description:
+        check_description(draft.description, draft.kind)
+    text = _render_new(view, name, draft) if found is None else _render_over(decode(found), draft, now)
+    data = encode(text)
+    if len(data) > FILE_BYTES:
+        raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
+    changes = [Planned(f"{name}.md", found, data)] if data != found else []
+    return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
+
+
+def plan_text(view: View, name: str, text: str, expect: str | None, rules: Rules) -> list[Planned]:
+    """The changes of a whole-file edit: the text as somebody left it in an editor."""
+    found = _read_existing(view, name)
+    check_expected(name, found, expect)
+    old, data = decode(found), encode(text)
+    if data == found:
+        return []
+    fields = frontmatter.parse_fields(text)
+    check_kind(fields, rules)
+    if not find_forbidden(old, lines=True):
+        check_text(text, "body")
+    draft = Draft(fields.kind or Kind.PROJECT, fields.title or name, fields.description, "", name)
+    pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, frontmatter.parse_fields(old))
+    return [Planned(f"{name}.md", found, data), *pointers]
+
+
+def plan_pin(view: View, name: str, *, pinned: bool) -> list[Planned]:
+    found = _read_existing(view, name)
+    text = decode(found)
+    if frontmatter.parse_fields(text).pinned == pinned:
+        return []
+    return [Planned(f"{name}.md", found, encode(frontmatter.set_fields(text, {"pinned": "true" if pinned else None})))]
+
+
+def plan_delete(view: View, name: str, expect: str | None) -> list[Planned]:
+    """The changes that forget a memory: its file and every pointer to it."""
+    found = _read_existing(view, name)
+    if expect is not None:
+        check_expected(name, found, expect)
+    path, short = index_path(name)
+    listed = view.read_bytes(path)
+    changes = [Planned(f"{name}.md", found, None)]
+    if listed is not None and (rest := encode(index.drop_lines(decode(listed), short))) != listed:
+        changes.append(Planned(path, listed, rest))
+    return changes
+
+
+def plan_pointers(view: View, names: Iterable[str]) -> list[Planned]:
+    """Missing pointers added and nothing else: how a directory with orphans is mended."""
+    texts: dict[str, tuple[bytes, str]] = {}
+    for name in names:
+        found = view.read_bytes(f"{name}.md")
+        path, short = index_path(name)
+        old, text = texts.get(path) or _read_index(view, path)
+        if found is not None and not index.find_lines(text, short):
+            fields = frontmatter.parse_fields(decode(found))
+            text = _add_pointer(text, short, fields.kind or Kind.PROJECT, fields.title or short, fields.description)
+        texts[path] = old, text
+    return [Planned(path, old or None, encode(text)) for path, (old, text) in texts.items() if encode(text) != old]
+
+
+def plan_dead(view: View, names: Iterable[str]) -> list[Planned]:
+    """Pointers to these taken out, where the file really is not there."""
+    texts: dict[str, tuple[bytes, str]] = {}
+    for name in names:
+        path, short = index_path(name)
+        old, text = texts.get(path) or _read_index(view, path)
+        alive = view.read_bytes(f"{name}.md") is not None
+        texts[path] = old, text if alive else index.drop_lines(text, short)
+    return [Planned(path, old, encode(text)) for path, (old, text) in texts.items() if encode(text) != old]
+
+
+def check_draft(draft: Draft, rules: Rules) -> None:
+    check_title(draft.title)
+    check_text(draft.title, "title")
+    check_text(draft.description, "description")
+    check_text(draft.body, "body")
+    if draft.kind not in Kind.__members__.values():
+        raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
+    _check_scope(draft.kind, rules.scope)
+    if not draft.body.strip():
+        raise FormatError("a memory needs a body", field="body", hint="say what is to be remembered")
+
+
+def check_kind(fields: frontmatter.Fields, rules: Rules) -> None:
+    """A file that is written must say its name, type and description, whatever it said before."""
+    if fields.problem:
+        raise FormatError(
+            f"this cannot be saved: {fields.problem}",
+            field="frontmatter",
+            hint="it needs name, description and type (user, feedback, project or reference) between two --- lines",
+        )
+    if fields.kind is not None:
+        _check_scope(fields.kind, rules.scope)
+
+
+def check_expected(name: str, found: bytes | None, expect: str | None) -> None:
+    """Compare and swap: what is there must be what the caller has seen."""
+    digest = digest_of(found) if found is not None else None
+    if found is not None and expect is None:
+        raise ConflictError(
+            f"{name} exists already", found=digest, hint="read it first, then replace it or choose another name"
+        )
+    if digest != expect:
+        what = "changed since you read it" if found is not None else "is gone"
+        raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
+
+
+def check_text(text: str, field: str) -> None:
+    found = find_forbidden(text, lines=field == "body")
+    if found:
+        raise FormatError(f"the {field} holds {found}", field=field, hint="take the character out and save again")
+
+
+def _check_scope(kind: Kind, scope: Scope) -> None:
+    if scope is Scope.USER and kind not in (Kind.USER, Kind.FEEDBACK):
+        raise FormatError(
+            f"user memory holds user and feedback memories, not {kind.value}",
+            field="type",
+            hint="save it without --scope user: it belongs to this project",
+        )
+
+
+def find_target(view: View, draft: Draft) -> tuple[str, bytes | None]:
+    """Where a draft goes: the file of the same name or title, else a free name."""
+    wanted = draft.name if draft.name is not None else make_slug(draft.title)
+    segments = check_name(wanted)
+    folder = "/".join(segments[:-1])
+    taken = {fold(name[:-3]): name for name in view.list_files(folder) if name.endswith(".md")}
+    for number in range(1, 1000):
+        leaf = segments[-1] if number == 1 else f"{segments[-1][:90]}-{number}"
+        existing = taken.get(fold(leaf))
+        name = f"{folder}/{leaf}" if folder else leaf
+        if existing is None:
+            return name, None
+        name = f"{folder}/{existing[:-3]}" if folder else existing[:-3]
+        found = view.read_bytes(f"{name}.md")
+        if found is None:
+            raise PathError(name, "something that is not a readable file is there")
+        title = frontmatter.parse_fields(decode(found)).title
+        if draft.name is not None or fold(title) == fold(draft.title):
+            return name, found
+    raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")
+
+
+def _read_index(view: View, path: str) -> tuple[bytes, str]:
+    data = view.read_bytes(path) or b""
+    return data, decode(data)
+
+
+def _render_new(view: View, name: str, draft: Draft) -> str:
+    fields = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
+    if draft.pinned:
+        fields["pinned"] = "true"
+    folder = name.rpartition("/")[0]
+    return frontmatter.compose(fields, _clean_body(draft.body), _find_dialect(view, folder))
+
+
+def _render_over(text: str, draft: Draft, now: datetime) -> str:
+    """An existing file with the draft's fields and body; what it says besides stays."""
+    before = frontmatter.parse_fields(text)
+    changes: dict[str, str | None] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
+    if before.dialect is None:
+        return frontmatter.compose(changes, _clean_body(draft.body), Dialect.FLAT)
+    if draft.pinned is not None and draft.pinned != before.pinned:
+        changes["pinned"] = "true" if draft.pinned else None
+    edited = frontmatter.replace_body(frontmatter.set_fields(text, changes), _clean_body(draft.body))
+    if edited != text and before.modified:
+        edited = frontmatter.set_fields(edited, {"modified": now.astimezone().isoformat(timespec="seconds")})
+    return edited
+
+
+def _read_existing(view: View, name: str) -> bytes:
+    check_name(name)
+    found = view.read_bytes(f"{name}.md")
+    if found is None:
+        raise NotFoundError(f"no memory named {name}", name=name)
+    return found
+
+
+def _clean_body(body: str) -> str:
+    return body.replace("\r\n", "\n").strip("\n") + "\n"
+
+
+def _find_dialect(view: View, folder: str) -> Dialect:
+    """What most of the neighbours use; flat among none."""
+    count = nested = 0
+    for leaf in view.list_files(folder):
+        path = f"{folder}/{leaf}" if folder else leaf
+        if not leaf.endswith(".md") or is_index(path):
+            continue
+        data = view.read_bytes(path)
+        dialect = frontmatter.parse_fields(decode(frontmatter.take_head(data or b""))).dialect
+        count += dialect is not None
+        nested += dialect is Dialect.NESTED
+        if count >= _DIALECT_SAMPLE:
+            break
+    return Dialect.NESTED if nested * 2 > count else Dialect.FLAT
+
+
+def _plan_pointer(view: View, name: str, draft: Draft, before: frontmatter.Fields | None) -> list[Planned]:
+    path, short = index_path(name)
+    listed = view.read_bytes(path)
+    text = decode(listed or b"")
+    if not index.find_lines(text, short):
+        text = _add_pointer(text, short, draft.kind, draft.title, draft.description)
+    elif before is not None:
+        old = index.render_line(before.title, short, before.description)
+        text = index.replace_line(text, short, old, index.render_line(draft.title, short, draft.description))
+    data = encode(text)
+    return [Planned(path, listed, data)] if data != (listed or b"") else []
+
+
+def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str) -> str:
+    line = index.render_line(title, short, description)
+    return index.add_line(text, line, kind=kind, words=f"{title} {description} {short}")

@@ -1,0 +1,108 @@
+"""RamStore: a store in memory. The reference the contract is read from, and a store for tests and throw-away sessions.
+
+Same planning, same history, no disk: what FileStore does differently is a bug in one of them.
+"""
+
+import threading
+
+from memdir.errors import NotFoundError
+from memdir.guard import check_name
+from memdir.index import INDEX_FILE, find_splice
+from memdir.records import Act, Change, Header, Memory, Origin, Scope, Signature
+from memdir.store.contract import Clock, Verbs, make_memory, utc_now
+from memdir.store.plan import Planned, Planner, Rules, decode, digest_of, is_index
+
+
+class RamStore(Verbs):
+    def __init__(self, *, scope: Scope = Scope.PRIVATE, skip_index: bool = False, clock: Clock = utc_now) -> None:
+        self.scope = scope
+        self.rules = Rules(scope, skip_index)
+        self.clock = clock
+        self._files: dict[str, tuple[bytes, Signature]] = {}
+        self._contents: dict[str, bytes] = {}
+        self._acts: list[Act] = []
+        self._lock = threading.RLock()
+
+    def scan(self) -> tuple[Header, ...]:
+        with self._lock:
+            names = [path.removesuffix(".md") for path in self._files if not is_index(path)]
+            return tuple(
+                sorted((self.read(name).header for name in names), key=lambda at: (at.modified, at.name))[::-1]
+            )
+
+    def read(self, name: str) -> Memory:
+        check_name(name)
+        with self._lock:
+            found = self._files.get(f"{name}.md")
+        if found is None:
+            raise NotFoundError(f"no memory named {name}", name=name)
+        return make_memory(name, *found, self.scope)
+
+    def index(self) -> str:
+        return decode(self.read_bytes(INDEX_FILE) or b"")
+
+    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Act, ...]:
+        undone = self._find_undone()
+        path = None if name is None else f"{name}.md"
+        chosen = [act for act in reversed(self._acts) if path is None or any(at.path == path for at in act.changes)]
+        marked = [Act(at.id, at.at, at.verb, at.origin, at.changes, at.undoes, undone.get(at.id)) for at in chosen]
+        return tuple(marked if limit < 0 else marked[:limit])
+
+    def find_last_act(self) -> Act | None:
+        return next((act for act in self.acts() if act.undoes is None and act.undone_by is None), None)
+
+    def read_act(self, act: int) -> Act:
+        for found in self.acts():
+            if found.id == act:
+                return found
+        raise NotFoundError(f"no act {act} in this history", name=str(act))
+
+    def read_content(self, digest: str) -> bytes:
+        return self._contents[digest]
+
+    def read_bytes(self, path: str) -> bytes | None:
+        found = self._files.get(path)
+        return found[0] if found else None
+
+    def list_files(self, folder: str) -> list[str]:
+        prefix = f"{folder}/" if folder else ""
+        return [
+            path[len(prefix) :] for path in self._files if path.startswith(prefix) and "/" not in path[len(prefix) :]
+        ]
+
+    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None) -> tuple[Planned, ...]:
+        with self._lock:
+            changes = planner(self)
+            if not changes:
+                return ()
+            number = len(self._acts) + 1
+            now = self.clock()
+            for planned in changes:
+                self._put(planned, number, int(now.timestamp() * 1e9))
+            made = tuple(_make_change(planned) for planned in changes)
+            self._acts.append(Act(number, now, verb, origin, made, undoes))
+            return tuple(changes)
+
+    def _put(self, planned: Planned, number: int, at: int) -> None:
+        if planned.after is None:
+            del self._files[planned.path]
+        else:
+            self._files[planned.path] = planned.after, Signature(number, len(planned.after), at, at)
+        for data in (planned.before, planned.after):
+            if data is not None and not planned.is_index:
+                self._contents[digest_of(data)] = data
+
+    def _find_undone(self) -> dict[int, int]:
+        latest = {act.undoes: act.id for act in self._acts if act.undoes is not None}
+        undone: dict[int, int] = {}
+        for target in sorted(latest, reverse=True):
+            if latest[target] not in undone:
+                undone[target] = latest[target]
+        return undone
+
+
+def _make_change(planned: Planned) -> Change:
+    before = digest_of(planned.before) if planned.before is not None else None
+    after = digest_of(planned.after) if planned.after is not None else None
+    splice = find_splice(planned.before or b"", planned.after or b"") if planned.is_index else None
+    return Change(planned.path, before, after, splice)

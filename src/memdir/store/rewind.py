@@ -1,0 +1,117 @@
+"""Taking back: what an undo or a restore would do, file by file. Pure, like `plan`.
+
+A topic file goes back only if it still is what the act left behind; else that is a conflict and nothing changes. An
+index goes back byte for byte if nothing else touched it, and line by line if something did.
+"""
+
+from collections.abc import Callable
+
+from memdir import frontmatter, index
+from memdir.errors import ConflictError, NotFoundError
+from memdir.guard import check_name
+from memdir.records import Act, Change
+from memdir.store.plan import Planned, View, decode, digest_of, encode, is_index, plan_pointers
+
+Contents = Callable[[str], bytes]
+
+
+def plan_undo(view: View, act: Act, contents: Contents) -> list[Planned]:
+    """The changes that take an act back, or ConflictError."""
+    changes = []
+    for change in act.changes:
+        current = view.read_bytes(change.path)
+        if is_index(change.path):
+            planned = _rewind_index(change, current)
+        else:
+            check_unchanged(change, current)
+            planned = Planned(change.path, current, contents(change.before) if change.before else None)
+        if planned.before != planned.after:
+            changes.append(planned)
+    return changes
+
+
+def plan_restore(view: View, name: str, data: bytes) -> list[Planned]:
+    """One memory as it was in some earlier version, with a pointer if it has none."""
+    check_name(name)
+    path = f"{name}.md"
+    current = view.read_bytes(path)
+    changes = [Planned(path, current, data)] if current != data else []
+    return changes + plan_pointers(_Overlay(view, path, data), [name])
+
+
+def find_version(acts: tuple[Act, ...], name: str, act: int | None, current: str | None) -> str:
+    """The digest to restore: what the file was after that act, else the version before the present one."""
+    path = f"{name}.md"
+    changes = [(step.id, change) for step in acts for change in step.changes if change.path == path]
+    if act is not None:
+        for number, change in changes:
+            if number <= act:
+                if change.after is None:
+                    raise NotFoundError(f"{name} did not exist after act {act}", name=name)
+                return change.after
+        raise NotFoundError(f"{name} has no version that old", name=name, hint=f"`memdir history {name}` lists them")
+    for _, change in changes:
+        for digest in (change.after, change.before):
+            if digest is not None and digest != current:
+                return digest
+    raise NotFoundError(f"no other version of {name} is in the history", name=name)
+
+
+def check_unchanged(change: Change, current: bytes | None) -> None:
+    found = digest_of(current) if current is not None else None
+    if found == change.after:
+        return
+    name = change.path.removesuffix(".md")
+    what = "is gone" if found is None else "exists again" if change.after is None else "was changed"
+    raise ConflictError(
+        f"cannot undo: {name} {what} since then",
+        expected=change.after,
+        found=found,
+        hint=f"`memdir history {name}` shows by whom; undo that first, or `memdir restore {name}`",
+    )
+
+
+def merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
+    """Line by line: take out the lines that left, put in the ones that came, wherever the rest now stands."""
+    old, new = frontmatter.split_lines(decode(removed)), frontmatter.split_lines(decode(inserted))
+    gone = [line for line in old if line not in new]
+    lines = [line for line in frontmatter.split_lines(text) if line not in gone]
+    text = "".join(lines)
+    for line in new:
+        if line in old or line in lines or not line.strip():
+            continue
+        parsed = index.parse_index(line)[0]
+        if parsed.is_pointer and not index.find_lines(text, parsed.name):
+            text = index.append_pointer(text, line.rstrip("\r\n"))
+    return text
+
+
+def redo_index(change: Change, current: bytes | None) -> bytes | None:
+    """An index as an act meant to leave it, starting from what it is now."""
+    found = digest_of(current) if current is not None else None
+    if found == change.after or change.splice is None:
+        return current
+    if found == change.before:
+        return index.apply_splice(current or b"", change.splice) if change.after is not None else None
+    return encode(merge_lines(decode(current or b""), change.splice[1], change.splice[2]))
+
+
+def _rewind_index(change: Change, current: bytes | None) -> Planned:
+    if change.splice is None:
+        return Planned(change.path, current, current)
+    at, removed, inserted = change.splice
+    back = Change(change.path, change.after, change.before, (at, inserted, removed))
+    return Planned(change.path, current, redo_index(back, current))
+
+
+class _Overlay:
+    """A view in which one file already has its new bytes."""
+
+    def __init__(self, view: View, path: str, data: bytes) -> None:
+        self._view, self._path, self._data = view, path, data
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return self._data if path == self._path else self._view.read_bytes(path)
+
+    def list_files(self, folder: str) -> list[str]:
+        return list(self._view.list_files(folder))

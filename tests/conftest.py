@@ -1,0 +1,39 @@
+"""Every test lives in a throw-away home: no test may touch the person's own memory."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SKIPPED: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home of its own, and nothing inherited that would steer memdir or git."""
+    home = tmp_path_factory.mktemp("home")
+    before = dict(os.environ)
+    for name in list(os.environ):
+        if name.startswith(("MEMDIR_", "CLAUDE", "XDG_", "GIT_")) and name not in ("MEMDIR_BENCH", "MEMDIR_LOAD"):
+            del os.environ[name]
+    os.environ.update(HOME=str(home), GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL=os.devnull)
+    yield home
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    """The path of a memory directory that does not exist yet."""
+    return tmp_path / "project" / "memory"
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and isinstance(report.longrepr, tuple):
+        SKIPPED.append(str(report.longrepr[2]).removeprefix("Skipped: "))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    absent = [reason for reason in SKIPPED if reason.startswith("bench data absent")]
+    terminalreporter.write_line(f"skipped: {len(SKIPPED)}, of these for missing bench data: {len(absent)}")

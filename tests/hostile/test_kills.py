@@ -1,0 +1,102 @@
+"""Killed around every call that changes the disk: an act is whole or has not happened, and what was answered stays."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import syscalls
+from memdir.records import Draft, Kind
+from memdir.store.files import FileStore
+from memdir.testing import sample_memory
+from syscalls import Ack, Progress
+
+NEW = Draft(Kind.PROJECT, "New thing", "Nightly build cache of the release branch", "New body.", "sub/new-thing")
+Images = dict[str, bytes]
+
+
+@pytest.fixture(autouse=True)
+def _needs_ptrace() -> None:
+    if reason := syscalls.is_supported():
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Iterator[Callable[[], Path]]:
+    """Fresh copies of one prepared directory; the last ones are removed as new ones come."""
+    origin = tmp_path / "origin"
+    with FileStore(origin) as store:
+        store.write(sample_memory())
+        saved = store.write(sample_memory(title="Second thing"))
+        store.edit("second-thing", saved.text + "More.\n", expect=saved.digest)
+        store.scan()
+
+    def make() -> Path:
+        place = Path(tempfile.mkdtemp(dir=tmp_path))
+        shutil.copytree(origin, place / "memory")
+        return place / "memory"
+
+    yield make
+
+
+def image(place: Path) -> Images:
+    """Every memory and index, byte for byte."""
+    found = {}
+    for path in place.rglob("*"):
+        if path.is_file() and ".memdir" not in path.relative_to(place).parts:
+            found[str(path.relative_to(place))] = path.read_bytes()
+    return found
+
+
+def sweep(places: Callable[[], Path], act: Callable[[FileStore], object]) -> syscalls.Sweep:
+    before = image(places())
+    done = places()
+    with FileStore(done) as store:
+        act(store)
+    after = image(done)
+    assert before != after
+
+    def action(place: Path, ack: Ack) -> None:
+        store = FileStore(place)
+        act(store)
+        ack(b"done")
+
+    def check(progress: Progress[Path]) -> None:
+        place = progress.place
+        topics = {name: data for name, data in image(place).items() if name.endswith(".md")}
+        for name, data in topics.items():
+            assert data in (before.get(name), after.get(name)), f"{name} is torn"
+        with FileStore(place) as store:
+            store.scan()
+            assert not [path.name for path in place.rglob("*.tmp")], "a staged file was left behind"
+            store.notice()
+            assert not [act.verb for act in store.acts() if act.verb == "outside"], "healing is no outside edit"
+            healed = image(place)
+            assert healed in (before, after), f"neither before nor after: {sorted(healed)}"
+            if progress.acked:
+                assert healed == after, "an acknowledged change is lost"
+            missing = set(topics) - set(healed)
+            assert not missing, f"healing deleted {missing}"
+            grown = len(store.acts())
+            assert (grown > 3) == (healed == after), "history and files disagree"
+            store.write(sample_memory(title="Life goes on"))
+        shutil.rmtree(place.parent)
+
+    return syscalls.kill_sweep(action, setup=places, check=check, half_write=True)
+
+
+@pytest.mark.parametrize("verb", ["save", "edit", "forget", "undo"])
+def test_killed_around_every_mutating_call(places: Callable[[], Path], verb: str) -> None:
+    acts: dict[str, Callable[[FileStore], object]] = {
+        "save": lambda store: store.write(NEW),
+        "edit": lambda store: store.write(
+            Draft(Kind.FEEDBACK, "Terse replies", "Closing paragraphs annoy every reviewer", "Other."),
+            expect=store.read("terse-replies").digest,
+        ),
+        "forget": lambda store: store.delete("terse-replies"),
+        "undo": lambda store: store.undo(),
+    }
+    done = sweep(places, acts[verb])
+    assert done.points > 20 and done.acked >= 1

@@ -1,0 +1,58 @@
+"""The power is cut right after the answer: whatever was acknowledged is there after the restart."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import powercut
+from loads import scaled
+from memdir.records import Draft, Kind
+from memdir.store.files import FileStore
+from memdir.testing import sample_memory
+
+pytestmark = pytest.mark.load
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[powercut.Disk]:
+    if reason := powercut.is_supported():
+        pytest.skip(f"power cut unavailable: {reason}")
+    with powercut.open_disk(tmp_path) as found:
+        yield found
+
+
+def test_what_was_answered_survives_a_power_cut(disk: powercut.Disk) -> None:
+    with disk.mounted() as place, FileStore(place / "p" / "memory") as store:
+        store.write(sample_memory(name="start"))
+    wanted: dict[str, str] = {}
+    dice = random.Random(1)
+    for number in range(scaled(200)):
+        name, body = f"n{dice.randrange(20)}", f"Body {number}."
+
+        def act(place: Path, name: str = name, body: str = body) -> None:
+            store = FileStore(place / "p" / "memory")
+            draft = Draft(Kind.PROJECT, f"Thing {name}", "Nightly build cache of the release branch", body, name)
+            expect = store.read(name).digest if name in wanted else None
+            if expect and body.endswith("7."):
+                store.delete(name)
+            else:
+                store.write(draft, expect=expect)
+
+        def look(place: Path) -> dict[str, str]:
+            store = FileStore(place / "p" / "memory")
+            store.notice()
+            found = {header.name: store.read(header.name).body.strip() for header in store.scan()}
+            assert all(f"({at}.md)" in store.index() for at in found)
+            assert not [act for act in store.acts() if act.verb == "outside"]
+            store.close()
+            return found
+
+        found = powercut.cut_power(disk, lambda place: None, act, look)
+        if name in wanted and body.endswith("7."):
+            del wanted[name]
+        else:
+            wanted[name] = body
+        found.pop("start")
+        assert found == wanted, f"after cut {number}"

@@ -1,0 +1,336 @@
+"""`where`, `relink`, `status`, `config`, `pause`, `resume`, `doctor`, `completion`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli, memory_text
+from homes import git
+from memdir.doctor import LEVELS
+from memdir.options import SETTINGS
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+# --- where ----------------------------------------------------------------------------------------------------------
+
+
+def test_where_names_each_place_and_its_rule(cli: Cli) -> None:
+    told = cli("where", "--json").json
+    assert told["project"] == {"root": str(cli.project), "kind": "git"} and told["on"] is True
+    assert told["private"]["rule"] == "default" and told["private"]["steps"][-1]["verdict"] == "taken"
+    assert told["user"]["path"] == str(cli.home / ".claude" / "memory")
+    assert told["config"]["path"] == str(cli.home / ".config" / "memdir" / "config.toml")
+    out = cli("where").out
+    for path in (told["private"]["path"], told["private"]["state"], told["user"]["path"], told["config"]["path"]):
+        assert path in out
+    assert "not made yet" in out and "not set" in out
+    assert not (cli.home / ".claude").exists()
+
+
+def test_where_shows_a_refused_rule_and_the_switch(cli: Cli) -> None:
+    told = cli("where", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE="/etc", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1")
+    assert "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE = /etc: refused" in told.out and "note: " in told.out
+    assert "off (CLAUDE_CODE_DISABLE_AUTO_MEMORY)" in told.out
+    assert cli("where", "--json", MEMDIR_USER_MEMORY="0").json["user"] is None
+    assert cli("where", MEMDIR_USER_MEMORY="0").code == 0
+
+
+def test_where_shows_a_directory_given_by_hand(cli: Cli, tmp_path: Path) -> None:
+    told = cli("--dir", str(tmp_path / "a" / "b"), "where", "--json").json
+    assert (told["private"]["path"], told["private"]["rule"], told["user"]) == (
+        str(tmp_path / "a" / "b"),
+        "--dir",
+        None,
+    )
+    assert cli("--dir", str(tmp_path / "a" / "b"), "where").code == 0
+
+
+def collide(cli: Cli) -> Path:
+    """Another project whose path has the same short name."""
+    cli.save()
+    other = cli.project.parent / "a-p"
+    mine = cli.project.parent / "a_p"
+    for folder in (mine, other):
+        (folder / ".git").mkdir(parents=True)
+    assert (
+        cli(
+            "save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=mine
+        ).code
+        == 0
+    )
+    return other
+
+
+def test_two_projects_with_one_short_name_are_told_everywhere(cli: Cli) -> None:
+    other = collide(cli)
+    assert "already belongs to" in cli("list", cwd=other).refusal
+    assert "already belongs to" in cli("where", cwd=other).out and cli("where", cwd=other).code == 0
+    assert cli(cwd=other).code == 0
+    told = cli("doctor", "--json", cwd=other)
+    assert told.code == 1 and told.json["counts"]["slug_collision"] == 1
+    (finding,) = told.json["findings"]
+    assert finding["level"] == "error" and "relink --claim" in finding["fix"]
+    assert cli("doctor", "--fix", cwd=other).code == 1
+
+
+def test_a_claim_ends_the_dispute(cli: Cli) -> None:
+    other = collide(cli)
+    assert cli("relink", "--claim", "--dry-run", cwd=other).code == 0 and cli("list", cwd=other).code == 1
+    row = cli("relink", "--claim", "--json", cwd=other).json
+    assert (row["action"], row["root"]) == ("claimed", str(other))
+    assert [at["name"] for at in cli("list", "--json", cwd=other).json] == ["n"]
+    assert "no memory directory" in cli("relink", "--claim", cwd=cli.home / "work").refusal
+
+
+# --- relink ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def moved(cli: Cli) -> Path:
+    """A project with a memory, moved elsewhere."""
+    place = cli.home / "work" / "shop"
+    place.mkdir()
+    git(place, "init", "-q")
+    git(place, "commit", "-q", "--allow-empty", "-m", "first")
+    assert (
+        cli(
+            "save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=place
+        ).code
+        == 0
+    )
+    new = cli.home / "work" / "renamed"
+    place.rename(new)
+    return new
+
+
+def test_the_memory_of_a_moved_project_is_found_and_listed(cli: Cli, moved: Path) -> None:
+    told = cli("relink", cwd=moved)
+    assert told.code == 0 and "same first commit" in told.out and "--from" in told.out
+    row = cli("relink", "--json", cwd=moved).json
+    assert row["action"] == "found" and row["candidates"][0]["root"] == str(cli.home / "work" / "shop")
+    assert cli("list", "--json", cwd=moved).json == [], "listing moves nothing"
+
+
+def test_with_a_yes_the_clear_one_is_moved_with_its_history(cli: Cli, moved: Path) -> None:
+    dry = cli("relink", "--yes", "--dry-run", "--json", cwd=moved).json
+    assert (dry["action"], dry["dry_run"]) == ("moved", True) and cli("list", "--json", cwd=moved).json == []
+    row = cli("relink", "--yes", "--json", cwd=moved).json
+    assert row["action"] == "moved" and not Path(row["source"]).exists()
+    assert [at["name"] for at in cli("list", "--json", cwd=moved).json] == ["n"]
+    assert len(cli("history", "--json", cwd=moved).json) == 1
+    record = json.loads((Path(row["target"]) / ".memdir" / "project.json").read_text(encoding="utf-8"))
+    assert record["root"] == str(moved)
+    assert "no memory of a moved project" in cli("relink", cwd=moved).refusal
+
+
+def test_a_directory_can_be_named_and_is_asked_about(cli: Cli, moved: Path) -> None:
+    source = cli("relink", "--json", cwd=moved).json["candidates"][0]["path"]
+    assert cli("relink", "--from", source, cwd=moved).code == 2, "nobody can be asked here"
+    assert cli("relink", "--from", str(Path(source).parent), "--yes", cwd=moved).code == 0
+    assert len(cli("list", "--json", cwd=moved).json) == 1
+
+
+def test_two_memories_are_never_mixed(cli: Cli, moved: Path) -> None:
+    cli("save", "--type", "user", "--name", "m", "--description", "Writes Go every day", "--body", "x", cwd=moved)
+    assert "already holds memories" in cli("relink", "--yes", cwd=moved).refusal
+
+
+def test_a_living_project_is_not_robbed_without_its_name(cli: Cli) -> None:
+    one, two = cli.home / "work" / "one", cli.home / "work" / "two"
+    one.mkdir()
+    git(one, "init", "-q")
+    git(one, "commit", "-q", "--allow-empty", "-m", "first")
+    cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=one)
+    git(cli.home / "work", "clone", "-q", str(one), str(two))
+    assert "still there" in cli("relink", cwd=two).out
+    assert "not clear" in cli("relink", "--yes", cwd=two).refusal
+
+
+def test_relink_refuses_what_makes_no_sense(cli: Cli, tmp_path: Path) -> None:
+    assert cli("relink", "--from", "x", "--claim").code == 2
+    assert "no memory directory" in cli("relink", "--from", str(tmp_path / "nothing"), "--yes").refusal
+    assert cli("relink", "--from", "a\0b", "--yes").refusal
+    assert "chose this directory" in cli("relink", CLAUDE_COWORK_MEMORY_PATH_OVERRIDE=str(tmp_path / "a" / "b")).refusal
+
+
+# --- status ---------------------------------------------------------------------------------------------------------
+
+
+def test_status_counts_and_lists_every_setting(cli: Cli) -> None:
+    cli.save("a", "Text.", "--pin")
+    cli.save("b", "Text.", "--scope", "user")
+    cli.file("odd", "just text\n")
+    told = cli("status", "--json").json
+    private, user = told["scopes"]
+    assert (private["memories"], private["types"]["feedback"], private["types"]["none"], private["pinned"]) == (
+        2,
+        1,
+        1,
+        1,
+    )
+    assert user["memories"] == 1 and private["history"]["acts"] == 1 and private["history"]["bytes"] > 0
+    assert private["last_change"]["verb"] == "save" and private["index"]["lines"] == 1
+    assert [at["key"] for at in told["settings"]] == [item.key for item in SETTINGS]
+    out = cli("status", MEMDIR_DREAM="off").out
+    assert "* dream" in out and "from MEMDIR_DREAM" in out and "save b by person" in out
+
+
+def test_status_of_nothing_is_fine_and_makes_nothing(cli: Cli) -> None:
+    told = cli("status", "--json")
+    assert told.code == 0 and told.json["scopes"][0]["last_change"] is None
+    assert cli("status").code == 0 and not (cli.home / ".claude").exists()
+
+
+# --- config, pause, resume ------------------------------------------------------------------------------------------
+
+
+def test_a_setting_is_set_read_and_unset(cli: Cli) -> None:
+    assert cli("config", "get", "index_order").out == "rank\n"
+    assert cli("config", "set", "index_order", "FILE").out == "index_order = file\n"
+    row = cli("config", "get", "index_order", "--json").json
+    assert row["value"] == "file" and row["default"] == "rank" and row["source"].startswith("config file")
+    assert cli("config", "unset", "index_order").out == "index_order is unset\n"
+    assert "was not set" in cli("config", "unset", "index_order").out
+    assert cli("config", "get", "index_order", "--json").json["source"] == "default"
+
+
+def test_a_stronger_variable_is_pointed_out(cli: Cli) -> None:
+    told = cli("config", "set", "index_order", "file", MEMDIR_INDEX_ORDER="rank")
+    assert told.code == 0 and "MEMDIR_INDEX_ORDER in the environment still says rank" in told.err
+
+
+def test_config_list_shows_value_default_and_source(cli: Cli) -> None:
+    lines = [line.split("\t") for line in cli("config", "list", MEMDIR_TEAM="1").lines]
+    assert ["team", "true", "false", "MEMDIR_TEAM"] in lines and len(lines) == len(SETTINGS)
+    assert len(cli("config", "list", "--json").json) == len(SETTINGS)
+
+
+def test_wrong_settings_are_refused(cli: Cli) -> None:
+    assert "there is no setting" in cli("config", "get", "nonsense").refusal
+    assert "there is no setting" in cli("config", "unset", "nonsense").refusal
+    assert "allowed: rank or file" in cli("config", "set", "index_order", "sideways").refusal
+    path = cli.home / ".config" / "memdir" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("= broken", encoding="utf-8")
+    for argv in (["config", "list"], ["list"], ["pause"], ["doctor"], ["where"]):
+        assert "not valid TOML" in cli(*argv).refusal
+
+
+def test_a_key_nobody_knows_can_be_taken_out(cli: Cli) -> None:
+    path = cli.home / ".config" / "memdir" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("old_key = 1 # from before\n", encoding="utf-8")
+    assert "old_key" in cli("doctor").out
+    assert cli("config", "unset", "old_key", "--json").json["value"] is None
+    assert cli("doctor").code == 0
+
+
+def test_pause_and_resume(cli: Cli) -> None:
+    assert cli("pause").out == "paused\n" and cli("status", "--json").json["paused"] is True
+    assert "memdir resume" in cli("status").out
+    assert cli("resume").out == "resumed\n" and cli("status", "--json").json["paused"] is False
+    assert cli("resume", "--json").json["value"] is False and cli("pause", "--json").json["value"] is True
+
+
+# --- doctor ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_sound_directory_is_said_to_be_so(cli: Cli) -> None:
+    cli.save()
+    told = cli("doctor", "--json")
+    assert told.code == 0 and told.json["findings"] == [] and set(told.json["counts"]) == set(LEVELS)
+    assert cli("doctor").out == "" and "nothing wrong" in cli("--color", "always", "doctor").out
+
+
+def test_findings_have_a_line_each_with_the_fix(cli: Cli) -> None:
+    cli.save()
+    cli.file("broken", "---\nname: x\n")
+    cli.file("odd", memory_text("Odd", body="See [[nowhere]].\n").replace("reference", "nonsense"))
+    index = cli.memory / "MEMORY.md"
+    index.write_text(index.read_text(encoding="utf-8") + "- [Gone](gone.md)\n", encoding="utf-8")
+    told = cli("doctor")
+    assert told.code == 1 and all(line.count("\t") == 5 for line in told.lines)
+    assert {line.split("\t")[1] for line in told.lines} == {
+        "broken_frontmatter",
+        "unknown_type",
+        "dead_pointer",
+        "orphan",
+        "unresolved_link",
+    }
+    shown = cli("--color", "always", "doctor").out
+    assert shown.index("1 error") < shown.index("warnings") < shown.index("advice")
+
+
+def test_advice_alone_is_no_failure(cli: Cli) -> None:
+    cli.save("x", "See [[nowhere]].")
+    told = cli("doctor", "--json")
+    assert told.code == 0 and told.json["counts"]["unresolved_link"] == 1
+
+
+def test_fix_repairs_derived_state_and_can_be_undone(cli: Cli) -> None:
+    cli.save()
+    cli.file("orphan", memory_text("Orphan"))
+    index = cli.memory / "MEMORY.md"
+    index.write_text(index.read_text(encoding="utf-8") + "- [Gone](gone.md)\n", encoding="utf-8")
+    before = index.read_bytes()
+    told = cli("doctor", "--fix", "--json")
+    assert told.code == 0 and told.json["fixed"] == 2 and told.json["findings"] == []
+    assert b"orphan.md" in index.read_bytes() and b"gone.md" not in index.read_bytes()
+    cli("undo")
+    cli("undo")
+    assert index.read_bytes() == before
+    assert "fixed 2" in cli("doctor", "--fix").out and "nothing to fix" in cli("doctor", "--fix").out
+
+
+def test_doctor_looks_at_user_memory_and_settings_too(cli: Cli) -> None:
+    cli.save("ours", "Text.", "--scope", "user")
+    (cli.home / ".claude" / "memory" / "odd.md").write_text("just text\n", encoding="utf-8")
+    (cli.project / ".memdir.toml").write_text("model = 'x:y'\nnonsense = 1\n", encoding="utf-8")
+    found = cli("doctor", "--json").json["findings"]
+    assert {(at["scope"], at["kind"]) for at in found} >= {("user", "broken_frontmatter"), ("settings", "setting")}
+    assert {at["scope"] for at in cli("doctor", "--scope", "private", "--json").json["findings"]} == {"settings"}
+
+
+def test_doctor_fixes_nothing_while_memory_is_off(cli: Cli) -> None:
+    assert "memory is off" in cli("doctor", "--fix", CLAUDE_CODE_SIMPLE="1").refusal
+
+
+# --- completion -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_script(cli: Cli, shell: str) -> None:
+    told = cli("completion", shell)
+    assert told.code == 0 and told.err == "" and "_MEMDIR_COMPLETE" in told.out and "memdir" in told.out
+
+
+def complete(cli: Cli, *words: str) -> list[str]:
+    told = cli.real(
+        _MEMDIR_COMPLETE="bash_complete", COMP_WORDS=" ".join(["memdir", *words]), COMP_CWORD=str(len(words))
+    )
+    assert told.err == ""
+    return [line.partition(",")[2] for line in told.lines if line]
+
+
+def test_verbs_options_names_and_settings_complete(cli: Cli) -> None:
+    cli.save("terse-replies")
+    cli.save("terse-titles", "Text.", "--scope", "user")
+    cli.file("odd name; rm -rf", memory_text("Odd"))
+    assert complete(cli, "hist") == ["history"]
+    assert sorted(complete(cli, "read", "ter")) == ["terse-replies", "terse-titles"]
+    assert complete(cli, "forget", "od") == [], "a shell is not handed what it would act on"
+    assert "--purge" in complete(cli, "forget", "--p")
+    assert complete(cli, "config", "get", "index") == ["index_order"]
+    assert complete(cli, "save", "--type", "f") == ["feedback"]
+
+
+def test_completion_is_quiet_whatever_is_broken(cli: Cli) -> None:
+    path = cli.home / ".config" / "memdir" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("= broken", encoding="utf-8")
+    assert complete(cli, "read", "x") == []

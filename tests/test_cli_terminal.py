@@ -1,0 +1,161 @@
+"""On a real terminal: colour, tables that fit, questions, and nothing that the content could do to it."""
+
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli, memory_text
+
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path, TERM="xterm-256color", LC_ALL="C.UTF-8")
+
+
+def _hear_interrupts() -> None:
+    """Whoever started the tests may have put them into the background, where interrupts are not heard."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Terminal:
+    """A command on a terminal of its own, so many columns wide."""
+
+    def __init__(self, cli: Cli, *argv: str, width: int = 70, **variables: str) -> None:
+        self.main, inner = pty.openpty()
+        ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        self.process = subprocess.Popen(
+            cli.command(*argv), cwd=cli.project, env=cli.environ(**variables), stdin=inner, stdout=inner, stderr=inner,
+            start_new_session=True, preexec_fn=_hear_interrupts,
+        )  # fmt: skip
+        os.close(inner)
+        self.text = ""
+
+    def read_until(self, end: str | None = None) -> str:
+        """All that comes, until a text was seen or the command has ended."""
+        while end is None or end not in self.text:
+            ready, _, _ = select.select([self.main], [], [], 30)
+            assert ready, self.text
+            try:
+                data = os.read(self.main, 65_536)
+            except OSError:  # Linux says EIO when the other side is closed
+                data = b""
+            if not data:
+                break
+            self.text += data.decode("utf-8")
+        return self.text
+
+    def type(self, text: str) -> None:
+        os.write(self.main, text.encode())
+
+    def end(self) -> tuple[int, str]:
+        text = self.read_until()
+        os.close(self.main)
+        return self.process.wait(timeout=30), text
+
+
+def show(cli: Cli, *argv: str, **variables: str) -> tuple[int, str]:
+    return Terminal(cli, *argv, **variables).end()
+
+
+def test_a_list_is_coloured_and_fits(cli: Cli) -> None:
+    cli.save("terse-replies", "Text.", "--pin")
+    cli.file("wide", memory_text("Wide", "日本語のとても長い説明文" * 20))
+    code, text = show(cli, "list")
+    assert code == 0 and COLOR.search(text)
+    lines = COLOR.sub("", text).splitlines()
+    assert lines[0].split()[:2] == ["NAME", "TYPE"] and "…" in text and "pinned" in text
+    assert all(len(line) <= 70 for line in lines)
+
+
+def test_content_cannot_act_on_the_terminal(cli: Cli) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x1b[5mblink[/bold][red]markup\u202e"
+    cli.file("evil", memory_text(f'"{evil}"', f'"{evil} some words"', f"{evil}\n"))
+    for argv in (
+        ["list"],
+        ["read", "evil"],
+        ["read", "evil", "--raw"],
+        ["list", "--json"],
+        ["doctor"],
+        ["read", f"no{evil}"],
+    ):
+        _, text = show(cli, *argv)
+        rest = COLOR.sub("", text)
+        assert "\x1b" not in rest and "\x07" not in text and "\u202e" not in text and "\x1b[5m" not in text, argv
+    assert "[red]markup" in show(cli, "read", "evil")[1], "rich does not read markup in it"
+
+
+def test_no_color_and_never_are_honoured(cli: Cli) -> None:
+    cli.save()
+    for argv, variables in (
+        (["list"], {"NO_COLOR": "1"}),
+        (["--color", "never", "list"], {}),
+        (["list"], {"TERM": "dumb"}),
+    ):
+        code, text = show(cli, *argv, **variables)
+        assert code == 0 and "\x1b" not in text and "NAME" in text
+    assert COLOR.search(show(cli, "--color", "always", "list", NO_COLOR="1")[1])
+
+
+def test_colour_in_a_pipe_only_when_asked_for(cli: Cli) -> None:
+    cli.save()
+    assert "\x1b" not in cli.real("list").out and COLOR.search(cli.real("--color", "always", "list").out)
+
+
+def test_without_rich_the_table_is_plain_and_fits(cli: Cli, tmp_path: Path) -> None:
+    cli.save("terse-replies", "Text.")
+    (tmp_path / "shadow").mkdir()
+    (tmp_path / "shadow" / "rich.py").write_text("raise ImportError('not installed')\n", encoding="utf-8")
+    path = f"{tmp_path / 'shadow'}{os.pathsep}{cli.environ()['PYTHONPATH']}"
+    code, text = show(cli, "list", PYTHONPATH=path)
+    assert (
+        code == 0 and "\x1b" not in text and text.startswith("NAME") and all(len(at) <= 70 for at in text.splitlines())
+    )
+
+
+def test_diffs_are_coloured(cli: Cli) -> None:
+    cli.save()
+    code, text = show(cli, "diff")
+    assert code == 0 and "\x1b[32m+name: terse-replies" in text
+
+
+def test_a_purge_asks_first(cli: Cli) -> None:
+    cli.save()
+    terminal = Terminal(cli, "forget", "terse-replies", "--purge")
+    terminal.read_until("[y/N]")
+    terminal.type("n\n")
+    code, _ = terminal.end()
+    assert code != 0 and len(cli("list", "--json").json) == 1
+    terminal = Terminal(cli, "forget", "terse-replies", "--purge")
+    terminal.read_until("[y/N]")
+    terminal.type("y\n")
+    code, text = terminal.end()
+    assert code == 0 and "purged" in text and cli("list", "--json").json == []
+
+
+def test_an_interrupt_is_quiet_and_130(cli: Cli) -> None:
+    cli.save()
+    terminal = Terminal(cli, "forget", "terse-replies", "--purge")
+    terminal.read_until("[y/N]")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    code, text = terminal.end()
+    assert code == 130 and "Traceback" not in text and len(cli("list", "--json").json) == 1
+
+
+def test_a_real_editor_session_has_the_terminal(cli: Cli) -> None:
+    cli.save()
+    checks = "import sys; assert sys.stdin.isatty() and sys.stdout.isatty()"
+    script = f"{checks}; open(sys.argv[-1], 'a', encoding='utf-8').write('more\\n')"
+    code, text = show(cli, "edit", "terse-replies", EDITOR=f'{sys.executable} -c "{script}"')
+    assert code == 0 and "changed" in text and "more" in cli("read", "terse-replies").out

@@ -1,0 +1,126 @@
+import os
+import shutil
+from pathlib import Path
+
+import yaml
+
+from loads import bench
+from memdir.doctor import LEVELS, count_kinds, examine, find_links, repair
+from memdir.limits import INDEX_LINE_CHARS
+from memdir.records import Draft, Kind
+from memdir.store.files import FileStore
+from memdir.testing import sample_memory
+
+
+def put(memory: Path, name: str, text: str) -> None:
+    path = memory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def head(kind: str = "user", name: str = "T") -> str:
+    return f"---\nname: {name}\ndescription: some words here\ntype: {kind}\n---\n\n"
+
+
+def test_a_healthy_directory_has_no_findings(memory: Path) -> None:
+    store = FileStore(memory)
+    store.write(sample_memory())
+    store.write(
+        Draft(Kind.USER, "Role", "A data scientist who reads logs", "See [[Terse replies]] and [[terse_replies]].")
+    )
+    assert examine(store) == () and sum(count_kinds(()).values()) == 0
+
+
+def test_each_kind_of_trouble_is_found_where_it_is(memory: Path) -> None:
+    store = FileStore(memory)
+    store.write(sample_memory())
+    put(memory, "broken.md", "---\nname: [\n---\nx")
+    put(memory, "bare.md", "just text")
+    put(memory, "moody.md", head("mood") + "one")
+    put(memory, "odd name.md", head() + "two")
+    put(memory, "twin.md", head() + "same words")
+    put(memory, "twin2.md", head() + "same  words")
+    put(memory, "TWIN.md", head() + "other words")
+    put(memory, "linker.md", head() + "a [[nowhere]] b `[[code]]`\n")
+    os.mkfifo(memory / "pipe.md")
+    with (memory / "huge.md").open("wb") as file:
+        file.truncate(2_000_000)
+    index = (memory / "MEMORY.md").read_text(encoding="utf-8")
+    put(memory, "MEMORY.md", index + index + "- [Gone](gone.md)\n" + "x" * 151 + "\n")
+    found = {(at.kind, at.where, at.line) for at in examine(store)}
+    assert {
+        ("broken_frontmatter", "broken.md", None),
+        ("broken_frontmatter", "bare.md", None),
+        ("unknown_type", "moody.md", None),
+        ("bad_name", "odd name.md", None),
+        ("duplicate", "twin.md", None),
+        ("duplicate", "twin2.md", None),
+        ("duplicate", "MEMORY.md", 2),
+        ("unresolved_link", "linker.md", 7),
+        ("special_file", "pipe.md", None),
+        ("oversize_file", "huge.md", None),
+        ("dead_pointer", "MEMORY.md", 3),
+        ("long_line", "MEMORY.md", 4),
+        ("orphan", "twin.md", None),
+    } <= found
+    assert {kind for kind, _, _ in found} == set(LEVELS) - {"oversize_index", "slug_collision", "setting", "history"}
+    assert all(at.fix and at.message and at.level in ("error", "warning", "advice") for at in examine(store))
+
+
+def test_repair_mends_derived_state_only_and_can_be_undone(memory: Path) -> None:
+    store = FileStore(memory)
+    store.write(sample_memory())
+    put(memory, "orphan.md", head() + "lonely")
+    put(memory, "MEMORY.md", "# Mine\n\n- [Gone](gone.md) — x\n\nprose stays\n")
+    before = {path.name: path.read_bytes() for path in memory.glob("*.md")}
+    assert repair(store, examine(store)) == 3
+    assert examine(store) == ()
+    text = store.index()
+    assert text.startswith("# Mine\n") and "prose stays" in text and "gone.md" not in text and "(orphan.md)" in text
+    store.undo()
+    store.undo()
+    assert {path.name: path.read_bytes() for path in memory.glob("*.md")} == before
+
+
+def test_an_index_over_the_limit_is_told(memory: Path) -> None:
+    put(memory, "MEMORY.md", "prose\n" * 201)
+    (finding,) = examine(FileStore(memory))
+    assert finding.kind == "oversize_index" and "201 lines" in finding.message
+
+
+def test_a_damaged_history_is_told_and_memories_can_still_be_read(memory: Path) -> None:
+    with FileStore(memory) as store:
+        store.write(sample_memory())
+    for path in (memory / ".memdir").glob("history.db*"):
+        path.write_bytes(b"not a database" * 99)
+    again = FileStore(memory)
+    assert [at.kind for at in examine(again)] == ["history"]
+    assert again.read("terse-replies")
+
+
+def test_links_in_code_are_no_links() -> None:
+    text = "[[a]] `[[b]]`\n```\n[[c]]\n```\n[[d|shown]] [[ e ]]\n"
+    assert list(find_links(text)) == [("a", 1), ("d", 5), ("e", 5)]
+
+
+def test_the_real_directory_has_long_lines_and_one_open_link_and_nothing_else(tmp_path: Path) -> None:
+    memory = tmp_path / "project" / "memory"
+    shutil.copytree(bench("realworld_memory", "memory"), memory)
+    findings = examine(FileStore(memory))
+    lines = (memory / "MEMORY.md").read_text(encoding="utf-8").splitlines()
+    long = [number for number, line in enumerate(lines, 1) if len(line) > INDEX_LINE_CHARS]
+    assert [at.line for at in findings if at.kind == "long_line"] == long and long
+    assert [at.where for at in findings if at.kind == "unresolved_link"] == ["project_settings_surface.md"]
+    assert {at.kind for at in findings} == {"long_line", "unresolved_link"}
+    assert {at.level for at in findings} == {"advice"}
+
+
+def test_the_real_directory_loads_with_every_type_and_description_right(tmp_path: Path) -> None:
+    memory = tmp_path / "project" / "memory"
+    shutil.copytree(bench("realworld_memory", "memory"), memory)
+    headers = {header.file: header for header in FileStore(memory).scan()}
+    assert len(headers) == 19
+    for name, header in headers.items():
+        truth = yaml.safe_load((memory / name).read_text(encoding="utf-8").split("---\n")[1])
+        assert header.kind == (truth.get("metadata") or truth)["type"]
+        assert header.description == truth["description"] and header.title == truth["name"] and not header.problem

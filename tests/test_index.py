@@ -1,0 +1,157 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loads import bench
+from memdir.index import (
+    add_line,
+    append_pointer,
+    apply_splice,
+    drop_lines,
+    find_lines,
+    find_splice,
+    invert_splice,
+    parse_index,
+    render_line,
+    replace_line,
+)
+from memdir.limits import INDEX_LINE_CHARS
+from memdir.records import Kind
+
+NEW = "- [New](new.md) — hook"
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "title", "hook"),
+    [
+        ("- [Role](user_role.md) — data scientist", "user_role", "Role", "data scientist"),
+        ("* [Role](user_role.md) - data: scientist", "user_role", "Role", "data: scientist"),
+        ("  + [Role](sub/role.md)", "sub/role", "Role", ""),
+        ("1. [A [b] c](./x.md): why", "x", "A [b] c", "why"),
+        ("- **[Bold](b.md)** — hook", "b", "Bold", "hook"),
+        ("- [P](a%20b.md#part) — x", "a b", "P", "x"),
+        (
+            "- Senior developer, table tests [user-preferences.md]",
+            "user-preferences",
+            "Senior developer, table tests",
+            "",
+        ),
+        ("Plain old line [x.md]", "x", "Plain old line", ""),
+    ],
+)
+def test_pointers_of_both_forms_are_read(line: str, name: str, title: str, hook: str) -> None:
+    (parsed,) = parse_index(line)
+    assert (parsed.name, parsed.title.removeprefix("- "), parsed.hook) == (name, title, hook)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- see [Role](role.md) for more",
+        "- [Site](https://example.org/a.md) — web",
+        "- [Up](../x.md)",
+        "- [Abs](/etc/x.md)",
+        "- [Index](MEMORY.md)",
+        "- [Picture](x.png)",
+        "[Role](role.md)",
+        "- `code` — [not](a)",
+    ],
+)
+def test_prose_and_links_elsewhere_are_no_pointers(line: str) -> None:
+    assert not parse_index(line)[0].is_pointer
+
+
+def test_what_stands_in_a_code_fence_is_prose() -> None:
+    lines = parse_index("```\n- [A](a.md)\n# no heading\n```\n- [B](b.md)\n")
+    assert [line.name for line in lines if line.is_pointer] == ["b"]
+    assert not any(line.level for line in lines)
+
+
+def test_a_line_goes_below_the_heading_of_its_type() -> None:
+    text = "# Memory\n\n## User\n\n- [A](a.md)\n\n## Feedback\n\n- [B](b.md)\nprose about it\n"
+    assert add_line(text, NEW, kind=Kind.FEEDBACK, words="x") == text.replace("- [B](b.md)\n", f"- [B](b.md)\n{NEW}\n")
+    assert add_line(text, NEW, kind=Kind.USER, words="x") == text.replace("- [A](a.md)\n", f"- [A](a.md)\n{NEW}\n")
+
+
+def test_a_heading_with_only_prose_below_gets_the_line_above_the_prose() -> None:
+    text = "## Project\nThings to know.\n"
+    assert add_line(text, NEW, kind=Kind.PROJECT, words="x") == f"## Project\n\n{NEW}\n\nThings to know.\n"
+
+
+def test_a_line_goes_beside_its_nearest_relatives() -> None:
+    text = "## Build\n- [Cache](c.md) — docker layer cache\n\n## Deploy\n- [Freeze](f.md) — freeze calendar\n\nprose\n"
+    placed = add_line(text, NEW, kind=Kind.PROJECT, words="docker build cache misses")
+    assert placed == text.replace("layer cache\n", f"layer cache\n{NEW}\n")
+
+
+def test_else_it_goes_to_the_end_of_the_list_and_never_after_prose() -> None:
+    text = "- [A](a.md)\n- [B](b.md)\n\nSome prose to end with.\n"
+    assert add_line(text, NEW, kind=Kind.USER, words="x") == text.replace("- [B](b.md)\n", f"- [B](b.md)\n{NEW}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", f"{NEW}\n"),
+        ("\n\n", f"{NEW}\n"),
+        ("# Title\n", f"# Title\n\n{NEW}\n"),
+        ("# Title\n\nprose\n", f"# Title\n\n{NEW}\n\nprose\n"),
+        ("prose only", f"{NEW}\n\nprose only"),
+        ("- [A](a.md)", f"- [A](a.md)\n{NEW}\n"),
+    ],
+)
+def test_the_first_line_finds_a_place_in_any_index(text: str, wanted: str) -> None:
+    assert append_pointer(text, NEW) == wanted
+
+
+def test_windows_line_ends_are_kept() -> None:
+    text = "# T\r\n\r\n- [A](a.md)\r\n"
+    assert append_pointer(text, NEW) == f"{text}{NEW}\r\n"
+    assert drop_lines(text, "a") == "# T\r\n\r\n"
+
+
+def test_only_a_line_that_memdir_wrote_is_rewritten() -> None:
+    ours = render_line("A", "a", "old words")
+    text = f"- [B](b.md)\n  {ours}\n"
+    assert replace_line(text, "a", ours, "- [A](a.md) — new") == "- [B](b.md)\n  - [A](a.md) — new\n"
+    curated = "- [A](a.md) — **my** words\n"
+    assert replace_line(curated, "a", ours, "- [A](a.md) — new") == curated
+
+
+def test_all_pointers_to_a_memory_are_dropped_and_nothing_else() -> None:
+    text = "# T\n- one [a.md]\n- [A](a.md) — two\n- see [A](a.md)?\nprose a.md\n- [B](b.md)\n"
+    assert drop_lines(text, "A") == "# T\n- see [A](a.md)?\nprose a.md\n- [B](b.md)\n".replace(
+        "- see [A](a.md)?\n", "- see [A](a.md)?\n"
+    )
+    assert [line.name for line in find_lines(text, "a")] == ["a", "a"]
+
+
+def test_a_rendered_line_fits_and_reads_back() -> None:
+    line = render_line("A [very] long\ntitle " * 9, "sub/name", "words " * 60)
+    assert len(line) <= INDEX_LINE_CHARS and "\n" not in line
+    assert parse_index(line)[0].name == "sub/name"
+    assert render_line("标题", "名字", "描述") == "- [标题](名字.md) — 描述"
+
+
+def test_the_real_index_has_its_nineteen_pointers() -> None:
+    text = (bench("realworld_memory", "memory") / "MEMORY.md").read_text(encoding="utf-8")
+    assert sum(line.is_pointer for line in parse_index(text)) == 19
+
+
+@given(
+    st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"d"]), max_size=8),
+    st.lists(st.sampled_from([b"a\n", b"b\n", b"x"]), max_size=8),
+)
+def test_a_splice_leads_forth_and_back(before: list[bytes], after: list[bytes]) -> None:
+    old, new = b"".join(before), b"".join(after)
+    splice = find_splice(old, new)
+    assert apply_splice(old, splice) == new
+    assert apply_splice(new, invert_splice(splice)) == old
+
+
+@given(st.text(), st.sampled_from(list(Kind)), st.text())
+def test_adding_then_dropping_never_touches_another_line(text: str, kind: Kind, words: str) -> None:
+    added = add_line(text, "- [Q](q_unique_q.md)", kind=kind, words=words)
+    assert len(find_lines(added, "q_unique_q")) == 1 + len(find_lines(text, "q_unique_q"))
+    kept = [line.text.strip() for line in parse_index(drop_lines(added, "q_unique_q")) if not line.is_blank]
+    assert kept == [line.text.strip() for line in parse_index(text) if not line.is_blank]

@@ -1,0 +1,140 @@
+"""Every `--json` is described in docs/json.md, and what it prints is what the page says."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from clihelp import Cli, memory_text
+from homes import git
+from memdir.doors.cli.app import VERBS, app
+from memdir.doors.cli.reference import walk_commands
+
+PAGE = (Path(__file__).parent.parent / "docs" / "json.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^## `memdir ([a-z ]+) --json`\n\n(.+?)\n\n```json\n(.+?)\n```$", re.MULTILINE | re.DOTALL)
+SCHEMAS: dict[str, Any] = {match[1]: json.loads(match[3]) for match in BLOCK.finditer(PAGE)}
+
+
+def commands_with_json() -> Iterator[str]:
+    context = click.Context(app, info_name="memdir")
+    for verb in [verb for verbs in VERBS.values() for verb in verbs]:
+        for path, command in walk_commands(app.get_command(context, verb), verb):
+            if any("--json" in at.opts for at in command.params):
+                yield path
+
+
+def close(schema: Any) -> Any:
+    """The schema with no room for fields it does not name: the page must name them all."""
+    if isinstance(schema, list):
+        return [close(at) for at in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: close(value) for key, value in schema.items()}
+    return closed | {"additionalProperties": False} if "properties" in schema else closed
+
+
+def check(command: str, printed: Any) -> None:
+    Draft202012Validator(close(SCHEMAS[command]), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(printed)
+
+
+def test_every_command_with_json_has_a_block_and_no_other_has() -> None:
+    assert list(SCHEMAS) == list(commands_with_json())
+    assert PAGE.count("```json") == len(SCHEMAS)
+
+
+@pytest.mark.parametrize("command", sorted(SCHEMAS))
+def test_each_schema_is_one_and_names_what_it_requires(command: str) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[command])
+    assert SCHEMAS[command]["$schema"].endswith("2020-12/schema")
+
+
+def test_a_wrong_field_would_be_seen(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    row = cli.save("x", "Text.", "--json").json
+    check("save", row)
+    for wrong in (
+        {**row, "act": "1"},
+        {**row, "more": 1},
+        {key: value for key, value in row.items() if key != "title"},
+    ):
+        with pytest.raises(ValidationError):
+            check("save", wrong)
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A project with a little of everything."""
+    cli = Cli(tmp_path)
+    cli.save("a", "One.")
+    cli("edit", "a", "--body", "Two.")
+    cli.save("ours", "Text.", "--scope", "user")
+    cli.file("odd", "no frontmatter, [[nowhere]]\n")
+    cli.file("team/t", memory_text("Ours"))
+    index = cli.memory / "MEMORY.md"
+    index.write_text(index.read_text(encoding="utf-8") + "- [Gone](gone.md)\n", encoding="utf-8")
+    return cli
+
+
+RUNS: list[list[str]] = [
+    ["list"], ["list", "--type", "none"], ["list", "--scope", "team"], ["read", "a"], ["read", "odd"], ["show"],
+    ["save", "--type", "project", "--name", "p", "--description", "Freeze of mobile releases", "--body", "Tomorrow."],
+    ["edit", "a", "--title", "Another"], ["edit", "a", "--title", "a"], ["pin", "a"], ["pin", "a", "--off"],
+    ["forget", "a"], ["forget", "a", "--purge", "--yes"], ["history"], ["history", "a"], ["history", "--limit", "1"],
+    ["diff"], ["diff", "1"], ["diff", "a"], ["undo"], ["undo", "1", "--scope", "user"],
+    ["restore", "a"], ["restore", "a", "--to", "1"], ["where"], ["status"],
+    ["config", "list"], ["config", "get", "model"], ["config", "set", "lock_seconds", "5"],
+    ["config", "unset", "model"],
+    ["pause"], ["resume"], ["doctor"], ["doctor", "--fix"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv", RUNS, ids=" ".join)
+def test_what_a_command_prints_is_what_the_page_says(cli: Cli, argv: list[str]) -> None:
+    command = " ".join(argv[: 2 if argv[0] == "config" else 1])
+    told = cli(*argv, "--json")
+    assert told.code == (1 if argv[0] == "doctor" else 0), told.err
+    check(command, told.json)
+
+
+def test_every_command_is_run_here() -> None:
+    run = {" ".join(argv[: 2 if argv[0] == "config" else 1]) for argv in RUNS} | {"relink"}
+    assert run == set(SCHEMAS)
+
+
+def test_relink_in_all_its_forms(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    old, new = cli.home / "work" / "old", cli.home / "work" / "new"
+    old.mkdir()
+    git(old, "init", "-q")
+    git(old, "commit", "-q", "--allow-empty", "-m", "first")
+    cli("save", "--type", "user", "--name", "n", "--description", "Writes Rust every day", "--body", "x", cwd=old)
+    old.rename(new)
+    for more in ([], ["--yes", "--dry-run"], ["--yes"], ["--claim"]):
+        told = cli("relink", "--json", *more, cwd=new)
+        assert told.code == 0
+        check("relink", told.json)
+
+
+def test_empty_places_print_what_the_page_says(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    for command in ("list", "show", "history", "where", "status", "doctor"):
+        check(command, cli(command, "--json").json)
+        check(command, cli(command, "--json", MEMDIR_USER_MEMORY="0", CLAUDE_CODE_SIMPLE="1").json)
+
+
+def test_as_real_processes_too(cli: Cli) -> None:
+    check("list", cli.real("list", "--json").json)
+    saved = cli.real(
+        "save", "--type", "user", "--name", "r", "--description", "Writes Rust every day", "--body", "x", "--json"
+    )
+    check("save", saved.json)
+
+
+def test_an_error_is_one_line_and_no_json(cli: Cli) -> None:
+    told = cli("read", "nothing-like-it", "--json")
+    assert told.refusal and told.out == ""

@@ -1,0 +1,47 @@
+import pytest
+
+from memdir.errors import NotFoundError
+from memdir.store.lookup import find_header
+from memdir.store.ram import RamStore
+from memdir.testing import sample_memory
+
+
+@pytest.fixture
+def store() -> RamStore:
+    found = RamStore()
+    found.write(sample_memory(title="Terse replies"))
+    found.write(sample_memory(title="Deploy: who", name="ops/deploy"))
+    found.write(sample_memory(title="Same", name="one"))
+    found.write(sample_memory(title="Same", name="two"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("terse-replies", "terse-replies"),
+        ("terse-replies.md", "terse-replies"),
+        ("./ops/deploy.md", "ops/deploy"),
+        ("TERSE-replies", "terse-replies"),
+        ("Terse Replies", "terse-replies"),
+        ("terse_replies", "terse-replies"),
+        ("deploy: WHO", "ops/deploy"),
+        ("deploy", "ops/deploy"),
+    ],
+)
+def test_a_name_a_path_or_a_title_finds_the_memory(store: RamStore, typed: str, name: str) -> None:
+    assert find_header(store.scan(), typed).name == name
+
+
+def test_a_title_of_two_memories_names_both(store: RamStore) -> None:
+    with pytest.raises(NotFoundError, match="could be any of"):
+        find_header(store.scan(), "same")
+
+
+def test_a_near_miss_is_suggested(store: RamStore) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        find_header(store.scan(), "tersereplies")
+    assert "terse-replies" in caught.value.hint
+    with pytest.raises(NotFoundError) as caught:
+        find_header(store.scan(), "\x1b[31m")
+    assert "\x1b" not in str(caught.value)
