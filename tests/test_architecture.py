@@ -16,23 +16,34 @@ Sources = Mapping[str, str]
 
 # The reading order: each room imports only rooms before it.
 ORDER = """
-errors limits records text
-yaml_subset frontmatter age
+frozen errors limits records text
+yaml_subset frontmatter links age
 tongues.grammar tongues.english tongues.german tongues.french tongues.spanish tongues.chinese tongues.japanese tongues
-shield phrases dates index clip manifest filler drafts
-small_files options settings config_file gitroot claude_settings traces slugs paths guard disk lock
-store store.plan store.rewind store.history store.apply store.headers store.contract store.files store.ram store.lookup
-store.preview
-identity edits moving opening derivable doctor doors testing __init__ __main__
+shield phrases dates index clip manifest filler drafts prompts
+small_files options settings config_file gitroot claude_settings traces slugs paths guard disk lock session
+store store.plan store.rewind store.ledger store.history store.apply store.headers store.contract store.held
+store.files store.ram store.lookup store.preview
+search search.terms search.words search.vectors search.bodies search.postings search.entries search.catalog
+search.rank search.floor search.local
+identity edits moving opening derivable doctor
+query ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanish ignoring.chinese
+ignoring.japanese ignoring gates reminder recall model_select prefetch
+asking finding transcript_search bench
+doors testing __init__ __main__
 """.split()
 # Libraries that may be imported inside a function, because most runs never need them.
 LAZY = {
+    "frozen": {"dataclasses"},
     "yaml_subset": {"yaml"},
     "settings": {"tomllib", "pwd"},
     "config_file": {"tomlkit"},
     "gitroot": {"subprocess"},
     "paths": {"hashlib"},
-    "derivable": {"subprocess"},
+    "drafts": {"hashlib"},
+    "session": {"hashlib"},
+    "store.plan": {"hashlib"},
+    "search.local": {"tempfile"},
+    "reminder": {"html"},
     "__main__": {"memdir.doors.cli"},
 }
 # `except Exception` stands nowhere yet; the hook door and the background worker will be named here.
@@ -104,7 +115,7 @@ def imports_hidden(sources: Sources) -> list[str]:
 def allowed_lazily(module: str) -> set[str]:
     # A door may load the terminal library, the editor's process and rarely needed rooms when a command needs them.
     return LAZY.get(
-        module, {"rich", "subprocess", "memdir", "tempfile", "click"} if module.startswith("doors") else set()
+        module, {"rich", "subprocess", "memdir", "tempfile", "click", "shutil"} if module.startswith("doors") else set()
     )
 
 

@@ -260,7 +260,7 @@ def test_listing_loads_nothing_it_does_not_need(cli: Cli) -> None:
         "jsonschema",
     ):
         assert f"'{name}'" not in ended.stderr, name
-    assert "'memdir.doors.cli.reading'" in ended.stderr
+    assert "'memdir.doors.cli.listing'" in ended.stderr
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from loads import bench
-from memdir.doctor import LEVELS, count_kinds, examine, find_links, repair
+from memdir.doctor import LEVELS, count_kinds, examine, repair
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
@@ -96,11 +96,6 @@ def test_a_damaged_history_is_told_and_memories_can_still_be_read(memory: Path) 
     again = FileStore(memory)
     assert [at.kind for at in examine(again)] == ["history"]
     assert again.read("terse-replies")
-
-
-def test_links_in_code_are_no_links() -> None:
-    text = "[[a]] `[[b]]`\n```\n[[c]]\n```\n[[d|shown]] [[ e ]]\n"
-    assert list(find_links(text)) == [("a", 1), ("d", 5), ("e", 5)]
 
 
 def test_the_real_directory_has_long_lines_and_one_open_link_and_nothing_else(tmp_path: Path) -> None:

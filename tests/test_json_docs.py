@@ -77,11 +77,23 @@ def cli(tmp_path: Path) -> Cli:
     cli.file("team/t", memory_text("Ours"))
     index = cli.memory / "MEMORY.md"
     index.write_text(index.read_text(encoding="utf-8") + "- [Gone](gone.md)\n", encoding="utf-8")
+    row = {"id": 1, "group": "g", "text": "The mobile team cuts its release on Thursday."}
+    question = {"id": 1, "group": "g", "query": "when is the mobile release?", "gold": ["1"], "category": "c"}
+    for file, rows in (("corpus", row), ("queries", question)):
+        (cli.project / f"{file}.jsonl").write_text(json.dumps(rows), encoding="utf-8")
+    transcript = index.parent.parent / "session.jsonl"
+    said = {"type": "user", "message": {"content": "no summary please"}, "timestamp": "2026-01-02T03:04:05Z"}
+    transcript.write_text(f"{json.dumps(said)}\n{json.dumps(said | {'timestamp': 0})}\n", encoding="utf-8")
+    cli("recall", "no summary in a reply")
     return cli
 
 
 RUNS: list[list[str]] = [
     ["list"], ["list", "--type", "none"], ["list", "--scope", "team"], ["read", "a"], ["read", "odd"], ["show"],
+    ["recall", "no summary in a reply"], ["recall", "--explain", "no summary in a reply"], ["recall", "word"],
+    ["recall", "no", "summary", "--session", "s", "--tools", "Bash", "--limit", "1", "--no-semantic"],
+    ["search", "summary"], ["search", "summary", "--transcripts"], ["search", "nowhere to be found"],
+    ["why", "a"], ["why", "odd"], ["why", "a", "--limit", "1"],
     ["save", "--type", "project", "--name", "p", "--description", "Freeze of mobile releases", "--body", "Tomorrow."],
     ["edit", "a", "--title", "Another"], ["edit", "a", "--title", "a"], ["pin", "a"], ["pin", "a", "--off"],
     ["forget", "a"], ["forget", "a", "--purge", "--yes"], ["history"], ["history", "a"], ["history", "--limit", "1"],
@@ -90,19 +102,25 @@ RUNS: list[list[str]] = [
     ["config", "list"], ["config", "get", "model"], ["config", "set", "lock_seconds", "5"],
     ["config", "unset", "model"],
     ["pause"], ["resume"], ["doctor"], ["doctor", "--fix"],
+    ["bench", "recall", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl"],
+    ["bench", "recall", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl", "--k", "10", "--no-semantic"],
 ]  # fmt: skip
+
+
+def name_command(argv: list[str]) -> str:
+    return " ".join(argv[: 2 if argv[0] in ("config", "bench") else 1])
 
 
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)
 def test_what_a_command_prints_is_what_the_page_says(cli: Cli, argv: list[str]) -> None:
-    command = " ".join(argv[: 2 if argv[0] == "config" else 1])
+    command = name_command(argv)
     told = cli(*argv, "--json")
     assert told.code == (1 if argv[0] == "doctor" else 0), told.err
     check(command, told.json)
 
 
 def test_every_command_is_run_here() -> None:
-    run = {" ".join(argv[: 2 if argv[0] == "config" else 1]) for argv in RUNS} | {"relink"}
+    run = {name_command(argv) for argv in RUNS} | {"relink"}
     assert run == set(SCHEMAS)
 
 
@@ -122,9 +140,10 @@ def test_relink_in_all_its_forms(tmp_path: Path) -> None:
 
 def test_empty_places_print_what_the_page_says(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
-    for command in ("list", "show", "history", "where", "status", "doctor"):
-        check(command, cli(command, "--json").json)
-        check(command, cli(command, "--json", MEMDIR_USER_MEMORY="0", CLAUDE_CODE_SIMPLE="1").json)
+    for command in ("list", "show", "history", "where", "status", "doctor", "recall some words", "search some words"):
+        argv = command.split()
+        check(argv[0], cli(*argv, "--json").json)
+        check(argv[0], cli(*argv, "--json", MEMDIR_USER_MEMORY="0", CLAUDE_CODE_SIMPLE="1").json)
 
 
 def test_as_real_processes_too(cli: Cli) -> None:

@@ -2,13 +2,15 @@ import os
 import stat
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from memdir.errors import ConflictError, FormatError, NotFoundError
-from memdir.records import Draft, Kind, Origin, Scope
+from memdir.records import Draft, Kind, Origin, Scope, Surfacing
+from memdir.session import Seen, open_session
 from memdir.store.files import FileStore
 from memdir.store.ram import RamStore
 from memdir.testing import check_store, sample_memory
@@ -228,11 +230,17 @@ def test_purge_leaves_no_byte_of_a_memory_behind(memory: Path) -> None:
     store.scan()
     store.write(sample_memory(title="Third"))
     store.undo()
+    now = datetime(2026, 5, 20, tzinfo=UTC)
+    store.note_recalls([Surfacing(at, now, f"what of the {secret}?", "s1") for at in (secret, "neighbour")])
+    session = open_session(store.state, "s1")
+    session.change(lambda at: replace(at, surfaced={secret: Seen("d", 9)}, read=frozenset({secret, "neighbour"})))
+    session.path.with_name(".s1.json.0a.tmp").write_text(secret, encoding="utf-8")
     assert store.purge(secret) == 3
     store.close()
     for path in memory.rglob("*"):
         if path.is_file():
             assert secret.encode() not in path.read_bytes(), f"{path.name} still holds it"
+    assert session.read().read == {"neighbour"}
     again = FileStore(memory)
     assert again.read("neighbour").digest == other.digest and again.scan()[0].name == "neighbour"
     with pytest.raises(NotFoundError):

@@ -10,10 +10,13 @@ background stays quiet, doors speak. ARCHITECTURE.md has the rooms and their ord
 The names below are the public ones. They load on first use, so that `import memdir` costs next to nothing.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from memdir.asking import recall
     from memdir.clip import clip_index
     from memdir.errors import (
         ConflictError,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from memdir.manifest import render_manifest
     from memdir.opening import open_store
     from memdir.records import Act, Clip, Draft, Header, Kind, Memory, Origin, Scope
+    from memdir.reminder import render_reminder
     from memdir.store.contract import Store
     from memdir.store.files import FileStore
     from memdir.store.ram import RamStore
@@ -56,7 +60,9 @@ _HOMES = {
     "Store": "memdir.store.contract",
     "clip_index": "memdir.clip",
     "open_store": "memdir.opening",
+    "recall": "memdir.asking",
     "render_manifest": "memdir.manifest",
+    "render_reminder": "memdir.reminder",
 }
 
 __all__ = [
@@ -81,8 +87,21 @@ __all__ = [
     "Store",
     "clip_index",
     "open_store",
+    "recall",
     "render_manifest",
+    "render_reminder",
 ]
+
+
+class _Package(ModuleType):
+    """`memdir.recall` is the function, whether or not the room of that name has been imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> object:

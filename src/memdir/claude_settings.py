@@ -11,9 +11,9 @@ own, whatever its name says, and counts as committed. This room reads; which fil
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from memdir.frozen import dataclass, field
 from memdir.gitroot import is_tracked
 from memdir.limits import FILE_BYTES
 from memdir.settings import Environment

@@ -6,9 +6,9 @@ What falls beyond the cut is still recalled: the index is not the memory.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from memdir.frozen import dataclass, replace
 from memdir.index import Line, parse_index
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, INDEX_NEWEST_KEPT, INDEX_WARN_SHARE
 from memdir.records import Clip, Header, Kind

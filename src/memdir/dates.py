@@ -7,9 +7,9 @@ on Thursday" is the coming one, as every bare weekday is, and "at 5pm" stays whe
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
+from memdir.frozen import dataclass, replace
 from memdir.phrases import MONTHS, REACH, Phrase, find_phrases, is_meant, starts_clause
 from memdir.shield import find_blocks, find_shielded, is_shielded
 from memdir.tongues.grammar import BARE, OFFSETS, PERIODS, What

@@ -15,11 +15,11 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from memdir.settings import git_environ
+from memdir.frozen import dataclass
+from memdir.gitroot import run_git
 from memdir.small_files import read_head
 from memdir.text import shorten
 
@@ -187,21 +187,6 @@ def _is_inside(root: Path, path: Path) -> bool:
 
 
 def _run_git(root: Path, ends: float, *arguments: str) -> str:
-    """What git prints; nothing when it fails, is missing or would take longer than is left. Runs no hook or monitor."""
-    # Imported here: most runs need no process, and subprocess costs milliseconds.
-    import subprocess
-
-    quiet = ("--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
-    try:
-        done = subprocess.run(
-            ("git", "-C", str(root), *quiet, *arguments),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=git_environ(),
-            timeout=max(0.0, ends - time.monotonic()),
-            check=True,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode("utf-8", "replace")
+    """What git prints; nothing when it fails, is missing or would take longer than is left."""
+    code, output = run_git(root, arguments, max(0.0, ends - time.monotonic()))
+    return output if code == 0 else ""

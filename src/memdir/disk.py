@@ -7,10 +7,10 @@ Reads are bounded and skip what is not a plain file. Nothing here decides what i
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from memdir import guard
 from memdir.errors import PathError
+from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, HEADER_BYTES, HEADER_LINES, NAME_DEPTH
 from memdir.records import Signature
 
@@ -159,6 +159,37 @@ def walk(root: int, *, folder: str = "") -> Iterator[Found]:
         yield from walk(root, folder=path)
 
 
+def read_signatures(root: int, folder: str = "") -> dict[str, str]:
+    """Path to signature of every readable memory file below the root, as `walk` would find them, with less ado."""
+    found: dict[str, str] = {}
+    segments = tuple(folder.split("/")) if folder else ()
+    prefix = f"{folder}/" if folder else ""
+    folders = []
+    try:
+        with guard.open_folder(root, segments) as handle, os.scandir(handle) as entries:
+            for entry in entries:
+                name = entry.name
+                if name[0] == "." or not _is_utf8(name):
+                    continue
+                if name[-3:] == ".md" and name[:-3].casefold() != guard.INDEX_FOLDED:
+                    try:
+                        facts = entry.stat(follow_symlinks=False)
+                    except OSError:  # gone since; the others are still there
+                        continue
+                    if stat.S_ISREG(facts.st_mode) and facts.st_size <= FILE_BYTES:
+                        times = f"{facts.st_mtime_ns} {facts.st_ctime_ns}"
+                        found[prefix + name] = f"{facts.st_ino} {facts.st_size} {times}"
+                        continue
+                if entry.is_dir(follow_symlinks=False) and (folder or name.casefold() != "logs"):
+                    folders.append(prefix + name)
+    except (OSError, PathError):
+        return found
+    if len(segments) + 1 < NAME_DEPTH:
+        for path in folders:
+            found |= read_signatures(root, path)
+    return found
+
+
 def _look(entry: os.DirEntry[str], path: str) -> Found | None:
     try:
         facts = entry.stat(follow_symlinks=False)
@@ -169,9 +200,13 @@ def _look(entry: os.DirEntry[str], path: str) -> Found | None:
         refusal = f"it is {guard.name_type(facts.st_mode)}"
     elif facts.st_size > FILE_BYTES:
         refusal = f"it is larger than {FILE_BYTES:,} bytes"
-    elif not path.isascii() and any("\ud800" <= char <= "\udfff" for char in path):
+    elif not _is_utf8(path):
         refusal = "its name is not UTF-8"
     return Found(path, guard.make_signature(facts), refusal)
+
+
+def _is_utf8(path: str) -> bool:
+    return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
 def _read_all(handle: int, limit: int) -> bytes:

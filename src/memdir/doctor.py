@@ -3,23 +3,21 @@
 Memories themselves are never changed here: index lines and the header cache can be rebuilt, topic files cannot.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from memdir.clip import find_long_lines
 from memdir.errors import MemdirError
+from memdir.frozen import dataclass
 from memdir.guard import find_refusal
 from memdir.index import parse_index
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES
+from memdir.links import find_links, find_target, make_targets
 from memdir.records import Header, Memory, Origin
 from memdir.store.files import FileStore
 from memdir.store.plan import TEAM_FOLDER, index_path
-from memdir.text import fold, fold_link, one_line, shorten
+from memdir.text import fold, one_line, shorten
 
-_LINK = re.compile(r"\[\[([^\[\]\n]{1,200})\]\]")
-_CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
 DOCTOR = Origin(who="doctor", why="derived state repaired")
 
 # Every kind of finding, with how grave it is.
@@ -89,13 +87,6 @@ def count_kinds(findings: Sequence[Finding]) -> dict[str, int]:
     return {kind: counts[kind] for kind in LEVELS}
 
 
-def find_links(text: str) -> Iterator[tuple[str, int]]:
-    """Every `[[link]]` outside code, with its line."""
-    blank = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
-    for match in _LINK.finditer(blank):
-        yield match.group(1).partition("|")[0].strip(), blank.count("\n", 0, match.start()) + 1
-
-
 def _read_all(store: FileStore, headers: Sequence[Header]) -> Iterator[Memory]:
     for header in headers:
         try:
@@ -142,11 +133,10 @@ def _check_duplicates(memories: Sequence[Memory]) -> Iterator[Finding]:
 
 
 def _check_links(memories: Sequence[Memory]) -> Iterator[Finding]:
-    known = {fold_link(at.header.name) for at in memories} | {fold_link(at.header.title) for at in memories}
-    known |= {fold_link(at.header.name.rpartition("/")[2]) for at in memories}
+    targets = make_targets([memory.header for memory in memories])
     for memory in memories:
         for link, line in find_links(memory.text):
-            if fold_link(link.removesuffix(".md")) not in known:
+            if find_target(link, targets) is None:
                 shown = shorten(one_line(link), 60)
                 message = f"[[{shown}]] names no memory here"
                 yield Finding("unresolved_link", memory.header.file, message, "correct it, or leave it for later", line)

@@ -4,7 +4,6 @@ Pure. Whether a name may be used at all is the guard's question, and whether the
 file already on disk is never measured by any of this.
 """
 
-import hashlib
 import re
 import unicodedata
 
@@ -84,6 +83,8 @@ def make_slug(title: str) -> str:
         kept.append(char if _is_kept(char, kept[-1] if kept else " ") else "-")
     slug = _cut(unicodedata.normalize("NFC", re.sub("-+", "-", "".join(kept)).strip("-")))
     if not any(char.isalnum() for char in slug):
+        import hashlib  # here, because OpenSSL takes milliseconds to load and few titles have no letter
+
         return "memory-" + hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{slug}-memory" if fold(slug) == "memory" or _DEVICES.fullmatch(fold(slug)) else slug
 

@@ -7,7 +7,8 @@ words; it does not judge what they mean.
 
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from memdir.frozen import dataclass
 
 _STOP = frozenset(
     # English

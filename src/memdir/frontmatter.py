@@ -9,10 +9,10 @@ It does not check whether a description is any good (`drafts`), nor whether a fi
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from memdir import yaml_subset
 from memdir.errors import FormatError
+from memdir.frozen import dataclass, field
 from memdir.limits import HEADER_BYTES, HEADER_LINES
 from memdir.records import Dialect, Kind
 from memdir.text import one_line, replace_surrogates

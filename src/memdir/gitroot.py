@@ -20,10 +20,10 @@ is tracked.
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from memdir.frozen import dataclass
 from memdir.settings import git_environ
 from memdir.small_files import read_small
 from memdir.text import one_line
@@ -92,7 +92,7 @@ def find_root_commit(root: Path, timeout: float = GIT_SECONDS) -> str | None:
     common = find_git_dir(root)
     if common is None or (common / "shallow").exists():  # a shallow clone ends somewhere in the middle
         return None
-    code, output = _run_git(root, ("rev-list", "--max-parents=0", "HEAD", "--"), timeout)
+    code, output = run_git(root, ("rev-list", "--max-parents=0", "HEAD", "--"), timeout)
     commits = output.split()
     return commits[-1] if code == 0 and commits and re.fullmatch(r"[0-9a-f]{40,64}", commits[-1]) else None
 
@@ -105,7 +105,7 @@ def is_tracked(root: Path, name: str, timeout: float = GIT_SECONDS) -> bool:
     if os.path.realpath(os.path.join(top, name)) != os.path.join(top, name):
         return True  # git knows nothing of files behind a link, and the link itself may be what came with the clone
     # Without regard to case: on many file systems `.Claude/` is the same folder, and git would not say so.
-    code, _ = _run_git(root, ("ls-files", "--error-unmatch", "--", f":(icase){name}"), timeout)
+    code, _ = run_git(root, ("ls-files", "--error-unmatch", "--", f":(icase){name}"), timeout)
     return code != 1
 
 
@@ -196,12 +196,12 @@ def _unquote(value: str) -> str:
     return plain.strip()
 
 
-def _run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
+def run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
     """Exit code and output; -1 when git is not there or took too long. No hook or monitor of the repository is run."""
     # Imported here: no hook needs a git process, and subprocess costs milliseconds.
     import subprocess
 
-    quiet = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-pager")
+    quiet = ("--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
     try:
         done = subprocess.run(
             ("git", "-C", str(root), *quiet, *arguments),

@@ -13,10 +13,10 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memdir.errors import NotFoundError, PathError
+from memdir.frozen import asdict, dataclass
 from memdir.gitroot import find_remote, find_root_commit
 from memdir.paths import STATE, find_state_dir
 from memdir.settings import Environment

@@ -7,11 +7,11 @@ Names here are relative to the folder the index lies in. What a session loads of
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from urllib.parse import unquote
 
 from memdir.frontmatter import split_lines
+from memdir.frozen import dataclass
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Kind
 from memdir.text import fold, one_line, shorten

@@ -23,3 +23,16 @@ DESCRIPTION_WORDS = 3  # fewer content words than this and recall cannot judge b
 # --- the directory ------------------------------------------------------------------------------------------------
 LOCK_SECONDS = 60.0  # one act takes milliseconds; 64 processes at once stay far below this
 SLUG_UNITS = 200  # UTF-16 units of a project's slug before the hash is appended
+
+# --- recall -------------------------------------------------------------------------------------------------------
+SELECTED = 5  # memories a turn; more than that is noise to the reader
+SELECT_TOKENS = 256  # five file names as JSON need about a hundred
+MANIFEST_NEWEST = 20  # of a larger directory the newest are shown to a model whatever their score
+SURFACED_LINES = 200  # of one memory
+SURFACED_BYTES = 4_096  # of one memory, whichever comes first; the rest is a file to read
+CONVERSATION_BYTES = 60_000  # of all memories in one conversation, until it is compacted or cleared
+LEDGER_ROWS = 10_000  # newest kept; at five a turn that is two thousand turns
+LEDGER_QUERY_CHARS = 500  # enough to recognise a query; a pasted log is not kept
+SESSION_DAYS = 60  # a conversation that nobody went on with for so long is over
+SESSION_BYTES = 1_048_576  # a record larger than this is not one of ours
+SESSION_SECONDS = 0.5  # how long a record is waited for: recall has one second in a hook

@@ -4,11 +4,11 @@ It opens and checks; it writes nothing until the first memory is saved.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from memdir.errors import SettingsError
+from memdir.frozen import dataclass
 from memdir.identity import check_identity, find_identity, read_identity, write_identity
 from memdir.paths import Place, Places, find_state_dir, read_places
 from memdir.records import Scope

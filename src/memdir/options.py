@@ -6,9 +6,9 @@ of them wins, is the business of settings.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from memdir.errors import SettingsError
+from memdir.frozen import dataclass
 from memdir.limits import LOCK_SECONDS
 from memdir.text import one_line, shorten
 
@@ -64,9 +64,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("skip_index", False, "Save files only; leave MEMORY.md alone.", project=True, since_reader="store"),
     Setting("user_memory", True, "Load the memory for all projects too.", project=True, since_reader="paths"),
-    Setting("paused", False, "Nothing is remembered in the background.", since_reader="doors"),
+    Setting("paused", False, "Nothing is remembered in the background, and nothing recalled.", since_reader="doors"),
     Setting("lock_seconds", LOCK_SECONDS, "How long a write waits for another one.", since_reader="store"),
-    Setting("recall", True, "Bring memories into a conversation when they matter.", project=True),
+    Setting(
+        "recall", True, "Bring memories into a conversation when they matter.", project=True, since_reader="asking"
+    ),
     Setting("past_context", True, "Tell the agent how to search past sessions."),
     Setting("extract", True, "Learn from each turn in the background.", project=True),
     Setting(

@@ -15,11 +15,11 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from memdir.claude_settings import DIRECTORY_KEY, ENABLED_KEY, ClaudeSettings, read_claude_settings
 from memdir.errors import PathError
+from memdir.frozen import dataclass
 from memdir.gitroot import Root, find_root
 from memdir.options import parse_flag
 from memdir.records import Scope

@@ -7,9 +7,9 @@ names ("Black Friday"), ranges ("Monday to Friday") and weekdays whose date stan
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
+from memdir.frozen import dataclass
 from memdir.tongues import TONGUES
 from memdir.tongues.grammar import BARE, OFFSETS, Tongue, Vetoes, What
 

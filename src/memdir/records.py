@@ -4,9 +4,11 @@ A `Draft` goes into a store and a `Memory` comes out: an unguarded thing and a s
 that forgetting the guard cannot be written down.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+
+from memdir.frozen import dataclass, field
 
 
 class Kind(StrEnum):
@@ -143,3 +145,133 @@ class Act:
     changes: tuple[Change, ...] = ()
     undoes: int | None = None
     undone_by: int | None = None
+
+
+# --- recall ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a selector looks for.
+
+    `seen` are memories that may not be picked, because the conversation has them already. A local selector does not
+    need them; a model's manifest shows them all the same, so that it reads the same from turn to turn.
+    """
+
+    text: str
+    recent_tools: tuple[str, ...] = ()
+    now: datetime = field(kw_only=True)
+    seen: tuple[Header, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The parts of a score, for whoever asks why: words matched, meaning, and what was known before the query."""
+
+    lexical: float = 0.0
+    semantic: float = 0.0
+    prior: float = 0.0
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One candidate; `dropped` says why it was not taken, empty for one that was; `by` names the selector."""
+
+    header: Header
+    score: float
+    evidence: Evidence
+    dropped: str = ""
+    by: str = ""
+
+
+# Best first, only taken ones, at most so many; none is an honest answer. Each header is one of those given.
+Selector = Callable[[Query, Sequence[Header], int], Sequence[Pick]]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """What a conversation is given of one memory: its text within the limits, and where the rest is."""
+
+    header: Header
+    path: str
+    text: str
+    digest: str
+    lines: int
+    lines_total: int
+    score: float = 0.0
+    truncated: bool = False
+    caveat: str = ""
+
+    @property
+    def size(self) -> int:
+        """In UTF-8 bytes, as the conversation's budget counts."""
+        return len(self.text.encode("utf-8", "replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class Surfacing:
+    """One row of the ledger: a memory was put before a reader, when, for which query, in which conversation."""
+
+    name: str
+    at: datetime
+    query: str
+    session: str = ""
+    selector: str = ""
+    score: float = 0.0
+
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What a model asked a tool to do."""
+
+    id: str
+    name: str
+    input: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. `is_meta` marks what the host put in; `answers` names the call that a tool's result is for."""
+
+    role: str
+    text: str
+    id: str = ""
+    at: datetime | None = None
+    is_meta: bool = False
+    calls: tuple[ToolCall, ...] = ()
+    answers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked. `schema` is the JSON it should answer in; both callables may be left out."""
+
+    system: str
+    messages: tuple[Message, ...]
+    max_tokens: int
+    schema: Mapping[str, object] | None = None
+    on_text: Callable[[str], None] | None = None
+    cancelled: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens: read fresh, read from the cache, written."""
+
+    fresh: int = 0
+    cached: int = 0
+    output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    text: str
+    usage: Usage = Usage()
+
+
+# A fake is a lambda, a retry is a wrapper. Raises ModelError or BudgetError, nothing else.
+Model = Callable[[Request], Reply]

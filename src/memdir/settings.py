@@ -19,11 +19,11 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from memdir.errors import SettingsError
+from memdir.frozen import dataclass, field
 from memdir.options import BY_KEY, SETTINGS, Value, convert, parse_flag, parse_value
 from memdir.small_files import Reading, read_small
 from memdir.text import one_line, shorten

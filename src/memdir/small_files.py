@@ -7,10 +7,10 @@ their names come from outside, and only the guard opens those.
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from memdir.errors import DiskError
+from memdir.frozen import dataclass
 from memdir.text import shorten
 
 # What the file system says, in words a person can act on.

@@ -96,7 +96,7 @@ def test_the_check_goes_red_when_a_flush_is_taken_out(tmp_path: Path, kept: str)
             real(handle)
 
     def act() -> None:
-        os.fsync = lossy
+        vars(os)["fsync"] = lossy
         ACTS["save"](store)
 
     breaches = find_breaches(syscalls.trace(act).calls, tmp_path / "memory")

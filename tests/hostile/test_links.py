@@ -2,6 +2,8 @@
 
 import os
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -125,6 +127,23 @@ def test_the_index_and_the_state_folder_may_not_be_links_either(memory: Path, ou
     with pytest.raises(PathError):
         FileStore(third.parent).write(sample_memory())
     assert sorted(path.name for path in outside.iterdir()) == ["secret.md"]
+
+
+def test_a_planted_link_to_somebody_elses_database_is_not_touched(memory: Path, outside: Path) -> None:
+    with closing(sqlite3.connect(outside / "theirs.db")) as theirs, theirs:
+        theirs.execute("CREATE TABLE kept (x)")
+    before = (outside / "theirs.db").read_bytes()
+    (memory / ".memdir").mkdir(parents=True)
+    (memory / "plain.md").write_text("text", encoding="utf-8")
+    (memory / ".memdir" / "index.db").symlink_to(outside / "theirs.db")
+    assert len(FileStore(memory).scan()) == 1 == len(FileStore(memory).scan())
+    other = memory.parent / "other"
+    other.mkdir()
+    (other / "plain.md").write_text("text", encoding="utf-8")
+    (other / ".memdir").symlink_to(outside)
+    assert len(FileStore(other).scan()) == 1
+    assert (outside / "theirs.db").read_bytes() == before
+    assert sorted(path.name for path in outside.iterdir()) == ["secret.md", "theirs.db"]
 
 
 def test_the_root_itself_may_be_a_link(memory: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memdir.errors import ConflictError, MemdirError
 from memdir.records import Draft, Kind
-from memdir.store import files
+from memdir.store import held
 from memdir.store.files import FileStore
 
 
@@ -80,7 +80,7 @@ def take_out_the_lock() -> None:
     def open_door(folder: int, name: str, *, seconds: float) -> Iterator[None]:
         yield
 
-    vars(files)["hold"] = open_door
+    vars(held)["hold"] = open_door
 
 
 if __name__ == "__main__":

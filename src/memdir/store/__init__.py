@@ -6,6 +6,7 @@
     files.py     FileStore: the real directory, one lock, one act at a time
     apply.py     an act onto the disk, and what a killed one left behind healed
     history.py   every act kept in SQLite, which is also the journal the healing reads
+    ledger.py    what was recalled, when and for which query: a table beside the acts
     headers.py   the derived cache of headers and stat signatures; may be deleted
     ram.py       RamStore: the reference, for tests and throw-away sessions
     lookup.py    what a person typed -> one memory

@@ -5,13 +5,13 @@ it. `Verbs` turns each verb into a plan and leaves the doing to `_act`; FileStor
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from memdir.errors import NotFoundError
 from memdir.frontmatter import Fields, parse_fields, split
-from memdir.records import Act, Draft, Header, Memory, Origin, Scope, Signature
+from memdir.records import Act, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import plan, rewind
 from memdir.store.plan import Planned, Planner, Rules, View
 from memdir.text import replace_surrogates
@@ -28,6 +28,13 @@ class Store(Protocol):
     def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory: ...
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None: ...
     def index(self) -> str: ...
+
+
+@runtime_checkable
+class Ledger(Protocol):
+    """A store that also notes what was recalled from it."""
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None: ...
 
 
 def utc_now() -> datetime:
@@ -131,7 +138,7 @@ def make_header(name: str, fields: Fields, signature: Signature, scope: Scope) -
         description=fields.description,
         kind=fields.kind,
         scope=scope,
-        modified=_read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC),
+        modified=read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC),
         pinned=fields.pinned,
         signature=signature,
         dialect=fields.dialect,
@@ -149,7 +156,8 @@ def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> M
     )
 
 
-def _read_time(text: str) -> datetime | None:
+def read_time(text: str) -> datetime | None:
+    """A time written into a file, taken as UTC if it names no zone; None if it is none."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:

@@ -6,29 +6,27 @@ several threads and processes at once.
 """
 
 import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from memdir import disk, frontmatter, guard
+from memdir import disk, frontmatter, guard, session
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.index import INDEX_FILE
 from memdir.limits import LOCK_SECONDS
-from memdir.lock import hold
-from memdir.records import Act, Header, Memory, Origin, Scope, Signature
+from memdir.records import Act, Header, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import headers, history
-from memdir.store.apply import apply, heal
+from memdir.store.apply import apply
 from memdir.store.contract import Clock, Verbs, make_header, make_memory, utc_now
+from memdir.store.held import STATE_FOLDER, DiskView, HeldDirectory, try_to_heal
 from memdir.store.plan import Planned, Planner, Rules, decode
 
-STATE_FOLDER = ".memdir"
 _TRIES = 5
 # How long a reader waits for the lock before it leaves noticing outside edits to somebody else.
 _NOTICE_SECONDS = 0.2
 
 
-class FileStore(Verbs):
+class FileStore(HeldDirectory, Verbs):
     """`state` holds history and cache, `.memdir/` inside by default; `cache` is for a directory that is read-only."""
 
     def __init__(
@@ -43,33 +41,11 @@ class FileStore(Verbs):
         clock: Clock = utc_now,
         on_open: Callable[[], None] | None = None,
     ) -> None:
-        self.root = root
-        self.state = state or root / STATE_FOLDER
+        super().__init__(root, state or root / STATE_FOLDER, lock_seconds=lock_seconds, on_open=on_open)
         self.cache = cache
         self.scope = scope
         self.rules = Rules(scope, skip_index)
         self.clock = clock
-        self._lock_seconds = lock_seconds
-        self._on_open = on_open
-        self._threads = threading.RLock()
-        self._history: history.History | None = None
-        self._pid = 0
-
-    def close(self) -> None:
-        with self._threads:
-            if self._history is not None and self._pid == os.getpid():
-                self._history.close()
-            self._history = None
-
-    def __enter__(self) -> "FileStore":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_threads", None) is not None:
-            self.close()
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -94,6 +70,35 @@ class FileStore(Verbs):
             make_header(path[:-3], known[path].fields, at, self.scope) for path, at in found.items() if path in known
         ]
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
+
+    def signatures(self) -> dict[str, str]:
+        """Every memory file with its stat signature as text: the cheapest way to see that nothing has changed."""
+        try:
+            root = guard.open_root(self.root)
+        except NotFoundError:
+            return {}
+        try:
+            return disk.read_signatures(root)
+        finally:
+            os.close(root)
+
+    def find_index_file(self) -> Path | None:
+        """Where the derived index lies, its folder made; None where nothing can be written."""
+        try:
+            return self._cache_file(write=True)
+        except (OSError, DiskError):
+            return None
+
+    def has_any(self) -> bool:
+        """Whether there is a memory at all; looks no further than the first."""
+        try:
+            root = guard.open_root(self.root)
+        except NotFoundError:
+            return False
+        try:
+            return any(not found.refusal for found in disk.walk(root))
+        finally:
+            os.close(root)
 
     def look(self) -> tuple[disk.Found, ...]:
         """Everything in the directory that looks like a memory, with what may not be read and why."""
@@ -159,7 +164,41 @@ class FileStore(Verbs):
                 raise NotFoundError("this directory has no history", name=digest[:12])
             return past.read_content(digest)
 
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        """When and for which query a memory, or any, was surfaced; newest first."""
+        with self._reading_history() as past:
+            return past.read_recalls(name, limit=limit) if past else ()
+
+    def uses(self) -> dict[str, int]:
+        """Name to how often it was surfaced, as far back as the ledger goes."""
+        with self._reading_history() as past:
+            return past.count_recalls() if past else {}
+
     # --- writing ----------------------------------------------------------------------------------------------------
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        """Put rows into the ledger: best effort, at once or not at all, and nobody is told."""
+        path = self.state / history.FILE
+        try:
+            place = self.state if path.exists() else self.root
+            if not recalls or path.is_symlink() or self.state.is_symlink() or not os.access(place, os.W_OK):
+                return
+            if not path.exists() and not self._make_history():
+                return
+            with history.open_briefly(path, busy_seconds=_NOTICE_SECONDS) as past:
+                past.note_recalls(recalls)
+        except (OSError, MemdirError):
+            pass
+
+    def _make_history(self) -> bool:
+        """An empty history, made under the lock; whether there is one now."""
+        if not self._threads.acquire(timeout=_NOTICE_SECONDS):
+            return False
+        try:
+            with self._holding(seconds=_NOTICE_SECONDS):
+                return True
+        finally:
+            self._threads.release()
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
         """Record what somebody else changed; answers the files. A file never seen before becomes its own baseline."""
@@ -177,13 +216,13 @@ class FileStore(Verbs):
             return tuple(at.path for at in past.note_outside(seen, self.clock())) if seen else ()
 
     def purge(self, name: str) -> int:
-        """Forget a memory and take it out of history and cache; answers how many acts it was part of."""
+        """Forget a memory and take every trace of it out; answers how many acts it was part of."""
         guard.check_name(name)
         lines = self._find_pointer_lines(name)
         try:
             self.delete(name)
         except NotFoundError:
-            if not self.acts(name):
+            if not self.acts(name) and not self.recalls(name):
                 raise
         with self._holding() as (_, past):
             count = past.purge(f"{name}.md", lines)
@@ -192,6 +231,8 @@ class FileStore(Verbs):
             for path in [path for folder in aside for path in folder.rglob(history.FILE)]:
                 with closing(history.History(path)) as older:
                     count += older.purge(f"{name}.md", lines)
+        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(session.FOLDER))]:
+            session.drop_name(folder, name, seconds=self._lock_seconds)
         self._drop_cache()
         return count
 
@@ -209,7 +250,7 @@ class FileStore(Verbs):
     def _act_once(
         self, root: int, past: history.History, verb: str, origin: Origin, planner: Planner, undoes: int | None
     ) -> tuple[Planned, ...]:
-        view = _DiskView(root)
+        view = DiskView(root)
         changes = planner(view)
         if not changes:
             return ()
@@ -222,7 +263,7 @@ class FileStore(Verbs):
             raise
         except MemdirError:
             # Nothing visible has happened, or healing decides at the next open; the first error is the one to tell.
-            _try_abandon(root, past)
+            try_to_heal(root, past)
             raise
         try:
             past.finish(act, written)
@@ -231,69 +272,7 @@ class FileStore(Verbs):
             pass
         return tuple(changes)
 
-    def _heal_if_killed(self) -> None:
-        """A lock file that still names a holder, but is held by none, tells of a killed act: heal it before reading."""
-        try:
-            if os.stat(self.state / "lock").st_size > 0:
-                with self._holding(seconds=0):
-                    pass
-        except (OSError, MemdirError):
-            pass
-
     # --- inside -----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, history.History]]:
-        """The directory, locked and healed."""
-        with self._threads:
-            root = guard.open_root(self.root, create=True)
-            try:
-                with self._open_state(root) as state, guard.disk_errors(str(self.state)):
-                    wait = self._lock_seconds if seconds is None else seconds
-                    with hold(state, "lock", seconds=wait):
-                        past = self._open_history(state)
-                        heal(root, past)
-                        yield root, past
-            finally:
-                os.close(root)
-
-    @contextmanager
-    def _open_state(self, root: int) -> Iterator[int]:
-        if self.state == self.root / STATE_FOLDER:
-            with guard.disk_errors(str(self.state)), guard.open_folder(root, (STATE_FOLDER,), create=True) as state:
-                yield state
-            return
-        state = guard.open_root(self.state, create=True)
-        try:
-            yield state
-        finally:
-            os.close(state)
-
-    def _open_history(self, state: int) -> history.History:
-        if self._history is None or self._pid != os.getpid():
-            guard.check_plain(state, history.FILE)
-            self._history = history.History(self.state / history.FILE)
-            self._pid = os.getpid()
-            if self._on_open is not None:
-                self._on_open()
-        return self._history
-
-    @contextmanager
-    def _reading_history(self) -> Iterator[history.History | None]:
-        """History for readers: none yet is None, and a directory that cannot be written can still be looked at."""
-        with self._threads:
-            if self._history is not None and self._pid == os.getpid():
-                yield self._history
-                return
-            path = self.state / history.FILE
-            if not path.is_file() or path.is_symlink():
-                yield None
-                return
-            past = history.History(path, readonly=True)
-            try:
-                yield past
-            finally:
-                past.close()
 
     def _read_file(self, path: str) -> tuple[bytes, Signature] | None:
         try:
@@ -338,50 +317,14 @@ class FileStore(Verbs):
         headers.write_headers(self._cache_file(write=True), fresh, gone)
 
     def _cache_file(self, *, write: bool = False) -> Path:
-        inside = self.state / headers.FILE
-        if self.cache is None or os.access(self.state if self.state.is_dir() else self.root, os.W_OK):
-            if write and self.state.is_dir() is False and os.access(self.root, os.W_OK):
-                with guard.disk_errors(str(self.state)):
-                    self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return inside
-        if write:
-            self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self.cache / headers.FILE
+        return headers.find_place(self.root, self.state, self.cache, write=write)
 
     def _drop_cache(self) -> None:
         for folder in (self.state, self.cache):
-            for name in (headers.FILE, headers.FILE + "-journal"):
-                if folder is not None:
-                    (folder / name).unlink(missing_ok=True)
+            if folder is not None:
+                headers.drop_index(folder / headers.FILE)
 
     def _find_pointer_lines(self, name: str) -> list[bytes]:
         """How index lines that point to a memory look, for purging: any spelling of the link's end."""
         leaf = name.rpartition("/")[2]
         return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
-
-
-class _DiskView:
-    """The files under the lock, remembering the signature each had when it was read."""
-
-    def __init__(self, root: int) -> None:
-        self._root = root
-        self._seen: dict[str, Signature | None] = {}
-
-    def read_bytes(self, path: str) -> bytes | None:
-        with guard.disk_errors(path):
-            found = disk.read_file(self._root, path)
-        self._seen[path] = found[1] if found else None
-        return found[0] if found else None
-
-    def list_files(self, folder: str) -> list[str]:
-        return disk.list_files(self._root, folder)
-
-    def find_seen(self, path: str) -> Signature | None:
-        return self._seen[path] if path in self._seen else disk.read_signature(self._root, path)
-
-
-def _try_abandon(root: int, past: history.History) -> None:
-    try:
-        heal(root, past)
-    except MemdirError:
-        pass

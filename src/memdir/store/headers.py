@@ -4,17 +4,19 @@ An unchanged directory is listed from here without opening a single memory. What
 as empty: reading forgives, and the files are canonical.
 """
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from memdir.frontmatter import Fields
+from memdir.frozen import dataclass
 from memdir.records import Dialect, Kind, Signature
 
 FILE = "index.db"
-_VERSION = 1
+_VERSION = 2
 _COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem"
 
 
@@ -38,26 +40,64 @@ def read_headers(path: Path) -> dict[str, Cached]:
 def write_headers(path: Path, fresh: Mapping[str, Cached], gone: Iterable[str]) -> None:
     """Best effort: a cache that cannot be written is no cache, and nobody is told."""
     try:
-        _write(path, fresh, gone)
+        with closing(open_index(path, 1.0)) as db, db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
+            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 12)})"
+            db.executemany(insert, [_make_row(*item) for item in fresh.items()])
     except sqlite3.OperationalError:
         pass
     except sqlite3.DatabaseError:
-        for leaf in (path, path.with_name(path.name + "-journal")):
-            leaf.unlink(missing_ok=True)
+        drop_index(path)
 
 
-def _write(path: Path, fresh: Mapping[str, Cached], gone: Iterable[str]) -> None:
-    with closing(sqlite3.connect(path, timeout=1.0)) as db, db:
+def find_place(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
+    """Where the derived index lies: with the state, or in the person's cache where that cannot be written."""
+    folder = state
+    if state.is_symlink() or not os.access(state if state.is_dir() else root, os.W_OK):
+        folder = cache or state
+    if write and not folder.is_dir() and (folder is cache or os.access(root, os.W_OK)):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / FILE
+
+
+def open_index(path: Path, seconds: float) -> sqlite3.Connection:
+    """The derived index's database, made or brought to this version if need be."""
+    _check_ours(path)
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    db = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
+    try:
         db.execute("PRAGMA synchronous = OFF")
-        db.execute("PRAGMA secure_delete = ON")
         if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            db.execute("DROP TABLE IF EXISTS headers")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN IMMEDIATE")
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                db.execute(f"DROP TABLE {name}")
             db.execute(f"CREATE TABLE headers ({_COLUMNS}, PRIMARY KEY (path)) WITHOUT ROWID")
             db.execute(f"PRAGMA user_version = {_VERSION}")
-        db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
-        marks = ", ".join("?" * 12)
-        db.executemany(f"INSERT OR REPLACE INTO headers VALUES ({marks})", [_make_row(*item) for item in fresh.items()])
-    path.chmod(0o600)
+            db.execute("COMMIT")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _check_ours(path: Path) -> None:
+    """A link here could lead to somebody else's database, which we would empty: it is no place for an index."""
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        facts = None
+    linked = facts is not None and (not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1)
+    if linked or path.parent.is_symlink():
+        raise sqlite3.OperationalError("the index is a link")
+
+
+def drop_index(path: Path) -> None:
+    """Take the derived index away; it comes back."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def _make_row(path: str, cached: Cached) -> tuple[object, ...]:

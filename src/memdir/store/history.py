@@ -2,21 +2,23 @@
 
 An act is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
 last. The only kept state besides the memories themselves. Contents are stored once, by digest; of an index only the
-spliced lines are stored, plus its last known bytes.
+spliced lines are stored, plus its last known bytes. Beside the acts lies the ledger of recalls.
 
-It does not touch memory files and takes no lock: whoever writes holds the directory's lock.
+It does not touch memory files and takes no lock: whoever writes acts holds the directory's lock. Recalls are noted
+without it, since nothing depends on them.
 """
 
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
 from memdir.errors import DiskError, NotFoundError
 from memdir.index import find_splice
-from memdir.records import Act, Change, Origin, Signature
+from memdir.records import Act, Change, Origin, Signature, Surfacing
+from memdir.store import ledger
 from memdir.store.plan import Planned, digest_of, is_index
 
 FILE = "history.db"
@@ -40,6 +42,7 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE TABLE indexes (path TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
     """,
+    ledger.MIGRATION,
 )
 OUTSIDE = "outside"
 
@@ -47,23 +50,36 @@ OUTSIDE = "outside"
 class History:
     """One open history database."""
 
-    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+    def __init__(self, path: Path, *, readonly: bool = False, busy_seconds: float = 30.0) -> None:
         self.path = path
         with sqlite_errors(path):
             # In a folder that cannot be written SQLite cannot make the file its log needs, unless told nobody writes.
             frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
             uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"
-            self._db = sqlite3.connect(uri, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(
+                uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+            )
             if not readonly:
                 self._prepare()
 
     def _prepare(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version < len(MIGRATIONS):
+        if self._read_version() < len(MIGRATIONS):
             self._db.execute("PRAGMA journal_mode = WAL")
-            for number, script in enumerate(MIGRATIONS[version:], version + 1):
-                self._db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+            with self._transaction(durable=True):
+                # Asked again inside: another process may have been here since.
+                version = self._read_version()
+                for number, script in enumerate(MIGRATIONS[version:], version + 1):
+                    for statement in script.split(";"):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version = {number}")
         self._db.execute("PRAGMA secure_delete = ON")
+
+    def is_current(self) -> bool:
+        """Whether every migration has run."""
+        return self._read_version() >= len(MIGRATIONS)
+
+    def _read_version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
     def close(self) -> None:
         self._db.close()
@@ -118,10 +134,25 @@ class History:
             self._redact_splices(lines)
             for act in acts:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (act,))
+            ledger.drop_rows(self._db, path.removesuffix(".md"))
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return len(acts)
+
+    # --- the ledger, with or without the lock -----------------------------------------------------------------------
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        with self._transaction(durable=False):
+            ledger.add_rows(self._db, recalls)
+
+    def read_recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        with sqlite_errors(self.path):
+            return ledger.read_rows(self._db, name, limit) if self._has_ledger() else ()
+
+    def count_recalls(self) -> dict[str, int]:
+        with sqlite_errors(self.path):
+            return ledger.count_rows(self._db) if self._has_ledger() else {}
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -247,6 +278,10 @@ class History:
                 redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
                 self._db.execute(redact, (act, seq))
 
+    def _has_ledger(self) -> bool:
+        """A reader may meet a history that nobody has written to since before there was a ledger."""
+        return self._read_version() >= 2
+
     def _read_acts(self, where: str, values: tuple[object, ...]) -> Iterator[Act]:
         undone = self._find_undone()
         with sqlite_errors(self.path):
@@ -273,6 +308,20 @@ class History:
             Change(path, before, after, None if removed is None or inserted is None else (at, removed, inserted))
             for path, before, after, at, removed, inserted in self._db.execute(select, (act,)).fetchall()
         )
+
+
+@contextmanager
+def open_briefly(path: Path, *, busy_seconds: float) -> Iterator[History]:
+    """A history for one note among many. Its log is not rolled up at the end: that takes a recall as long as searching.
+
+    SQLite does that when the last connection closes, unless it is one that cannot write. The next act does it then, or
+    the log's own limit.
+    """
+    with closing(History(path, readonly=True)) as reader:
+        with sqlite_errors(path):
+            reader.is_current()  # only a connection that has read something counts
+        with closing(History(path, busy_seconds=busy_seconds)) as past:
+            yield past
 
 
 @contextmanager

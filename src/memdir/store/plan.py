@@ -3,15 +3,16 @@
 A draft becomes the bytes of its topic file and of its index, before and after; a store then applies them as one act.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from functools import cache
+from importlib import import_module
+from typing import Any, Protocol
 
 from memdir import frontmatter, index
 from memdir.drafts import check_description, check_title, make_slug
 from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
+from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.limits import FILE_BYTES
 from memdir.records import Dialect, Draft, Kind, Scope
@@ -46,7 +47,22 @@ Planner = Callable[[View], list[Planned]]
 
 
 def digest_of(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    digest: str = _find_sha256()(data).hexdigest()
+    return digest
+
+
+@cache
+def _find_sha256() -> Callable[[bytes], Any]:
+    """The interpreter's own where it has one: `hashlib` loads OpenSSL, and that takes milliseconds of every recall."""
+    for name in ("_sha2", "_sha256"):
+        try:
+            own: Callable[[bytes], Any] = import_module(name).sha256
+            return own
+        except ImportError:
+            continue
+    import hashlib
+
+    return hashlib.sha256
 
 
 def is_index(path: str) -> bool:

@@ -13,8 +13,9 @@ Decided here, where people disagree, and the same in all six languages:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from memdir.frozen import dataclass, field
 
 
 class What(StrEnum):

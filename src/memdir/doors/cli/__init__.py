@@ -2,6 +2,7 @@
 
     app.py      the program and its options        words.py    errors in words, exit codes
     call.py     what a call was given              output.py   all printing, everything cleaned   columns.py  tables
+    quick.py    `recall` without click
     verb.py     what verbs share                   names.py    what was typed -> a memory         rows.py     JSON rows
     reference.py  docs/cli.md from the commands
 
@@ -13,12 +14,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import click
-
-from memdir.doors.cli.app import app
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.output import PipeClosedError, complain, flush
-from memdir.doors.cli.words import DONE, INTERRUPTED, MISUSED, REFUSED, render_error, render_misuse, render_os_error
+from memdir.doors.cli.quick import parse_recall
+from memdir.doors.cli.words import DONE, INTERRUPTED, REFUSED, render_error, render_os_error
 from memdir.errors import MemdirError
 
 
@@ -31,13 +30,8 @@ def run(argv: list[str], *, environ: Mapping[str, str] | None = None, cwd: Path 
         return code
     except MemdirError as error:
         complain(render_error(error))
-    except click.UsageError as error:
-        complain(render_misuse(error))
-        return MISUSED
-    except click.ClickException as error:
-        complain(render_misuse(error))
-    except (click.Abort, KeyboardInterrupt) as error:
-        return REFUSED if isinstance(error.__cause__, EOFError) else INTERRUPTED
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except PipeClosedError:
         _silence()
         return DONE
@@ -50,11 +44,17 @@ def run(argv: list[str], *, environ: Mapping[str, str] | None = None, cwd: Path 
 
 
 def _run(argv: list[str], call: Call) -> int:
-    try:
-        answer = app.main(list(argv), prog_name="memdir", standalone_mode=False, obj=call)
-    except SystemExit as end:  # click's way out of shell completion
-        answer = end.code
-    return answer if isinstance(answer, int) else DONE
+    if (quick := parse_recall(argv)) is not None:
+        from memdir.doors.cli.answering import answer
+
+        directory, wish = quick
+        call.prepare(directory, "auto")
+        answer(call, wish)
+        return DONE
+    # Imported here, as the verbs are: whoever recalls does without click, and the others without search.
+    from memdir.doors.cli.app import run_app
+
+    return run_app(argv, call)
 
 
 def _silence() -> None:

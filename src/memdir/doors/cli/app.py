@@ -3,7 +3,6 @@
 A verb's module is imported when the verb is called, so `memdir list` does not pay for what `memdir save` needs.
 """
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -11,15 +10,18 @@ import click
 
 from memdir import __version__
 from memdir.doors.cli.call import Call
-from memdir.doors.cli.output import COLOR_CHOICES
+from memdir.doors.cli.output import COLOR_CHOICES, complain
+from memdir.doors.cli.words import DONE, INTERRUPTED, MISUSED, REFUSED, render_misuse
 
 # Subject -> verb -> the module that holds it.
 VERBS: dict[str, dict[str, str]] = {
     "Write": {"save": "saving", "edit": "changing", "pin": "changing", "forget": "forgetting"},
-    "Read": {"list": "reading", "read": "reading", "show": "showing"},
+    "Read": {"list": "listing", "read": "reading", "show": "showing"},
+    "Find": {"recall": "recalling", "search": "searching", "why": "telling"},
     "Look back": {"history": "past", "diff": "past", "undo": "rewinding", "restore": "rewinding"},
     "Places": {"where": "placing", "relink": "relinking"},
     "State": {"status": "standing", "config": "tuning", "pause": "tuning", "resume": "tuning", "doctor": "checking"},
+    "Measure": {"bench": "benching"},
     "Shell": {"completion": "completing"},
 }
 _HOMES = {verb: module for verbs in VERBS.values() for verb, module in verbs.items()}
@@ -41,8 +43,7 @@ class Program(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in _HOMES and not args[0].startswith("-"):
-            near = get_close_matches(args[0], _HOMES, n=1)
-            ctx.fail(f"there is no verb {args[0]!r}" + (f"; did you mean {near[0]}?" if near else ""))
+            ctx.fail(import_module("memdir.doors.cli.names").refuse_verb(args[0], _HOMES))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -88,3 +89,17 @@ def app(ctx: click.Context, directory: str | None, color: str) -> None:
     call.prepare(directory, color)
     if ctx.invoked_subcommand is None:
         import_module("memdir.doors.cli.orientation").show_orientation(call)
+
+
+def run_app(argv: list[str], call: Call) -> int:
+    """One call, as click understands it; answers the exit code."""
+    try:
+        answer = app.main(list(argv), prog_name="memdir", standalone_mode=False, obj=call)
+    except SystemExit as end:  # click's way out of shell completion
+        answer = end.code
+    except click.ClickException as error:
+        complain(render_misuse(error))
+        return MISUSED if isinstance(error, click.UsageError) else REFUSED
+    except click.Abort as error:
+        return REFUSED if isinstance(error.__cause__, EOFError) else INTERRUPTED
+    return answer if isinstance(answer, int) else DONE

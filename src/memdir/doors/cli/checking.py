@@ -1,7 +1,6 @@
 """`doctor`: what is wrong, one line each with its fix; and the fix for what can be rebuilt."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from memdir.doors.cli.output import Output, Styled
 from memdir.doors.cli.placing import find_collision
 from memdir.doors.cli.verb import Verb, json_option, scope_option
 from memdir.doors.cli.words import REFUSED
+from memdir.frozen import dataclass
 from memdir.opening import Opened
 from memdir.paths import Places, read_places
 from memdir.settings import PROJECT_FILE, Settings

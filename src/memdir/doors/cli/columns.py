@@ -5,14 +5,13 @@ Pure. What does not fit is cut with an ellipsis, in the columns that may be cut 
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 GAP = 2
 _LEAST = 12  # a cut column narrower than this says nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column's head, its colour, and whether it may be cut to fit."""
 
     title: str

@@ -1,6 +1,8 @@
 """What a person typed, as one memory of one store. The project's own memory comes first; `--scope` narrows."""
 
 import os
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from memdir.doors.cli.call import choose_store
 from memdir.errors import DiskError, LockedError, NotFoundError
@@ -40,6 +42,24 @@ def find_past(opened: Opened, text: str, scope: str | None = None) -> tuple[File
             if store.acts(name, limit=1):
                 return store, name
         raise
+
+
+def find_surfaced(opened: Opened, text: str, scope: str | None = None) -> tuple[FileStore, str]:
+    """As `find_past`, also for memories that only the ledger of recalls remembers."""
+    try:
+        return find_past(opened, text, scope)
+    except NotFoundError:
+        name = text.strip().removeprefix("./").removesuffix(".md")
+        for store in opened.stores if scope is None else (choose_store(opened, scope),):
+            if store.recalls(name, limit=1):
+                return store, name
+        raise
+
+
+def refuse_verb(word: str, verbs: Iterable[str]) -> str:
+    """What to say to a verb that is none."""
+    near = get_close_matches(word, list(verbs), n=1)
+    return f"there is no verb {word!r}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def notice(store: FileStore) -> None:

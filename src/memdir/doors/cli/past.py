@@ -10,8 +10,7 @@ from memdir.doors.cli.columns import Column
 from memdir.doors.cli.diffs import render_change
 from memdir.doors.cli.names import find_past, notice
 from memdir.doors.cli.output import Output, Styled
-from memdir.doors.cli.reading import show_time
-from memdir.doors.cli.rows import find_names, make_act_row
+from memdir.doors.cli.rows import find_names, make_act_row, show_time
 from memdir.doors.cli.verb import Verb, json_option, name_argument, scope_option
 from memdir.errors import NotFoundError
 from memdir.opening import Opened

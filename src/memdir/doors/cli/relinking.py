@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from memdir.doors.cli.call import Call
 from memdir.doors.cli.output import Styled, is_terminal
 from memdir.doors.cli.verb import Verb, json_option
 from memdir.errors import NotFoundError, PathError
+from memdir.frozen import dataclass
 from memdir.identity import Candidate, Identity, find_identity, find_moved
 from memdir.moving import claim, move_memory
 from memdir.paths import check_root, read_places

@@ -5,8 +5,7 @@ import click
 from memdir.doors.cli.call import Call, choose_store
 from memdir.doors.cli.names import find_past, notice
 from memdir.doors.cli.output import Styled
-from memdir.doors.cli.reading import show_time
-from memdir.doors.cli.rows import find_names, make_act_row, make_row
+from memdir.doors.cli.rows import find_names, make_act_row, make_row, show_time
 from memdir.doors.cli.verb import Verb, json_option, name_argument, scope_option
 from memdir.errors import MemdirError
 from memdir.records import Act, Memory

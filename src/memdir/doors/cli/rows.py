@@ -1,13 +1,19 @@
 """Records as rows of JSON: one shape each, used by every verb (docs/json.md has the schemas)."""
 
+import os
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memdir.clip import Fill
+from memdir.age import render_age
 from memdir.records import Act, Header
 from memdir.store.files import FileStore
 
+if TYPE_CHECKING:
+    from memdir.clip import Fill
+    from memdir.doors.cli.output import Output
+
 Row = dict[str, Any]
+NO_TYPE = "none"  # how a missing or unknown type is called where a word is needed
 
 
 def make_time(when: datetime) -> str:
@@ -18,11 +24,16 @@ def make_time(when: datetime) -> str:
     return when.isoformat(timespec="milliseconds")
 
 
+def show_time(out: "Output", when: datetime, now: datetime) -> str:
+    """Words for a person, the very time for a pipe."""
+    return render_age(when, now.astimezone()) if out.is_table else make_time(when)
+
+
 def make_row(header: Header, store: FileStore) -> Row:
     """A memory, as `list --json` prints it."""
     return {
         "name": header.name,
-        "path": str(store.root / header.file),
+        "path": os.path.join(store.root, header.file),
         "title": header.title,
         "description": header.description,
         "type": header.kind.value if header.kind else None,
@@ -54,5 +65,13 @@ def find_names(act: Act) -> tuple[str, ...]:
     return tuple(path.removesuffix(".md") for path in topics) or tuple(paths)
 
 
-def make_fill_row(fill: Fill) -> Row:
+def make_skip_rows() -> list[Row]:
+    """The closed list of why recall brings nothing."""
+    # Imported here: a list of memories has no use for it.
+    from memdir.gates import Skip
+
+    return [{"reason": skip.value, "words": skip.words} for skip in Skip]
+
+
+def make_fill_row(fill: "Fill") -> Row:
     return {"lines": fill.lines, "bytes": fill.bytes, "share": round(fill.share, 4)}

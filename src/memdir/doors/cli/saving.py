@@ -1,7 +1,5 @@
 """`save`: remember one thing."""
 
-from dataclasses import replace
-
 import click
 
 from memdir.doors.cli.call import Call, choose_store
@@ -12,6 +10,7 @@ from memdir.doors.cli.rows import make_fill_row, make_row
 from memdir.doors.cli.verb import KINDS, SCOPES, Verb, json_option
 from memdir.drafts import compose_body
 from memdir.errors import ConflictError, NotFoundError
+from memdir.frozen import replace
 from memdir.opening import Opened
 from memdir.records import Draft, Kind, Memory
 from memdir.store.files import FileStore

@@ -9,8 +9,7 @@ import click
 from memdir.clip import measure
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.output import Output, Styled
-from memdir.doors.cli.reading import NO_TYPE, show_time
-from memdir.doors.cli.rows import find_names, make_act_row, make_fill_row
+from memdir.doors.cli.rows import NO_TYPE, find_names, make_act_row, make_fill_row, make_skip_rows, show_time
 from memdir.doors.cli.tuning import make_setting_row, show_value
 from memdir.doors.cli.verb import KINDS, Verb, json_option
 from memdir.opening import Opened
@@ -34,6 +33,7 @@ def status_verb(call: Call, as_json: bool) -> None:
         "paused": opened.settings.flag("paused"),
         "scopes": [_make_scope(store) for store in opened.stores],
         "settings": [make_setting_row(opened.settings, item) for item in SETTINGS],
+        "skip_reasons": {"recall": make_skip_rows()},
     }
     if as_json:
         call.out.json(facts)
@@ -71,7 +71,7 @@ def _show(out: Output, opened: Opened, facts: dict[str, Any]) -> None:
     state = "on" if facts["on"] else "off"
     out.line(Styled("memory is ", "bold"), Styled(state, "green" if facts["on"] else "red"), f" ({facts['rule']})")
     if facts["paused"]:
-        out.line(Styled("paused: nothing is remembered in the background; `memdir resume` ends it", "yellow"))
+        out.line(Styled("paused: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
     for scope, store in zip(facts["scopes"], opened.stores, strict=True):
         _show_scope(out, opened, scope, store)
     out.line()
@@ -81,6 +81,10 @@ def _show(out: Output, opened: Opened, facts: dict[str, Any]) -> None:
         mark = " " if is_default else "*"
         source = "" if is_default else f"  from {row['source']}"
         out.line(f"{mark} {row['key']:<17}{show_value(row['value'])}", Styled(source, "dim"))
+    out.line()
+    out.line(Styled("recall brings nothing when", "bold"))
+    for row in facts["skip_reasons"]["recall"]:
+        out.line(f"  {row['words']}", Styled(f"  ({row['reason']})", "dim"))
 
 
 def _show_scope(out: Output, opened: Opened, scope: dict[str, Any], store: FileStore) -> None:

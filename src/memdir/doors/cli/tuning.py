@@ -90,11 +90,11 @@ def _unset(call: Call, key: str, as_json: bool) -> None:
         call.out.line(done)
 
 
-@click.command("pause", short_help="Remember nothing in the background.", cls=Verb, examples=("memdir pause",))
+@click.command("pause", short_help="Remember and recall nothing for a while.", cls=Verb, examples=("memdir pause",))
 @json_option
 @click.pass_obj
 def pause_verb(call: Call, as_json: bool) -> None:
-    """Remember nothing in the background until `memdir resume`; what you save yourself is still saved."""
+    """Remember nothing in the background and recall nothing until `memdir resume`; what you save is still saved."""
     write_setting(call.environment, "paused", True)
     _report(call, find_setting("paused"), "paused", as_json=as_json)
 

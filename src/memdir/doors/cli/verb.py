@@ -1,15 +1,17 @@
 """A verb of the command line: a click command that shows how it is used, and the options several verbs share."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from memdir.doors.cli.call import Call
 from memdir.errors import MemdirError
 from memdir.records import Kind, Scope
 from memdir.text import one_line, printable
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 KINDS = tuple(kind.value for kind in Kind)
 SCOPES = (Scope.PRIVATE.value, Scope.USER.value)
@@ -54,8 +56,11 @@ def name_argument(
     return click.argument(name, required=required, metavar=shown, shell_complete=complete_names)
 
 
-def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     """Names of memories for the shell; whatever is wrong, it offers nothing and stays quiet."""
+    # Imported here: only a shell that completes asks for it.
+    from click.shell_completion import CompletionItem
+
     root = ctx.find_root()
     call = root.obj if isinstance(root.obj, Call) else Call()
     try:

@@ -7,8 +7,7 @@
 """
 
 from collections.abc import Mapping
-
-import click
+from typing import TYPE_CHECKING
 
 from memdir.errors import (
     BudgetError,
@@ -24,6 +23,9 @@ from memdir.errors import (
     SettingsError,
 )
 from memdir.text import one_line, shorten
+
+if TYPE_CHECKING:
+    from click import ClickException
 
 DONE, REFUSED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 _LENGTH = 2_000  # long enough for any path; a hostile argument does not fill the screen
@@ -51,11 +53,14 @@ def render_error(error: MemdirError) -> str:
     return _join(str(error), hint)
 
 
-def render_misuse(error: click.ClickException) -> str:
+def render_misuse(error: "ClickException") -> str:
+    # Imported here: only click's own calls can be misuse, and others do without it.
+    from click import NoSuchOption
+
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "memdir"
     hint = f"`{path} --help` shows how"
-    if isinstance(error, click.NoSuchOption) and error.option_name in _BEFORE_VERB and context is not None:
+    if isinstance(error, NoSuchOption) and error.option_name in _BEFORE_VERB and context is not None:
         verb = path.removeprefix(context.find_root().command_path).strip()
         hint = f"it goes before the verb: `memdir {error.option_name} … {verb}`"
     return _join(error.format_message(), hint)

@@ -1,0 +1,109 @@
+"""A recalled memory as text for a conversation: how old it is, where it lies, what it says. Facts, no orders.
+
+Hosts put such text into `<system-reminder>`, or we do (`wrap`). Whatever a memory holds must not end that block early,
+and must not leave it open. Escaping every `<` would do it, at the price of every piece of code in every memory; looking
+for the end tag alone would not, since readers are lenient: they see it in capitals, with spaces or invisible characters
+inside, in full-width or look-alike letters, as entities, decoded once or five times. So the text is first read the way
+the most lenient reader would, as bare letters; only if the block's name stands behind anything like a bracket there,
+all brackets and ampersands of the text are replaced, and nothing is left that could begin a tag. Any other text is
+passed on to the letter.
+
+What it does not do: choose memories, or cut them (recall).
+"""
+
+import re
+import unicodedata
+from datetime import datetime
+
+from memdir.age import days_old, render_age, render_freshness
+from memdir.records import Excerpt
+from memdir.text import one_line
+
+_TAG = "system-reminder"
+# Everything that is, becomes by normalisation, or looks like `<`, `>` and `&`; the last of each is invisible.
+OPENING = (
+    "<\u226e\ufe64\uff1c\u2039\u2329\u276c\u276e\u2770\u27e8\u2991\u29fc\u3008\ufe3f\u02c2\u02f1\u1438\u16b2\U000e003c"
+)
+CLOSING = ">\u226f\ufe65\uff1e\u203a\u232a\u276d\u276f\u2771\u27e9\u2992\u29fd\u3009\ufe40\u02c3\u02f2\u1433\U000e003e"
+AMPERSANDS = "&\ufe60\uff06\U000e0026"
+_PLAIN = str.maketrans(
+    {chr(0xE0000 + code): chr(code) for code in range(0x20, 0x7F)}
+    | dict.fromkeys(OPENING, "<")
+    | dict.fromkeys(CLOSING, ">")
+)
+_HARMLESS = str.maketrans(
+    dict.fromkeys(map(chr, range(0xE0000, 0xE0080)), "")
+    | dict.fromkeys(OPENING, "[")
+    | dict.fromkeys(CLOSING, "]")
+    | dict.fromkeys(AMPERSANDS, "+")
+)
+_STARTS = frozenset(OPENING + AMPERSANDS)
+# The name letter by letter; a letter of another script may stand for any: it may look the same.
+_NAME = "(?=(" + "".join(f"(?:{letter}|[^\\x00-\\x7f])" for letter in "systemreminder") + "))"
+_NAME_LETTERS = 4  # so many must be its own; fewer, and any fourteen Chinese characters would do
+_REACH = 40  # letters between a bracket and the name: attributes, name spaces
+_DECODINGS = 8  # a text that still changes after so many is up to something
+
+
+def render_reminder(excerpt: Excerpt, *, now: datetime, wrap: bool = False) -> str:
+    """What a conversation is told of one memory; with `wrap` inside the block that hosts use for such things."""
+    header, path = excerpt.header, one_line(excerpt.path)
+    saved = f" (saved {render_age(header.modified, now)})" if days_old(header.modified, now) < 2 else ""
+    parts = [
+        render_freshness(header.modified, now),
+        one_line(excerpt.caveat),
+        f"Memory{saved}: {path}:\n\n{excerpt.text}",
+    ]
+    if excerpt.truncated:
+        parts.append(f"\n{_render_cut(excerpt, path)}")
+    text = defuse("\n".join(part for part in parts if part))
+    return f"<{_TAG}>\n{text}\n</{_TAG}>" if wrap else text
+
+
+def defuse(text: str) -> str:
+    """The text itself, or if it could be read as holding the block's tag, the same without anything like a bracket."""
+    return text.translate(_HARMLESS) if not _STARTS.isdisjoint(text) and _could_hold_a_tag(text) else text
+
+
+def _render_cut(excerpt: Excerpt, path: str) -> str:
+    if excerpt.lines_total > excerpt.lines:
+        return f"(The first {excerpt.lines} of {excerpt.lines_total} lines; the rest is in {path}.)"
+    return f"(The first {excerpt.size:,} bytes; the rest is in {path}.)"
+
+
+def _could_hold_a_tag(text: str) -> bool:
+    for _ in range(_DECODINGS):
+        if _reads_as_tag(text):
+            return True
+        decoded = _unescape(text)
+        if decoded == text:
+            return False
+        text = decoded
+    return True
+
+
+def _reads_as_tag(text: str) -> bool:
+    plain = text.translate(_PLAIN)
+    if _is_left_open(plain, "<!--", "-->") or _is_left_open(plain, "<![", "]]>"):
+        return True
+    letters = re.sub(r"[^\w<]|[\d_]", "", unicodedata.normalize("NFKD", plain)).casefold()
+    for found in re.finditer(_NAME, letters):
+        own = sum(letter.isascii() for letter in found[1])
+        if own >= _NAME_LETTERS and "<" in letters[max(0, found.start() - _REACH) : found.start()]:
+            return True
+    return False
+
+
+def _is_left_open(text: str, start: str, end: str) -> bool:
+    """A comment without an end would swallow the end of the block for whoever reads it as markup."""
+    at = text.rfind(start)
+    return at >= 0 and end not in text[at:]
+
+
+def _unescape(text: str) -> str:
+    if not any(sign in text for sign in AMPERSANDS):
+        return text
+    # Imported here: few memories hold an ampersand, and the table of entities is a large one.
+    import html
+
+    return html.unescape(re.sub(f"[{AMPERSANDS}]", "&", text))

@@ -1,0 +1,240 @@
+"""From a question to scored memories: candidates, their scores in parts, and the floor below which nothing is said.
+
+Every query word may be met by itself, by a word of the directory that begins alike, or by one of its neighbours in the
+word table, worth the less the farther it is (soft matching). A memory is scored whole and by its best passage, by words
+and by the direction of its vectors. All parts are on an absolute scale: no score depends on the other candidates, so a
+floor means the same in every directory.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from memdir.frozen import dataclass
+from memdir.search import vectors
+from memdir.search.bodies import Facts
+from memdir.search.catalog import Catalog, Row
+from memdir.search.entries import Totals
+from memdir.search.postings import SATURATION
+from memdir.search.terms import REQUEST, parse_names, parse_terms
+from memdir.search.words import WordTable
+
+LENGTH = 0.5  # BM25's b: how much a long text is held to its length
+FULL_MATCH = 1.4  # the usual saturated count of a matching word, so that a full match scores about 1
+SOFT_START, SOFT_TOP = 0.25, 0.9  # a neighbour at cosine .25 counts nothing, one at 1 counts .9
+KIN_WORTH, KIN_LETTERS = 0.4, 5  # a word that only begins alike, and how long the beginning must be
+REQUEST_WORTH = 0.4  # words that phrase a request
+WHOLE, PASSAGE = 1.0, 1.0  # lexical weights
+MEANING_WHOLE, MEANING_PASSAGE = 0.5, 0.5  # vector weights
+CANDIDATES, PLAIN_CANDIDATES = 100, 250  # scored in full, with vectors and without; more changed nothing in any set
+RELATED = 0.5  # the best of the related stands at half of the weakest that was met
+_SHOWN = 8  # matched words that are told
+POSTINGS = 8_000  # how many postings a query may touch; the rest of its words only rescore
+
+
+Answers = dict[str, list[tuple[int, float]]]  # a word of the directory: which terms it answers, and how well
+Gains = Answers  # the same, and how much of the question that is
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question made ready: its terms with their weights, and for each word that may answer one which and how well."""
+
+    weights: dict[str, float]
+    answers: Answers
+    vector: vectors.Vector | None
+    names: tuple[str, ...]
+    names_known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One memory's parts. `coverage` is the share of the question's weight that its best passage has word for word."""
+
+    path: str
+    whole: float
+    passage: float
+    meaning_whole: float
+    meaning_passage: float
+    coverage: float
+    words: tuple[str, ...]
+    facts: Facts
+
+    @property
+    def score(self) -> float:
+        return self.lexical + self.semantic
+
+    @property
+    def lexical(self) -> float:
+        return WHOLE * self.whole + PASSAGE * self.passage
+
+    @property
+    def semantic(self) -> float:
+        return MEANING_WHOLE * self.meaning_whole + MEANING_PASSAGE * self.meaning_passage
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """What all candidates of a question are measured by, worked out once; a term's share of the question in all."""
+
+    gains: Gains
+    worth: dict[str, float]
+    exact: dict[str, float]
+    flat: float
+    a_word: float
+    a_passage_word: float
+    dim: int
+
+
+def ask(catalog: Catalog, text: str, totals: Totals) -> tuple[Asked, dict[int, float]]:
+    """A question against one directory: its weights, and the postings worth looking at, weightiest first."""
+    table = catalog.table
+    terms = list(dict.fromkeys(parse_terms(text)))
+    soft = {term: _soften(catalog, table if catalog.semantic else None, term) for term in terms}
+    wanted = list(dict.fromkeys(word for words in soft.values() for word, _ in words))
+    known = catalog.find_terms(wanted)
+    weights = {term: _weigh(term, known.get(term, (0, 0))[1], totals, table) for term in terms}
+    answers: Answers = {}
+    postings: list[tuple[float, int, int]] = []
+    for number, term in enumerate(terms):
+        for word, worth in soft[term]:
+            if word in known:
+                answers.setdefault(word, []).append((number, worth))
+                postings.append((worth * weights[term], *known[word]))
+    names = tuple(parse_names(text))
+    vector = None
+    if table is not None and catalog.semantic:
+        vector = vectors.pool(table, [(term, _vector_weight(term, known, totals)) for term in terms])
+    asked = Asked(weights, answers, vector, names, sum(name in known for name in names))
+    return asked, _spend(postings)
+
+
+def find_related(catalog: Catalog, scored: Sequence[Scored], most: int, totals: Totals) -> list[Scored]:
+    """When a question meets too few memories: others that share rare words with those it met, ranked below them."""
+    lowest = min(at.score for at in scored)
+    met = {at.path for at in scored}
+    weights: dict[str, float] = {}
+    for row in catalog.read_rows(catalog.find_docs(list(met))):
+        value = next(at.score for at in scored if at.path == row.path)
+        for word in set(row.passages.split()):
+            weights[word] = weights.get(word, 0.0) + value
+    known = catalog.find_terms(list(weights))
+    postings = [
+        (weights[word] * totals.idf(df), *known[word]) for word, (_, df) in known.items() if df * 4 <= totals.docs
+    ]
+    related = catalog.read_rows(catalog.find_candidates(_spend(postings), most + len(met)))
+    fresh = [row for row in related if row.path not in met][:most]
+    shared = [sum(weights[word] for word in set(row.passages.split()) if word in weights) for row in fresh]
+    top = max(shared, default=1.0)
+    return [
+        Scored(row.path, lowest * RELATED * value / top, 0.0, 0.0, 0.0, 0.0, (), row.facts)
+        for row, value in zip(fresh, shared, strict=True)
+    ]
+
+
+def score_all(catalog: Catalog, asked: Asked, postings: Mapping[int, float], totals: Totals) -> list[Scored]:
+    """Every candidate with its parts, in no order. A small directory is looked at whole, for its meaning."""
+    most = PLAIN_CANDIDATES if asked.vector is None else CANDIDATES
+    everything = totals.docs <= most and asked.vector is not None
+    docs = None if everything else catalog.find_candidates(postings, most)
+    if docs is not None and not docs:
+        return []
+    scale = _make_scale(asked, totals, catalog.table)
+    scored = (_score(row, asked, scale) for row in catalog.read_rows(docs))
+    return [at for at in scored if at.score > 0]
+
+
+def _soften(catalog: Catalog, table: WordTable | None, term: str) -> list[tuple[str, float]]:
+    """Words that may stand for a term, with what they are worth."""
+    words = {term: 1.0}
+    if len(term) >= KIN_LETTERS and term.isascii():
+        stem = term[: max(KIN_LETTERS, len(term) - 3)]
+        words |= {word: KIN_WORTH for word in catalog.find_kin(stem, len(term) + 4) if word != term}
+    for word, near in table.near(term) if table else ():
+        worth = SOFT_TOP * (near - SOFT_START) / (1 - SOFT_START)
+        if worth > words.get(word, 0.0):
+            words[word] = worth
+    return list(words.items())
+
+
+def _weigh(term: str, df: int, totals: Totals, table: WordTable | None) -> float:
+    rarity = table.rarity(term) if table else 1.0
+    return totals.idf(df) * rarity * (REQUEST_WORTH if term in REQUEST else 1.0)
+
+
+def _vector_weight(term: str, known: dict[str, tuple[int, int]], totals: Totals) -> float:
+    rarity = math.sqrt(totals.idf(known.get(term, (0, 0))[1]))
+    return rarity * (REQUEST_WORTH if term in REQUEST else 1.0)
+
+
+def _spend(postings: Iterable[tuple[float, int, int]]) -> dict[int, float]:
+    """The weightiest words whose postings fit the budget; the first always does."""
+    best: dict[int, float] = {}
+    left = POSTINGS
+    for weight, term, df in sorted(postings, reverse=True):
+        if term not in best and (df <= left or not best):
+            best[term] = weight
+            left -= df
+    return best
+
+
+def _score(row: Row, asked: Asked, scale: _Scale) -> Scored:
+    gains = scale.gains
+    met: list[str] = []
+    held: list[str] = []
+    best = 0.0
+    for passage in row.passages.split("\n"):
+        words = passage.split(" ")
+        hits = [word for word in words if word in gains]
+        if hits:
+            met += hits
+            value = _match(hits, gains, scale.flat + scale.a_passage_word * len(words))
+            if value > best:
+                best, held = value, hits
+    whole = _match(met, gains, scale.flat + scale.a_word * row.length) if met else 0.0
+    meaning = _compare(row, asked, scale.dim)
+    coverage = sum([scale.exact[word] for word in set(held) if word in scale.exact])
+    shown = tuple(sorted(dict.fromkeys(met), key=scale.worth.__getitem__, reverse=True)[:_SHOWN])
+    return Scored(row.path, whole / FULL_MATCH, best / FULL_MATCH, *meaning, coverage, shown, row.facts)
+
+
+def _match(hits: list[str], gains: Gains, damping: float) -> float:
+    """The sum of each term's best answer in these words, saturated."""
+    best: dict[int, float] = {}
+    distinct = set(hits)
+    if len(distinct) == len(hits):
+        for word in hits:
+            for number, value in gains[word]:
+                if value > best.get(number, 0.0):
+                    best[number] = value
+        return sum(best.values()) * (SATURATION + 1) / (1 + damping)
+    for word in distinct:
+        count = hits.count(word)
+        saturated = count * (SATURATION + 1) / (count + damping)
+        for number, value in gains[word]:
+            if value * saturated > best.get(number, 0.0):
+                best[number] = value * saturated
+    return sum(best.values())
+
+
+def _compare(row: Row, asked: Asked, dim: int) -> tuple[float, float]:
+    """How much the whole and its best passage point the question's way."""
+    if asked.vector is None or not row.vectors:
+        return 0.0, 0.0
+    whole, *passages = vectors.compare(asked.vector, row.vectors, dim)
+    return whole, max(passages, default=whole)
+
+
+def _make_scale(asked: Asked, totals: Totals, table: WordTable | None) -> _Scale:
+    total = sum(asked.weights.values()) or 1.0
+    shares = [weight / total for weight in asked.weights.values()]
+    answers = asked.answers.items()
+    bend = SATURATION * LENGTH / (totals.length or 1)
+    return _Scale(
+        {word: [(number, worth * shares[number]) for number, worth in found] for word, found in answers},
+        {word: max(worth for _, worth in found) for word, found in answers},
+        dict(zip(asked.weights, shares, strict=True)),
+        SATURATION * (1 - LENGTH),
+        bend * totals.docs,
+        bend * totals.passages,
+        table.dim if table else 0,
+    )

@@ -1,0 +1,254 @@
+"""The conversation's record on disk, opened by id: what it was given, what it read, and what the person asked of it.
+
+Each hook is a new process, so the state of a conversation is a small JSON file, `<state>/sessions/<id>.json`. A change
+is made under a lock on what the file says at that moment, so several processes lose nothing of each other's. Reads take
+no lock. A record that is missing or broken counts as empty: it can be deleted at any time, and the worst that follows
+is a memory told twice. Fields this room does not know are kept as they are.
+
+Memories of the directory the record lies in stand in it by name; those of other directories by a digest of the name.
+So purging a memory never has to look for records it cannot know of.
+
+What it does not do: decide what may be surfaced (recall), or keep anything a person said.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from memdir.errors import PathError
+from memdir.frozen import dataclass, field, list_fields, replace
+from memdir.limits import SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
+from memdir.lock import hold
+from memdir.small_files import disk_error, make_private_dirs, read_small, write_private
+
+FOLDER = "sessions"
+_LOCK = "lock"
+_PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A memory as it was given to the conversation."""
+
+    digest: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that is kept of a conversation; `surfaced` and `read` go by the keys of `make_key`."""
+
+    surfaced: Mapping[str, Seen] = field(default_factory=dict)
+    read: frozenset[str] = frozenset()
+    ignoring: bool = False
+    private: bool = False
+    turns: int = 0
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def surfaced_bytes(self) -> int:
+        return sum(seen.bytes for seen in self.surfaced.values())
+
+    def has(self, key: str) -> bool:
+        return key in self.surfaced or key in self.read
+
+
+_OWN = set(list_fields(Record)) - {"extra"}
+
+
+def open_session(state: Path, id: str) -> "Session":
+    """The conversation with that id, any string; `state` is the state folder of its project's memory."""
+    return Session(state, id)
+
+
+class Session:
+    """One conversation's record. Safe to use from several threads and processes at once."""
+
+    def __init__(self, state: Path, id: str) -> None:
+        self.state = state
+        self.id = id
+        self.path = state / FOLDER / f"{make_leaf(id)}.json"
+
+    def read(self) -> Record:
+        return Record() if _find_link(self.path.parent) else parse_record(_read_json(self.path))
+
+    def change(self, step: Callable[[Record], Record], *, seconds: float = SESSION_SECONDS) -> Record:
+        """Apply a step to the record as it is now and answer what came of it; raises LockedError or DiskError."""
+        with _holding(self.path.parent, seconds):
+            is_new = not self.path.exists()
+            before = self.read()
+            after = step(before)
+            if is_new or after != before:
+                write_private(self.path, _render_json(render_record(after)))
+            if is_new:
+                _prune(self.path)
+        return after
+
+    def note_read(self, keys: Iterable[str]) -> None:
+        """The agent has read these files itself."""
+        new = frozenset(keys)
+        if not new <= self.read().read:
+            self.change(lambda at: replace(at, read=at.read | new))
+
+    def count_turn(self) -> int:
+        return self.change(lambda at: replace(at, turns=at.turns + 1)).turns
+
+    def set_private(self, private: bool = True) -> None:
+        """From now on nothing is remembered from this conversation, or again."""
+        self.change(lambda at: replace(at, private=private))
+
+    def set_ignoring(self, ignoring: bool = True) -> None:
+        """The person asked that memory be left alone in this conversation, or took that back."""
+        self.change(lambda at: replace(at, ignoring=ignoring))
+
+    def reset(self, *, cleared: bool = False) -> Record:
+        """What was surfaced or read is no longer in the conversation; answers the record as it was before.
+
+        After compaction the conversation goes on, and a wish to ignore memory with it; after clear a new one begins.
+        Private stays private both times.
+        """
+        old: list[Record] = []
+
+        def step(record: Record) -> Record:
+            old.append(record)
+            fresh = replace(record, surfaced={}, read=frozenset())
+            return replace(fresh, ignoring=False, turns=0) if cleared else fresh
+
+        self.change(step)
+        return old[0]
+
+
+def make_key(session: Session, name: str, *, state: Path | None, place: str) -> str:
+    """How a conversation's record spells a memory: its name in the record's own directory, a digest for any other."""
+    if state == session.state:
+        return name
+    return "#" + _digest(f"{place}\0{name}")
+
+
+def make_leaf(id: str) -> str:
+    """An id as a file name: a plain one stays as it is, another gets a digest after a dot, which no plain one has."""
+    if _PLAIN_ID.fullmatch(id):
+        return id
+    clean = re.sub(r"[^a-z0-9_-]+", "-", id[:200].lower()).strip("-_")[:40]
+    return f"{clean or 'session'}.{_digest(id)}"
+
+
+def drop_name(state: Path, name: str, *, seconds: float) -> int:
+    """Take a memory's name out of every record of a state folder, for purge; answers how many records held it.
+
+    It goes by shape, not by field, so that fields other rooms add are covered: a key of a table, an item of a list.
+    """
+    folder = state / FOLDER
+    if not folder.is_dir() or _find_link(folder):
+        return 0
+    count = 0
+    with _holding(folder, seconds):
+        for path in _list(folder):
+            if not path.name.endswith(".json"):
+                path.unlink(missing_ok=True)  # what a killed writer left
+                continue
+            before = _read_json(path)
+            after = {key: _without(value, name) for key, value in before.items()}
+            if not before:
+                path.unlink(missing_ok=True)  # nobody can tell what a broken one holds
+            elif after != before:
+                write_private(path, _render_json(after))
+                count += 1
+    return count
+
+
+def parse_record(table: Mapping[str, object]) -> Record:
+    """A record from whatever the file held; a field of the wrong shape counts as not there."""
+    surfaced, read, turns = table.get("surfaced"), table.get("read"), table.get("turns")
+    return Record(
+        surfaced=dict(_parse_surfaced(surfaced)) if isinstance(surfaced, dict) else {},
+        read=frozenset(at for at in read if isinstance(at, str)) if isinstance(read, list) else frozenset(),
+        ignoring=table.get("ignoring") is True,
+        private=table.get("private") is True,
+        turns=turns if type(turns) is int and turns >= 0 else 0,
+        extra={key: value for key, value in table.items() if key not in _OWN},
+    )
+
+
+def render_record(record: Record) -> dict[str, object]:
+    return {
+        "surfaced": {key: {"digest": at.digest, "bytes": at.bytes} for key, at in record.surfaced.items()},
+        "read": sorted(record.read),
+        "ignoring": record.ignoring,
+        "private": record.private,
+        "turns": record.turns,
+        **record.extra,
+    }
+
+
+def _parse_surfaced(table: Mapping[str, object]) -> Iterator[tuple[str, Seen]]:
+    for key, value in table.items():
+        digest, size = (value.get("digest"), value.get("bytes")) if isinstance(value, dict) else (None, None)
+        yield key, Seen(digest if isinstance(digest, str) else "", size if type(size) is int and size >= 0 else 0)
+
+
+def _read_json(path: Path) -> dict[str, object]:
+    data = read_small(path, SESSION_BYTES, follow=False).data
+    try:
+        table = json.loads(data or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
+def _render_json(table: Mapping[str, object]) -> bytes:
+    return json.dumps(table, indent=1).encode("ascii") + b"\n"
+
+
+@contextmanager
+def _holding(folder: Path, seconds: float) -> Iterator[None]:
+    """One process at a time for all records of a folder: a change takes a millisecond."""
+    if link := _find_link(folder):
+        raise PathError(str(link), "it is a symbolic link")
+    try:
+        make_private_dirs(folder)
+        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            with hold(handle, _LOCK, seconds=seconds):
+                yield
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise disk_error(error, folder) from error
+
+
+def _find_link(folder: Path) -> Path | None:
+    """Our own folders are never links: one would lead what we write to somebody else's files."""
+    return next((path for path in (folder.parent, folder) if path.is_symlink()), None)
+
+
+def _prune(newest: Path) -> None:
+    """Remove what nobody has touched for long, by the file system's own clock: the record just written is its now."""
+    oldest = newest.stat().st_mtime - SESSION_DAYS * 86_400
+    for path in _list(newest.parent):
+        try:
+            if path.lstat().st_mtime < oldest:
+                path.unlink()
+        except FileNotFoundError:
+            continue
+
+
+def _list(folder: Path) -> list[Path]:
+    with os.scandir(folder) as entries:
+        return sorted(Path(at.path) for at in entries if at.name != _LOCK and not at.is_dir(follow_symlinks=False))
+
+
+def _without(value: object, name: str) -> object:
+    if isinstance(value, dict):
+        return {key: at for key, at in value.items() if key != name}
+    return [at for at in value if at != name] if isinstance(value, list) else value
+
+
+def _digest(text: str) -> str:
+    # Imported here: most conversations have plain ids and no memory of other directories; OpenSSL takes milliseconds.
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]

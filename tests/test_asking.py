@@ -1,0 +1,70 @@
+"""Recall from Python: one store or several, with everything in its place."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import memdir
+from clihelp import SOURCE
+from memdir.records import Draft, Kind, Scope
+from memdir.session import open_session
+from memdir.store.files import FileStore
+from memdir.store.ram import RamStore
+from memdir.testing import sample_memory
+from recalling import NOW
+
+QUESTION = "should a reply end with a summary?"
+
+
+def test_a_store_and_a_question_are_enough(tmp_path: Path) -> None:
+    for store in (FileStore(tmp_path / "memory"), RamStore()):
+        assert list(memdir.recall(store, QUESTION)) == []
+        store.write(sample_memory())
+        told = [memdir.render_reminder(memory, now=NOW) for memory in memdir.recall(store, QUESTION, now=NOW)]
+        assert len(told) == 1 and "Leave out the closing summary." in told[0]
+
+
+def test_the_projects_memory_hides_the_users_of_the_same_name(tmp_path: Path) -> None:
+    project, user = FileStore(tmp_path / "p"), FileStore(tmp_path / "u", scope=Scope.USER)
+    project.write(sample_memory())
+    user.write(sample_memory())
+    user.write(Draft(Kind.USER, "Reads replies", "Reads the summary of a reply on a phone", "Short screens."))
+    found = {(at.header.scope.value, at.header.name) for at in memdir.recall([project, user], QUESTION, now=NOW)}
+    assert found == {("private", "terse-replies"), ("user", "reads-replies")}
+
+
+def test_a_conversation_is_told_once_and_the_ledger_knows(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "memory")
+    store.write(sample_memory())
+    session = open_session(store.state, "s1")
+    assert len(list(memdir.recall(store, QUESTION, session=session, now=NOW))) == 1
+    again = memdir.recall(store, QUESTION, session=session, now=NOW)
+    assert list(again) == [] and again.skipped == "nothing_fits"
+    assert [(at.query, at.session) for at in store.recalls("terse-replies")] == [(QUESTION, "s1")]
+
+
+def test_the_function_stays_the_function_whoever_imports_the_room(tmp_path: Path) -> None:
+    code = (
+        "import memdir.recall, memdir; from memdir.recall import Asked; print(memdir.recall.__module__, Asked.__name__)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, encoding="utf-8")
+    assert ended.stdout == "memdir.asking Asked\n"
+
+
+def test_the_oldest_of_very_many_is_found(tmp_path: Path) -> None:
+    root = tmp_path / "memory"
+    root.mkdir()
+    for number in range(1000):
+        text = (
+            f"---\nname: Note {number}\ndescription: Meeting about budget item {number}\ntype: project\n---\n\nText.\n"
+        )
+        (root / f"note-{number}.md").write_text(text, encoding="utf-8")
+    old = root / "lighthouse.md"
+    old.write_text(
+        "---\nname: L\ndescription: The lighthouse keeper\ntype: user\n---\n\nLives on the isle.\n", encoding="utf-8"
+    )
+    os.utime(old, (1_000_000_000, 1_000_000_000))
+    found = memdir.recall(FileStore(root), "where does the lighthouse keeper live?", now=NOW)
+    assert next(iter(found)).header.name == "lighthouse"

@@ -1,0 +1,136 @@
+"""Records behave as the standard library's frozen dataclasses do."""
+
+import copy
+import dataclasses
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from memdir import frozen
+from memdir.records import Evidence, Header, Pick, Query
+from memdir.testing import sample_memory
+from recalling import NOW
+
+
+@frozen.dataclass(frozen=True, slots=True)
+class Ours:
+    """A little of everything."""
+
+    name: str
+    size: int = 0
+    facts: Mapping[str, int] = frozen.field(default_factory=dict)
+    hidden: str = frozen.field(default="", repr=False, compare=False)
+    at: str = frozen.field(kw_only=True)
+
+    @property
+    def double(self) -> int:
+        return self.size * 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Theirs:
+    """A little of everything."""
+
+    name: str
+    size: int = 0
+    facts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    hidden: str = dataclasses.field(default="", repr=False, compare=False)
+    at: str = dataclasses.field(kw_only=True)
+
+
+CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    (("a",), {"at": "x"}),
+    (("a", 1), {"at": "x"}),
+    (("a", 1, {"k": 2}), {"at": "x", "hidden": "h"}),
+    ((), {"name": "a", "size": 3, "at": "x"}),
+]
+
+
+@pytest.mark.parametrize(("args", "named"), CALLS)
+def test_a_record_looks_and_compares_like_a_dataclass(args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    ours, theirs = Ours(*args, **named), Theirs(*args, **named)
+    assert repr(ours) == repr(theirs).replace("Theirs", "Ours")
+    assert dataclasses.asdict(ours) == dataclasses.asdict(theirs) == frozen.asdict(ours)
+    assert ours == Ours(*args, **named) and ours != Ours(*args, **{**named, "at": "y"}) and repr(ours) != repr(theirs)
+    assert ours == frozen.replace(ours, hidden="other")
+    assert Ours.__match_args__ == frozen.list_fields(Ours)
+
+
+@pytest.mark.parametrize(
+    ("args", "named"), [((), {}), (("a",), {}), (("a", 1, {}, "", "x"), {}), (("a",), {"at": "x", "no": 1})]
+)
+def test_a_wrong_call_is_refused_as_by_a_dataclass(args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    for kind in (Ours, Theirs):
+        with pytest.raises(TypeError):
+            kind(*args, **named)
+
+
+def test_a_record_cannot_be_changed_nor_grow() -> None:
+    record = Ours("a", at="x")
+    for name in ("name", "new"):
+        with pytest.raises(AttributeError):
+            setattr(record, name, "b")
+    with pytest.raises(AttributeError):
+        delattr(record, "at")
+    assert record == Ours("a", at="x") and not hasattr(record, "__dict__") and record.double == 0
+
+
+def test_each_record_has_its_own_made_default() -> None:
+    assert Ours("a", at="x").facts is not Ours("a", at="x").facts
+
+
+def test_equal_records_have_one_hash_and_unhashable_fields_have_none() -> None:
+    assert len({Evidence(1.0), Evidence(1.0), Evidence(2.0)}) == 2
+    with pytest.raises(TypeError):
+        hash(Ours("a", at="x"))
+
+
+def test_without_eq_a_record_equals_itself_alone() -> None:
+    @frozen.dataclass(frozen=True, slots=True, eq=False)
+    class Table:
+        facts: Mapping[str, int]
+
+    one, other = Table({}), Table({})
+    assert one == one and one != other and len({one, other}) == 2
+
+
+def test_replace_makes_another_and_refuses_unknown_fields() -> None:
+    record = Ours("a", at="x")
+    for replace in (frozen.replace, dataclasses.replace):
+        assert replace(record, size=5) == Ours("a", 5, at="x") and record.size == 0
+        with pytest.raises(TypeError):
+            replace(record, no=1)
+
+
+def test_the_standard_library_takes_it_for_its_own() -> None:
+    assert dataclasses.is_dataclass(Ours)
+    shapes = [[(at.name, at.kw_only, at.compare) for at in dataclasses.fields(kind)] for kind in (Ours, Theirs)]
+    assert shapes[0] == shapes[1]
+    pick = Pick(header := _header(), 1.0, Evidence(words=("a",)))
+    assert dataclasses.asdict(pick)["evidence"]["words"] == ("a",)
+    assert dataclasses.asdict(pick)["header"]["name"] == header.name
+
+
+def test_records_can_be_copied_and_pickled() -> None:
+    query = Query("how", now=NOW, seen=(_header(),))
+    for again in (copy.copy(query), copy.deepcopy(query), pickle.loads(pickle.dumps(query))):
+        assert again == query and type(again) is Query
+
+
+def test_a_record_is_matched_by_its_fields() -> None:
+    match Evidence(1.0, 2.0):
+        case Evidence(lexical, semantic):
+            assert (lexical, semantic) == (1.0, 2.0)
+
+
+def test_a_record_that_is_not_frozen_cannot_be_asked_for() -> None:
+    with pytest.raises(TypeError):
+        frozen.dataclass(frozen=False)
+
+
+def _header() -> Header:
+    from memdir.store.ram import RamStore
+
+    return RamStore().write(sample_memory()).header

@@ -1,0 +1,49 @@
+import pytest
+
+from memdir.gates import Skip, find_skip, is_one_word
+from memdir.ignoring import Ignoring
+from memdir.limits import CONVERSATION_BYTES
+from memdir.session import Record, Seen
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "  ", "deploy", "deploy?!", "handle_auth", "src/app.py", "don't", "…", "🎉", "42", "部署", "测试一",
+        "くださ", "OK。", "C++",
+    ],
+)  # fmt: skip
+def test_one_word_is_too_little(text: str) -> None:
+    assert is_one_word(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deploy how", "how do we deploy", "部署流程", "怎么部署？", "部署 测试", "部署、测试", "デプロイ", "どうする",
+        "nginx配置", "배포 방법", "데이터베이스", "how 部署", "a b", "วิธีการปรับใช้งาน",
+    ],
+)  # fmt: skip
+def test_two_words_or_four_cjk_characters_are_enough(text: str) -> None:
+    assert not is_one_word(text)
+
+
+def test_each_gate_gives_its_own_reason_and_the_first_one_counts() -> None:
+    text, full = "how do we deploy", Record(surfaced={"a": Seen("", CONVERSATION_BYTES)})
+    assert find_skip(text, Record()) is None
+    assert find_skip(text, Record(private=True), on=False, paused=True) is Skip.OFF
+    assert find_skip(text, Record(private=True), paused=True) is Skip.PAUSED
+    assert find_skip(text, Record(private=True, ignoring=True)) is Skip.PRIVATE
+    assert find_skip(text, Record(ignoring=True)) is Skip.IGNORE_CONVERSATION
+    assert find_skip(text, Record(), wish=Ignoring.CONVERSATION) is Skip.IGNORE_CONVERSATION
+    assert find_skip(text, Record(), wish=Ignoring.TURN) is Skip.IGNORE_TURN
+    assert find_skip(text, Record(ignoring=True), wish=Ignoring.LIFTED) is None
+    assert find_skip("deploy", full) is Skip.ONE_WORD
+    assert find_skip(text, full) is Skip.BUDGET
+
+
+def test_the_list_of_reasons_is_closed_and_each_can_be_told() -> None:
+    assert [skip.value for skip in Skip] == [
+        "off", "paused", "private", "ignore_conversation", "ignore_turn", "one_word", "budget", "empty", "nothing_fits",
+    ]  # fmt: skip
+    assert len({skip.words for skip in Skip}) == len(Skip) and all(skip.words for skip in Skip)
