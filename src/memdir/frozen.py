@@ -71,10 +71,10 @@ def list_fields(record: object) -> tuple[str, ...]:
 
 def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
-    specs = {name: _make_spec(body.pop(name, _MISSING)) for name in body.get("__annotations__", {})}
+    specs = {name: _make_spec(body.pop(name, _MISSING)) for name in cls.__annotations__}
     body["__slots__"] = body["__match_args__"] = tuple(specs)
     body["__init__"] = _compile_init(cls.__qualname__, specs)
-    body["__dataclass_fields__"] = _Fields(specs, body.get("__annotations__", {}))
+    body["__dataclass_fields__"] = _Fields(specs, cls.__annotations__)
     body["_shown"] = tuple(name for name, spec in specs.items() if spec.repr)
     body["_key"] = staticmethod(_make_key([name for name, spec in specs.items() if spec.compare]))
     for name, method in _METHODS.items():

@@ -59,6 +59,7 @@ class Output:
 
     def __init__(self, color: str = "auto", *, no_color: bool = False) -> None:
         self.is_terminal = is_terminal(sys.stdout)
+        self._has_progress = False
         wanted = color == "always" or (color == "auto" and self.is_terminal and not no_color)
         self._console = _open_console() if wanted else None
 
@@ -122,9 +123,10 @@ class Output:
 
     def progress(self, text: str) -> None:
         """How far long work has come, on a line that the next one replaces; nothing where nobody looks on."""
-        if is_terminal(sys.stderr):
+        if (text or self._has_progress) and is_terminal(sys.stderr):
             _write(sys.stderr, f"\r\x1b[K{one_line(text)}")
             flush(sys.stderr)
+            self._has_progress = bool(text)
 
     def warn(self, text: str) -> None:
         complain(f"warning: {text}")
