@@ -84,7 +84,6 @@ BROKEN: list[tuple[str, list[Any], list[Any], str]] = [
     ("no object", [*CORPUS, "[]"], QUERIES, "corpus.jsonl line 6: it is not an object"),
     ("no id", [{"group": "a", "text": "x"}], QUERIES, 'corpus.jsonl line 1: it has no "id"'),
     ("no text", [{"group": "a", "id": 1}], QUERIES, 'corpus.jsonl line 1: it has no "text"'),
-    ("twice", [*CORPUS, CORPUS[0]], QUERIES, "corpus.jsonl line 6: the id 'a/1' is there twice"),
     ("blank lines count", ["", *CORPUS, "", "nope"], QUERIES, "corpus.jsonl line 8: it is not JSON"),
     ("no query", CORPUS, [{"group": "a", "gold": []}], 'queries.jsonl line 1: it has no "query"'),
     ("no gold", CORPUS, [{"group": "a", "query": "x"}], 'queries.jsonl line 1: "gold" is no list of ids'),

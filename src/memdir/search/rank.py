@@ -7,7 +7,7 @@ floor means the same in every directory.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from memdir.frozen import dataclass
 from memdir.search import vectors
@@ -15,7 +15,7 @@ from memdir.search.bodies import Facts
 from memdir.search.catalog import Catalog, Row
 from memdir.search.entries import Totals
 from memdir.search.postings import SATURATION
-from memdir.search.terms import REQUEST, parse_names, parse_terms
+from memdir.search.terms import REQUEST, is_date_term, parse_names, parse_terms
 from memdir.search.words import WordTable
 
 LENGTH = 0.5  # BM25's b: how much a long text is held to its length
@@ -37,9 +37,15 @@ Gains = Answers  # the same, and how much of the question that is
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question made ready: its terms with their weights, and for each word that may answer one which and how well."""
+    """A question made ready: its terms with their weights, and for each word that may answer one which and how well.
+
+    `shares` are the terms that tell what it is about, each with its part of the whole: a date that no memory mentions
+    tells nothing. `unknown` is the part of those that no memory has.
+    """
 
     weights: dict[str, float]
+    shares: dict[str, float]
+    unknown: float
     answers: Answers
     vector: vectors.Vector | None
     names: tuple[str, ...]
@@ -104,7 +110,9 @@ def ask(catalog: Catalog, text: str, totals: Totals) -> tuple[Asked, dict[int, f
     vector = None
     if table is not None and catalog.semantic:
         vector = vectors.pool(table, [(term, _vector_weight(term, known, totals)) for term in terms])
-    asked = Asked(weights, answers, vector, names, sum(name in known for name in names))
+    shares = _share(weights, known)
+    unknown = sum(share for term, share in shares.items() if term not in known)
+    asked = Asked(weights, shares, unknown, answers, vector, names, sum(name in known for name in names))
     return asked, _spend(postings)
 
 
@@ -159,6 +167,12 @@ def _soften(catalog: Catalog, table: WordTable | None, term: str) -> list[tuple[
 def _weigh(term: str, df: int, totals: Totals, table: WordTable | None) -> float:
     rarity = table.rarity(term) if table else 1.0
     return totals.idf(df) * rarity * (REQUEST_WORTH if term in REQUEST else 1.0)
+
+
+def _share(weights: dict[str, float], known: Collection[str]) -> dict[str, float]:
+    telling = {term: weight for term, weight in weights.items() if term in known or not is_date_term(term)}
+    total = sum(telling.values()) or 1.0
+    return {term: weight / total for term, weight in telling.items()}
 
 
 def _vector_weight(term: str, known: dict[str, tuple[int, int]], totals: Totals) -> float:
@@ -232,7 +246,7 @@ def _make_scale(asked: Asked, totals: Totals, table: WordTable | None) -> _Scale
     return _Scale(
         {word: [(number, worth * shares[number]) for number, worth in found] for word, found in answers},
         {word: max(worth for _, worth in found) for word, found in answers},
-        dict(zip(asked.weights, shares, strict=True)),
+        asked.shares,
         SATURATION * (1 - LENGTH),
         bend * totals.docs,
         bend * totals.passages,

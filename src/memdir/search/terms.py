@@ -52,6 +52,8 @@ def make_term(word: str) -> str:
     return str(_stemmer.stemWord(plain))
 
 
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_CALENDAR = frozenset(make_term(word) for word in [*_MONTH, *_WEEKDAYS])
 STOP = frozenset(make_term(word) for word in _STOP) | {word.replace("'", "") for word in _STOP}
 REQUEST = frozenset(make_term(word) for word in _REQUEST)
 
@@ -74,8 +76,13 @@ def parse_terms(text: str) -> list[str]:
 
 def parse_names(text: str) -> list[str]:
     """Terms that are written like names, the first word apart: what a question is about if anything is."""
-    words = _WORD.findall(text)[1:]
-    return list(dict.fromkeys(term for word in words if word[:1].isupper() and (term := make_term(word)) not in STOP))
+    terms = (make_term(word) for word in _WORD.findall(text)[1:] if word[:1].isupper())
+    return list(dict.fromkeys(term for term in terms if term not in STOP and term not in _CALENDAR))
+
+
+def is_date_term(term: str) -> bool:
+    """Whether a term is a number, a month or a weekday: it says when rather than what."""
+    return term[:1].isdigit() or term in _CALENDAR
 
 
 def split_passages(text: str) -> list[str]:

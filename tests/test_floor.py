@@ -1,0 +1,63 @@
+"""The floor on a directory a person might have: what fits is said, what does not gets nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from searching import ask, write_memory
+
+MEMORIES = {
+    "terse-replies": ("No summary paragraph at the end of a reply", "Leave out the closing summary."),
+    "merge-freeze": ("Release branch is frozen from 2026-03-05 for the mobile release", "No merges to it."),
+    "role": ("Data scientist who looks after the observability of the pipeline", "Knows pandas well, new to Go."),
+    "tracker": ("Pipeline bugs are tracked in Linear under INGEST", "Look there first."),
+    "real-database": ("Integration tests use a real PostgreSQL, never mocks", "A migration failed once."),
+    "auth-rewrite": ("Login middleware is rewritten for compliance, not for tech debt", "Legal flagged tokens."),
+    "latency-board": ("Latency of the API is on the Grafana board api-latency", "Check it after changes."),
+    "package-manager": ("Use pnpm, not npm, for all JavaScript packages", "CI caches pnpm."),
+    "commit-style": ("Commit messages say why, in the imperative, without emoji", "Reviewers read them."),
+    "deploys": ("Deploys to production happen on Tuesdays by the platform team", "Ask in the deploy channel."),
+}
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    folder = tmp_path / "project" / "memory"
+    folder.mkdir(parents=True)
+    for name, (description, body) in MEMORIES.items():
+        write_memory(folder, name, description, body, title=name.replace("-", " "))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("how should I end my answers?", "terse-replies"),
+        ("can I merge this today?", "merge-freeze"),
+        ("where do I file a bug in the ingestion pipeline?", "tracker"),
+        ("mock the database in this test", "real-database"),
+        ("which package manager do we use?", "package-manager"),
+        ("when do we deploy to production?", "deploys"),
+        ("write a commit message for this", "commit-style"),
+        ("why is the login code being rewritten?", "auth-rewrite"),
+        ("is the API slow?", "latency-board"),
+    ],
+)
+def test_what_fits_comes_first(memory: Path, question: str, name: str) -> None:
+    assert ask(memory, question)[0] == name
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what is the capital of France?",
+        "add a dark mode toggle to the settings page",
+        "explain how binary search works",
+        "write a haiku about autumn",
+        "refactor the image upload component",
+        "sort the list of users by age",
+        "why is my CSS grid not centered?",
+    ],
+)
+def test_what_does_not_fit_gets_nothing(memory: Path, question: str) -> None:
+    assert ask(memory, question) == []

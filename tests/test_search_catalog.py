@@ -1,0 +1,274 @@
+"""The derived index keeps up with the files, equals a new one after any history, and comes back whatever befalls it."""
+
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from array import array
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memdir.search.catalog import Catalog
+from memdir.search.words import open_words
+from memdir.store.files import FileStore
+from pressure import Unavailable, nobody_folder, run_in_child
+from searching import ask, write_memory
+
+WORDS = "cache queue deploy token index retry schema ledger widget canary rollback shard 缓存 検索 handleAuth".split()
+REFRESH = """
+import sys
+from pathlib import Path
+from memdir.search.local import LocalSearch
+from memdir.store.files import FileStore
+sys.stdin.readline()
+with FileStore(Path(sys.argv[1])) as store, LocalSearch([store]) as search:
+    search.refresh()
+"""
+
+
+class Reads:
+    """Reads the files of a directory and keeps which."""
+
+    def __init__(self, store: FileStore) -> None:
+        self.store = store
+        self.paths: list[str] = []
+
+    def __call__(self, path: str) -> bytes | None:
+        self.paths.append(path)
+        return self.store.read_bytes(path)
+
+
+def refresh(store: FileStore, index: Path) -> list[str]:
+    """Bring an index up to the files; which were read."""
+    reads = Reads(store)
+    with closing(Catalog(index, open_words())) as catalog:
+        catalog.refresh(store.signatures(), reads)
+    return reads.paths
+
+
+def snapshot(index: Path) -> dict[str, object]:
+    """All an index knows, in paths and words, not numbers. Vectors are left out: they keep the rarity of their day."""
+    with closing(sqlite3.connect(index)) as db:
+        paths = dict(db.execute("SELECT doc, path FROM bodies"))
+        terms = {term: (word, df) for term, word, df in db.execute("SELECT id, word, df FROM terms")}
+        held: dict[str, dict[str, int]] = {word: {} for word, _ in terms.values()}
+        for term, data in db.execute("SELECT term, data FROM postings"):
+            for at in array("I", data):
+                assert paths[at >> 4] not in held[terms[term][0]]
+                held[terms[term][0]][paths[at >> 4]] = at & 15
+        bodies = "SELECT path, length, passages, links, modified, pinned, kind FROM bodies ORDER BY path"
+        return {
+            "df": dict(terms.values()),
+            "postings": held,
+            "bodies": db.execute(bodies).fetchall(),
+            "files": db.execute("SELECT path, sig FROM files ORDER BY path").fetchall(),
+            "totals": dict(db.execute("SELECT name, value FROM totals")),
+        }
+
+
+def write_some(folder: Path, count: int) -> None:
+    for number in range(count):
+        write_memory(folder, f"note-{number}", f"The {WORDS[number % len(WORDS)]} of part{number}", f"Body {number}.")
+
+
+@pytest.fixture
+def store(memory: Path) -> Iterator[FileStore]:
+    write_some(memory, 12)
+    with FileStore(memory) as opened:
+        yield opened
+
+
+def test_every_file_is_read_once_and_then_none(store: FileStore, tmp_path: Path) -> None:
+    assert sorted(refresh(store, tmp_path / "index.db")) == sorted(store.signatures())
+    assert refresh(store, tmp_path / "index.db") == []
+
+
+def test_a_changed_file_is_read_alone_and_a_new_one_too(store: FileStore, tmp_path: Path) -> None:
+    refresh(store, tmp_path / "index.db")
+    write_memory(store.root, "note-3", "Now about marmalade and nothing else")
+    assert refresh(store, tmp_path / "index.db") == ["note-3.md"]
+    write_memory(store.root, "fresh", "A fresh one")
+    assert refresh(store, tmp_path / "index.db") == ["fresh.md"]
+
+
+def test_a_changed_file_is_found_by_its_new_words_only(store: FileStore) -> None:
+    assert ask(store.root, "part3")[:1] == ["note-3"]
+    write_memory(store.root, "note-3", "Now about marmalade and nothing else")
+    assert ask(store.root, "marmalade")[:1] == ["note-3"]
+    with closing(Catalog(find_index(store), open_words())) as catalog:
+        assert "part3" not in catalog.find_terms(["part3"])
+
+
+def test_a_removed_file_is_gone_without_a_read(store: FileStore, tmp_path: Path) -> None:
+    refresh(store, tmp_path / "index.db")
+    (store.root / "note-4.md").unlink()
+    assert refresh(store, tmp_path / "index.db") == []
+    known = snapshot(tmp_path / "index.db")
+    assert "note-4.md" not in str(known) and "part4" not in str(known["df"])
+
+
+def test_a_renamed_file_is_known_by_its_new_name_only(store: FileStore) -> None:
+    assert ask(store.root, "part5")[:1] == ["note-5"]
+    (store.root / "note-5.md").rename(store.root / "other.md")
+    assert "other" in (found := ask(store.root, "part5")) and "note-5" not in found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_after_two_hundred_changes_the_index_equals_a_new_one(seed: int, memory: Path, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    memory.mkdir(parents=True)
+    index = tmp_path / "index.db"
+    with FileStore(memory) as store:
+        for number in range(200):
+            change_one(memory, number, chance)
+            if chance.random() < 0.6:
+                refresh(store, index)
+        refresh(store, index)
+        refresh(store, tmp_path / "new.db")
+    old, new = snapshot(index), snapshot(tmp_path / "new.db")
+    for part, value in new.items():
+        assert old[part] == value, part
+    compare_candidates(index, tmp_path / "new.db")
+
+
+def change_one(folder: Path, number: int, chance: random.Random) -> None:
+    """Add, edit or remove one memory."""
+    existing = sorted(folder.glob("*.md"))
+    body = "\n".join(" ".join(chance.choices(WORDS, k=chance.randrange(1, 30))) for _ in range(chance.randrange(4)))
+    what = chance.choice(["add", "add", "edit", "remove"]) if existing else "add"
+    if what == "remove":
+        chance.choice(existing).unlink()
+    else:
+        name = f"memory-{number}" if what == "add" else chance.choice(existing).stem
+        write_memory(folder, name, f"About {chance.choice(WORDS)}", body + f"\n[[memory-{number // 2}]] word{number}")
+
+
+def compare_candidates(first: Path, second: Path) -> None:
+    """The same words lead to the same documents in both."""
+    found = []
+    for index in (first, second):
+        with closing(Catalog(index, open_words())) as catalog:
+            terms = catalog.find_terms(["cach", "queue", "缓存"])
+            docs = catalog.find_candidates({term: 1.0 for term, _ in terms.values()}, 1_000)
+            found.append(sorted(row.path for row in catalog.read_rows(docs)))
+    assert found[0] == found[1] and found[0]
+
+
+def find_index(store: FileStore) -> Path:
+    path = store.find_index_file()
+    assert path is not None
+    return path
+
+
+@pytest.mark.parametrize("damage", ["noise", "empty", "cut", "middle"])
+def test_a_corrupt_index_is_made_anew_and_nobody_is_told(
+    damage: str, store: FileStore, capfd: pytest.CaptureFixture[str]
+) -> None:
+    expected = ask(store.root, "part7 retry")
+    index = find_index(store)
+    whole = index.read_bytes()
+    middle = whole[:4096] + random.Random(0).randbytes(len(whole) - 4096)
+    index.write_bytes({"noise": b"no database " * 999, "empty": b"", "cut": whole[:5000], "middle": middle}[damage])
+    assert ask(store.root, "part7 retry") == expected
+    assert ask(store.root, "part7 retry") == expected
+    assert capfd.readouterr() == ("", "")
+
+
+def test_whichever_page_of_the_index_is_damaged_the_answer_is_the_same(store: FileStore) -> None:
+    expected = ask(store.root, "part7 retry")
+    index = find_index(store)
+    whole = index.read_bytes()
+    for start in range(0, len(whole), 4096):
+        index.write_bytes(whole[:start] + random.Random(start).randbytes(4096) + whole[start + 4096 :])
+        assert ask(store.root, "part7 retry") == expected, start
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE totals SET value = 'older' WHERE name = 'kind'",
+        "PRAGMA user_version = 99",
+        "DROP TABLE totals",
+    ],
+)
+def test_an_index_of_another_version_is_made_anew(change: str, store: FileStore) -> None:
+    index = find_index(store)
+    refresh(store, index)
+    with closing(sqlite3.connect(index)) as db, db:
+        db.execute(change)
+    assert len(refresh(store, index)) == 12
+    assert refresh(store, index) == []
+    assert ask(store.root, "part7")[:1] == ["note-7"]
+
+
+def test_an_index_that_was_deleted_comes_back(store: FileStore) -> None:
+    before = ask(store.root, "part7 shard")
+    shutil.rmtree(find_index(store).parent)
+    assert ask(store.root, "part7 shard") == before
+
+
+def test_a_read_only_directory_is_searched_through_the_cache_folder() -> None:
+    open_words()
+    with nobody_folder() as folder:
+
+        def work() -> list[object]:
+            memory, cache = folder / "project" / "memory", folder / "cache"
+            write_some(memory, 12)
+            memory.chmod(0o500)
+            with FileStore(memory, cache=cache) as store:
+                index = store.find_index_file()
+                assert index is not None
+                first, second = len(refresh(store, index)), len(refresh(store, index))
+            said = [index.parent == cache, first, second, sorted(at.name for at in memory.iterdir() if at.is_dir())]
+            memory.chmod(0o700)
+            return said
+
+        try:
+            done = run_in_child(work, as_nobody=True)
+        except Unavailable as error:
+            pytest.skip(str(error))
+        assert not done.error, done.detail
+        assert done.value == [True, 12, 0, []]
+
+
+def test_a_read_only_directory_without_a_cache_is_searched_all_the_same() -> None:
+    open_words()
+    with nobody_folder() as folder:
+
+        def work() -> list[str]:
+            write_some(folder / "memory", 12)
+            (folder / "memory").chmod(0o500)
+            found = ask(folder / "memory", "part7")
+            (folder / "memory").chmod(0o700)
+            return found
+
+        try:
+            done = run_in_child(work, as_nobody=True)
+        except Unavailable as error:
+            pytest.skip(str(error))
+        assert not done.error, done.detail
+        assert isinstance(done.value, list) and done.value[0] == "note-7"
+
+
+def test_processes_that_refresh_at_once_lose_nothing(memory: Path, tmp_path: Path) -> None:
+    write_some(memory, 300)
+    pipe = subprocess.PIPE
+    started = [
+        subprocess.Popen([sys.executable, "-c", REFRESH, str(memory)], stdin=pipe, stderr=pipe, encoding="utf-8")
+        for _ in range(3)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in started:
+        assert process.communicate()[1] == "" and process.returncode == 0
+    with FileStore(memory) as store:
+        index = find_index(store)
+        assert refresh(store, index) == []
+        refresh(store, tmp_path / "new.db")
+        assert snapshot(index) == snapshot(tmp_path / "new.db")
