@@ -120,7 +120,8 @@ def main() -> int:
     tantivy = find_tantivy()
     print("any@5 / all@5 / hit@1; p50 and p95 of a query in ms, reading the memories included\n")
     print(
-        "| set | plain BM25 | FTS5 porter | tantivy | memdir --no-semantic | memdir | p50 | p95 |\n|---|---|---|---|---|---|---|---|"
+        "| set | plain BM25 | FTS5 porter | tantivy | memdir --no-semantic | memdir | p50 | p95 |\n"
+        "|---|---|---|---|---|---|---|---|"
     )
     for name in given.sets.split(","):
         folder = given.bench / name
