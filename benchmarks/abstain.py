@@ -1,23 +1,25 @@
 """When to say nothing: the trade between answers found and empty answers for questions from elsewhere.
 
-    python benchmarks/abstain.py [--no-semantic] [--fit]
+    python benchmarks/abstain.py [--no-semantic] [--fit] [--bench FOLDER]
 
-On the public sets with several groups: a group's own questions should be answered, questions of other groups should
-not. Half of the groups (every second) choose the floor, the other half are reported, and then the other way round.
-`--fit` also looks for the best weights of the signs; without it the ones in `memdir.search.floor` are measured.
+On the public sets with several groups: a group's own questions should be answered, as many questions of other groups
+should not. Every second group (the even ones) chooses the floor, the others are reported. `--fit` also fits the weights
+of the signs on the even groups, by logistic regression; without it those in `memdir.search.floor` are measured. An own
+question whose answer is not among the first five anyway costs nothing when it gets nothing.
 """
 
 import argparse
-import itertools
+import math
+import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memdir.bench import plant, read_corpus, read_queries
+from memdir.bench import Entry, Question, plant, read_corpus, read_queries
 from memdir.records import Query
 from memdir.search import floor, rank
 from memdir.search.catalog import Catalog
@@ -26,11 +28,14 @@ from memdir.search.words import open_words
 from memdir.store.files import FileStore
 
 SETS = ("locomo_observations", "locomo_sessions", "locomo_turns", "longmemeval_s_lite", "prefeval_topics")
-PER_GROUP = 40
+LEAST_FOREIGN = 4  # questions from elsewhere for a group that has fewer of its own
+COSTS = (0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05)
+CHOSEN = 0.01
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
+BENCH = Path(os.environ.get("MEMDIR_BENCH") or Path(__file__).resolve().parents[2] / "shared" / "bench")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One question put to one group: its signs, whether it belongs there, and whether the answer was among the five."""
 
@@ -41,63 +46,59 @@ class Sample:
     signs: tuple[float, ...]
 
 
-def collect(bench: Path, *, semantic: bool) -> list[Sample]:
-    samples: list[Sample] = []
+def collect(bench: Path, *, semantic: bool) -> Iterator[Sample]:
     for name in SETS:
         groups = read_corpus(bench / name / "corpus.jsonl")
-        asked: dict[str, list[tuple[str, frozenset[str]]]] = {}
-        for _, question in read_queries(bench / name / "queries.jsonl"):
-            asked.setdefault(question.group, []).append((question.text, question.gold))
-        dice = random.Random(7)
-        for number, group in enumerate(groups):
-            own = asked.get(group, [])
-            others = [text for other in asked if other != group for text, _ in asked[other]]
-            foreign = dice.sample(others, min(PER_GROUP, max(len(own), 3), len(others)))
-            questions = [(text, gold, True) for text, gold in dice.sample(own, min(PER_GROUP, len(own)))]
-            questions += [(text, frozenset(), False) for text in foreign]
-            with tempfile.TemporaryDirectory(prefix="memdir-abstain-") as folder:
-                memory = Path(folder) / "memory"
-                ids = plant(memory, groups[group])
-                with FileStore(memory) as store, LocalSearch((store,), semantic=semantic) as search:
-                    search.refresh()
-                    samples += [_ask(name, number % 2, search, store, ids, at, semantic) for at in questions]
-    return samples
+        questions = [question for _, question in read_queries(bench / name / "queries.jsonl")]
+        for number, (group, entries) in enumerate(groups.items()):
+            own = [question for question in questions if question.group == group]
+            others = [question for question in questions if question.group != group]
+            foreign = random.Random(f"{name}/{group}").sample(others, min(max(len(own), LEAST_FOREIGN), len(others)))
+            for question, found, signs in ask_group(entries, [*own, *foreign], semantic=semantic):
+                yield Sample(name, number % 2, question.group == group, found and question.group == group, signs)
 
 
-def _ask(
-    name: str, half: int, search: LocalSearch, store: FileStore, ids: dict[str, str],
-    question: tuple[str, frozenset[str], bool], semantic: bool,
-) -> Sample:  # fmt: skip
-    text, gold, own = question
-    found = search.search(Query(text, now=NOW), 5)
-    best = [*found.picks, *found.passed_over][:5]
-    path = store.find_index_file()
-    assert path is not None
-    catalog = Catalog(path, open_words(), semantic=semantic)
-    try:
-        totals = catalog.read_totals()
-        asked, postings = rank.ask(catalog, text, totals)
-        signs = floor.measure(asked, rank.score_all(catalog, asked, postings, totals))
-    finally:
-        catalog.close()
-    return Sample(name, half, own, any(ids[pick.header.name] in gold for pick in best), signs)
+def ask_group(
+    entries: Sequence[Entry], questions: Sequence[Question], *, semantic: bool
+) -> Iterator[tuple[Question, bool, tuple[float, ...]]]:
+    """Each question with whether it was answered among the first five, had there been no floor, and its signs."""
+    with tempfile.TemporaryDirectory(prefix="memdir-abstain-") as folder:
+        memory = Path(folder) / "memory"
+        ids = plant(memory, entries)
+        with FileStore(memory) as store, LocalSearch((store,), semantic=semantic) as search:
+            search.refresh()
+            path = store.find_index_file()
+            assert path is not None
+            catalog = Catalog(path, open_words(), semantic=semantic)
+            totals = catalog.read_totals()
+            for question in questions:
+                found = search.search(Query(question.text, now=NOW), 5)
+                first = [ids[pick.header.name] for pick in (*found.picks, *found.passed_over)][:5]
+                asked, postings = rank.ask(catalog, question.text, totals)
+                signs = floor.measure(asked, rank.score_all(catalog, asked, postings, totals))
+                yield question, bool(question.gold & set(first)), signs
+            catalog.close()
 
 
 def weigh(sample: Sample, weights: Sequence[float]) -> float:
     return sum(weight * sign for weight, sign in zip(weights, sample.signs, strict=True))
 
 
-def trade(samples: Iterable[Sample], weights: Sequence[float], level: float) -> tuple[float, float]:
-    """Mean over the sets of the any@5 lost and of the share of foreign questions that get nothing."""
-    cost, empty = [], []
-    by_set: dict[str, list[Sample]] = {}
+def measure_trade(samples: Iterable[Sample], weights: Sequence[float], level: float) -> dict[str, tuple[float, float]]:
+    """For each set the any@5 lost, and the share of foreign questions that get nothing."""
+    by_set: dict[str, list[tuple[Sample, bool]]] = {}
     for sample in samples:
-        by_set.setdefault(sample.set, []).append(sample)
-    for rows in by_set.values():
-        own = [sample for sample in rows if sample.own]
-        foreign = [sample for sample in rows if not sample.own]
-        cost.append(sum(at.found and weigh(at, weights) <= level for at in own) / max(len(own), 1))
-        empty.append(sum(weigh(at, weights) <= level for at in foreign) / max(len(foreign), 1))
+        by_set.setdefault(sample.set, []).append((sample, weigh(sample, weights) <= level))
+    trade = {}
+    for name, rows in by_set.items():
+        own = [at.found and silent for at, silent in rows if at.own]
+        foreign = [silent for at, silent in rows if not at.own]
+        trade[name] = sum(own) / len(own), sum(foreign) / len(foreign)
+    return trade
+
+
+def find_means(trade: dict[str, tuple[float, float]]) -> tuple[float, float]:
+    cost, empty = zip(*trade.values(), strict=True)
     return sum(cost) / len(cost), sum(empty) / len(empty)
 
 
@@ -107,56 +108,94 @@ def find_level(samples: Sequence[Sample], weights: Sequence[float], most: float)
     low, high = 0, len(levels)
     while low < high:
         middle = (low + high) // 2
-        if trade(samples, weights, levels[middle])[0] <= most:
+        if find_means(measure_trade(samples, weights, levels[middle]))[0] <= most:
             low = middle + 1
         else:
             high = middle
     return levels[low - 1] if low else levels[0] - 1.0
 
 
-def fit(samples: Sequence[Sample], most: float) -> tuple[float, ...]:
-    """The weights whose floor empties most, from a coarse grid; the first sign that is used always weighs 1."""
-    best, chosen = -1.0, (1.0,) * len(floor.SIGNS)
-    for weights in itertools.product((0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (0.0, 0.5, 1.0), (0.0, -0.2), (0.0, 0.5)):
-        if any(weights[:3]) or weights[5]:
-            value = trade(samples, weights, find_level(samples, weights, most))[1]
-            if value > best:
-                best, chosen = value, weights
-    return chosen
+def fit(samples: Sequence[Sample], *, steps: int = 30, ridge: float = 1e-4) -> tuple[float, ...]:
+    """Weights by which own questions that were answered and foreign ones part best; every set and side counts alike."""
+    rows = [sample for sample in samples if sample.found or not sample.own]
+    sizes: dict[tuple[str, bool], int] = {}
+    for row in rows:
+        sizes[row.set, row.own] = sizes.get((row.set, row.own), 0) + 1
+    shares = [len(rows) / len(sizes) / sizes[row.set, row.own] for row in rows]
+    width = len(floor.SIGNS) + 1
+    weights = [0.0] * width
+    for _ in range(steps):
+        slope = [0.0] + [ridge * weight for weight in weights[1:]]
+        bend = [[ridge * (one == other) for other in range(width)] for one in range(width)]
+        for row, share in zip(rows, shares, strict=True):
+            signs = (1.0, *row.signs)
+            raw = sum(weight * sign for weight, sign in zip(weights, signs, strict=True))
+            likely = 1 / (1 + math.exp(-max(-30.0, min(30.0, raw))))
+            for one in range(width):
+                slope[one] += share * (likely - row.own) * signs[one] / len(rows)
+                for other in range(width):
+                    bend[one][other] += share * likely * (1 - likely) * signs[one] * signs[other] / len(rows)
+        step = solve(bend, slope)
+        weights = [weight - change for weight, change in zip(weights, step, strict=True)]
+    return tuple(weights[1:])
+
+
+def solve(matrix: list[list[float]], values: list[float]) -> list[float]:
+    """Gauss's elimination; a sign that never varies leaves a row of almost nothing, which changes nothing."""
+    rows = [[*row, value] for row, value in zip(matrix, values, strict=True)]
+    for at in range(len(rows)):
+        pivot = max(range(at, len(rows)), key=lambda row: abs(rows[row][at]))
+        rows[at], rows[pivot] = rows[pivot], rows[at]
+        head = rows[at][at] or 1e-12
+        rows[at] = [value / head for value in rows[at]]
+        for other in range(len(rows)):
+            if other != at:
+                factor = rows[other][at]
+                rows[other] = [old - factor * value for old, value in zip(rows[other], rows[at], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def print_curve(halves: Sequence[Sequence[Sample]], weights: Sequence[float]) -> None:
+    print("| chosen to cost at most | floor | cost, even groups | empty, even | cost, odd groups | empty, odd |")
+    print("|---|---|---|---|---|---|")
+    for most in COSTS:
+        level = find_level(halves[0], weights, most)
+        (cost, empty), (cost2, empty2) = (find_means(measure_trade(half, weights, level)) for half in halves)
+        print(f"| {most:.4f} | {level:.2f} | {cost:.4f} | {empty:.2f} | {cost2:.4f} | {empty2:.2f} |")
+
+
+def print_sets(halves: Sequence[Sequence[Sample]], weights: Sequence[float], level: float) -> None:
+    print(f"\nWith the floor at {level:g}:\n")
+    print("| set | any@5, odd groups | lost | foreign empty, odd | any@5, all groups | lost | foreign empty, all |")
+    print("|---|---|---|---|---|---|---|")
+    sides = [list(halves[1]), [*halves[0], *halves[1]]]
+    trades = [measure_trade(side, weights, level) for side in sides]
+    for name in SETS:
+        cells = []
+        for side, trade in zip(sides, trades, strict=True):
+            own = [at.found for at in side if at.own and at.set == name]
+            cells += [f"{sum(own) / len(own):.3f}", f"{trade[name][0]:.3f}", f"{trade[name][1]:.2f}"]
+        print(f"| {name} | {' | '.join(cells)} |")
+    (cost, empty), (cost2, empty2) = map(find_means, trades)
+    print(f"| mean | | {cost:.4f} | {empty:.2f} | | {cost2:.4f} | {empty2:.2f} |")
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--bench", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "bench")
-    options.add_argument("--no-semantic", action="store_true")
-    options.add_argument("--fit", action="store_true")
-    given = options.parse_args()
-    samples = collect(given.bench, semantic=not given.no_semantic)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", type=Path, default=BENCH)
+    parser.add_argument("--no-semantic", action="store_true")
+    parser.add_argument("--fit", action="store_true")
+    given = parser.parse_args()
+    semantic = not given.no_semantic
+    samples = list(collect(given.bench, semantic=semantic))
     halves = [[at for at in samples if at.half == half] for half in (0, 1)]
-    weights: Sequence[float] = floor.find_weights(semantic=not given.no_semantic)
+    weights, level = floor.find_weights(semantic=semantic), floor.find_level(semantic=semantic)
     if given.fit:
-        for half in (0, 1):
-            chosen = fit(halves[half], 0.01)
-            level = find_level(halves[half], chosen, 0.01)
-            cost, empty = trade(halves[1 - half], chosen, level)
-            print(f"fitted on half {half}: {dict(zip(floor.SIGNS, chosen, strict=True))} floor {level:.3f}; "
-                  f"other half: cost {cost:.3f}, empty {empty:.3f}")  # fmt: skip
-        weights = fit(samples, 0.01)
-        print("fitted on all:", dict(zip(floor.SIGNS, weights, strict=True)), find_level(samples, weights, 0.01))
-    print("| chosen for at most | cost, other half | empty, other half | cost, swapped | empty, swapped |")
-    print("|---|---|---|---|---|")
-    for most in (0.005, 0.01, 0.02, 0.03, 0.05):
-        row = [trade(halves[1 - half], weights, find_level(halves[half], weights, most)) for half in (0, 1)]
-        print(f"| {most:.3f} | {row[0][0]:.3f} | {row[0][1]:.2f} | {row[1][0]:.3f} | {row[1][1]:.2f} |")
-    level = floor.find_level(semantic=not given.no_semantic)
-    print(f"\nThe shipped floor, {level:g}, by set:\n\n| set | any@5 without | any@5 with | foreign questions empty |")
-    print("|---|---|---|---|")
-    for name in SETS:
-        rows = [at for at in samples if at.set == name]
-        own = [at for at in rows if at.own]
-        kept = sum(at.found and weigh(at, weights) > level for at in own) / len(own)
-        empty = trade(rows, weights, level)[1]
-        print(f"| {name} | {sum(at.found for at in own) / len(own):.3f} | {kept:.3f} | {empty:.2f} |")
+        weights = fit(halves[0])
+        level = find_level(halves[0], weights, CHOSEN)
+    print(", ".join(f"{name} {weight:.2f}" for name, weight in zip(floor.SIGNS, weights, strict=True)), end="\n\n")
+    print_curve(halves, weights)
+    print_sets(halves, weights, level)
     return 0
 
 

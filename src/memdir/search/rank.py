@@ -15,7 +15,7 @@ from memdir.search.bodies import Facts
 from memdir.search.catalog import Catalog, Row
 from memdir.search.entries import Totals
 from memdir.search.postings import SATURATION
-from memdir.search.terms import REQUEST, is_date_term, parse_names, parse_terms
+from memdir.search.terms import REQUEST, is_date_term, is_wish, parse_names, parse_terms
 from memdir.search.words import WordTable
 
 LENGTH = 0.5  # BM25's b: how much a long text is held to its length
@@ -50,6 +50,7 @@ class Asked:
     vector: vectors.Vector | None
     names: tuple[str, ...]
     names_known: int
+    is_wish: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ def ask(catalog: Catalog, text: str, totals: Totals) -> tuple[Asked, dict[int, f
         vector = vectors.pool(table, [(term, _vector_weight(term, known, totals)) for term in terms])
     shares = _share(weights, known)
     unknown = sum(share for term, share in shares.items() if term not in known)
-    asked = Asked(weights, shares, unknown, answers, vector, names, sum(name in known for name in names))
+    known_names = sum(name in known for name in names)
+    asked = Asked(weights, shares, unknown, answers, vector, names, known_names, is_wish(text))
     return asked, _spend(postings)
 
 

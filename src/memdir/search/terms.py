@@ -26,6 +26,10 @@ know plan best good great better provide explain describe list show example info
 wondering curious guide guidance way kind type sort thing
 """.split()
 
+_WISH = re.compile(
+    r"\b(?:recommend\w*|suggest\w*|advi[cs]e|tips?|ideas?|options?|what are (?:some|the best)|should i)\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -78,6 +82,11 @@ def parse_names(text: str) -> list[str]:
     """Terms that are written like names, the first word apart: what a question is about if anything is."""
     terms = (make_term(word) for word in _WORD.findall(text)[1:] if word[:1].isupper())
     return list(dict.fromkeys(term for term in terms if term not in STOP and term not in _CALENDAR))
+
+
+def is_wish(text: str) -> bool:
+    """Whether a question asks for advice, in English: what some, which options, what should I."""
+    return _WISH.search(text) is not None
 
 
 def is_date_term(term: str) -> bool:
