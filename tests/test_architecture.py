@@ -16,18 +16,23 @@ Sources = Mapping[str, str]
 
 # The reading order: each room imports only rooms before it.
 ORDER = """
-frozen errors limits records text
+frozen errors limits records text tokens
 yaml_subset frontmatter links age
 tongues.grammar tongues.english tongues.german tongues.french tongues.spanish tongues.chinese tongues.japanese tongues
 shield phrases dates index clip manifest filler drafts prompts
 small_files options settings config_file gitroot claude_settings traces slugs paths guard disk lock session
 store store.plan store.rewind store.ledger store.history store.apply store.headers store.contract store.held
-store.files store.ram store.lookup store.preview
+store.files store.ram store.lookup store.preview store.inbox
 search search.terms search.words search.vectors search.bodies search.postings search.entries search.catalog
 search.rank search.floor search.local
 identity edits moving opening derivable doctor
+transcripts.lines transcripts.claude transcripts.codex transcripts.plain transcripts
+models.wire models.prices models.usage models.budget models.retry models.anthropic models.openai models.claude_cli models
+staging tools fork
+project_files.comments project_files.includes project_files.rules project_files
 query ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanish ignoring.chinese
-ignoring.japanese ignoring gates reminder recall model_select prefetch
+ignoring.japanese ignoring gates reminder recall model_select prefetch instructions
+taint rules extract background queue worker
 asking finding transcript_search bench
 doors testing __init__ __main__
 """.split()

@@ -147,6 +147,49 @@ class Act:
     undone_by: int | None = None
 
 
+# --- many changes in one act ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Write a draft: a new memory, or with `expect` another version of the one it names."""
+
+    draft: Draft
+    expect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Put a whole text, frontmatter included, in the place of a memory's."""
+
+    name: str
+    text: str
+    expect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    name: str
+    expect: str | None = None
+
+
+Edit = Save | Rewrite | Forget
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a batch came to: the act, or None if nothing was to do, and the names each edit meant.
+
+    `dropped` are edits whose memory had changed meanwhile, by name. `repeated` says that an act with this mark was
+    there already, so nothing was done now.
+    """
+
+    act: int | None
+    names: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    repeated: bool = False
+
+
 # --- recall ---------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +268,15 @@ class Surfacing:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """What a model may call: a name, what it does, and the JSON schema of its input."""
+
+    name: str
+    description: str
+    schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """What a model asked a tool to do."""
 
@@ -235,7 +287,11 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. `is_meta` marks what the host put in; `answers` names the call that a tool's result is for."""
+    """One message; its role is user, assistant or tool.
+
+    `is_meta` marks what the host put in; `answers` names the call that a tool's result is for, `failed` that it is a
+    refusal. `raw` is the message as its provider wrote it, to be sent back unchanged by a provider of the same kind.
+    """
 
     role: str
     text: str
@@ -244,11 +300,18 @@ class Message:
     is_meta: bool = False
     calls: tuple[ToolCall, ...] = ()
     answers: str = ""
+    failed: bool = False
+    raw: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked. `schema` is the JSON it should answer in; both callables may be left out."""
+    """What a model is asked. `schema` is the JSON it should answer in; both callables may be left out.
+
+    `parent` is the body of a request as a host sent it, in the provider's own shape: it is sent again unchanged, because
+    it is the key of the provider's cache, and `messages` follow it. `system` and `tools` are empty then. `purpose` is
+    what the usage record files it under.
+    """
 
     system: str
     messages: tuple[Message, ...]
@@ -256,21 +319,42 @@ class Request:
     schema: Mapping[str, object] | None = None
     on_text: Callable[[str], None] | None = None
     cancelled: Callable[[], bool] | None = None
+    tools: tuple[Tool, ...] = ()
+    parent: Mapping[str, object] | None = None
+    purpose: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens: read fresh, read from the cache, written."""
+    """Tokens: read fresh, read from the cache, put into the cache, written; and what that cost, as far as is known."""
 
     fresh: int = 0
     cached: int = 0
     output: int = 0
+    stored: int = 0
+    dollars: float | None = None
+
+    @property
+    def input(self) -> int:
+        return self.fresh + self.cached + self.stored
+
+
+class Stop(StrEnum):
+    """Why a model stopped: it was done, it called tools, the token limit cut it, or it declined."""
+
+    DONE = "done"
+    CALLS = "calls"
+    LENGTH = "length"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     text: str
     usage: Usage = Usage()
+    calls: tuple[ToolCall, ...] = ()
+    stop: Stop = Stop.DONE
+    raw: object = None
 
 
 # A fake is a lambda, a retry is a wrapper. Raises ModelError or BudgetError, nothing else.
