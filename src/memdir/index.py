@@ -7,6 +7,7 @@ Names here are relative to the folder the index lies in. What a session loads of
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from urllib.parse import unquote
 
@@ -54,6 +55,7 @@ class Line:
         return not self.text.strip()
 
 
+@lru_cache(maxsize=2)  # a batch of edits looks many times at an index that seldom changes
 def parse_index(text: str) -> tuple[Line, ...]:
     return tuple(_parse_lines(split_lines(text)))
 

@@ -173,21 +173,87 @@ class Forget:
     expect: str | None = None
 
 
-Edit = Save | Rewrite | Forget
+@dataclass(frozen=True, slots=True)
+class AddPointer:
+    """Give a memory its index line; one that has a line, or no file, is left as it is."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPointer:
+    """Take out the index lines of a memory that does not exist."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceLine:
+    """Put another line in the place of one that points to a memory; `was` is the line as the caller has seen it."""
+
+    name: str
+    was: str
+    line: str
+
+
+IndexEdit = AddPointer | DropPointer | ReplaceLine
+Edit = Save | Rewrite | Forget | IndexEdit
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a batch came to: the act, or None if nothing was to do, and the names each edit meant.
+    """What a batch came to: the act, or None if nothing was to do, and the names each edit meant, one an edit.
 
-    `dropped` are edits whose memory had changed meanwhile, by name. `repeated` says that an act with this mark was
-    there already, so nothing was done now.
+    `dropped` are edits that were left out because their memory had changed meanwhile or is pinned, by name. `repeated`
+    says that an act with this mark was there already, so nothing was done now; `act` and `names` are that one's then.
     """
 
     act: int | None
     names: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     repeated: bool = False
+
+
+# --- what waits for a person ----------------------------------------------------------------------------------------
+
+
+class InboxKind(StrEnum):
+    """Why something waits: text of doubtful origin, two versions that clash, an idea, or leave to do something."""
+
+    MEMORY = "memory"
+    CONFLICT = "conflict"
+    PROPOSAL = "proposal"
+    APPROVAL = "approval"
+
+
+class InboxState(StrEnum):
+    WAITING = "waiting"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class InboxItem:
+    """One thing that waits in the inbox, or waited.
+
+    `key` says what it is about, so that the same thing never waits twice; without one every item is another. `name` is
+    the memory it concerns, if it is one. `origin` is who put it there and from which session. `payload` is JSON:
+    {"edits": [...], "evidence": [...]} for what would change memory, whatever its kind needs for the others. A store
+    gives the `id`.
+    """
+
+    kind: InboxKind
+    title: str
+    why: str
+    at: datetime
+    key: str = ""
+    name: str = ""
+    origin: Origin = Origin()
+    payload: Mapping[str, object] = field(default_factory=dict)
+    id: int = 0
+    state: InboxState = InboxState.WAITING
+    decided: datetime | None = None
+    note: str = ""
 
 
 # --- recall ---------------------------------------------------------------------------------------------------------
@@ -308,8 +374,8 @@ class Message:
 class Request:
     """What a model is asked. `schema` is the JSON it should answer in; both callables may be left out.
 
-    `parent` is the body of a request as a host sent it, in the provider's own shape: it is sent again unchanged, because
-    it is the key of the provider's cache, and `messages` follow it. `system` and `tools` are empty then. `purpose` is
+    `parent` is the body of a request as a host sent it, in the provider's own shape: it is sent again unchanged, being
+    the key of the provider's cache, and `messages` follow it. `system` and `tools` are empty then. `purpose` is
     what the usage record files it under.
     """
 

@@ -2,11 +2,18 @@
 
     plan.py      a draft, an edit or a deletion -> the bytes of every file before and after (pure)
     rewind.py    undo and restore, planned the same way (pure)
+    batch.py     many edits as one act, planned the same way (pure)
     contract.py  the Store protocol and the verbs that FileStore and RamStore share
     files.py     FileStore: the real directory, one lock, one act at a time
     apply.py     an act onto the disk, and what a killed one left behind healed
+    database.py  a SQLite file that is kept: migrations, transactions, errors in our words
     history.py   every act kept in SQLite, which is also the journal the healing reads
+    acts.py      the recorded acts read back
     ledger.py    what was recalled, when and for which query: a table beside the acts
+    inbox.py     what waits for a person: a table beside the acts, and the verbs of a store for it
+    kept.py      ledger and inbox of a real directory
+    held.py      a directory in the hands of one holder: lock, history, healing
+    payloads.py  edits and evidence as the JSON of an inbox item
     headers.py   the derived cache of headers and stat signatures; may be deleted
     ram.py       RamStore: the reference, for tests and throw-away sessions
     lookup.py    what a person typed -> one memory

@@ -4,17 +4,22 @@
 it. `Verbs` turns each verb into a plan and leaves the doing to `_act`; FileStore and RamStore differ in nothing else.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memdir.errors import NotFoundError
 from memdir.frontmatter import Fields, parse_fields, split
-from memdir.records import Act, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
+from memdir.frozen import dataclass
+from memdir.records import Act, Changed, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import plan, rewind
+from memdir.store.inbox import Inbox
 from memdir.store.plan import Planned, Planner, Rules, View
 from memdir.text import replace_surrogates
+
+if TYPE_CHECKING:
+    from memdir.store.batch import Batch, Edits
 
 Clock = Callable[[], datetime]
 PERSON = Origin()
@@ -41,8 +46,17 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Verbs(ABC):
-    """Everything that changes a store, each as one act."""
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an act: its number, None if nothing was to do; `repeated`: one with its mark was there already."""
+
+    act: int | None = None
+    changes: tuple[Planned, ...] = ()
+    repeated: bool = False
+
+
+class Verbs(Inbox):
+    """Everything that changes a store, each as one act; and its inbox."""
 
     scope: Scope
     rules: Rules
@@ -51,11 +65,19 @@ class Verbs(ABC):
     # --- what a keeper brings ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None) -> tuple[Planned, ...]:
-        """Plan on the present state and apply as one act; answers what was changed, nothing if nothing was to do."""
+    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = "") -> Done:
+        """Plan on the present state and apply as one act, unless one with this mark has happened."""
 
     @abstractmethod
+    def scan(self) -> tuple[Header, ...]: ...
+    @abstractmethod
     def read(self, name: str) -> Memory: ...
+    @abstractmethod
+    def read_bytes(self, path: str) -> bytes | None: ...
+    @abstractmethod
+    def list_files(self, folder: str) -> list[str]: ...
+    @abstractmethod
+    def index(self) -> str: ...
     @abstractmethod
     def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Act, ...]: ...
     @abstractmethod
@@ -64,6 +86,8 @@ class Verbs(ABC):
     def read_act(self, act: int) -> Act: ...
     @abstractmethod
     def read_content(self, digest: str) -> bytes: ...
+    @abstractmethod
+    def has_mark(self, mark: str) -> bool: ...
 
     # --- verbs ------------------------------------------------------------------------------------------------------
 
@@ -74,14 +98,18 @@ class Verbs(ABC):
         def planner(view: View) -> list[Planned]:
             name, changes = plan.plan_write(view, draft, expect, self.clock(), self.rules)
             names.append(name)
-            return changes
+            return plan.check_shared(changes, self.rules)
 
         self._act("save" if expect is None else "edit", origin, planner)
         return self.read(names[-1])
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
         """Replace a memory's whole text, frontmatter included."""
-        self._act("edit", origin, lambda view: plan.plan_text(view, name, text, expect, self.rules))
+
+        def planner(view: View) -> list[Planned]:
+            return plan.check_shared(plan.plan_text(view, name, text, expect, self.rules), self.rules)
+
+        self._act("edit", origin, planner)
         return self.read(name)
 
     def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> Memory:
@@ -92,15 +120,51 @@ class Verbs(ABC):
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None:
         self._act("forget", origin, lambda view: plan.plan_delete(view, name, expect))
 
+    def change(
+        self,
+        edits: "Edits",
+        *,
+        verb: str,
+        origin: Origin = PERSON,
+        mark: str = "",
+        drop_conflicts: bool = False,
+        keep_pinned: bool = False,
+    ) -> Changed:
+        """Many edits as one act, all or none of them; `undo` takes them back together.
+
+        A later edit sees what an earlier one would leave. One that may not be written raises, and nothing is done. One
+        whose memory has changed since it was seen raises ConflictError, or with `drop_conflicts` is left out; with
+        `keep_pinned` so is one on a pinned memory. Edits given in a tuple are left out together. With a `mark` the
+        batch is done once: if an act with that mark has happened, nothing is done again.
+        """
+        # Imported here: a recall changes nothing, and has no time for it.
+        from memdir.store.batch import plan_batch
+
+        planned: list[Batch] = []
+
+        def planner(view: View) -> list[Planned]:
+            planned.append(
+                plan_batch(
+                    view, edits, self.clock(), self.rules, drop_conflicts=drop_conflicts, keep_pinned=keep_pinned
+                )
+            )
+            return plan.check_shared(list(planned[-1].changes), self.rules)
+
+        done = self._act(verb, origin, planner, mark=mark)
+        if done.repeated and done.act is not None:
+            topics = [at.path for at in self.read_act(done.act).changes if not plan.is_index(at.path)]
+            return Changed(done.act, tuple(path.removesuffix(".md") for path in topics), repeated=True)
+        return Changed(done.act, planned[-1].names, planned[-1].dropped)
+
     def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
         """Index lines for memories that have none."""
         wanted = list(names)
-        return self._act("index", origin, lambda view: plan.plan_pointers(view, wanted))
+        return self._act("index", origin, lambda view: plan.plan_pointers(view, wanted)).changes
 
     def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
         """Take out index lines whose memory does not exist."""
         wanted = list(names)
-        return self._act("index", origin, lambda view: plan.plan_dead(view, wanted))
+        return self._act("index", origin, lambda view: plan.plan_dead(view, wanted)).changes
 
     def undo(self, act: int | None = None, *, origin: Origin = PERSON) -> tuple[Act, tuple[Planned, ...]]:
         """Take back the last act, or any one; an undo is an act, so it can be undone by its number."""
@@ -111,10 +175,8 @@ class Verbs(ABC):
             hint = f"`memdir undo {found.undone_by}` brings it back"
             raise NotFoundError(f"act {found.id} was already undone", name=str(found.id), hint=hint)
         taken = found
-        planned = self._act(
-            "undo", origin, lambda view: rewind.plan_undo(view, taken, self.read_content), undoes=taken.id
-        )
-        return found, planned
+        done = self._act("undo", origin, lambda view: rewind.plan_undo(view, taken, self.read_content), undoes=taken.id)
+        return found, done.changes
 
     def restore(self, name: str, *, act: int | None = None, origin: Origin = PERSON) -> Memory:
         """Bring back an earlier version of a memory, deleted or not."""
@@ -123,7 +185,7 @@ class Verbs(ABC):
         def planner(view: View) -> list[Planned]:
             current = view.read_bytes(f"{name}.md")
             digest = rewind.find_version(acts, name, act, plan.digest_of(current) if current is not None else None)
-            return rewind.plan_restore(view, name, self.read_content(digest))
+            return plan.check_shared(rewind.plan_restore(view, name, self.read_content(digest)), self.rules)
 
         self._act("restore", origin, planner)
         return self.read(name)

@@ -6,7 +6,7 @@ several threads and processes at once.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -14,19 +14,18 @@ from memdir import disk, frontmatter, guard, session
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.index import INDEX_FILE
 from memdir.limits import LOCK_SECONDS
-from memdir.records import Act, Header, Memory, Origin, Scope, Signature, Surfacing
+from memdir.records import Act, Header, Memory, Origin, Scope, Signature
 from memdir.store import headers, history
 from memdir.store.apply import apply
-from memdir.store.contract import Clock, Verbs, make_header, make_memory, utc_now
-from memdir.store.held import STATE_FOLDER, DiskView, HeldDirectory, try_to_heal
-from memdir.store.plan import Planned, Planner, Rules, decode
+from memdir.store.contract import Clock, Done, Verbs, make_header, make_memory, utc_now
+from memdir.store.held import NOTICE_SECONDS, STATE_FOLDER, DiskView, try_to_heal
+from memdir.store.kept import KeptDirectory
+from memdir.store.plan import Finder, Planner, Rules, decode
 
 _TRIES = 5
-# How long a reader waits for the lock before it leaves noticing outside edits to somebody else.
-_NOTICE_SECONDS = 0.2
 
 
-class FileStore(HeldDirectory, Verbs):
+class FileStore(KeptDirectory, Verbs):
     """`state` holds history and cache, `.memdir/` inside by default; `cache` is for a directory that is read-only."""
 
     def __init__(
@@ -40,11 +39,12 @@ class FileStore(HeldDirectory, Verbs):
         lock_seconds: float = LOCK_SECONDS,
         clock: Clock = utc_now,
         on_open: Callable[[], None] | None = None,
+        find_secrets: Finder | None = None,
     ) -> None:
         super().__init__(root, state or root / STATE_FOLDER, lock_seconds=lock_seconds, on_open=on_open)
         self.cache = cache
         self.scope = scope
-        self.rules = Rules(scope, skip_index)
+        self.rules = Rules(scope, skip_index, find_secrets)
         self.clock = clock
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -164,41 +164,13 @@ class FileStore(HeldDirectory, Verbs):
                 raise NotFoundError("this directory has no history", name=digest[:12])
             return past.read_content(digest)
 
-    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """When and for which query a memory, or any, was surfaced; newest first."""
+    def has_mark(self, mark: str) -> bool:
+        """Whether an act with this mark has happened, a killed one that had begun included."""
+        self._heal_if_killed()
         with self._reading_history() as past:
-            return past.read_recalls(name, limit=limit) if past else ()
-
-    def uses(self) -> dict[str, int]:
-        """Name to how often it was surfaced, as far back as the ledger goes."""
-        with self._reading_history() as past:
-            return past.count_recalls() if past else {}
+            return past is not None and past.find_marked(mark) is not None
 
     # --- writing ----------------------------------------------------------------------------------------------------
-
-    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        """Put rows into the ledger: best effort, at once or not at all, and nobody is told."""
-        path = self.state / history.FILE
-        try:
-            place = self.state if path.exists() else self.root
-            if not recalls or path.is_symlink() or self.state.is_symlink() or not os.access(place, os.W_OK):
-                return
-            if not path.exists() and not self._make_history():
-                return
-            with history.open_briefly(path, busy_seconds=_NOTICE_SECONDS) as past:
-                past.note_recalls(recalls)
-        except (OSError, MemdirError):
-            pass
-
-    def _make_history(self) -> bool:
-        """An empty history, made under the lock; whether there is one now."""
-        if not self._threads.acquire(timeout=_NOTICE_SECONDS):
-            return False
-        try:
-            with self._holding(seconds=_NOTICE_SECONDS):
-                return True
-        finally:
-            self._threads.release()
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
         """Record what somebody else changed; answers the files. A file never seen before becomes its own baseline."""
@@ -217,12 +189,15 @@ class FileStore(HeldDirectory, Verbs):
 
     def purge(self, name: str) -> int:
         """Forget a memory and take every trace of it out; answers how many acts it was part of."""
+        # Imported here: a recall purges nothing, and has no time for it.
+        from memdir import kept_dreams
+
         guard.check_name(name)
         lines = self._find_pointer_lines(name)
         try:
             self.delete(name)
         except NotFoundError:
-            if not self.acts(name) and not self.recalls(name):
+            if not self.acts(name) and not self.recalls(name) and not self.has_items(name):
                 raise
         with self._holding() as (_, past):
             count = past.purge(f"{name}.md", lines)
@@ -233,14 +208,18 @@ class FileStore(HeldDirectory, Verbs):
                     count += older.purge(f"{name}.md", lines)
         for folder in [self.state, *(path.parent for old in aside for path in old.rglob(session.FOLDER))]:
             session.drop_name(folder, name, seconds=self._lock_seconds)
+        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_dreams.FOLDER))]:
+            kept_dreams.drop_sets(folder)
         self._drop_cache()
         return count
 
-    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None) -> tuple[Planned, ...]:
+    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = "") -> Done:
         for attempt in range(_TRIES):
             try:
                 with self._holding() as (root, past):
-                    return self._act_once(root, past, verb, origin, planner, undoes)
+                    if mark and (found := past.find_marked(mark)) is not None:
+                        return Done(found, repeated=True)
+                    return self._act_once(root, past, verb, origin, planner, undoes, mark)
             except ConflictError as error:
                 # An empty `found` is the answer of `apply`: somebody outside was quicker by milliseconds.
                 if error.found != "" or attempt == _TRIES - 1:
@@ -248,14 +227,21 @@ class FileStore(HeldDirectory, Verbs):
         raise AssertionError("unreachable")
 
     def _act_once(
-        self, root: int, past: history.History, verb: str, origin: Origin, planner: Planner, undoes: int | None
-    ) -> tuple[Planned, ...]:
+        self,
+        root: int,
+        past: history.History,
+        verb: str,
+        origin: Origin,
+        planner: Planner,
+        undoes: int | None,
+        mark: str,
+    ) -> Done:
         view = DiskView(root)
         changes = planner(view)
         if not changes:
-            return ()
+            return Done()
         seen = {planned.path: view.find_seen(planned.path) for planned in changes}
-        act = past.begin(verb, origin, self.clock(), changes, undoes=undoes)
+        act = past.begin(verb, origin, self.clock(), changes, undoes=undoes, mark=mark)
         try:
             written = apply(root, changes, seen)
         except ConflictError:
@@ -270,7 +256,7 @@ class FileStore(HeldDirectory, Verbs):
         except DiskError:
             # The files and the record are on the disk; only the mark is missing, and healing makes it at the next open.
             pass
-        return tuple(changes)
+        return Done(act, tuple(changes))
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -311,7 +297,7 @@ class FileStore(HeldDirectory, Verbs):
         """Renew the cache; if files with a history changed, let history see them first."""
         if (self.state / history.FILE).is_file():
             try:
-                self.notice(seconds=_NOTICE_SECONDS)
+                self.notice(seconds=NOTICE_SECONDS)
             except (LockedError, DiskError, PathError):
                 return
         headers.write_headers(self._cache_file(write=True), fresh, gone)

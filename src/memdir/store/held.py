@@ -18,6 +18,8 @@ from memdir.store import history
 from memdir.store.apply import heal
 
 STATE_FOLDER = ".memdir"
+# How long a reader waits for the lock before it leaves noticing outside edits, or making a history, to somebody else.
+NOTICE_SECONDS = 0.2
 
 
 class HeldDirectory:

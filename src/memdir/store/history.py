@@ -2,27 +2,29 @@
 
 An act is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
 last. The only kept state besides the memories themselves. Contents are stored once, by digest; of an index only the
-spliced lines are stored, plus its last known bytes. Beside the acts lies the ledger of recalls.
+spliced lines are stored, plus its last known bytes. Beside the acts lie the ledger of recalls and the inbox.
+
+An act may carry a mark, by which whoever has to do a thing once sees that it was done: the mark is recorded with the
+act, so it is there if and only if the act has happened.
 
 It does not touch memory files and takes no lock: whoever writes acts holds the directory's lock. Recalls are noted
 without it, since nothing depends on them.
 """
 
-import os
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from memdir.errors import DiskError, NotFoundError
+from memdir.errors import NotFoundError
 from memdir.index import find_splice
-from memdir.records import Act, Change, Origin, Signature, Surfacing
-from memdir.store import ledger
+from memdir.records import Act, Origin, Signature
+from memdir.store import acts, inbox, ledger
+from memdir.store.database import Database, sqlite_errors
 from memdir.store.plan import Planned, digest_of, is_index
+from memdir.text import replace_surrogates
 
 FILE = "history.db"
-# Numbered migrations, oldest first; PRAGMA user_version says how many have run.
 MIGRATIONS = (
     """
     CREATE TABLE acts (
@@ -43,68 +45,49 @@ MIGRATIONS = (
     CREATE TABLE indexes (path TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
     """,
     ledger.MIGRATION,
+    """
+    ALTER TABLE acts ADD COLUMN mark TEXT NOT NULL DEFAULT '';
+    CREATE INDEX acts_mark ON acts (mark) WHERE mark <> '';
+    """,
+    inbox.MIGRATION,
 )
 OUTSIDE = "outside"
 
 
-class History:
+class History(Database):
     """One open history database."""
 
     def __init__(self, path: Path, *, readonly: bool = False, busy_seconds: float = 30.0) -> None:
-        self.path = path
-        with sqlite_errors(path):
-            # In a folder that cannot be written SQLite cannot make the file its log needs, unless told nobody writes.
-            frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
-            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"
-            self._db = sqlite3.connect(
-                uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
-            )
-            if not readonly:
-                self._prepare()
-
-    def _prepare(self) -> None:
-        if self._read_version() < len(MIGRATIONS):
-            self._db.execute("PRAGMA journal_mode = WAL")
-            with self._transaction(durable=True):
-                # Asked again inside: another process may have been here since.
-                version = self._read_version()
-                for number, script in enumerate(MIGRATIONS[version:], version + 1):
-                    for statement in script.split(";"):
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version = {number}")
-        self._db.execute("PRAGMA secure_delete = ON")
-
-    def is_current(self) -> bool:
-        """Whether every migration has run."""
-        return self._read_version() >= len(MIGRATIONS)
-
-    def _read_version(self) -> int:
-        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
-
-    def close(self) -> None:
-        self._db.close()
+        super().__init__(path, MIGRATIONS, readonly=readonly, busy_seconds=busy_seconds)
 
     # --- writing, under the directory's lock ------------------------------------------------------------------------
 
     def begin(
-        self, verb: str, origin: Origin, at: datetime, plan: Sequence[Planned], *, undoes: int | None = None
+        self,
+        verb: str,
+        origin: Origin,
+        at: datetime,
+        plan: Sequence[Planned],
+        *,
+        undoes: int | None = None,
+        mark: str = "",
     ) -> int:
         """Record an act as pending. When this returns, the act survives a power cut."""
-        with self._transaction(durable=True):
+        with self.transaction(durable=True):
             for planned in plan:
                 self._note_outside(planned.path, planned.before, at)
-            return self._insert(verb, origin, at, plan, undoes=undoes, pending=True)
+            return self._insert(verb, origin, at, plan, undoes=undoes, pending=True, mark=mark)
 
     def finish(self, act: int, written: Sequence[tuple[Planned, Signature | None]]) -> None:
         """Mark an act as done. Losing this mark to a power cut is harmless: healing finds the act complete."""
-        with self._transaction(durable=False):
+        with self.transaction(durable=False):
             self._db.execute("UPDATE acts SET pending = 0 WHERE id = ?", (act,))
             for planned, signature in written:
                 self._remember(planned.path, planned.after, signature)
 
     def abandon(self, act: int) -> None:
         """Take a pending act out again: nothing of it happened."""
-        with self._transaction(durable=False):
+        with self.transaction(durable=False):
             self._db.execute("DELETE FROM changes WHERE act = ?", (act,))
             self._db.execute("DELETE FROM acts WHERE id = ?", (act,))
 
@@ -113,7 +96,7 @@ class History:
     ) -> tuple[Planned, ...]:
         """Compare files with what was last recorded and record what somebody else changed."""
         changed = []
-        with self._transaction(durable=False):
+        with self.transaction(durable=False):
             for path, data, signature in seen:
                 planned = self._note_outside(path, data, at)
                 if planned:
@@ -123,36 +106,23 @@ class History:
 
     def purge(self, path: str, lines: Sequence[bytes]) -> int:
         """Take every trace of one file out: its contents, its changes, and index lines that point to it."""
-        with self._transaction(durable=True):
+        with self.transaction(durable=True):
             rows = self._db.execute("SELECT before, after FROM changes WHERE path = ?", (path,)).fetchall()
             digests = {digest for row in rows for digest in row if digest}
             digests |= {row[0] for row in self._db.execute("SELECT digest FROM files WHERE path = ?", (path,))}
-            acts = [row[0] for row in self._db.execute("SELECT DISTINCT act FROM changes WHERE path = ?", (path,))]
+            told = [row[0] for row in self._db.execute("SELECT DISTINCT act FROM changes WHERE path = ?", (path,))]
+            inbox.drop_rows(self._db, path.removesuffix(".md"), acts.find_marks(self._db, path))
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             self._drop_contents(digests)
             self._redact_splices(lines)
-            for act in acts:
+            for act in told:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (act,))
             ledger.drop_rows(self._db, path.removesuffix(".md"))
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return len(acts)
-
-    # --- the ledger, with or without the lock -----------------------------------------------------------------------
-
-    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        with self._transaction(durable=False):
-            ledger.add_rows(self._db, recalls)
-
-    def read_recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        with sqlite_errors(self.path):
-            return ledger.read_rows(self._db, name, limit) if self._has_ledger() else ()
-
-    def count_recalls(self) -> dict[str, int]:
-        with sqlite_errors(self.path):
-            return ledger.count_rows(self._db) if self._has_ledger() else {}
+        return len(told)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -166,7 +136,8 @@ class History:
 
     def find_last(self) -> Act | None:
         """The newest act that can be taken back: not an undo, not undone, not somebody else's edit."""
-        undone = self._find_undone()
+        with self.reading() as db:
+            undone = acts.find_undone(db)
         where = "WHERE NOT pending AND undoes IS NULL AND verb <> ? ORDER BY id DESC"
         return next((act for act in self._read_acts(where, (OUTSIDE,)) if act.id not in undone), None)
 
@@ -176,6 +147,13 @@ class History:
             return tuple(self._read_acts("WHERE NOT pending ORDER BY id DESC LIMIT ?", (limit,)))
         where = "WHERE NOT pending AND id IN (SELECT act FROM changes WHERE path = ?) ORDER BY id DESC LIMIT ?"
         return tuple(self._read_acts(where, (path, limit)))
+
+    def find_marked(self, mark: str) -> int | None:
+        """The act that was recorded with this mark and has happened."""
+        if self.version < acts.MARKS_SINCE:
+            return None
+        with self.reading() as db:
+            return acts.find_marked(db, replace_surrogates(mark))
 
     def count_acts(self) -> int:
         with sqlite_errors(self.path):
@@ -196,23 +174,23 @@ class History:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _transaction(self, *, durable: bool) -> Iterator[None]:
-        with sqlite_errors(self.path):
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+    def _read_acts(self, where: str, values: tuple[object, ...]) -> Iterator[Act]:
+        with self.reading() as db:
+            yield from acts.read_acts(db, where, values)
 
     def _insert(
-        self, verb: str, origin: Origin, at: datetime, plan: Sequence[Planned], *, undoes: int | None, pending: bool
+        self,
+        verb: str,
+        origin: Origin,
+        at: datetime,
+        plan: Sequence[Planned],
+        *,
+        undoes: int | None = None,
+        pending: bool = False,
+        mark: str = "",
     ) -> int:
-        row = (at.isoformat(), verb, origin.who, origin.why, origin.session, undoes, pending)
-        insert = "INSERT INTO acts (at, verb, who, why, session, undoes, pending) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        row = (at.isoformat(), verb, origin.who, origin.why, origin.session, undoes, pending, replace_surrogates(mark))
+        insert = "INSERT INTO acts (at, verb, who, why, session, undoes, pending, mark) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         act = self._db.execute(insert, row).lastrowid or 0
         for number, planned in enumerate(plan):
             before, after = self._keep(planned, planned.before), self._keep(planned, planned.after)
@@ -243,7 +221,7 @@ class History:
         )
         old = self._db.execute(table, (path if is_index(path) else row[0],)).fetchone()
         planned = Planned(path, bytes(old[0]) if old else None, data)
-        self._insert(OUTSIDE, Origin(who=OUTSIDE), at, [planned], undoes=None, pending=False)
+        self._insert(OUTSIDE, Origin(who=OUTSIDE), at, [planned])
         return planned
 
     def _remember(self, path: str, data: bytes | None, signature: Signature | None) -> None:
@@ -278,37 +256,6 @@ class History:
                 redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
                 self._db.execute(redact, (act, seq))
 
-    def _has_ledger(self) -> bool:
-        """A reader may meet a history that nobody has written to since before there was a ledger."""
-        return self._read_version() >= 2
-
-    def _read_acts(self, where: str, values: tuple[object, ...]) -> Iterator[Act]:
-        undone = self._find_undone()
-        with sqlite_errors(self.path):
-            rows = self._db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
-            for act, at, verb, who, why, session, undoes in rows:
-                changes = self._read_changes(act)
-                when = datetime.fromisoformat(at)
-                yield Act(act, when, verb, Origin(who, why, session), changes, undoes, undone.get(act))
-
-    def _find_undone(self) -> dict[int, int]:
-        """Act to the undo that took it back; an undo that was itself undone does not count."""
-        with sqlite_errors(self.path):
-            select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
-            latest: dict[int, int] = {target: undo for undo, target in self._db.execute(select)}
-        undone: dict[int, int] = {}
-        for target in sorted(latest, reverse=True):
-            if latest[target] not in undone:
-                undone[target] = latest[target]
-        return undone
-
-    def _read_changes(self, act: int) -> tuple[Change, ...]:
-        select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
-        return tuple(
-            Change(path, before, after, None if removed is None or inserted is None else (at, removed, inserted))
-            for path, before, after, at, removed, inserted in self._db.execute(select, (act,)).fetchall()
-        )
-
 
 @contextmanager
 def open_briefly(path: Path, *, busy_seconds: float) -> Iterator[History]:
@@ -318,21 +265,6 @@ def open_briefly(path: Path, *, busy_seconds: float) -> Iterator[History]:
     the log's own limit.
     """
     with closing(History(path, readonly=True)) as reader:
-        with sqlite_errors(path):
-            reader.is_current()  # only a connection that has read something counts
+        _ = reader.version  # only a connection that has read something counts
         with closing(History(path, busy_seconds=busy_seconds)) as past:
             yield past
-
-
-@contextmanager
-def sqlite_errors(path: Path) -> Iterator[None]:
-    """SQLite's own words for a full disk or a missing right, as one of ours."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        words = str(error)
-        full = "full" in words or "I/O" in words
-        hint = "free some space; nothing was changed" if full else "check the disk and who owns the folder"
-        if "malformed" in words or "not a database" in words:
-            hint = "the history is damaged: move it away (memories are not affected) and a new one begins"
-        raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None

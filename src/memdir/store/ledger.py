@@ -13,6 +13,8 @@ from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Surfacing
 from memdir.text import fold_link, replace_surrogates
 
+# The migration of `history` with which the ledger came.
+SINCE = 2
 MIGRATION = """
     CREATE TABLE recalls (
         id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, name TEXT NOT NULL, query TEXT NOT NULL,

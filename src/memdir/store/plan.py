@@ -3,20 +3,23 @@
 A draft becomes the bytes of its topic file and of its index, before and after; a store then applies them as one act.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memdir import frontmatter, index
 from memdir.drafts import check_description, check_title, make_slug
-from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
+from memdir.errors import ConflictError, FormatError, NotFoundError, PathError, SecretError
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.limits import FILE_BYTES
 from memdir.records import Dialect, Draft, Kind, Scope
 from memdir.text import find_forbidden, fold
+
+if TYPE_CHECKING:
+    from memdir.secrets import Finding
 
 TEAM_FOLDER = "team"
 # How many neighbours are looked at to learn which dialect a directory mostly uses.
@@ -44,6 +47,7 @@ class Planned:
 
 
 Planner = Callable[[View], list[Planned]]
+Finder = Callable[[str], "Sequence[Finding]"]
 
 
 def digest_of(data: bytes) -> str:
@@ -88,10 +92,11 @@ def index_path(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a store asks of everything written into it."""
+    """What a store asks of everything written into it. `find` looks for secrets, if the built-in rules do not."""
 
     scope: Scope = Scope.PRIVATE
     skip_index: bool = False
+    find: Finder | None = None
 
 
 def plan_write(view: View, draft: Draft, expect: str | None, now: datetime, rules: Rules) -> tuple[str, list[Planned]]:
@@ -172,6 +177,19 @@ def plan_dead(view: View, names: Iterable[str]) -> list[Planned]:
     return [Planned(path, old, encode(text)) for path, (old, text) in texts.items() if encode(text) != old]
 
 
+def plan_line(view: View, name: str, was: str, line: str) -> list[Planned]:
+    """One pointer written in another way; a line that no longer reads as it was seen is a conflict."""
+    check_text(line, "title")
+    path, short = index_path(name)
+    old, text = _read_index(view, path)
+    if not any(at.text.strip() == was.strip() for at in index.find_lines(text, short)):
+        raise ConflictError(f"the index line of {name} changed", hint="read the index again and redo the change")
+    if not index.find_lines(line, short):
+        raise FormatError(f"this line does not point to {name}", field="line", hint="- [Title](file.md) — hook")
+    data = encode(index.replace_line(text, short, was, line.strip()))
+    return [Planned(path, old, data)] if data != old else []
+
+
 def check_draft(draft: Draft, rules: Rules) -> None:
     check_title(draft.title)
     check_text(draft.title, "title")
@@ -208,10 +226,46 @@ def check_expected(name: str, found: bytes | None, expect: str | None) -> None:
         raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
 
 
+def check_shared(changes: list[Planned], rules: Rules) -> list[Planned]:
+    """The changes as they are, or SecretError: no secret may come into what a team shares.
+
+    One that was there already is no reason to refuse another change; the index and `doctor` must still be mended.
+    """
+    for planned in changes:
+        if planned.after is not None and _is_shared(planned.path, rules):
+            name = planned.path.removesuffix(".md")
+            _check_secrets(name, "", "its name", rules)
+            _check_secrets(decode(planned.after), decode(planned.before or b""), planned.path, rules)
+    return changes
+
+
 def check_text(text: str, field: str) -> None:
     found = find_forbidden(text, lines=field == "body")
     if found:
         raise FormatError(f"the {field} holds {found}", field=field, hint="take the character out and save again")
+
+
+def _is_shared(path: str, rules: Rules) -> bool:
+    # Folded: where the file system knows no case, `Team/` is the same folder.
+    folder, slash, _ = path.partition("/")
+    return rules.scope is Scope.TEAM or bool(slash and fold(folder) == TEAM_FOLDER)
+
+
+def _check_secrets(text: str, before: str, place: str, rules: Rules) -> None:
+    # Imported here: only what a team shares is searched, and recall has no time for it.
+    from memdir.secrets import find_secrets, render_findings
+
+    find = rules.find or find_secrets
+    known = {before[at.start : at.end] for at in find(before)} if before else set()
+    found = [at for at in find(text) if text[at.start : at.end] not in known]
+    if found:
+        said = render_findings(found, place=place)
+        more = f" and {len(said) - 3} more" if len(said) > 3 else ""
+        raise SecretError(
+            f"team memory may not hold secrets: {', '.join(said[:3])}{more}",
+            findings=said,
+            hint="say where it is kept instead; docs/secrets.md tells how to allow what is none",
+        )
 
 
 def _check_scope(kind: Kind, scope: Scope) -> None:

@@ -3,17 +3,23 @@
 Same planning, same history, no disk: what FileStore does differently is a bug in one of them.
 """
 
+import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from memdir.errors import NotFoundError
 from memdir.guard import check_name
 from memdir.index import INDEX_FILE, find_splice
 from memdir.records import Act, Change, Header, Memory, Origin, Scope, Signature
-from memdir.store.contract import Clock, Verbs, make_memory, utc_now
+from memdir.store import inbox
+from memdir.store.contract import Clock, Done, Verbs, make_memory, utc_now
 from memdir.store.plan import Planned, Planner, Rules, decode, digest_of, is_index
 
 
 class RamStore(Verbs):
+    _waiting: sqlite3.Connection | None = None
+
     def __init__(self, *, scope: Scope = Scope.PRIVATE, skip_index: bool = False, clock: Clock = utc_now) -> None:
         self.scope = scope
         self.rules = Rules(scope, skip_index)
@@ -21,6 +27,7 @@ class RamStore(Verbs):
         self._files: dict[str, tuple[bytes, Signature]] = {}
         self._contents: dict[str, bytes] = {}
         self._acts: list[Act] = []
+        self._marks: dict[str, int] = {}
         self._lock = threading.RLock()
 
     def scan(self) -> tuple[Header, ...]:
@@ -70,18 +77,43 @@ class RamStore(Verbs):
             path[len(prefix) :] for path in self._files if path.startswith(prefix) and "/" not in path[len(prefix) :]
         ]
 
-    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None) -> tuple[Planned, ...]:
+    def has_mark(self, mark: str) -> bool:
+        return bool(mark) and mark in self._marks
+
+    @contextmanager
+    def _using_inbox(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """The same table as on disk, without the disk."""
         with self._lock:
+            if self._waiting is None:
+                self._waiting = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                self._waiting.executescript(inbox.MIGRATION)
+            with _whole(self._waiting):
+                yield self._waiting
+
+    def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = "") -> Done:
+        with self._lock:
+            if self.has_mark(mark):
+                return Done(self._marks[mark], repeated=True)
             changes = planner(self)
             if not changes:
-                return ()
+                return Done()
             number = len(self._acts) + 1
             now = self.clock()
             for planned in changes:
                 self._put(planned, number, int(now.timestamp() * 1e9))
             made = tuple(_make_change(planned) for planned in changes)
             self._acts.append(Act(number, now, verb, origin, made, undoes))
-            return tuple(changes)
+            if mark:
+                self._marks[mark] = number
+            return Done(number, tuple(changes))
 
     def _put(self, planned: Planned, number: int, at: int) -> None:
         if planned.after is None:
@@ -99,6 +131,18 @@ class RamStore(Verbs):
             if latest[target] not in undone:
                 undone[target] = latest[target]
         return undone
+
+
+@contextmanager
+def _whole(db: sqlite3.Connection) -> Iterator[None]:
+    """All of it or nothing."""
+    db.execute("BEGIN")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _make_change(planned: Planned) -> Change:

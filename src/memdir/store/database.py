@@ -1,0 +1,87 @@
+"""One SQLite file that is kept: opened, brought to its newest shape, changed whole or not at all.
+
+It knows no table. A reader may meet a file of an older shape, since only writers migrate: `version` says which.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from memdir.errors import DiskError
+
+
+class Database:
+    """An open database with numbered migrations, oldest first; PRAGMA user_version says how many have run."""
+
+    def __init__(
+        self, path: Path, migrations: Sequence[str], *, readonly: bool = False, busy_seconds: float = 30.0
+    ) -> None:
+        self.path = path
+        self._migrations = migrations
+        with sqlite_errors(path):
+            # In a folder that cannot be written SQLite cannot make the file its log needs, unless told nobody writes.
+            frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
+            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"
+            self._db = sqlite3.connect(
+                uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+            )
+            if not readonly:
+                self._prepare()
+
+    def _prepare(self) -> None:
+        if self._read_version() < len(self._migrations):
+            self._db.execute("PRAGMA journal_mode = WAL")
+            with self.transaction(durable=True):
+                # Asked again inside: another process may have been here since.
+                version = self._read_version()
+                for number, script in enumerate(self._migrations[version:], version + 1):
+                    for statement in script.split(";"):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version = {number}")
+        self._db.execute("PRAGMA secure_delete = ON")
+
+    @property
+    def version(self) -> int:
+        """How many migrations have run."""
+        with sqlite_errors(self.path):
+            return self._read_version()
+
+    def _read_version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
+        """Everything inside happens, or nothing; `durable`: it survives a power cut from then on."""
+        with sqlite_errors(self.path):
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with sqlite_errors(self.path):
+            yield self._db
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """SQLite's own words for a full disk or a missing right, as one of ours."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        words = str(error)
+        full = "full" in words or "I/O" in words
+        hint = "free some space; nothing was changed" if full else "check the disk and who owns the folder"
+        if "malformed" in words or "not a database" in words:
+            hint = "the history is damaged: move it away (memories are not affected) and a new one begins"
+        raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
