@@ -5,11 +5,13 @@
     project  <root>/.claude/settings.json, committed: it comes with a clone and may only switch off
     user     <claude home>/settings.json
 
-A file that is missing or broken is an empty one with a note. A local file that is tracked by git is not the person's
+A file that is missing or broken is an empty one with a note, and so is one in the project that is a link to something
+else than settings: a clone could name any file so. A local file that is tracked by git is not the person's
 own, whatever its name says, and counts as committed. This room reads; which file wins is decided in paths.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,13 +19,14 @@ from memdir.frozen import dataclass, field
 from memdir.gitroot import is_tracked
 from memdir.limits import FILE_BYTES
 from memdir.settings import Environment
-from memdir.small_files import read_small
+from memdir.small_files import Reading, read_small
 from memdir.text import one_line
 
 DIRECTORY_KEY = "autoMemoryDirectory"
 ENABLED_KEY = "autoMemoryEnabled"
 _LOCAL = ".claude/settings.local.json"
 _PROJECT = ".claude/settings.json"
+_NAMES = ("settings.json", "settings.local.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class ClaudeSettings:
 def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings:
     """The four files. Git is asked about the local one only where it says something a clone may not say."""
     notes: list[str] = []
-    local = _read_table(root / _LOCAL, notes)
+    local = _read_table(root / _LOCAL, notes, is_own=False)
     user = _read_table(environment.claude_home / "settings.json", notes)
     widens = local.get(ENABLED_KEY) is True and user.get(ENABLED_KEY) is False
     committed = (DIRECTORY_KEY in local or widens) and is_tracked(root, _LOCAL)
@@ -50,15 +53,16 @@ def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings
     return ClaudeSettings(
         policy=_read_table(environment.policy_file, notes),
         local=local,
-        project=_read_table(root / _PROJECT, notes),
+        project=_read_table(root / _PROJECT, notes, is_own=False),
         user=user,
         local_is_committed=committed,
         notes=tuple(notes),
     )
 
 
-def _read_table(path: Path, notes: list[str]) -> Mapping[str, object]:
-    reading = read_small(path, FILE_BYTES)
+def _read_table(path: Path, notes: list[str], *, is_own: bool = True) -> Mapping[str, object]:
+    leads_there = is_own or _leads_to_settings(path)
+    reading = read_small(path, FILE_BYTES) if leads_there else Reading(None, "it is a link to something else")
     problem = reading.problem
     if reading.data is not None:
         try:
@@ -72,3 +76,11 @@ def _read_table(path: Path, notes: list[str]) -> Mapping[str, object]:
     if problem:
         notes.append(f"{path} is ignored: {one_line(problem)}")
     return {}
+
+
+def _leads_to_settings(path: Path) -> bool:
+    """Whether a path, its links followed, still has a name that settings have."""
+    try:
+        return os.path.basename(os.path.realpath(path)) in _NAMES
+    except (OSError, RecursionError):
+        return False

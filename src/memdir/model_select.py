@@ -8,18 +8,20 @@ A model is never trusted with more than a choice: names that are not in the list
 read is sent back once, and after that, or when the model does not answer, the local selector does.
 """
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from memdir.errors import MemdirError, ReplyError
+from memdir.frozen import replace
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS, SELECTED
+from memdir.loose_json import find_json
 from memdir.manifest import render_line
 from memdir.prompts import render_prompt
 from memdir.records import Evidence, Header, Message, Model, Pick, Query, Request, Selector
 from memdir.text import fold, one_line, shorten
 
 KEY = "selected_memories"
+PURPOSE = "select"
 SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {KEY: {"type": "array", "items": {"type": "string"}, "maxItems": SELECTED}},
@@ -63,7 +65,7 @@ class ModelSelector:
         except ReplyError as error:
             said = Message("assistant", text or "(nothing)")
             repair = Message("user", render_prompt("select_repair", problem=str(error)))
-            again = Request(request.system, (*request.messages, said, repair), request.max_tokens, request.schema)
+            again = replace(request, messages=(*request.messages, said, repair))
             return parse_names(self._model(again).text)
 
 
@@ -96,12 +98,13 @@ def make_request(query: Query, shown: Sequence[Header], limit: int) -> Request:
         ),
         max_tokens=SELECT_TOKENS,
         schema=SCHEMA,
+        purpose=PURPOSE,
     )
 
 
 def parse_names(text: str) -> list[str]:
     """The names in an answer, whatever stands around the JSON; raises ReplyError saying what is wrong with it."""
-    found = list(_find_json(text))
+    found = list(find_json(text))
     for value in found:
         chosen = value.get(KEY) if isinstance(value, dict) else value
         if isinstance(chosen, list):
@@ -130,18 +133,6 @@ def _clean(name: str) -> str:
     name = re.sub(r"^(?:- )?(?:\[\w+\] )?", "", name.strip().strip("`\"'"))
     name = re.sub(r" \(\d{4}-\d\d-\d\dT.*", "", name)
     return name.removeprefix("./").removesuffix(".md")
-
-
-def _find_json(text: str) -> Iterator[object]:
-    """Every JSON object or list in a text, outermost ones only."""
-    decoder = json.JSONDecoder()
-    at = 0
-    while match := re.compile(r"[{\[]").search(text, at):
-        try:
-            value, at = decoder.raw_decode(text, match.start())
-            yield value
-        except (ValueError, RecursionError):
-            at = match.end()
 
 
 def _clip(text: str) -> str:

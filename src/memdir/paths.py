@@ -89,7 +89,7 @@ def read_places(environment: Environment, cwd: Path) -> tuple[Settings, Places]:
 def resolve(settings: Settings, claude: ClaudeSettings, environment: Environment, cwd: Path) -> Places:
     """The places by the order above; raises PathError only when even the default may not be used."""
     root = find_root(cwd, worktree=settings.text("worktree"))
-    base, base_note = _find_base(environment)
+    base, base_note = find_base(environment)
     private = _find_private(claude, environment, root, base)
     user, user_note = _find_user(settings, base, private)
     refused = (f"{step.rule}: {step.verdict}" for step in private.steps if step.verdict.startswith("refused"))
@@ -201,7 +201,8 @@ def _find_keyed(environment: Environment, root: Root, base: Path) -> Path:
     return find_project_dir(base / "projects", slug(str(root.path)), windows=windows, is_taken=is_taken) / "memory"
 
 
-def _find_base(environment: Environment) -> tuple[Path, str]:
+def find_base(environment: Environment) -> tuple[Path, str]:
+    """Below which directory all memory lies that no other rule places, and a note if a mount was refused."""
     given = environment.remote_memory_dir
     if not (environment.remote and given):
         return environment.claude_home, ""
@@ -209,6 +210,16 @@ def _find_base(environment: Environment) -> tuple[Path, str]:
         return _check_override(given), ""
     except PathError as error:
         return environment.claude_home, f"{REMOTE_DIR}: refused: {error.reason}"
+
+
+def find_project_home(environment: Environment, root: Root) -> Path:
+    """The host's own directory of a project, wherever its memory lies: transcripts and notes of sessions are there."""
+    if environment.project_dir_name:
+        try:
+            return _check_dir_name(environment.project_dir_name, environment.claude_home).parent
+        except PathError:
+            pass  # resolving the memory directory has said so already
+    return _find_keyed(environment, root, environment.claude_home).parent
 
 
 def _find_user(settings: Settings, base: Path, private: Place) -> tuple[Place | None, str]:
@@ -232,7 +243,7 @@ def _find_switch(claude: ClaudeSettings, environment: Environment) -> Switch:
         return Switch(not disabled, "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
     if environment.simple:
         return Switch(False, "CLAUDE_CODE_SIMPLE")
-    if environment.remote and (not environment.remote_memory_dir or _find_base(environment)[1]):
+    if environment.remote and (not environment.remote_memory_dir or find_base(environment)[1]):
         return Switch(False, f"CLAUDE_CODE_REMOTE without a usable {REMOTE_DIR}")
     tables = (
         ("policy", claude.policy, False),

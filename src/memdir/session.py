@@ -8,6 +8,9 @@ is a memory told twice. Fields this room does not know are kept as they are.
 Memories of the directory the record lies in stand in it by name; those of other directories by a digest of the name.
 So purging a memory never has to look for records it cannot know of.
 
+Beside the records lie the prompts that conversations were given (prompt_cache). They hold index lines, so any purge
+drops them all, and `reset` those of its own conversation.
+
 What it does not do: decide what may be surfaced (recall), or keep anything a person said.
 """
 
@@ -25,6 +28,7 @@ from memdir.lock import hold
 from memdir.small_files import disk_error, make_private_dirs, read_small, write_private
 
 FOLDER = "sessions"
+PROMPT = ".prompt"
 _LOCK = "lock"
 _PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 
@@ -72,19 +76,23 @@ class Session:
         self.id = id
         self.path = state / FOLDER / f"{make_leaf(id)}.json"
 
+    def find_prompt_file(self, key: str) -> Path:
+        """Where a prompt that this conversation was given is kept; `~` stands in no id's file name."""
+        return self.path.with_name(f"{key}~{make_leaf(self.id)}{PROMPT}")
+
     def read(self) -> Record:
-        return Record() if _find_link(self.path.parent) else parse_record(_read_json(self.path))
+        return Record() if find_link(self.path.parent) else parse_record(read_json(self.path))
 
     def change(self, step: Callable[[Record], Record], *, seconds: float = SESSION_SECONDS) -> Record:
         """Apply a step to the record as it is now and answer what came of it; raises LockedError or DiskError."""
-        with _holding(self.path.parent, seconds):
+        with holding(self.path.parent, seconds):
             is_new = not self.path.exists()
             before = self.read()
             after = step(before)
             if is_new or after != before:
-                write_private(self.path, _render_json(render_record(after)))
+                write_private(self.path, render_json(render_record(after)))
             if is_new:
-                _prune(self.path)
+                prune(self.path)
         return after
 
     def note_read(self, keys: Iterable[str]) -> None:
@@ -114,6 +122,9 @@ class Session:
 
         def step(record: Record) -> Record:
             old.append(record)
+            # Under the lock, so that nobody who is just now making a prompt puts the old one back.
+            for path in self.path.parent.glob(f"*~{make_leaf(self.id)}{PROMPT}"):
+                path.unlink(missing_ok=True)
             fresh = replace(record, surfaced={}, read=frozenset())
             return replace(fresh, ignoring=False, turns=0) if cleared else fresh
 
@@ -125,7 +136,7 @@ def make_key(session: Session, name: str, *, state: Path | None, place: str) -> 
     """How a conversation's record spells a memory: its name in the record's own directory, a digest for any other."""
     if state == session.state:
         return name
-    return "#" + _digest(f"{place}\0{name}")
+    return "#" + digest(f"{place}\0{name}")
 
 
 def make_leaf(id: str) -> str:
@@ -133,7 +144,7 @@ def make_leaf(id: str) -> str:
     if _PLAIN_ID.fullmatch(id):
         return id
     clean = re.sub(r"[^a-z0-9_-]+", "-", id[:200].lower()).strip("-_")[:40]
-    return f"{clean or 'session'}.{_digest(id)}"
+    return f"{clean or 'session'}.{digest(id)}"
 
 
 def drop_name(state: Path, name: str, *, seconds: float) -> int:
@@ -142,20 +153,20 @@ def drop_name(state: Path, name: str, *, seconds: float) -> int:
     It goes by shape, not by field, so that fields other rooms add are covered: a key of a table, an item of a list.
     """
     folder = state / FOLDER
-    if not folder.is_dir() or _find_link(folder):
+    if not folder.is_dir() or find_link(folder):
         return 0
     count = 0
-    with _holding(folder, seconds):
+    with holding(folder, seconds):
         for path in _list(folder):
             if not path.name.endswith(".json"):
-                path.unlink(missing_ok=True)  # what a killed writer left
+                path.unlink(missing_ok=True)  # a prompt, or what a killed writer left
                 continue
-            before = _read_json(path)
+            before = read_json(path)
             after = {key: _without(value, name) for key, value in before.items()}
             if not before:
                 path.unlink(missing_ok=True)  # nobody can tell what a broken one holds
             elif after != before:
-                write_private(path, _render_json(after))
+                write_private(path, render_json(after))
                 count += 1
     return count
 
@@ -190,7 +201,7 @@ def _parse_surfaced(table: Mapping[str, object]) -> Iterator[tuple[str, Seen]]:
         yield key, Seen(digest if isinstance(digest, str) else "", size if type(size) is int and size >= 0 else 0)
 
 
-def _read_json(path: Path) -> dict[str, object]:
+def read_json(path: Path) -> dict[str, object]:
     data = read_small(path, SESSION_BYTES, follow=False).data
     try:
         table = json.loads(data or b"{}")
@@ -199,14 +210,14 @@ def _read_json(path: Path) -> dict[str, object]:
     return table if isinstance(table, dict) else {}
 
 
-def _render_json(table: Mapping[str, object]) -> bytes:
+def render_json(table: Mapping[str, object]) -> bytes:
     return json.dumps(table, indent=1).encode("ascii") + b"\n"
 
 
 @contextmanager
-def _holding(folder: Path, seconds: float) -> Iterator[None]:
+def holding(folder: Path, seconds: float) -> Iterator[None]:
     """One process at a time for all records of a folder: a change takes a millisecond."""
-    if link := _find_link(folder):
+    if link := find_link(folder):
         raise PathError(str(link), "it is a symbolic link")
     try:
         make_private_dirs(folder)
@@ -220,12 +231,12 @@ def _holding(folder: Path, seconds: float) -> Iterator[None]:
         raise disk_error(error, folder) from error
 
 
-def _find_link(folder: Path) -> Path | None:
+def find_link(folder: Path) -> Path | None:
     """Our own folders are never links: one would lead what we write to somebody else's files."""
     return next((path for path in (folder.parent, folder) if path.is_symlink()), None)
 
 
-def _prune(newest: Path) -> None:
+def prune(newest: Path) -> None:
     """Remove what nobody has touched for long, by the file system's own clock: the record just written is its now."""
     oldest = newest.stat().st_mtime - SESSION_DAYS * 86_400
     for path in _list(newest.parent):
@@ -247,7 +258,7 @@ def _without(value: object, name: str) -> object:
     return [at for at in value if at != name] if isinstance(value, list) else value
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
     # Imported here: most conversations have plain ids and no memory of other directories; OpenSSL takes milliseconds.
     import hashlib
 

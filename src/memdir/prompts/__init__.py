@@ -1,4 +1,4 @@
-"""The texts memdir says to models: Markdown files beside this one, with `{{slots}}` that are filled once.
+"""The texts memdir says to models: Markdown files beside this one or in a folder here, with `{{slots}}` filled once.
 
 A slot that is not given, and a value that has no slot, are errors: both mean that text and code have parted. What a
 value says is never looked at again, so `{{` in it is just text. Order and conditions belong to the callers.
@@ -14,7 +14,7 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 def render_prompt(name: str, **values: str) -> str:
-    """The text of `name`.md with every slot filled, without the line end of the file."""
+    """The text of `name`.md, `folder/name` for one in a folder, with every slot filled; without the file's line end."""
     return fill(_read(name), values, where=name)
 
 
@@ -29,4 +29,4 @@ def fill(text: str, values: dict[str, str], *, where: str = "the prompt") -> str
 
 @cache
 def _read(name: str) -> str:
-    return Path(__file__).with_name(f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
+    return (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8").rstrip("\n")

@@ -4,13 +4,12 @@ from typing import Any
 
 import click
 
-from memdir.clip import clip_index
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.output import Styled
 from memdir.doors.cli.verb import Verb, json_option
-from memdir.index import INDEX_FILE
-from memdir.records import Clip
-from memdir.store.files import FileStore
+from memdir.instructions import Instructions, Loaded, find_frame, load_indexes
+from memdir.project_files import DISABLED
+from memdir.tokens import estimate_tokens
 
 
 @click.command(
@@ -22,40 +21,25 @@ def show_verb(call: Call, as_json: bool) -> None:
     """Print what a session would load: each index after the cut, with the warning if there was one."""
     opened = call.open()
     switch = opened.places.switch
-    order = opened.settings.text("index_order")
-    clips = [(store, _clip(store, order)) for store in opened.stores] if switch.on else []
+    clips = load_indexes(find_frame(opened))
     if as_json:
-        indexes = [_make_row(store, clip) for store, clip in clips]
-        call.out.json({"on": switch.on, "rule": switch.rule, "indexes": indexes})
+        call.out.json({"on": switch.on, "rule": switch.rule, "indexes": [make_index_row(at) for at in clips]})
         return
     if not switch.on:
         call.out.line(f"memory is off ({switch.rule}): a session loads nothing")
-    for number, (store, clip) in enumerate(clips):
+    elif opened.environment.disable_claude_mds:
+        call.out.line(f"{DISABLED} is set: a session loads no index")
+    for number, loaded in enumerate(clips):
         if number:
             call.out.line()
-        _show(call, store, clip)
+        _show(call, loaded)
 
 
-def _clip(store: FileStore, order: str) -> Clip:
-    return clip_index(store.index(), store.scan(), order=order, file=str(store.root / INDEX_FILE))
-
-
-def _show(call: Call, store: FileStore, clip: Clip) -> None:
-    dead = f", {clip.dead} to missing files left out" if clip.dead else ""
-    counts = f"{clip.lines} of {clip.lines_total} lines, {clip.bytes:,} of {clip.bytes_total:,} bytes{dead}"
-    call.out.line(Styled(f"{store.scope}: {store.root / INDEX_FILE}", "bold"), Styled(f" ({counts})", "dim"))
-    if clip.text:
-        call.out.block(clip.text)
-    else:
-        call.out.line("nothing to load")
-    if clip.warning:
-        call.out.line(Styled(f"> {clip.warning}", "yellow"))
-
-
-def _make_row(store: FileStore, clip: Clip) -> dict[str, Any]:
+def make_index_row(loaded: Loaded) -> dict[str, Any]:
+    clip = loaded.clip
     return {
-        "scope": store.scope.value,
-        "path": str(store.root / INDEX_FILE),
+        "scope": loaded.scope.value,
+        "path": loaded.path,
         "text": clip.text,
         "lines": clip.lines,
         "lines_total": clip.lines_total,
@@ -66,3 +50,32 @@ def _make_row(store: FileStore, clip: Clip) -> dict[str, Any]:
         "over_bytes": clip.over_bytes,
         "warning": clip.warning,
     }
+
+
+def make_part_rows(told: Instructions) -> list[dict[str, Any]]:
+    """What a session is told of its memory, piece by piece and how large; an index has a path."""
+    guidance = [{"part": part.name, "path": None, **measure_text(part.text)} for part in told.parts]
+    heading = [{"part": "index", "path": None, **measure_text(told.heading)}] if told.heading else []
+    indexes = [
+        {"part": f"index of {loaded.scope.value} memory", "path": loaded.path, **measure_text(loaded.text)}
+        for loaded in told.clips
+        if loaded.text
+    ]
+    return [*guidance, *heading, *indexes]
+
+
+def measure_text(text: str) -> dict[str, int]:
+    return {"chars": len(text), "bytes": len(text.encode("utf-8", "replace")), "tokens": estimate_tokens(text)}
+
+
+def _show(call: Call, loaded: Loaded) -> None:
+    clip = loaded.clip
+    dead = f", {clip.dead} to missing files left out" if clip.dead else ""
+    counts = f"{clip.lines} of {clip.lines_total} lines, {clip.bytes:,} of {clip.bytes_total:,} bytes{dead}"
+    call.out.line(Styled(f"{loaded.scope}: {loaded.path}", "bold"), Styled(f" ({counts})", "dim"))
+    if clip.text:
+        call.out.block(clip.text)
+    else:
+        call.out.line("nothing to load")
+    if clip.warning:
+        call.out.line(Styled(f"> {clip.warning}", "yellow"))

@@ -6,34 +6,54 @@ from typing import Any
 
 import click
 
-from memdir.clip import measure
+from memdir.clip import clip_index, measure
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.output import Output, Styled
-from memdir.doors.cli.rows import NO_TYPE, find_names, make_act_row, make_fill_row, make_skip_rows, show_time
+from memdir.doors.cli.rows import NO_TYPE, find_names, make_act_row, make_all_skip_rows, make_fill_row, show_time
+from memdir.doors.cli.showing import make_part_rows
+from memdir.doors.cli.spending import make_recalled_row, make_usage_row, show_usage
 from memdir.doors.cli.tuning import make_setting_row, show_value
 from memdir.doors.cli.verb import KINDS, Verb, json_option
+from memdir.instructions import build_instructions
 from memdir.opening import Opened
 from memdir.options import SETTINGS
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
+from memdir.tokens import estimate_tokens
+
+_SKIP_TITLES = {
+    "recall": "recall brings nothing when",
+    "extract": "nothing is learned from a turn when",
+    "dream": "there is no dream when",
+}
 
 
 @click.command(
-    "status", short_help="Counts, sizes and settings.", cls=Verb, examples=("memdir status", "memdir status --json")
+    "status",
+    short_help="Counts, sizes, settings, and what models cost.",
+    cls=Verb,
+    examples=("memdir status", "memdir status --usage", "memdir status --json"),
 )
+@click.option("--usage", is_flag=True, help="Only what models took, with the last requests one by one.")
 @json_option
 @click.pass_obj
-def status_verb(call: Call, as_json: bool) -> None:
-    """Print counts, how full each index is, the size of history, the last change, and every setting."""
+def status_verb(call: Call, usage: bool, as_json: bool) -> None:
+    """Print counts, how full each index is, the size of history, what models cost, and every setting."""
     opened = call.open()
+    if usage and not as_json:
+        show_usage(call.out, opened, whole=True)
+        return
     switch = opened.places.switch
+    scopes = [_make_scope(store, opened.settings.text("index_order")) for store in opened.stores]
     facts = {
         "on": switch.on,
         "rule": switch.rule,
         "paused": opened.settings.flag("paused"),
-        "scopes": [_make_scope(store) for store in opened.stores],
+        "loads": _make_loads(opened),
+        "scopes": scopes,
         "settings": [make_setting_row(opened.settings, item) for item in SETTINGS],
-        "skip_reasons": {"recall": make_skip_rows()},
+        "skip_reasons": make_all_skip_rows(),
+        "usage": make_usage_row(opened),
     }
     if as_json:
         call.out.json(facts)
@@ -41,8 +61,20 @@ def status_verb(call: Call, as_json: bool) -> None:
         _show(call.out, opened, facts)
 
 
-def _make_scope(store: FileStore) -> dict[str, Any]:
-    headers = store.scan()
+def _make_loads(opened: Opened) -> dict[str, Any]:
+    """What a session is told of its memory from the start, in tokens, whole and part by part."""
+    told = build_instructions(opened, make=False)
+    rows = make_part_rows(told)
+    counts = [row["tokens"] for row in rows]
+    return {
+        "guidance_tokens": sum(counts[: len(told.parts)]),
+        "index_tokens": sum(counts[len(told.parts) :]),
+        "parts": [{key: row[key] for key in ("part", "path", "tokens")} for row in rows],
+    }
+
+
+def _make_scope(store: FileStore, order: str) -> dict[str, Any]:
+    headers, index = store.scan(), store.index()
     kinds = Counter(header.kind or NO_TYPE for header in headers)
     last = store.acts(limit=1)
     return {
@@ -51,9 +83,14 @@ def _make_scope(store: FileStore) -> dict[str, Any]:
         "memories": len(headers),
         "types": {kind: kinds[kind] for kind in (*KINDS, NO_TYPE)},
         "pinned": sum(header.pinned for header in headers),
-        "index": make_fill_row(measure(store.index(), headers)),
+        "waiting": len(store.inbox()),
+        "index": {
+            **make_fill_row(measure(index, headers)),
+            "tokens": estimate_tokens(clip_index(index, headers, order=order).text),
+        },
         "history": {"acts": store.count_acts(), "bytes": _measure_history(store)},
         "last_change": make_act_row(last[0]) if last else None,
+        "recalled": make_recalled_row(store),
     }
 
 
@@ -72,19 +109,29 @@ def _show(out: Output, opened: Opened, facts: dict[str, Any]) -> None:
     out.line(Styled("memory is ", "bold"), Styled(state, "green" if facts["on"] else "red"), f" ({facts['rule']})")
     if facts["paused"]:
         out.line(Styled("paused: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
+    loads = facts["loads"]
+    guidance, index = loads["guidance_tokens"], loads["index_tokens"]
+    out.line(f"a session loads about {guidance + index:,} tokens: {guidance:,} of guidance and {index:,} of index")
+    if parts := ", ".join(f"{row['part']} {row['tokens']:,}" for row in loads["parts"]):
+        out.line(Styled(f"  {parts}; `memdir context` adds the instruction files", "dim"))
+    if waiting := sum(scope["waiting"] for scope in facts["scopes"]):
+        out.line(Styled(f"{waiting} in the inbox, waiting for you: `memdir inbox`", "yellow"))
     for scope, store in zip(facts["scopes"], opened.stores, strict=True):
         _show_scope(out, opened, scope, store)
+    out.line()
+    show_usage(out, opened, whole=False)
     out.line()
     out.line(Styled("settings", "bold"), Styled(" (a star: not the default)", "dim"))
     for row in facts["settings"]:
         is_default = row["source"] == "default"
         mark = " " if is_default else "*"
         source = "" if is_default else f"  from {row['source']}"
-        out.line(f"{mark} {row['key']:<17}{show_value(row['value'])}", Styled(source, "dim"))
-    out.line()
-    out.line(Styled("recall brings nothing when", "bold"))
-    for row in facts["skip_reasons"]["recall"]:
-        out.line(f"  {row['words']}", Styled(f"  ({row['reason']})", "dim"))
+        out.line(f"{mark} {row['key']:<19}{show_value(row['value'])}", Styled(source, "dim"))
+    for what, title in _SKIP_TITLES.items():
+        out.line()
+        out.line(Styled(title, "bold"))
+        for row in facts["skip_reasons"][what]:
+            out.line(f"  {row['words']}", Styled(f"  ({row['reason']})", "dim"))
 
 
 def _show_scope(out: Output, opened: Opened, scope: dict[str, Any], store: FileStore) -> None:
@@ -94,8 +141,11 @@ def _show_scope(out: Output, opened: Opened, scope: dict[str, Any], store: FileS
     pinned = f", {scope['pinned']} pinned" if scope["pinned"] else ""
     out.line(f"  memories  {scope['memories']}", f" ({types}{pinned})" if types else "")
     fill = scope["index"]
-    out.line(f"  index     {fill['share']:.0%} full ({fill['lines']} lines, {fill['bytes']:,} bytes)")
+    size = f"{fill['lines']} lines, {fill['bytes']:,} bytes; about {fill['tokens']:,} tokens"
+    out.line(f"  index     {fill['share']:.0%} full ({size})")
     out.line(f"  history   {scope['history']['acts']} acts, {scope['history']['bytes']:,} bytes")
+    used = scope["recalled"]
+    out.line(f"  recalled  {used['times']} times; {used['never']} never recalled")
     last = next(iter(store.acts(limit=1)), None)
     if last is not None:
         when = show_time(out, last.at, opened.now())

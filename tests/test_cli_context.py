@@ -1,0 +1,133 @@
+"""`context`: what a session is given, from where and why, and what it is not given."""
+
+import os
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from clihelp import Cli
+from homes import write
+from memdir.project_files import Layer, Reason
+from test_json_docs import SCHEMAS, close
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    cli = Cli(tmp_path)
+    write(cli.project / "CLAUDE.md", "<!-- note -->\nUse tabs. @docs/style.md @~/.ssh/id_rsa @~/notes.md\n")
+    write(cli.project / "docs" / "style.md", "Short lines.\n")
+    write(cli.project / ".claude" / "rules" / "ts.md", "---\npaths: 'src/**/*.ts'\n---\nNo any.\n")
+    write(cli.project / "src" / "CLAUDE.md", "Source rules.\n")
+    write(cli.home / ".claude" / "CLAUDE.md", "Be brief.\n")
+    write(cli.home / "notes.md", "From elsewhere.\n")
+    return cli
+
+
+def test_it_lists_what_was_loaded_why_and_how_large(cli: Cli) -> None:
+    told = cli("context", "--json").json
+    assert [(Path(row["path"]).name, row["layer"], row["depth"], row["added"]) for row in told["files"]] == [
+        ("CLAUDE.md", "user", 0, False),
+        ("CLAUDE.md", "project", 0, False),
+        ("style.md", "project", 1, False),
+    ]
+    row = told["files"][2]
+    assert row["by"] == str(cli.project / "CLAUDE.md") and row["chars"] == row["bytes"] == 13 and row["tokens"] > 0
+    assert told["memory"] and all(row["tokens"] for row in told["memory"]) and told["disabled"] is None
+    assert told["total"]["chars"] == sum(row["chars"] for row in (*told["files"], *told["memory"]))
+    assert [rule["paths"] for rule in told["pending"]] == [["src/**/*.ts"]]
+    assert {Path(row["path"]).name: row["reason"] for row in told["refused"]} == {
+        "id_rsa": "secret",
+        "notes.md": "outside",
+    }
+
+
+def test_a_file_shows_what_reading_it_would_add(cli: Cli) -> None:
+    told = cli("context", "--json", "--file", "src/app.ts").json
+    assert [Path(row["path"]).name for row in told["files"] if row["added"]] == ["ts.md", "CLAUDE.md"]
+    assert told["pending"] == [], "a rule that was loaded waits no longer"
+    assert "added" in cli("context", "--file", "src/app.ts").out
+
+
+def test_the_text_is_the_files_and_then_the_memory(cli: Cli) -> None:
+    cli.save()
+    told = cli("context", "--text").out
+    places = [told.index(part) for part in ("Be brief.", "Use tabs.", "Short lines.", "terse-replies")]
+    assert places == sorted(places) and told.startswith("Contents of ") and "<!--" not in told
+    assert told == cli("context", "--text").out
+
+
+def test_the_text_is_for_a_model_so_its_directories_are_made_and_a_list_makes_none(cli: Cli) -> None:
+    cli("context", "--json", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
+    assert not cli.memory.exists()
+    told = cli("context", "--text", MEMDIR_TEAM="1")
+    assert (cli.memory / "team").is_dir() and f"made {cli.memory / 'team'}" in told.err and "made" not in told.out
+    assert cli("context", "--text", MEMDIR_TEAM="1").err == ""
+
+
+def test_people_are_told_in_lines(cli: Cli) -> None:
+    out = cli("context").out
+    for words in (
+        "tokens",
+        "instruction files",
+        "memory",
+        "rules that wait for a file",
+        "not loaded",
+        "looks like a secret",
+    ):
+        assert words in out
+    assert "id_rsa" in out and "memdir inbox show" in out
+
+
+def test_a_person_approves_a_file_outside_and_it_is_loaded(cli: Cli) -> None:
+    item = next(row["inbox"] for row in cli("context", "--json").json["refused"] if row["inbox"])
+    assert cli("context", "--json").json["refused"][-1]["inbox"] == item
+    assert "notes.md" in cli("inbox", "show", str(item)).out
+    assert cli("inbox", "approve", str(item)).code == 0
+    told = cli("context", "--json").json
+    assert Path(told["files"][-1]["path"]).name == "notes.md"
+    assert [row["reason"] for row in told["refused"]] == ["secret"]
+
+
+def test_with_memory_off_nothing_is_written_and_the_files_are_still_listed(cli: Cli) -> None:
+    told = cli("context", "--json", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").json
+    assert len(told["files"]) == 3 and told["memory"] == [] and told["refused"][-1]["inbox"] is None
+    assert not (cli.home / ".claude" / "projects").exists()
+
+
+def test_the_switch_for_instruction_files_is_shown(cli: Cli) -> None:
+    told = cli("context", "--json", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
+    assert told.json["files"] == [] and told.json["disabled"] == "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
+    assert {row["path"] for row in told.json["memory"]} == {None}, "guidance, and no index"
+    assert "CLAUDE_CODE_DISABLE_CLAUDE_MDS is set" in cli("context", CLAUDE_CODE_DISABLE_CLAUDE_MDS="1").out
+
+
+def test_wrong_use_is_said(cli: Cli) -> None:
+    assert cli("context", "--json", "--text").code == 2
+
+
+def test_an_empty_place_is_listed_too(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    assert cli("context", "--json", CLAUDE_CODE_SIMPLE="1").json["total"] == {"chars": 0, "bytes": 0, "tokens": 0}
+    assert cli("context", "--text", CLAUDE_CODE_SIMPLE="1").out == ""
+    assert cli("context").code == 0
+
+
+def test_hostile_names_reach_the_terminal_harmless(cli: Cli) -> None:
+    write(cli.project / "CLAUDE.md", "@\x1b[2Jx.md @a\u202eb.md\n")
+    os.symlink("nowhere", cli.project / "CLAUDE.local.md")
+    out = cli("context").out
+    assert "\x1b" not in out and "\u202e" not in out
+
+
+def test_the_page_names_every_layer_and_reason() -> None:
+    properties = SCHEMAS["context"]["properties"]
+    assert properties["files"]["items"]["properties"]["layer"]["enum"] == [layer.value for layer in Layer]
+    assert properties["refused"]["items"]["properties"]["reason"]["enum"] == [reason.value for reason in Reason]
+
+
+def test_all_forms_fit_the_page(cli: Cli) -> None:
+    validator = Draft202012Validator(close(SCHEMAS["context"]))
+    for more in ([], ["--file", "src/app.ts"], ["--file", "/etc/passwd", "--file", "x"]):
+        validator.validate(cli("context", "--json", *more).json)
+    validator.validate(cli.real("context", "--json").json)
