@@ -10,14 +10,19 @@
     ├── LockedError(.pid, .since)         somebody else holds the directory
     ├── DiskError(.path, .errno)          the file system said no: full, read-only, no permission, no descriptors
     ├── BudgetError                       a spending cap was reached
-    └── ModelError
-        ├── UnreachableError              no answer
-        └── ReplyError                    an answer that cannot be used
+    └── ModelError(.usage)                what it cost all the same, where that is known
+        ├── UnreachableError(.reason, .passing, .after)  no answer; whether, and after how long, to try again
+        ├── ReplyError                    an answer that cannot be used
+        └── StoppedError                  whoever asked did not want the answer any more
 
 They never log, know no HTTP status, and shadow no builtin.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memdir.records import Usage
 
 
 class MemdirError(Exception):
@@ -87,12 +92,28 @@ class BudgetError(MemdirError):
 
 
 class ModelError(MemdirError):
-    pass
+    """`usage` is what the request cost before it failed, None when nobody said."""
+
+    def __init__(self, message: str, *, hint: str = "", usage: "Usage | None" = None) -> None:
+        super().__init__(message, hint=hint)
+        self.usage = usage
 
 
 class UnreachableError(ModelError):
-    pass
+    """`reason` is one word of a closed list (models.faults); `passing`: the same request may do better later."""
+
+    def __init__(
+        self, message: str, *, reason: str = "", passing: bool = False, after: float | None = None, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.passing = passing
+        self.after = after
 
 
 class ReplyError(ModelError):
+    pass
+
+
+class StoppedError(ModelError):
     pass

@@ -36,3 +36,74 @@ LEDGER_QUERY_CHARS = 500  # enough to recognise a query; a pasted log is not kep
 SESSION_DAYS = 60  # a conversation that nobody went on with for so long is over
 SESSION_BYTES = 1_048_576  # a record larger than this is not one of ours
 SESSION_SECONDS = 0.5  # how long a record is waited for: recall has one second in a hook
+
+# --- the fork and extraction --------------------------------------------------------------------------------------
+FORK_TURNS = 5  # read, write, and some room to put a refusal right
+FORK_CALLS = 20  # in all turns together
+FORK_WRITTEN_BYTES = 65_536  # of all writes together: a turn's worth of memories is a few KB
+FORK_TOKENS = 8_192  # of one answer: several memories written at once
+FORK_READ_BYTES = 65_536  # of one file that a tool shows
+FORK_HITS = 100  # lines of one search or listing
+EXTRACT_WINDOW = 40  # messages that count when the cursor's own has gone
+EXTRACT_SLICE_CHARS = 120_000  # of a conversation in one request; the newest are kept
+EXTRACT_TRIES = 3  # failed runs over the same messages before rules alone finish them
+DRAIN_SECONDS = 60.0  # how long an exit waits for what is running
+
+# --- dreams and daily logs ----------------------------------------------------------------------------------------
+DREAM_HOURS = 24.0  # between two dreams
+DREAM_SESSIONS = 5  # conversations that make one worth its while
+DREAM_SCAN_MINUTES = 10.0  # between two counts of them: a look at every transcript of every project
+DREAM_SCAN_KEPT = 100  # conversations a count keeps by id; far more than it has to reach
+DREAM_LATE_MINUTES = 60.0  # a dream takes minutes: a longer one is named, and another program's no longer believed
+DREAM_TURNS = 12  # of a model: look, gather, write, prune, and a few more to put refusals right
+DREAM_CALLS = 60  # in all turns together
+DREAM_WRITTEN_BYTES = 131_072  # of all writes together: twice an extraction's, because merging writes whole files anew
+DREAM_OPERATIONS = 60  # of a model that answers at once
+DREAM_LOG_CHARS = 60_000  # of daily logs in one dream, about 15,000 tokens; the rest waits for the next
+DREAM_TEXT_CHARS = 60_000  # of memories in one request to a model that cannot read files
+DREAM_EXCERPTS = 8  # of one search through transcripts, a line each
+DREAM_DRIFTED = 20  # memories pointed out as old
+DREAM_DRIFTED_DAYS = 30.0  # a project's fact of this age may have been overtaken
+DREAM_GONE_SHARE = 0.2  # of all memories, or of all sentences: a model that takes away more is not believed at all
+DREAM_GONE_LEAST = 3  # so many may always go, as proposals: in a small directory one is a large share
+DREAM_SETS = 20  # kept to be applied or looked at later
+LOG_ENTRY_CHARS = 8_000  # of one entry; more than a page is a file of its own
+LOG_BYTES = 4_194_304  # of one day; about forty thousand entries
+
+# --- session notes ------------------------------------------------------------------------------------------------
+NOTES_START_TOKENS = 10_000  # of a conversation before its first notes: a shorter one is in nobody's way
+NOTES_STEP_TOKENS = 5_000  # more, before they are brought up to date
+NOTES_CALLS = 3  # tool calls since then; fewer are waited for, unless a turn had none at all
+NOTES_SECTION_TOKENS = 2_000
+NOTES_TOKENS = 12_000  # of all sections: what a conversation begins with after it was compacted
+NOTES_RULES_TOKENS = 1_400  # of a section that rules write, so that all of them fit
+NOTES_WAIT_SECONDS = 15.0  # how long a compaction waits for an update that is running
+NOTES_DIGEST_CHARS = 6_000  # of the notes in a hook's answer
+NOTES_BYTES = 262_144  # of the file; five times what the limits in tokens come to
+
+# --- instruction files --------------------------------------------------------------------------------------------
+INSTRUCTION_CHARS = 40_000  # a longer file is loaded and flagged: about 10,000 tokens of every conversation
+INSTRUCTION_FILES = 500  # loaded at once; real projects have a dozen, the largest monorepos some fifty
+INSTRUCTION_TOTAL_BYTES = 4_194_304  # read at once, refused texts too: more than any model's window
+INCLUDE_DEPTH = 5  # from the file that was not included itself
+INCLUDE_TRIES = 2_000  # mentions of `@path` looked up at once; each costs a handful of system calls
+INCLUDE_ASKS = 20  # new questions to a person in one load; a clone must not fill the inbox
+RULE_ENTRIES = 2_000  # entries looked at below one rules folder
+RULE_DEPTH = 8  # folders below a rules folder
+RULE_HEAD_LINES = 200  # a rule's `paths:` may be a long list
+GLOB_CHARS = 1_000  # of one pattern; a path itself has 4,096 at most
+GLOB_PATTERNS = 1_000  # of one rule, or of all exclusions, after the braces are expanded; Claude Code's own budget
+
+# --- models -------------------------------------------------------------------------------------------------------
+MODEL_TRIES = 3  # of one request, the first included
+MODEL_RETRY_SECONDS = 90.0  # from the first try: a later one neither begins nor goes on after this
+MODEL_SECONDS = 60.0  # how long an endpoint may be silent
+MODEL_WHOLE_SECONDS = 600.0  # one answer from beginning to end, however lively
+MODEL_CONNECT_SECONDS = 10.0
+STREAM_TOKENS = 2_048  # a longer answer is streamed: silence until it is whole would pass for a dead endpoint
+THINKING_TOKENS = 4_096  # added for a model whose thinking counts as output and used up the limit
+RUN_TOKENS = 500_000  # of one run; a fork of a long conversation takes a fifth of it
+DAY_TOKENS = 3_000_000  # of one day; about a hundred turns of a day's work, a few dollars
+CACHED_WEIGHT = 0.1  # of a token read from a provider's cache, which is what it costs
+USAGE_DAYS = 400  # a year of weeks, and the same week a year ago
+USAGE_ROWS = 200_000  # newest kept

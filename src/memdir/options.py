@@ -9,7 +9,15 @@ from collections.abc import Mapping
 
 from memdir.errors import SettingsError
 from memdir.frozen import dataclass
-from memdir.limits import LOCK_SECONDS
+from memdir.limits import (
+    DAY_TOKENS,
+    DREAM_HOURS,
+    DREAM_SCAN_MINUTES,
+    DREAM_SESSIONS,
+    LOCK_SECONDS,
+    MODEL_SECONDS,
+    RUN_TOKENS,
+)
 from memdir.text import one_line, shorten
 
 Value = bool | int | float | str
@@ -69,7 +77,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "recall", True, "Bring memories into a conversation when they matter.", project=True, since_reader="asking"
     ),
-    Setting("past_context", True, "Tell the agent how to search past sessions."),
+    Setting("past_context", True, "Tell the agent how to search past sessions.", since_reader="instructions"),
     Setting("extract", True, "Learn from each turn in the background.", project=True),
     Setting(
         "extract_headless",
@@ -78,11 +86,31 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("explicit", "on", "off"),
     ),
     Setting("extract_every", 1, "Learn after every so many turns.", minimum=1),
-    Setting("team", False, "Keep and load the team's memory."),
-    Setting("daily_log", False, "Append to a log a day instead of keeping an index."),
-    Setting("notes", True, "Keep a running summary of each session.", project=True),
-    Setting("dream", True, "Tidy the memory between sessions.", project=True),
-    Setting("model", "none", "The model that helps, as provider:name; `none` works by rules alone."),
+    Setting("team", False, "Keep and load the team's memory.", since_reader="instructions"),
+    Setting("daily_log", False, "Append to a log a day instead of keeping an index.", since_reader="instructions"),
+    Setting("notes", True, "Keep a running summary of each session.", project=True, since_reader="notes"),
+    Setting("dream", True, "Tidy the memory between sessions.", project=True, since_reader="dream_gates"),
+    Setting("dream_hours", DREAM_HOURS, "Hours between two dreams.", since_reader="dream_gates"),
+    Setting("dream_sessions", DREAM_SESSIONS, "Sessions that must have been since.", since_reader="dream_gates"),
+    Setting(
+        "dream_scan_minutes",
+        DREAM_SCAN_MINUTES,
+        "Minutes between two counts of the sessions.",
+        since_reader="dream_gates",
+    ),
+    Setting(
+        "model", "none", "The model that helps, as provider:name; `none` works by rules alone.", since_reader="models"
+    ),
+    Setting(
+        "model_url",
+        "default",
+        "The address of the model's endpoint; `default` is the provider's own.",
+        since_reader="models",
+    ),
+    Setting("model_seconds", MODEL_SECONDS, "How long a model may be silent.", since_reader="models", minimum=1),
+    Setting("claude", "claude", "The program behind `claude-cli`: its name or its whole path.", since_reader="models"),
+    Setting("budget.run_tokens", RUN_TOKENS, "Tokens one run may spend; 0 is no cap.", since_reader="models"),
+    Setting("budget.day_tokens", DAY_TOKENS, "Tokens one day may spend; 0 is no cap.", since_reader="models"),
 )
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 

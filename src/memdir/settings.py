@@ -30,6 +30,15 @@ from memdir.text import one_line, shorten
 
 CONFIG_BYTES = 65_536  # ours would fill 2 KB; a larger file is something else
 PROJECT_FILE = ".memdir.toml"
+VENDOR_VARIABLES = (
+    "MEMDIR_MODEL_KEY",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OLLAMA_HOST",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,7 @@ class Environment:
 
     home: Path
     claude_home: Path
+    codex_home: Path
     config_file: Path
     state_home: Path
     cache_home: Path
@@ -53,7 +63,16 @@ class Environment:
     editor: str = ""
     no_color: bool = False
     session: str = ""
+    inside: bool = False  # in a program that memdir itself started
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # the vendors' variables, secrets among them
+    inherited: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # for child processes only
+    disable_claude_mds: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)  # a setting's key -> the text of its variable
+
+    @property
+    def managed_dir(self) -> Path:
+        """Where the administrator of a machine puts what holds for everybody on it."""
+        return self.policy_file.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +108,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
     return Environment(
         home=home,
         claude_home=_find_claude_home(env, home),
+        codex_home=_xdg(env, "CODEX_HOME", home / ".codex"),
         config_file=_xdg(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
         state_home=_xdg(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
         cache_home=_xdg(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
@@ -104,6 +124,10 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         editor=env.get("VISUAL") or env.get("EDITOR") or "",
         no_color=bool(env.get("NO_COLOR")),
         session=env.get("MEMDIR_SESSION") or env.get("CLAUDE_SESSION_ID") or "",
+        disable_claude_mds=parse_flag(env.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "")) is True,
+        inside=bool(env.get("MEMDIR_INSIDE")),
+        keys={name: env[name].strip() for name in VENDOR_VARIABLES if env.get(name, "").strip()},
+        inherited=env,
         variables={item.key: env[item.variable] for item in SETTINGS if env.get(item.variable, "").strip()},
     )
 
