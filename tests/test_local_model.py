@@ -1,0 +1,74 @@
+"""One real model, small and on this machine, behind both shapes of endpoint: the plumbing, not what it says."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_model import ALIAS, serve_local_model
+from memdir.records import Stop
+from modelling import ask, open_at, rows
+
+anthropic: Any = pytest.importorskip("anthropic", reason="the extra `anthropic` is not installed")
+openai: Any = pytest.importorskip("openai", reason="the extra `openai` is not installed")
+
+HELLO = [{"role": "user", "content": "Say hello."}]
+CHOICE = {
+    "type": "object",
+    "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[str]:
+    with serve_local_model() as url:
+        yield url
+
+
+def test_a_real_model_answers_the_messages_client(local: str) -> None:
+    with anthropic.Anthropic(api_key="k", base_url=local, max_retries=0) as client:
+        counted = client.messages.count_tokens(model=ALIAS, messages=HELLO).input_tokens
+        plain = client.messages.create(model=ALIAS, max_tokens=6, messages=HELLO)
+        with client.messages.stream(model=ALIAS, max_tokens=6, messages=HELLO) as stream:
+            texts = list(stream.text_stream)
+            streamed = stream.get_final_message()
+    for message in (plain, streamed):
+        usage = message.usage
+        assert usage.input_tokens + (usage.cache_read_input_tokens or 0) == counted > 0
+        assert 0 < usage.output_tokens <= 6 and message.stop_reason in ("max_tokens", "end_turn")
+    assert plain.content[0].text and "".join(texts) == streamed.content[0].text
+
+
+def test_a_real_model_answers_the_completions_client(local: str) -> None:
+    with openai.OpenAI(api_key="k", base_url=f"{local}/v1", max_retries=0) as client:
+        assert [model.id for model in client.models.list().data] == [ALIAS]
+        plain = client.chat.completions.create(model=ALIAS, max_tokens=6, messages=HELLO)
+        chunks = list(
+            client.chat.completions.create(
+                model=ALIAS, max_tokens=6, messages=HELLO, stream=True, stream_options={"include_usage": True}
+            )
+        )
+    assert plain.choices[0].message.content and plain.usage.completion_tokens <= 6
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert chunks[-1].usage.prompt_tokens == plain.usage.prompt_tokens > 0
+
+
+@pytest.mark.parametrize("shape", ["anthropic", "openai"])
+def test_a_real_model_is_opened_by_its_string(shape: str, local: str, tmp_path: Path) -> None:
+    url = local if shape == "anthropic" else f"{local}/v1"
+    model = open_at(url, f"{shape}:{ALIAS}", tmp_path, MEMDIR_MODEL_SECONDS="120")
+    heard: list[str] = []
+    reply = model(ask("Say hello.", max_tokens=6, on_text=heard.append))
+    assert reply.text.strip() and "".join(heard) == reply.text and reply.stop in (Stop.LENGTH, Stop.DONE)
+    assert reply.usage.input > 0 and 0 < reply.usage.output <= 6
+    assert len(rows(tmp_path)) == 1, "it left a row of what it took"
+
+
+def test_a_real_model_answers_by_a_schema_where_the_endpoint_has_it(local: str, tmp_path: Path) -> None:
+    model = open_at(f"{local}/v1", f"openai:{ALIAS}", tmp_path, MEMDIR_MODEL_SECONDS="120")
+    reply = model(ask("Is water wet? Answer yes or no.", max_tokens=60, schema=CHOICE))
+    assert json.loads(reply.text)["answer"] in ("yes", "no")
