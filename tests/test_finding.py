@@ -14,7 +14,8 @@ from memdir.finding import SNIPPET_CHARS, find_memories, find_spot, has_all, mak
 from memdir.store.files import FileStore
 from memdir.store.ram import RamStore
 from memdir.testing import sample_memory
-from memdir.transcript_search import LINE_BYTES, search_transcripts
+from memdir.transcript_search import search_transcripts
+from memdir.transcripts.lines import LINE_BYTES
 
 
 @pytest.fixture

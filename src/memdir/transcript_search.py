@@ -1,13 +1,11 @@
 """Plain search through past conversations of a project: the host's transcripts, one JSON record a line.
 
-The format is the host's own and undocumented, and its files get damaged: a cut last line, runs of NUL, two records on
-one line, bytes that are no UTF-8. What can be read is searched, the rest is passed over; nothing here raises for it.
-Files are read line by line and only the hits are kept, so a transcript of gigabytes costs time and no memory.
+What can be read of them is searched, the rest is passed over (transcripts). Files are read line by line and only the
+hits are kept, so a transcript of gigabytes costs time and no memory.
 
 What it does not do: follow a conversation's thread, look into subagents' transcripts, or learn from any of it.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -20,21 +18,24 @@ from memdir.frozen import dataclass
 from memdir.paths import DIR_NAME, Places
 from memdir.query import strip_blocks
 from memdir.slugs import find_project_dir, slug
-from memdir.store.contract import read_time
-
-LINE_BYTES = 8_388_608  # one record; what is larger is an image or a dump, and is passed over
-_DECODER = json.JSONDecoder()
+from memdir.transcripts.claude import make_messages
+from memdir.transcripts.formats import read_at
+from memdir.transcripts.lines import Json, parse_records, read_lines
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message that holds every word, with its place. `role` is user, assistant, tool or summary."""
+    """One message that holds every word, with its place. `role` is user, assistant, tool or summary.
+
+    `text` is all of the message: only that tells whether the line stood in something that was pasted.
+    """
 
     file: str
     line: int
     role: str
     snippet: str
     at: datetime | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,71 +94,27 @@ def _search_file(path: str, words: Sequence[Word]) -> Iterator[Said]:
         with open(path, "rb") as file:
             for piece in _read_pieces(file, words):
                 if has_all(piece.text, words) and (spot := find_spot(piece.text, words)):
-                    yield Said(path, piece.line, piece.role, spot.snippet, piece.at)
+                    yield Said(path, piece.line, piece.role, spot.snippet, piece.at, piece.text)
     except OSError:
         return
 
 
 def _read_pieces(file: BinaryIO, words: Sequence[Word]) -> Iterator[_Piece]:
-    for number, data in _read_lines(file):
+    for number, line in read_lines(file):
         # Most lines hold none of it, and taking them apart is what costs the time.
-        low = data.lower()
+        low = line.data.lower() if line.is_whole else b""
         if all(word.trace in low for word in words):
-            for record in _parse_records(data):
+            for record in parse_records(line.data):
                 yield from _make_pieces(number, record)
 
 
-def _read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers; of one that is too long only the number counts."""
-    number = 0
-    while data := file.readline(LINE_BYTES):
-        number += 1
-        is_whole = len(data) < LINE_BYTES
-        while data and not data.endswith(b"\n") and len(data) == LINE_BYTES:
-            data = file.readline(LINE_BYTES)
-        if is_whole:
-            yield number, data
-
-
-def _parse_records(data: bytes) -> Iterator[dict[str, object]]:
-    """The records of a line: mostly one, none if it is damaged, two if a writer was interrupted by another."""
-    text = data.replace(b"\0", b"").decode("utf-8", "replace").strip()
-    while text:
-        try:
-            record, end = _DECODER.raw_decode(text)
-        except (ValueError, RecursionError):
-            return
-        if isinstance(record, dict):
-            yield record
-        text = text[end:].lstrip()
-
-
-def _make_pieces(line: int, record: dict[str, object]) -> Iterator[_Piece]:
-    at = read_time(str(record.get("timestamp", "")))
+def _make_pieces(line: int, record: Json) -> Iterator[_Piece]:
+    """What was said, and what tools answered; not what a model thought, nor what the host put in but for summaries."""
     if record.get("type") == "summary" and isinstance(record.get("summary"), str):
-        yield _Piece(line, "summary", str(record["summary"]), at)
-    message = record.get("message")
-    role = record.get("type")
-    if record.get("isMeta") is True or role not in ("user", "assistant") or not isinstance(message, dict):
-        return
-    role = "summary" if record.get("isCompactSummary") is True else str(role)
-    for said_by, text in _read_content(message.get("content"), role):
-        yield _Piece(line, said_by, strip_blocks(text) if said_by == "user" else text, at)
-
-
-def _read_content(content: object, role: str) -> Iterator[tuple[str, str]]:
-    """What was said, and what tools answered; not what a model thought, nor pictures."""
-    for text in _read_texts(content):
-        yield role, text
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") == "tool_result":
-            for text in _read_texts(block.get("content")):
-                yield "tool", text
-
-
-def _read_texts(content: object) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
-            yield block["text"]
+        yield _Piece(line, "summary", str(record["summary"]), read_at(record))
+    is_summary = record.get("isCompactSummary") is True and record.get("isMeta") is not True
+    for message in make_messages(record):
+        if message.is_meta and not is_summary:
+            continue
+        text = strip_blocks(message.text) if message.role == "user" else message.text
+        yield _Piece(line, "summary" if is_summary else message.role, text, message.at)

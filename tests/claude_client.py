@@ -1,0 +1,138 @@
+"""The real Claude Code client, run against a server on loopback in a home of its own.
+
+Nothing of the machine reaches it: no settings, no login, no variable but PATH. It is told to make no traffic of its
+own; its key is a dummy. scripts/_claude puts it into .venv/claude; where it is not, tests are skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from homes import make_repository
+from loads import ROOT
+from memdir.frozen import dataclass, field
+
+SECONDS = 60.0  # a turn takes one; a machine under load may take its time
+# MEMDIR_CLAUDE names another client, read before the tests' own environment is made.
+_PROGRAM = os.environ.get("MEMDIR_CLAUDE") or str(ROOT / ".venv" / "claude" / "node_modules" / ".bin" / "claude")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a run printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client with its home and its project."""
+
+    program: str
+    home: Path
+    cwd: Path
+    url: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, prompt: str, *arguments: str, cwd: Path | None = None) -> Turn:
+        """One headless turn."""
+        done = subprocess.run(
+            [self.program, "-p", prompt, *arguments],
+            cwd=cwd or self.cwd,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=SECONDS,
+            check=False,
+        )
+        return Turn(done.returncode, done.stdout.strip(), done.stderr)
+
+    @contextmanager
+    def talk(self, *arguments: str) -> Iterator["Talk"]:
+        """A conversation through pipes: say something, wait for what it prints."""
+        with subprocess.Popen(
+            [self.program, "-p", *_STREAMING, *arguments],
+            cwd=self.cwd,
+            env=self.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+        ) as process:
+            assert process.stdin and process.stdout
+            try:
+                yield Talk(process.stdin, process.stdout)
+                process.stdin.close()
+                process.stdout.read()
+                process.wait(SECONDS)
+            finally:
+                process.kill()
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": "dummy-key-for-loopback",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",  # it asks for this where it is run as root
+            **self.variables,
+        }
+
+    def list_transcripts(self) -> list[Path]:
+        """Transcripts of main agents, oldest first."""
+        found = (self.home / ".claude" / "projects").glob("*/*.jsonl")
+        return sorted(found, key=lambda path: path.stat().st_mtime_ns)
+
+    @property
+    def transcript(self) -> Path:
+        """The only one."""
+        (path,) = self.list_transcripts()
+        return path
+
+
+_STREAMING = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+
+
+class Talk:
+    def __init__(self, stdin: IO[str], stdout: IO[str]) -> None:
+        self._stdin, self._stdout = stdin, stdout
+
+    def say(self, content: Any) -> None:
+        self.send({"type": "user", "message": {"role": "user", "content": content}})
+
+    def send(self, record: Mapping[str, Any]) -> None:
+        self._stdin.write(json.dumps(record) + "\n")
+        self._stdin.flush()
+
+    def wait_for(self, kind: str) -> dict[str, Any]:
+        """The next record of that type that the client prints."""
+        for line in self._stdout:
+            record: dict[str, Any] = json.loads(line)
+            if record.get("type") == kind:
+                return record
+        raise AssertionError(f"the client ended without a record of type {kind}")
+
+
+def make_client(tmp_path: Path, url: str, **variables: str) -> Client:
+    """A client in a repository of its own; skips where there is none."""
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        pytest.skip("claude client absent: scripts/test fetches it with npm")
+    home = tmp_path / "claude-home"
+    home.mkdir()
+    return Client(program, home, make_repository(tmp_path / "project"), url, variables)
