@@ -3,9 +3,10 @@
 It opens and checks; it writes nothing until the first memory is saved.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memdir.errors import SettingsError
 from memdir.frozen import dataclass
@@ -16,6 +17,9 @@ from memdir.settings import Environment, Settings, read_environment
 from memdir.slugs import slug
 from memdir.store.contract import Clock, utc_now
 from memdir.store.files import FileStore
+
+if TYPE_CHECKING:
+    from memdir.secrets import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,12 @@ def _open_place(
             if known is None or known.root != str(root):
                 write_identity(state, find_identity(root))
 
+    def find_secrets(text: str) -> "Sequence[Finding]":
+        # Imported here: only writes to what a team shares are searched.
+        from memdir.secrets.own import find_for
+
+        return find_for(environment, text)
+
     return FileStore(
         place.path,
         state=state,
@@ -103,4 +113,5 @@ def _open_place(
         lock_seconds=settings.number("lock_seconds"),
         clock=clock,
         on_open=record_identity,
+        find_secrets=find_secrets,
     )

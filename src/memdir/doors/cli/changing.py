@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from memdir.doors.cli.call import Call
-from memdir.doors.cli.incoming import Dating, read_body
+from memdir.doors.cli.incoming import Dating, read_body, warn_of_secrets
 from memdir.doors.cli.names import find_memory
 from memdir.doors.cli.output import Styled
 from memdir.doors.cli.rows import make_row
@@ -55,6 +55,9 @@ def edit_verb(call: Call, /, name: str, scope: str | None, as_json: bool, **chan
     else:
         after = _edit_in_editor(call, opened, store, before)
     _report(call, store, before, after, dating, as_json=as_json)
+    if after.digest != before.digest:
+        for warning in warn_of_secrets(after.text, header.file, opened.environment):
+            call.out.warn(warning)
 
 
 @click.command(

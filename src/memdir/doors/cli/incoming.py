@@ -10,10 +10,13 @@ from memdir.dates import Replaced, make_absolute
 from memdir.derivable import find_derivable
 from memdir.doors.cli.output import complain, is_terminal
 from memdir.drafts import find_missing_parts
-from memdir.errors import FormatError
+from memdir.errors import FormatError, SettingsError
 from memdir.index import INDEX_FILE
 from memdir.limits import FILE_BYTES
 from memdir.records import Draft, Kind
+from memdir.secrets import render_findings
+from memdir.secrets.own import find_for
+from memdir.settings import Environment
 from memdir.store.files import FileStore
 from memdir.store.plan import index_path
 
@@ -59,15 +62,29 @@ def read_body(text: str) -> str:
         raise FormatError("the text on standard input is not UTF-8", field="body", hint="convert it first") from None
 
 
-def find_warnings(draft: Draft, root: Path) -> list[str]:
-    """What is missing in a memory, and what in it could be looked up in the project instead."""
-    warnings = []
+def find_warnings(draft: Draft, root: Path, environment: Environment) -> list[str]:
+    """What is missing in a memory, what in it is a secret, and what could be looked up in the project instead."""
+    warnings = [
+        *warn_of_secrets(draft.title, "the title", environment),
+        *warn_of_secrets(draft.description, "the description", environment),
+        *warn_of_secrets(draft.body, "the body", environment),
+    ]
     missing = find_missing_parts(draft.kind, draft.body)
     if missing:
         warnings.append(f"a {draft.kind} memory should also say {' and '.join(missing)}; `memdir edit` adds it")
     for reason in find_derivable(f"{draft.description}\n\n{draft.body}", root, timeout=2.0):
         warnings.append(f"{reason.what} ({reason.source}); remember what was surprising about it instead")
     return warnings
+
+
+def warn_of_secrets(text: str, place: str, environment: Environment) -> list[str]:
+    """Which secrets a text holds, by rule and place; never the value."""
+    try:
+        found = find_for(environment, text)
+    except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
+        return [f"secrets were not looked for: {error}"]
+    said = render_findings(found, place=place)
+    return [f"this looks like a secret: {at}; say where it is kept instead" for at in said]
 
 
 def measure_index(store: FileStore, name: str) -> Fill:

@@ -55,7 +55,8 @@ def save_verb(
 ) -> None:
     """Remember one thing. A name that exists is refused with the difference; --replace or --new then decide.
 
-    Warnings (a missing Why or How, text that the project already says, an index nearly full) go to standard error.
+    Warnings (a missing Why or How, a secret, text that the project already says, an index nearly full) go to standard
+    error. In what a team shares a secret is refused.
     """
     name = None if name is None else name.removesuffix(".md")
     shown_title = title if title is not None else name
@@ -126,7 +127,7 @@ def _report(
     as_json: bool,
 ) -> None:
     fill = measure_index(store, memory.header.name)
-    warnings = [*find_warnings(draft, opened.places.root.path), *warn_of_fill(fill)]
+    warnings = [*find_warnings(draft, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
     if as_json:
         last = store.acts(memory.header.name, limit=1)
         act = last[0].id if last and action != "unchanged" else None

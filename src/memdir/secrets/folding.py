@@ -1,0 +1,210 @@
+"""Other readings of a text, in which a disguised secret is plain: folded, dense, joined, percent- and base64-decoded.
+
+Each reading knows where its characters stand in the text it was made from. Linear time; nothing is judged here.
+"""
+
+import re
+import unicodedata
+from binascii import a2b_base64
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from memdir.frozen import dataclass
+
+Span = tuple[int, int]
+
+# Characters that print as nothing, or only say where a word may be cut.
+_UNSEEN = frozenset("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0")
+_SHORTEST = 13  # of the tokens that are known by their shape
+_RUN = rf"[!-~]{{{_SHORTEST},}}+"
+_PART = r"[\w+/=~.-]"
+_STRINGS = rf"[\"'`](?<={_PART}[\"'`])[ \t\r\n]{{0,40}}+[+.&\\]?[ \t\r\n]{{0,40}}+[\"'`](?={_PART})"  # "abc" + "def"
+_LINES = rf"\n[ \t>#*|/\"'`+]{{0,40}}+(?={_PART})"  # a line that goes on
+# Pieces with one blank between them: no ordinary words, but with digits, signs or capitals in them, or single letters.
+_ODD = r"[A-Za-z]{0,40}+[0-9_+/=~-]|[A-Za-z][a-z]{0,40}+[A-Z]|[A-Z]{2,40}+(?![a-z])|[A-Za-z](?![A-Za-z])"
+_PIECE = rf"(?={_ODD}){_PART}{{1,80}}+"
+_BLANKS = rf"(?<!{_PART}){_PIECE}(?: {_PIECE})++"
+_PERCENT = r"(?:%[0-9A-Fa-f]{2})++"
+_BASE64 = (
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{20,20000}+={0,2}(?!\r?\n)"
+    r"|(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t>]{0,40}+){1,400}+[A-Za-z0-9+/]{0,76}+={0,2}|[A-Za-z0-9+/_-]{20,20000}+={0,2})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text made from another: pieces, each with where it begins here, and where and how long it is there."""
+
+    text: str
+    here: tuple[int, ...] = (0,)
+    there: tuple[int, ...] = (0,)
+    lengths: tuple[int, ...] = (-1,)  # in the other text; -1: character by character
+    joints: tuple[int, ...] = ()  # where something was left out, in order
+
+    def find_place(self, start: int, end: int) -> Span:
+        """Where a span stands in the text this one was made from."""
+        return self._place(start)[0], self._place(max(end - 1, start))[1]
+
+    def has_joint(self, start: int, end: int) -> bool:
+        """Whether something was left out between the two."""
+        at = bisect_right(self.joints, start)
+        return at < len(self.joints) and self.joints[at] < end
+
+    def _place(self, at: int) -> Span:
+        piece = bisect_right(self.here, at) - 1
+        begin, length = self.there[piece], self.lengths[piece]
+        if length >= 0:
+            return begin, begin + length
+        return begin + at - self.here[piece], begin + at - self.here[piece] + 1
+
+
+def fold_text(text: str) -> Reading:
+    """NFKC by character, without what cannot be seen."""
+    used = set(text)
+    odd = {at: folded for at in used if at > "\x7f" and (folded := _fold(at)) != at}
+    odd.update((at, "") for at in used if at < " " and at not in "\t\n\r")
+    if not odd:
+        return Reading(text)
+    pattern = re.compile("[" + "".join(map(re.escape, odd)) + "]")
+    return _rebuild(text, ((match.start(), match.end(), odd[match.group()]) for match in pattern.finditer(text)))
+
+
+def find_dense(text: str) -> Reading:
+    """Only the runs that are long enough for a token, a line each: of prose hardly anything is left."""
+    return _gather(text, [[match.span()] for match in _compile(_RUN).finditer(text)])
+
+
+def decode_percent(text: str) -> Reading | None:
+    """With %41 and the like as characters, one level; None if there are none."""
+    matches = list(_compile(_PERCENT).finditer(text)) if "%" in text else []
+    if not matches:
+        return None
+    return _rebuild(text, ((at.start(), at.end(), _decode_bytes(at.group())) for at in matches))
+
+
+def join_pieces(text: str) -> Reading | None:
+    """Strings put together, and words that go on after a line or a blank, each as one line; None if there are none.
+
+    Ordinary words are not joined by a blank, only pieces that look like parts of something longer.
+    """
+    chains = list(_find_chains(text, sorted(_find_joints(text))))
+    return _gather(text, chains) if chains else None
+
+
+def find_base64(text: str) -> Iterator[tuple[int, int, str]]:
+    """Runs of base64 that hold text, decoded once: start, end, what they say."""
+    for match in _compile(_BASE64).finditer(text):
+        run = match.group()
+        said = "" if run.islower() or run.isupper() else decode_base64(_compile(r"[\s>]+").sub("", run))
+        if said:
+            yield match.start(), match.end(), said
+
+
+def decode_base64(run: str) -> str:
+    """The text behind a run of base64, of either alphabet; empty if it is not text."""
+    bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(bare) % 4 == 1:
+        return ""
+    try:
+        text = a2b_base64(bare + "=" * (-len(bare) % 4)).decode("utf-8")
+    except ValueError:
+        return ""
+    odd = sum(1 for at in text if at < " " and at not in "\t\n\r")
+    return text if odd * 20 <= len(text) else ""
+
+
+def _find_joints(text: str) -> Iterator[Span]:
+    for match in _compile(_STRINGS).finditer(text):
+        yield match.span()
+    for match in _compile(_LINES).finditer(text):
+        head = text[max(match.start() - 40, 0) : match.start()]
+        bare = head.rstrip(" \t\r\\+\"'`")
+        if bare and (bare[-1].isalnum() or bare[-1] in "_+/=~.-"):
+            yield match.start() - len(head) + len(bare), match.end()
+    for match in _compile(_BLANKS).finditer(text):
+        yield from (blank.span() for blank in _compile(" ").finditer(text, *match.span()))
+
+
+def _find_chains(text: str, joints: list[Span]) -> Iterator[list[Span]]:
+    """The pieces that nothing but joints stand between, where a token could be made of them."""
+    part = _compile(rf"{_PART}++")
+    chain: list[Span] = []
+    reach = 0  # where the last piece ends
+    for start, end in joints:
+        if start < reach and chain and start < chain[-1][0]:
+            continue  # the same joint, found in two ways
+        if not chain or start != reach:
+            yield from _close(text, chain)
+            left = part.match(text[max(start - 400, 0) : start][::-1])
+            chain = [(start - (left.end() if left else 0), start)]
+        else:
+            chain[-1] = chain[-1][0], start
+        right = part.match(text, end)
+        reach = right.end() if right else end
+        chain.append((end, reach))
+    yield from _close(text, chain)
+
+
+def _close(text: str, chain: list[Span]) -> Iterator[list[Span]]:
+    said = "".join(text[start:end] for start, end in chain)
+    if len(chain) > 1 and len(said) >= _SHORTEST and not (said.isalpha() and said.islower()):
+        yield chain
+
+
+def _gather(text: str, chains: Iterable[list[Span]]) -> Reading:
+    """The spans of each chain as one line; where two of a chain meet is a joint."""
+    parts: list[str] = []
+    here: list[int] = []
+    there: list[int] = []
+    joints: list[int] = []
+    size = 0
+    for chain in chains:
+        for number, (start, end) in enumerate(chain):
+            if number:
+                joints.append(size)
+            here.append(size)
+            there.append(start)
+            parts.append(text[start:end])
+            size += end - start
+        parts.append("\n")
+        here.append(size)
+        there.append(chain[-1][1])
+        size += 1
+    lengths = (-1,) * len(here)
+    return Reading("".join(parts), tuple(here) or (0,), tuple(there) or (0,), lengths or (-1,), tuple(joints))
+
+
+def _rebuild(text: str, changes: Iterable[tuple[int, int, str]]) -> Reading:
+    """The text with some spans replaced."""
+    parts: list[str] = []
+    here: list[int] = []
+    there: list[int] = []
+    lengths: list[int] = []
+    at = size = 0
+    for start, end, new in (*changes, (len(text), len(text), "")):
+        for begin, length, part in ((at, -1, text[at:start]), (start, end - start, new)):
+            if part:
+                here.append(size)
+                there.append(begin)
+                lengths.append(length)
+                parts.append(part)
+                size += len(part)
+        at = end
+    return Reading("".join(parts), tuple(here) or (0,), tuple(there) or (0,), tuple(lengths) or (-1,))
+
+
+def _decode_bytes(run: str) -> str:
+    return bytes.fromhex(run.replace("%", "")).decode("utf-8", "replace")
+
+
+@cache
+def _fold(at: str) -> str:
+    if at in _UNSEEN or "\ufe00" <= at <= "\ufe0f" or unicodedata.category(at) in ("Cf", "Cc", "Cs"):
+        return ""
+    return unicodedata.normalize("NFKC", at)
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

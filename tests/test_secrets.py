@@ -1,0 +1,473 @@
+"""The secret scanner: what it finds, what it lets pass, what it sees through, and that it never repeats a value."""
+
+import base64
+import json
+import random
+import string
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clihelp import Cli
+from homes import make_environment, write
+from loads import bench
+from memdir.errors import SecretError, SettingsError
+from memdir.records import Draft, Kind, Origin, Rewrite, Save, Scope
+from memdir.secrets import Allow, Finding, Rule, find_secrets, holds_token, mask, render_findings
+from memdir.secrets.own import find_for, read_own
+from memdir.store.contract import Verbs
+from memdir.store.files import FileStore
+from memdir.store.ram import RamStore
+from secret_cases import find_others, read_cases, read_sentences, read_told
+
+ALPHABET = string.ascii_letters + string.digits
+PASSWORD = "Kestrel!" + "Fjord29"
+
+
+def chance(count: int, alphabet: str = ALPHABET, seed: int = 7) -> str:
+    random_ = random.Random(seed)
+    return "".join(random_.choice(alphabet) for _ in range(count))
+
+
+GITHUB = "gh" + "p_" + chance(36)
+AWS = "AK" + "IA" + chance(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", seed=5)
+ANTHROPIC = "sk-" + "ant-api03-" + chance(93, ALPHABET + "-_") + "AA"
+
+
+def cut(text: str, size: int, between: str) -> str:
+    return between.join(text[at : at + size] for at in range(0, len(text), size))
+
+
+def rules_of(text: str) -> list[str]:
+    return [at.rule for at in find_secrets(text)]
+
+
+# --- the goals ------------------------------------------------------------------------------------------------------
+
+
+def test_public_leak_cases_are_found_and_clean_ones_pass() -> None:
+    folder = bench("security", "secrets")
+    cases = read_cases(folder)
+    others = find_others(cases, folder)
+    leaks = [case for case in cases if case.is_leak]
+    clean = [case for case in cases if not case.is_leak and case.text not in others]
+    assert len(leaks) > 250 and len(clean) > 350
+    assert sum(bool(find_secrets(case.text)) for case in leaks) >= 0.97 * len(leaks)
+    assert sum(bool(find_secrets(case.text)) for case in clean) <= 0.02 * len(clean)
+
+
+def test_secrets_told_in_six_languages_are_found_and_masked_whole() -> None:
+    rows = read_told()
+    assert len(rows) == 100 and {row.lang for row in rows} == {"en", "de", "zh", "fr", "es", "ja"}
+    for part in (rows, [row for row in rows if row.is_measured]):
+        masked = [mask(row.text, find_secrets(row.text)) for row in part]
+        whole = sum(all(value not in text for value in row.values) for row, text in zip(part, masked, strict=True))
+        assert whole >= 0.9 * len(part)
+
+
+def test_ordinary_sentences_pass() -> None:
+    sentences = read_sentences(bench("locomo_turns").parent)
+    assert len(sentences) == 2_000
+    assert sum(bool(find_secrets(text)) for text in sentences) <= 10
+
+
+SPOKEN_OF = """
+Passwords are hashed with argon2id and a pepper from the vault.
+The password policy asks for 12 characters, UTF-8 allowed, and a rotation every 90 days.
+The token is in 1Password under "CI / deploy"; ask the ops channel for access.
+Use the API key from AWS Secrets Manager, path prod/billing/stripe.
+The secret key is called STRIPE_SECRET_KEY and is set by Terraform.
+export GITHUB_TOKEN=${GITHUB_TOKEN}
+password: <your-password>
+api_key = "YOUR_API_KEY_HERE"
+token: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+AWS's documented key AKIAIOSFODNN7EXAMPLE is a placeholder.
+client_secret = os.environ["CLIENT_SECRET"]
+password = getpass.getpass("Password: ")
+The login page was fixed in commit 9a038989604e8da62ecddbe2094b16ce1b778be1.
+The token refresh bug is tracked as request id 3f2504e0-4f89-41d3-9a0c-0305e82c3301.
+The image with the new key rotation is app@sha256:eaaa7b11777babe28e6133a8b19ff71cea687e0d7f05158dee95a71f76ce3d00.
+"integrity": "sha512-v2kDEe57lecTulaDIuNTPy3Ry4gLGJ6Z1O3vE1krgXZNrsQ+LFTGHVxVjcXPs17LhbZVGedAJv8XZ1tvj5FvSg=="
+requests==2.32.3 --hash=sha256:70761cfe03c773ceb22aa2f671b4757976145175cdfca038c02654d061d6dcc6
+The public key is ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl
+The cache key is user:42:profile:v3 and the partition key is tenant_id.
+Login with OAuth2 is behind the flag new_login_v2.
+The user asked to be reminded of the password reset flow on 2026-03-01.
+PIN 4 of the connector is ground, and the PIN has 4 to 8 digits.
+Set the PIN in 2026, not before.
+curl -u "$USER:$PASSWORD" https://intern.example.org/api
+postgres://app:${DB_PASSWORD}@db.intern:5432/app
+postgres://postgres:postgres@localhost:5432/test
+The connection string is kept in Vault under kv/app/db; never paste it.
+Das Passwort steht im Tresor unter Infrastruktur.
+Der Schlüssel für die Exporte liegt im KMS und rotiert alle 90 Tage.
+Le mot de passe est dans le coffre, pas dans le dépôt.
+La contraseña está en el gestor de contraseñas del equipo.
+密码保存在保险库里,不要写进代码。
+密码是必填项,至少8位。
+パスワードは保管庫にあり、コードには書かない。
+Passphrase for the backup key: stored in the vault.
+The key insight is that retries must be idempotent.
+Basic auth is off; the account team asked for SSO in Q3/2026.
+A key starts with -----BEGIN PRIVATE KEY----- and is kept elsewhere.
+Tokens look like ghp_ followed by 36 characters, or sk-ant-api03- and more.
+jwt = jwt.encode(payload, settings.JWT_SECRET, algorithm="HS256")
+The secret of this dish is smoked paprika from La Vera.
+He scored 24 points; the key player was number 7.
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", SPOKEN_OF)
+def test_speaking_of_secrets_is_no_secret(text: str) -> None:
+    assert find_secrets(text) == ()
+
+
+# --- what a finding says --------------------------------------------------------------------------------------------
+
+
+def test_a_finding_names_rule_and_place_and_never_the_value() -> None:
+    text = f"first line\nthe bot uses {GITHUB} here\n\nand the password is {PASSWORD}.\n"
+    first, second = find_secrets(text)
+    assert (first.rule, first.line, text[first.start : first.end]) == ("github-token", 2, GITHUB)
+    assert (second.rule, second.line, text[second.start : second.end]) == ("told-password", 4, PASSWORD)
+    shown = repr((first, second)) + "".join(render_findings((first, second), place="the body"))
+    assert GITHUB not in shown and PASSWORD not in shown
+    assert "a GitHub token (github-token) in line 2 of the body" in shown
+
+
+def test_of_two_rules_on_one_value_the_more_particular_one_speaks() -> None:
+    assert rules_of(f"github_token = '{GITHUB}'") == ["github-token"]
+    assert rules_of(f"Authorization: Bearer {ANTHROPIC}") == ["anthropic-key"]
+    assert rules_of("https://hooks.slack.com/services/T0" + "ABCDEFGH/B0ABCDEFGH/" + chance(24)) == ["slack-webhook"]
+
+
+def test_masking_leaves_the_rest_and_is_no_secret_itself() -> None:
+    text = f"use {GITHUB}, then {AWS};\nthe password is {PASSWORD}\n"
+    masked = mask(text, find_secrets(text))
+    assert masked == (
+        "use [masked: github-token], then [masked: aws-access-key];\nthe password is [masked: told-password]\n"
+    )
+    assert find_secrets(masked) == ()
+    assert mask("nothing", ()) == "nothing"
+    overlapping = (Finding("b", "b", 1, 2, 5), Finding("a", "a", 1, 0, 3))
+    assert mask("abcdefg", overlapping) == "[masked: a]fg"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("DB_PASSWORD=" + PASSWORD, "assigned-password"),
+        ('{"client_secret": "' + chance(40) + '"}', "assigned-secret"),
+        ("amqp://svc:" + "tiger-Lantern-48@rabbit:5672/", "url-password"),
+        ("curl -u admin:" + PASSWORD + " https://intern", "curl-password"),
+        ("Authorization: Basic " + base64.b64encode(b"admin:hunter22").decode(), "auth-header"),
+        ("send it with Bearer " + chance(32), "bearer-token"),
+        ("--api-key " + chance(32), "assigned-secret"),
+        ("<password>" + PASSWORD + "</password>", "assigned-password"),
+        ("**Password:** `" + PASSWORD + "`", "assigned-password"),
+        (
+            "-----BEGIN RSA PRIVATE " + f"KEY-----\n{cut(chance(200), 64, chr(10))}\n-----END RSA PRIVATE KEY-----",
+            "private-key",
+        ),
+        ("PuTTY-User-Key-" + "File-2: ssh-rsa\nEncryption: none\nPrivate-Lines: 1\n" + chance(60), "private-key"),
+        ("eyJhbGciOiJIUzI1NiJ9." + "eyJzdWIiOiIxMjM0NTY3ODkwIn0." + chance(43), "jwt"),
+        ("the printer's PIN is " + "824193", "told-pin"),
+        ("密码是" + PASSWORD + ",五月以后没有换过。", "told-password"),
+    ],
+)
+def test_each_place_where_secrets_stand_has_its_rule(text: str, rule: str) -> None:
+    assert rule in rules_of(text)
+
+
+# --- disguises ------------------------------------------------------------------------------------------------------
+
+DISGUISES: dict[str, Callable[[str], str]] = {
+    "zero width": lambda value: cut(value, 3, "\u200b"),
+    "soft hyphens": lambda value: cut(value, 4, "\u00ad"),
+    "word joiners": lambda value: "\u2060".join(value),
+    "full width": lambda value: "".join(chr(ord(at) + 0xFEE0) for at in value),
+    "lines": lambda value: cut(value, 17, "\n"),
+    "quoted lines": lambda value: cut(value, 17, "\n> "),
+    "continued lines": lambda value: cut(value, 15, "\\\n"),
+    "strings put together": lambda value: '"' + cut(value, 9, '" +\n    "') + '"',
+    "neighbouring strings": lambda value: "'" + cut(value, 9, "' '") + "'",
+    "single characters": lambda value: " ".join(value),
+    "base64": lambda value: base64.b64encode(f"token={value}\n".encode()).decode(),
+    "base64 for addresses": lambda value: base64.urlsafe_b64encode(value.encode()).decode().rstrip("="),
+    "percent": lambda value: "".join(f"%{ord(at):02x}" for at in value),
+    "one percent sign": lambda value: value[:6] + f"%{ord(value[6]):02X}" + value[7:],
+}
+
+
+@pytest.mark.parametrize("value", [GITHUB, AWS, ANTHROPIC], ids=["github", "aws", "anthropic"])
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_disguise_is_seen_through_and_masked_where_it_stands(value: str, disguise: str) -> None:
+    hidden = DISGUISES[disguise](value)
+    text = f"Before it.\nUse {hidden} for the deployment, nothing else.\nAfter it."
+    found = find_secrets(text)
+    assert len(found) == 1 and found[0].line == 2
+    masked = mask(text, found)
+    assert (
+        hidden not in masked and masked.startswith("Before it.\nUse ") and masked.endswith("nothing else.\nAfter it.")
+    )
+
+
+def test_a_password_behind_base64_or_percent_is_found_too() -> None:
+    assert rules_of(base64.b64encode(f"db: the password is {PASSWORD}".encode()).decode()) == ["told-password"]
+    text = "https://intern/?password%3D" + PASSWORD
+    assert find_secrets(text) and PASSWORD not in mask(text, find_secrets(text))
+
+
+# --- own rules ------------------------------------------------------------------------------------------------------
+
+
+def test_own_rules_and_exceptions_count() -> None:
+    rule = Rule("acme-token", "a token of our gateway", "acme_[0-9a-f]{10}", ("acme_",))
+    assert [at.rule for at in find_secrets("use acme_0123456789 there", extra=(rule,))] == ["acme-token"]
+    told = f"The demo's password is {PASSWORD}."
+    assert find_secrets(told, allow=(Allow("^Kestrel", "the public demo"),)) == ()
+    assert find_secrets(told, allow=(Allow("demo", "the public demo", on_line=True),)) == ()
+    assert len(find_secrets(told, allow=(Allow("^Kestrel", "another", rule="github-token"),))) == 1
+    assert len(find_secrets(told, allow=(Allow("demo", "only the value counts"),))) == 1
+
+
+def test_own_rules_are_read_beside_the_config_file(tmp_path: Path) -> None:
+    environment = make_environment(tmp_path)
+    assert find_for(environment, "acme_0123456789") == ()
+    write(
+        environment.config_file.with_name("secrets.toml"),
+        "[[rule]]\nid = 'acme-token'\npattern = 'acme_[0-9a-f]{10}'\nhints = ['ACME_']\nbits = 1\n\n"
+        "[[allow]]\npattern = '0123'\nwhy = 'counted'\nrule = 'acme-token'\n",
+    )
+    assert find_for(environment, "acme_0123456789") == ()
+    assert [at.rule for at in find_for(environment, "acme_abcdef4567")] == ["acme-token"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[rule]]\nid = 'x'\npattern = '('",
+        "[[rule]]\nid = 'x'\npattern = 'a*'",
+        "[[rule]]\npattern = 'abc'",
+        "[[rule]]\nid = 'x'\npattern = 7",
+        "[[allow]]\npattern = 'abc'",
+        "[[allow]]\npattern = 'abc'\nwhy = 'w'\nsure = true",
+        "[rule]\nid = 'x'\npattern = 'abc'",
+        "[[rules]]\nid = 'x'",
+        "rule = [1]",
+        "[[",
+    ],
+)
+def test_a_wrong_file_of_own_rules_is_an_error_that_says_where(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path / "secrets.toml", text)
+    with pytest.raises(SettingsError) as caught:
+        read_own(path)
+    assert "secrets.toml" in str(caught.value) and caught.value.hint
+
+
+# --- files, stores, the command line --------------------------------------------------------------------------------
+
+
+def test_a_file_is_judged_by_shapes_alone() -> None:
+    assert holds_token(f"x {GITHUB}") and holds_token("\u200b".join(AWS))
+    assert not holds_token(f"the password is {PASSWORD}") and not holds_token("set AKIA and ghp_ tokens in the vault")
+
+
+def draft(body: str, name: str = "team/deploy", title: str = "Deploys", kind: Kind = Kind.PROJECT) -> Draft:
+    return Draft(kind, title, "How deploys of the shop are started", body, name)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: FileStore(path / "memory"), lambda path: RamStore()], ids=["files", "ram"]
+)
+def test_a_secret_never_comes_into_what_a_team_shares(tmp_path: Path, make: Callable[[Path], Verbs]) -> None:
+    store = make(tmp_path)
+    good = store.write(draft("Deploys start from main.\n"))
+    bad = f"{good.text}\n{AWS}\n"
+    tries: list[Callable[[], object]] = [
+        lambda: store.write(draft(f"The bot signs in with {GITHUB}.\n"), expect=good.digest),
+        lambda: store.write(draft("Deploys.", name="team/other", title=f"Password is {PASSWORD}")),
+        lambda: store.write(draft("Deploys.", name=f"team/{GITHUB}")),
+        lambda: store.edit("team/deploy", bad, expect=good.digest),
+        lambda: store.change([Save(draft(f"Use {GITHUB}.", name="team/third"))], verb="dream"),
+        lambda: store.change([Rewrite("team/deploy", bad, good.digest)], verb="dream"),
+        lambda: store.write(draft(f"Use {GITHUB}.", name="Team/fourth")),
+    ]
+    for act in tries:
+        with pytest.raises(SecretError) as caught:
+            act()
+        said = f"{caught.value!r} {caught.value} {caught.value.findings} {caught.value.hint}"
+        assert caught.value.findings and "team memory may not hold secrets" in said
+        assert not any(value in said for value in (GITHUB, AWS, PASSWORD))
+    assert store.read("team/deploy").digest == good.digest and len(store.acts()) == 1
+
+
+def test_a_team_file_that_holds_one_already_can_still_be_mended(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "memory")
+    text = store.write(draft("Deploys start from main.\n")).text
+    (store.root / "team" / "deploy.md").write_text(text + f"\n{GITHUB}\n", encoding="utf-8")
+    held = store.read("team/deploy")
+    pinned = store.pin("team/deploy")
+    assert GITHUB in pinned.text
+    with pytest.raises(SecretError):
+        store.edit("team/deploy", f"{pinned.text}{AWS}\n", expect=pinned.digest)
+    mended = store.edit("team/deploy", pinned.text.replace(GITHUB, "(in the vault)"), expect=pinned.digest)
+    assert GITHUB not in mended.text and held.digest != mended.digest
+    with pytest.raises(SecretError):
+        store.restore("team/deploy")
+    store.delete("team/deploy")
+
+
+def test_private_memory_stays_the_persons_own_business(tmp_path: Path) -> None:
+    for store in (FileStore(tmp_path / "memory"), RamStore(scope=Scope.USER)):
+        kept = store.write(draft(f"The bot signs in with {GITHUB}.\n", name="deploy", kind=Kind.FEEDBACK))
+        assert GITHUB in kept.text
+    assert find_secrets(kept.text)
+
+
+def test_save_and_edit_warn_and_name_no_value(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    saved = cli("save", "--type", "reference", "--name", "bot", "--description", "How the deploy bot signs in",
+                "--body", f"It signs in so:\n{GITHUB}", "--json")  # fmt: skip
+    assert saved.code == 0 and GITHUB not in saved.out + saved.err
+    assert [at for at in saved.json["warnings"] if "(github-token) in line 2 of the body" in at]
+    edited = cli("edit", "bot", "--body", f"The password is {PASSWORD}")
+    assert edited.code == 0 and "(told-password) in line" in edited.err
+    assert PASSWORD not in edited.out + edited.err
+    quiet = cli("edit", "bot", "--body", "The password is in the vault")
+    assert quiet.err == ""
+
+
+def test_a_team_save_is_refused_in_one_line_and_leaves_no_trace(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    refused = cli("save", "--type", "reference", "--name", "team/bot", "--description", "How the deploy bot signs in",
+                  "--body", f"It signs in with {GITHUB}")  # fmt: skip
+    assert "a GitHub token (github-token) in line" in refused.refusal and GITHUB not in refused.err + refused.out
+    for path in (tmp_path / "home").rglob("*"):
+        assert not path.is_file() or GITHUB.encode() not in path.read_bytes(), path
+
+
+def test_an_exception_of_the_persons_own_lets_a_team_save_pass(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    write(
+        cli.home / ".config" / "memdir" / "secrets.toml",
+        f"[[allow]]\npattern = '^{PASSWORD[:7]}'\nwhy = 'the public demo'\n",
+    )
+    arguments = (
+        "save",
+        "--type",
+        "reference",
+        "--name",
+        "team/demo",
+        "--description",
+        "Demo shop sign-in for sales calls",
+    )
+    assert cli(*arguments, "--body", f"The password is {PASSWORD}").code == 0
+    assert cli(*arguments, "--body", f"The password is Nebel{PASSWORD}", "--replace").code == 1
+
+
+def test_a_broken_file_of_own_rules_warns_in_private_and_stops_a_team_save(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    write(cli.home / ".config" / "memdir" / "secrets.toml", "[[rule]]\nid = 'x'\npattern = '('\n")
+    arguments = (
+        "save",
+        "--type",
+        "reference",
+        "--description",
+        "Demo shop sign-in for sales calls",
+        "--body",
+        "Ask ops.",
+    )
+    private = cli(*arguments, "--name", "demo")
+    assert private.code == 0 and "secrets were not looked for" in private.err
+    assert "no regular expression" in cli(*arguments, "--name", "team/demo").refusal
+
+
+def test_origins_are_not_searched_but_never_made_of_findings(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "memory")
+    with pytest.raises(SecretError):
+        store.write(draft(f"Use {GITHUB}."), origin=Origin("extractor", "said so", "s1"))
+    assert store.acts() == ()
+
+
+# --- hostile input --------------------------------------------------------------------------------------------------
+
+ENDLESS = (
+    *(
+        "a",
+        ":",
+        "=",
+        "a:",
+        "key=",
+        "key: abc1 ",
+        "password is ",
+        "pw ",
+        "token ",
+        "sk-ant-",
+        "glagent-",
+        "eyJ",
+        ".",
+        "-",
+    ),
+    *(
+        "eyJaaaaaaaaaaaaaaaa.",
+        "-----BEGIN PRIVATE KEY-----\n",
+        'a" + "',
+        '"',
+        "A1 ",
+        "a b c d ",
+        "%41",
+        "QUJD",
+        "_",
+        " ",
+    ),
+    *("a://b:ccc", "a://b:ccc@d ", "curl -u a:b1c2 ", "xoxb-", "AKC", "MMMMMMMMMMMMMMMMMMMMMMMM.", "PIN ", "\n", "//"),
+    *("passphrase: aa bb ", "account a/ ", "//a:_authToken=", "密码是", "--key ", "the token is abcdefgh12345678 "),
+    *("dp.pt.a.", "AP0aaaaaaaaaaaa", "0123456789abcdef0123456789abcdef-", "PuTTY-User-Key-File-2: x\n", "ｇｈｐ＿"),
+    *("1/1234567890:", "bearer ", "<pass>x1", "hooks.slack.com/services/", "İ", "password: aB3$xY9z\n"),
+)
+
+
+@pytest.mark.parametrize("piece", ENDLESS)
+def test_four_times_the_text_takes_no_more_than_a_few_times_as_long(piece: str) -> None:
+    """Quadratic work would take sixteen times as long; linear work takes four times, and noise is given room."""
+
+    def spend(size: int) -> float:
+        text = (piece * (size // len(piece) + 1))[:size]
+        find_secrets(text)
+        begin = time.process_time()
+        find_secrets(text)
+        return time.process_time() - begin
+
+    small, large = 16_000, 64_000
+    assert any(spend(large) < 9 * spend(small) + 0.02 for _ in range(3))
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_searched_and_masked(text: str) -> None:
+    found = find_secrets(text)
+    assert all(0 <= at.start < at.end <= len(text) and at.line >= 1 for at in found)
+    assert [at.start for at in found] == sorted(at.start for at in found)
+    mask(text, found)
+
+
+NOISE = st.lists(
+    st.sampled_from(["the key is ", "password: ", " und ", "\n", "\u200b", "“", "é", "密码是", "İ", "%20", " + "])
+)
+
+
+@given(NOISE, NOISE, st.sampled_from([GITHUB, AWS, ANTHROPIC]))
+def test_a_token_is_found_and_masked_whatever_stands_around_it(before: list[str], after: list[str], value: str) -> None:
+    text = "".join(before) + " " + value + " " + "".join(after)
+    found = find_secrets(text)
+    assert any(text[at.start : at.end] == value for at in found)
+    assert value not in mask(text, found)
+
+
+def test_what_is_said_of_a_finding_fits_into_a_log_line() -> None:
+    said = json.dumps(render_findings(find_secrets(f"use {GITHUB}\n" * 3)))
+    assert "\n" not in said and GITHUB not in said and said.count("github-token") == 3
