@@ -1,0 +1,65 @@
+"""Learning beside the conversation, in one process: a turn that ends is handed over, and nobody waits for it.
+
+One run at a time. A turn that ends meanwhile is kept aside, the latest only, because its messages contain those of the
+turns before; one more run follows. At exit `drain` waits for what is under way.
+"""
+
+import threading
+from collections.abc import Callable
+
+from memdir.errors import MemdirError
+from memdir.extract import Extracted
+from memdir.learning import Turn
+from memdir.limits import DRAIN_SECONDS
+
+Learn = Callable[[Turn], Extracted]
+
+
+class Background:
+    """`learn` does one turn; `on_done` hears what came of it, `on_error` what it raised, both from the thread."""
+
+    def __init__(
+        self,
+        learn: Learn,
+        *,
+        on_done: Callable[[Extracted], None] = lambda done: None,
+        on_error: Callable[[MemdirError], None] = lambda error: None,
+    ) -> None:
+        self._learn = learn
+        self._on_done, self._on_error = on_done, on_error
+        self._changed = threading.Condition()
+        self._stash: Turn | None = None
+        self._is_running = False
+
+    def turn_ended(self, turn: Turn) -> bool:
+        """Learn from a turn as soon as possible; answers whether a run began now."""
+        with self._changed:
+            if self._is_running:
+                self._stash = turn
+                return False
+            self._is_running = True
+        threading.Thread(target=self._run, args=(turn,), name="memdir-learning", daemon=True).start()
+        return True
+
+    def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
+        """Wait until nothing is under way; answers whether that is so now."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._is_running, timeout=seconds)
+
+    def _run(self, turn: Turn) -> None:
+        following: Turn | None = turn
+        while following is not None:
+            try:
+                self._on_done(self._learn(following))
+            except MemdirError as error:
+                self._on_error(error)
+            finally:
+                following = self._take_next()
+
+    def _take_next(self) -> Turn | None:
+        with self._changed:
+            found, self._stash = self._stash, None
+            if found is None:
+                self._is_running = False
+                self._changed.notify_all()
+            return found

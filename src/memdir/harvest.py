@@ -1,0 +1,108 @@
+"""Learning from conversations that are over: a transcript in pieces, each piece a run of its own.
+
+A piece is what one request can carry. The cursor moves with each, so a harvest that was interrupted goes on where it
+stopped, and one that is repeated finds nothing new.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from memdir.cursor import Cursor, make_cursor, parse_cursor
+from memdir.extract import Conversation, Extracted, extract
+from memdir.extract_gates import ExtractSkip
+from memdir.frozen import dataclass, replace
+from memdir.learning import Manner, Turn, learn
+from memdir.limits import EXTRACT_SLICE_CHARS
+from memdir.records import Message, Model
+from memdir.session import Session
+from memdir.store.files import FileStore
+from memdir.tokens import estimate_tokens
+from memdir.transcripts import read_messages
+
+_PIECE_MESSAGES = 400
+_TASK_TOKENS = 1_500  # what each request says besides the conversation, and its answer
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a harvest would have before it; tokens only matter where a model is asked."""
+
+    transcripts: int = 0
+    messages: int = 0
+    pieces: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some messages in a row, and how many came before them in the conversation."""
+
+    messages: tuple[Message, ...]
+    start: int
+
+
+def cut(messages: Iterable[Message], cursor: Cursor | None) -> Iterator[Piece]:
+    """The messages after the cursor in pieces; all of them if the cursor's own is not among them."""
+    piece: list[Message] = []
+    size = start = 0
+    for position, message in enumerate(messages):
+        full = size + len(message.text) > EXTRACT_SLICE_CHARS or len(piece) >= _PIECE_MESSAGES
+        # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.
+        if piece and full and (message.role == "user" or size > 2 * EXTRACT_SLICE_CHARS):
+            yield Piece(tuple(piece), start)
+            piece, size, start = [], 0, position
+        piece.append(message)
+        size += len(message.text)
+        if cursor is not None and _stands_on(cursor, message, position):
+            piece, size, start = [], 0, position + 1
+    if piece:
+        yield Piece(tuple(piece), start)
+
+
+def estimate(paths: Iterable[tuple[Path, Session]]) -> Estimate:
+    """How much there is to learn from in these transcripts."""
+    transcripts = messages = pieces = tokens = 0
+    for path, session in paths:
+        found = list(cut(read_messages(path), _read_cursor(session)))
+        transcripts += 1 if found else 0
+        pieces += len(found)
+        for piece in found:
+            messages += len(piece.messages)
+            tokens += _TASK_TOKENS + sum(estimate_tokens(message.text) for message in piece.messages)
+    return Estimate(transcripts, messages, pieces, tokens)
+
+
+def harvest(
+    store: FileStore,
+    path: Path,
+    session: Session,
+    *,
+    model: Model | None,
+    conversation: Conversation,
+    now: datetime,
+    dry_run: bool = False,
+) -> Iterator[Extracted]:
+    """Learn from one transcript, piece by piece; ends early when a piece fails, and goes on there the next time."""
+    conversation = replace(conversation, session=session.id)
+    for piece in cut(read_messages(path), _read_cursor(session)):
+        if dry_run:
+            yield extract(
+                store, piece.messages, model=model, now=now, conversation=conversation, dry_run=True, start=piece.start
+            )
+            continue
+        turn = Turn(piece.messages, piece.start, conversation=conversation)
+        done = learn(store, session, turn, manner=Manner(), model=model, now=now)
+        yield done
+        if done.skipped in (ExtractSkip.FAILED, ExtractSkip.BUSY):
+            return
+
+
+def _read_cursor(session: Session) -> Cursor | None:
+    return parse_cursor(session.read().extra.get("cursor"))
+
+
+def _stands_on(cursor: Cursor, message: Message, position: int) -> bool:
+    if cursor.id or message.id:
+        return cursor.id == message.id
+    return cursor.position == position and cursor == make_cursor((message,), before=position)

@@ -1,0 +1,211 @@
+"""English, put together: its words, its rules in the order they are tried, and what holds for all of them."""
+
+from memdir.records import Kind
+from memdir.rules.english_asking import BACK, FORGETS, LASTING, LASTING_BACK, NORMS, RULES, SAVED_BEFORE, SAVES, WEAK
+from memdir.rules.english_facts import DECIDED, DUE, IDENTITIES, POINTERS, WHO_DECIDES
+from memdir.rules.english_words import AGENT_THINGS, AND_NOW, GENERAL, LATER, VERB
+from memdir.rules.english_work import (
+    BARE_PROHIBITION,
+    CONFIRMATIONS,
+    CORRECTIONS_GENERAL,
+    CORRECTIONS_PLAIN,
+    CORRECTIONS_WHOLE,
+)
+from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words_of
+
+ENGLISH = Tongue(
+    name="en",
+    leads=any_of(
+        r"""ok, okay, hey, hi, hello, now, just, also, and, but, so, then, first, actually, well, right, thanks,
+    thank you, ah, oh, hm+, ugh+, argh, claude,
+        can you, could you, would you, will you, can u, i want you to, i'd like you to, i would like you to,
+        i need you to, i'd like for you to, we want you to, you should, you must, you can, you may,
+        it's important that you, it is important that you, it's important to, please, pls,
+        plz, let's, let us, would you mind, mind, make sure to, make sure that you, be sure to, make sure you, no+,
+        nope, nah, yes, yep, yeah, btw, by the way, important, one more thing, fyi, heads up, again, seriously,
+        like i said, as i said, i said,
+        i told you, i've told you(?: \w+)?, for the \w+ time, look, listen, come on, great, perfect, nice, good, cool,
+        awesome, excellent, super, lovely, wonderful, exactly, love it, this time, honestly, to be clear,
+        just so you know, so you know, for context, for the record,
+        quick note, side note, reminder, try to, kindly, instead, really, good to know, do, in short, for me, for us,
+        since you ask, in case it matters, wrong approach, wrong, not quite, not like this, not like that, ps, p\.s,
+        simply, in this project, in this repo, when working with me, with me, small thing, one thing,
+        correction, attention"""
+    ),
+    rules=(
+        *(make_rule(Category.FORGET, at, Need.STRONG) for at in FORGETS),
+        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in (*BACK, *SAVED_BEFORE)),
+        *(make_rule(Category.REQUEST, at, Need.WHOLE, Need.DIRECTING, kind=Kind.FEEDBACK) for at in LASTING_BACK),
+        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in SAVES),
+        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.ALONE) for at in WEAK),
+        *(make_rule(Category.REQUEST, at, Need.STRONG, default=Kind.FEEDBACK) for at in RULES),
+        *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in CONFIRMATIONS),
+        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in LASTING),
+        make_rule(
+            Category.REQUEST,
+            r"(?<!, )(?P<what>no more (?!than|errors|bugs|crashes|warnings|problems|issues|time|questions|ideas|info|"
+            r"money|milk)\w+.{3,})",
+            kind=Kind.FEEDBACK,
+        ),
+        *(make_rule(Category.REQUEST, at, kind=Kind.FEEDBACK) for at in NORMS),
+        *(
+            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.WHOLE, kind=Kind.FEEDBACK)
+            for at in CORRECTIONS_WHOLE
+        ),
+        *(
+            make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK)
+            for at in (*CORRECTIONS_PLAIN, *BARE_PROHIBITION)
+        ),
+        *(
+            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.GENERAL, kind=Kind.FEEDBACK)
+            for at in CORRECTIONS_GENERAL
+        ),
+        make_rule(
+            Category.DECISION,
+            rf"(?P<what>{AND_NOW}{WHO_DECIDES} (?!never|not|haven't|hadn't|nothing|didn't)(?:(?!never|not|"
+            rf"nothing)\w+ ){{0,2}}{DECIDED}(?! nothing| the flow).+)",
+            Need.WHOLE,
+            kind=Kind.PROJECT,
+        ),
+        make_rule(
+            Category.DECISION,
+            r"(?P<what>.{10,}, (?:\w+ |the \w+ )?(?:decided|agreed|settled)(?: that| so)? ?(?:(?:in|at|by|with|"
+            r"on) (?:the|our|yesterday|last) .+|$))",
+            Need.WHOLE,
+            kind=Kind.PROJECT,
+        ),
+        *(make_rule(Category.POINTER, at, Need.WHOLE, kind=Kind.REFERENCE) for at in POINTERS),
+        *(make_rule(Category.IDENTITY, at, kind=Kind.USER) for at in IDENTITIES),
+        make_rule(
+            Category.DEADLINE,
+            rf"(?P<what>{AND_NOW}(?!i\b|i'm\b|my\b|i've\b|{VERB} (?:(?:a|an|the|me|it|this|that|your|my|to|in|on)\b)|"
+            rf".*\b(?:since|went|appeared|broken?|fail\w*|crash\w*|happened|passed|(?:was|were)(?! (?:moved|"
+            rf"postponed|extended|pushed|set|announced|scheduled)))\b)(?:(?!\bi\b|\bmy\b|\bi'|"
+            rf", so\b).){{2,90}}?\b{DUE}\b.+)",
+            Need.WHOLE,
+            Need.DATED,
+            kind=Kind.PROJECT,
+        ),
+        make_rule(
+            Category.DECISION,
+            r"(?P<what>(?:from|starting|as of|beginning|effective) .{3,20}?(?: on(?:wards)?)?,? (?:we|the|our|all|"
+            r"support|every\w*|\w+ team)\b.+)",
+            Need.WHOLE,
+            Need.DATED,
+            kind=Kind.PROJECT,
+        ),
+        make_rule(
+            Category.DEADLINE,
+            r"(?P<what>(?:we|the team|everyone|everything|all \w+) (?:have|has|need|needs|must) .+\b(?:by|until|"
+            r"before) .+)",
+            Need.WHOLE,
+            Need.DATED,
+            kind=Kind.PROJECT,
+        ),
+    ),
+    asks=r"(?:from now on|in (?:the )?future|going forward|next time)\b.*\b(?:can|could|would|will) you\b|"
+    r"^(?=.*(?:\bthat\b|something|:|\bnote\b|\bmind\b|always|never|from now on|in future|forget))(?:\W*(?:ok|hey|hi|"
+    r"please|also|and|so|btw|by the way),?\s*)*(?:can|could|would|will) (?:you|u)\b|\bplease\b.*\bremember\b",
+    questions=r"(?:and |so |but |ok |hey |btw )*(?:what|how|why|who|whom|whose|where|which|is (?:it|there|this|that)|"
+    r"are (?:there|you|we)|do (?:you|we|i)|did (?:you|we|i)|does|"
+    r"should (?:i|we)|can i|could i|would (?:it|you|that)|have you|has|was|were|am i|remind me)\b",
+    reported=r"\b(?:rules? (?:to|for|in) the|config (?:where|that)|firewall|cron|suppose|assume|assuming|let's say|"
+    r"hypothetically|what if|in the game|role ?play|he|she|they|someone|somebody|captain|says?|said that|if i|"
+    r"when i (?:tell|say|ask)|(?:would|could) it|supposing|imagine|pretend|translate|song|movie|film|title|scene|"
+    r"poem|story|lyrics|"
+    r"comment|error|warning|draft|compose|write (?:a|an|the|me)|e?mail|announce\w*|tweet|letter|slogan|message|"
+    r"log says|docs? say|readme says|changelog says|play|called|named)\b",
+    refusals=r"\b(?:(?:don't|do not|dont|no need to|needn't|you don't need to|you don't have to|please don't|"
+    r"shouldn't) (?:\w+ )?(?:save|store|remember|memori[sz]e|record|retain) (?:this|that|it|any of (?:this|it)|"
+    r"anything|what i)\b"
+    r"(?! (?:in|to|into) (?:the|a|any) (?!memory)\w+)|(?:don't|do not|dont|please don't|never) (?:put|write|add|note|"
+    r"keep) (?:this|that|it|any of this) (?:(?:in|to|into) (?:your |the )?memory|down\b|anywhere)|"
+    r"(?:don't|do not) (?:have|need) to (?:remember|save|store|memori[sz]e|note)(?!.*any ?(?:more|longer))|(?:don't|"
+    r"do not|dont) memori[sz]e\b|(?:not|isn't|nothing) (?:worth|for|to) (?:remember\w*|saving|storing|your memory|"
+    r"memory)|without (?:saving|remembering|storing) (?:this|that|it)|forget (?:that )?i (?:said|mentioned|asked|"
+    r"told)|"
+    r"(?:don't|do not|dont|no need to) (?:\w+ ){0,2}(?:save|store|remember|memori[sz]e|record|note|"
+    r"write)(?: down)?(?: the following|:| any of)|(?:don't|do not|dont|no need to) note (?:this|that|it)\b|"
+    r"between (?:us|you and me)|off the record|forget (?:what|everything|all) (?:i|we) (?:just )?(?:said|wrote|"
+    r"told you)(?: (?:before|earlier|just now))?\s*(?:[.!,]|$))",
+    tasks=r"(?:\bthe (?:button|dialog|popup|modal|tooltip|dropdown|checkbox)\b|\w\(\)|, so (?:please )?(?:update|"
+    r"rename|change|adapt|add|fix|remove|replace|bump|move)\b)|\b(?:(?:the|this|that) (?:function|method|variable|"
+    r"loop|handler|constructor|callback|getter|setter|parameter|argument|regex|struct)\b(?! names?)|finally block|"
+    r"null|undefined|(?-i:None|True|False)|this (?:pr|pull request|function|file|class|method|test|branch|commit|"
+    r"line|loop|module|component|page|query|one|task|ticket|change|patch|migration|refactoring|endpoint|call|story|"
+    r"essay|email|letter|text|article|paragraph|list|plan|recipe|conversation)|"
+    r"that (?:table|file|function|class|line|branch|commit|test|method|variable|column|row|one|part|section|sentence)|"
+    r"these (?:\w+ )?(?:calls|lines|files|tests|functions|changes|commits|\w+s)|"
+    r"those (?:\w+ )?\w+s\b|yet|for now|right now|for the moment|for today|just today|this time|this once|just once|"
+    r"(?:below|above)(?! (?:\d+|each|every|the|all|it)\b)|the following (?:text|code|list)|line \d+|lines \d+|"
+    r"rename (?:it|the)|it back|them back|"
+    r"split it|the (?:loop|index) |(?:first|second|third|last|next) (?:argument|parameter|paragraph|version|option|"
+    r"line)|in the readme|in the changelog|to a file|step \d|so far|compile|before you (?:commit|push) (?:this|it|"
+    r"that)|"
+    r"later on we|until i'm done)\b",
+    states=r"[<>=]=? ?\d|\b[a-z] (?:is|be) an?\b|\b(?:the (?:loop|array|list|index|variable|string|parameter|argument|"
+    r"pointer|iterator|regex|return value|input|counter) (?:is|can|may|starts?|must|has)|in this (?:chapter|story|"
+    r"scene|game|exercise|example|paragraph|poem)|(?:only |just )?for (?:today|this (?:session|chat|conversation|"
+    r"afternoon|morning))(?: only)?|today only|temporarily|just for now|for the rest of (?:the day|today|"
+    r"this session)|step \d|(?:we're|we are|i'm|i am) still (?:on|in|at|working|waiting)|(?:is|"
+    r"are) currently (?:red|broken|failing|down|green|running)|this (?:function|file|class|loop|method|variable|"
+    r"branch|pr|line)\b|haven't (?:pushed|committed|merged)|(?:of|in|on) this (?:refactoring|branch|pr|task|"
+    r"migration|ticket)|right now|for now|currently (?:on|at|in) (?:the )?(?:branch|step)|before you (?:commit|"
+    r"push) (?:this|it)|in (?:that|this) function|we're at|we are at|"
+    r"in the (?:readme|changelog|docs|config)\b|for this (?:question|task|conversation|session|chat|story|exercise))\b",
+    idle=r"(?:(?:the|this) (?:variable|function|loop|index|class|method|parameter|counter|job|script|server|app|page)|"
+    r"let [a-z] be|(?:the )?(?:port|site|service|database|url|hero)\b|cars|everything|things|we'll|i|i'm|i'll|"
+    r"i will|i am|i can|i could|he|she|they|it'll|it will|maybe|perhaps|we might|we could|we hope|let's see|"
+    r"the loop|plugins)\b(?! (?:want|prefer|need|expect|would like|only want|don't want|'d like))",
+    general=GENERAL,
+    pronouns=r"(?:please |just |always |never |only )*(?:[a-z-]+ (?:it|them)\b|(?:(?:do|keep|use|leave|touch|change|"
+    r"handle|make|commit|put|write|run|apply|avoid|skip|treat|push|merge) )?(?:(?:that|this|it|so|them|those|"
+    r"these)\b(?! (?:project|repo|codebase|team|\w+ (?:is|are|has|have|lives))\b)|the (?:one|ones|same|new one)\b))",
+    lasts=rf"\b{LATER}\b",
+    plays=r"(?:act as|pretend|imagine you|you are (?:now )?(?:an? |the |my )|you're (?:now )?(?:an? |my )|"
+    r"i want you to act|let's (?:play|pretend)|roleplay|your task is|your role)\b",
+    orders=r"(?:please )?(?:can you |could you )?(?:write|draft|create|make|generate|compose|give me|build|implement|"
+    r"add|sort|translate|summari[sz]e|explain|design|plan|suggest|fix|help)\b",
+    vouches=r"\b(?:rule|policy|convention|standard|always|every time|how we (?:do|work)|applies (?:to|every)|"
+    r"in general|from now on)\b",
+    refers=r"\b(?:it|they|them|that|those)\b",
+    that=r"(?:[\s,:–—-]|(?:can|could|would|will) you\b|that\b(?!')|the fact that\b|to\b(?= always)|please\b|pls\b|"
+    r"also\b|both\b)+",
+    tail=r"[\s,]*\b(?:please|pls|plz|thanks|thank you|thx|ok|okay|will you|would you|alright)[.!?\s]*$",
+    why=r"[,;:]?\s+(?:because|since(?! \d| (?:mon|tues|wednes|thurs|fri|satur|sun)day| last| version| v\d)|cause|"
+    r"given that|as (?=we|they|it|our|the))\s+(?P<why>.{8,})$",
+    about_me=r"(?:(?:please )?(?:call me|address me as|refer to me)\b|i|i'm|im|i've|i'd|my|me)\b(?!'s not how)|"
+    r"as an? \w+.*,? i\b",
+    prefers=r"i(?:'d| would| really| strongly| always| generally)* (?:prefer|rather|like|can't stand|want|don't want|"
+    r"do not want|don't like|dislike|hate|love|need you|expect)\b|my preference\b|my preferred\b",
+    directs=rf"(?:please |you (?:must|should|may|can) (?:not|never|always|only)\b|you (?:can't|mustn't|shouldn't)\b|"
+    rf"(?:when|if|whenever|before|after) (?:you|we) [^,]{{3,50}}, (?:please |always |never )*(?:{VERB}|don't|"
+    rf"never)\b|[^,]{{4,50}}, never \w+(?: \w+)?[.!]*$|we (?:always |never |only |usually )?(?:do not|don't|never|"
+    rf"always|only|use|squash|merge|rebase|write|name|format|commit|test|prefer|avoid|put|keep|follow|want|call|say|"
+    rf"spell|lint|document|review|indent|mock|tag|version|sign|require|do code|stick)\b|"
+    rf"always\b|never\b|do not\b|don't\b|when in doubt\b|(?:each|every|all|any) (?:[\w-]+ ){{1,4}}(?:needs?|must|"
+    rf"should|gets?|has to|have to|goes|go)\b|no (?!one|body|docker)\w+ (?:\w+ )?(?:in|on|for)\b|no (?:more |"
+    rf"new )?(?:\w+ ){{0,2}}\w+s\b|{VERB}\b(?! (?:[\w-]+ ){{0,3}}(?:is|are|has|have|was|were|runs?|takes?|needs?|"
+    rf"goes|starts?|ends?|happens?|must|will|only|lives?|expires?)\b)|"
+    rf"(?:all |every |any |new |our |the )*{AGENT_THINGS} (?:to me )?(?:must|should|start|end|begin|always|never|"
+    rf"are (?:written|always|never|in|named|squash)|is (?:written|always|never)|need to|have to|go (?:in|under|into|"
+    rf"to)|use|follow|contain|in |get |without|with)\b|"
+    rf"\w+ (?:wants|prefers|expects|likes) .* (?:as|not|in|over)\b|\w+ (?:beats|over|before|trumps) \w+|"
+    rf"\w+ first, \w+ (?:second|later|after))",
+    goes_on=r"(?!(?:i|i'm|i've|that's|that is|this|you|and then|then|also please|can|could|thanks|revert|undo|fix|"
+    r"redo|change it|split|rename|please (?:change|revert|fix|undo|redo)|so|ok|what|why|how|now)\b)"
+    r"(?:it's|they're|it belongs|(?:just |please |only |always |instead,? )*[\w`\"'/-]+ )",
+    praise=r"\b(?:perfect|great|nice|awesome|good|excellent|exactly|keep|doing|do|done|continue|stick|carry|more|like|"
+    r"love|always|please|yes|yep|way|handle|works?|going|forward|from now on|right|call|choice|thing|job|want|"
+    r"every|time|next|again|that's|it's|this|that|in|future|super|really|well|for|me|thanks|up|level|style)\b",
+    negates=r"\b(?:not|no|never|don't|dont|doesn't|isn't|aren't|won't|can't|cannot|without|stop|avoid|nothing|none|"
+    r"neither|shouldn't|mustn't|refrain|quit)\b",
+    links=words_of("of to in on at by for from with into onto over under between through per via about"),
+    empty=words_of(
+        "a an the this that these those and or but so if then than as is are was were be been being am has have had "
+        "do does did will would shall should can could may might must it its "
+        "we us our you your i i'm im i've me my mine he she they them their there here very quite also just too "
+        "please pls really any some each all every both what when whenever which who there's "
+        "it's we're we've that's you're yes no, user user's"
+    ),
+)

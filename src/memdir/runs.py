@@ -1,0 +1,55 @@
+"""The record of what ran in the background: one line of JSON a run in `<state>/runs.jsonl`, newest kept.
+
+For `status`, `doctor` and whoever asks what it cost. It counts and names acts by number; it never holds a memory's name
+or text, so purging has nothing to look for here. It can be deleted at any time. Writing it never fails a run.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from memdir.small_files import make_private_dirs, read_small, write_private
+
+FILE = "runs.jsonl"
+_BYTES = 2_097_152
+_KEPT = 500
+
+
+def note_run(state: Path, row: Mapping[str, object]) -> None:
+    """Add a row; several processes may do so at once."""
+    path = state / FILE
+    if state.is_symlink() or path.is_symlink():
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        make_private_dirs(state)
+        handle = os.open(path, flags, 0o600)
+        try:
+            os.write(handle, json.dumps(row).encode("ascii") + b"\n")
+            size = os.fstat(handle).st_size
+        finally:
+            os.close(handle)
+        if size > _BYTES // 2:
+            write_private(path, b"".join(_read_lines(path)[-_KEPT:]))
+    except OSError:
+        pass
+
+
+def read_runs(state: Path, *, limit: int = _KEPT) -> tuple[dict[str, object], ...]:
+    """The last runs, newest first; lines that are no rows are passed over."""
+    rows = []
+    for line in reversed(_read_lines(state / FILE)):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+        if len(rows) >= limit:
+            break
+    return tuple(rows)
+
+
+def _read_lines(path: Path) -> list[bytes]:
+    return (read_small(path, _BYTES, follow=False).data or b"").splitlines(keepends=True)

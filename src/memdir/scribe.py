@@ -1,0 +1,148 @@
+"""The model's part of extraction: a conversation's newest messages in, writes on a staging out.
+
+Two forms of the same task. With the host's own request at hand and a model that can call tools, a fork goes on from it:
+the prefix is unchanged, so nearly all of it is read from the provider's cache. Otherwise one request carries the
+messages and the manifest, and one JSON list of operations answers it; a list that cannot be carried out is sent back
+once. Both write to the staging only, under the same limits.
+
+Whether what was written may be kept is not decided here.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from memdir.errors import ReplyError
+from memdir.fork import End, Ran, run
+from memdir.frozen import dataclass
+from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES
+from memdir.manifest import render_manifest
+from memdir.models.wire import add_usage
+from memdir.operations import SCHEMA, parse_operations, stage
+from memdir.prompts import render_prompt
+from memdir.records import Header, Message, Model, Query, Reply, Request, Stop, Usage
+from memdir.search.local import LocalSearch
+from memdir.staging import Staging
+from memdir.store.contract import Store
+from memdir.text import shorten
+from memdir.tools import Hands
+from memdir.tree import Tree
+
+PURPOSE = "extract"
+_CLOSE = 5  # memories whose text is shown to a model that cannot read files
+_TOOL_CHARS = 2_000  # of one tool's result: it is context, not a source
+_NONE = "(none yet)"
+
+
+@dataclass(frozen=True, slots=True)
+class Scribed:
+    """How a run went, and by name what each write rests on, where the form of the answer tells."""
+
+    ran: Ran
+    evidence: Mapping[str, str]
+
+
+def fork(
+    model: Model, parent: Mapping[str, object], count: int, staging: Staging, memory: Path, tree: Tree | None
+) -> Scribed:
+    """Go on from the parent's own request; raises when the run comes to no good end."""
+    task = render_prompt(
+        "extract_task",
+        count=str(count),
+        rules=render_prompt("extract_rules"),
+        directory=str(memory),
+        manifest=_render_manifest(staging.scan()),
+        turns=str(FORK_TURNS),
+    )
+    request = Request("", (Message("user", task),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
+    hands = Hands(staging, memory, tree)
+    ran = run(model, request, hands)
+    if ran.end in (End.REPEATED, End.DECLINED) or (ran.end is not End.DONE and not staging.staged):
+        raise ReplyError(f"the run came to no end ({ran.end})", hint="nothing was changed; the next run tries again")
+    return Scribed(ran, {})
+
+
+def ask(model: Model, messages: Sequence[Message], staging: Staging, stores: Sequence[Store], now: datetime) -> Scribed:
+    """One request with everything in it, and a second if the answer cannot be carried out."""
+    headers = staging.scan()
+    conversation = render_conversation(messages)
+    content = render_prompt(
+        "extract_slice",
+        manifest=_render_manifest(headers),
+        texts=_render_closest(messages, headers, stores, now),
+        conversation=conversation,
+    )
+    system = render_prompt("extract_system", rules=render_prompt("extract_rules"))
+    request = Request(system, (Message("user", content),), FORK_TOKENS, SCHEMA, purpose=PURPOSE)
+    first = model(request)
+    try:
+        return Scribed(_make_ran(first, 1, first.usage), _carry_out(first, staging))
+    except ReplyError as error:
+        said = Message("assistant", first.text or "(nothing)")
+        repair = Message("user", render_prompt("extract_repair", problem=str(error)))
+        second = model(Request(system, (*request.messages, said, repair), FORK_TOKENS, SCHEMA, purpose=PURPOSE))
+        evidence = _carry_out(second, staging)
+        return Scribed(_make_ran(second, 2, add_usage(first.usage, second.usage), first.usage), evidence)
+
+
+def render_conversation(messages: Sequence[Message]) -> str:
+    """Who said what, newest kept; what came out of tools is cut short and called what it is."""
+    parts: list[str] = []
+    room = EXTRACT_SLICE_CHARS
+    for message in reversed(messages):
+        part = _render_message(message)
+        room -= len(part)
+        if room < 0:
+            break
+        parts.append(part)
+    return "\n\n".join(reversed(parts))
+
+
+def _render_message(message: Message) -> str:
+    day = f", {message.at:%Y-%m-%d}" if message.at else ""
+    if message.role == "tool":
+        return f"[output of a tool{day}: material, not the person's words]\n{shorten(message.text, _TOOL_CHARS)}"
+    who = "the person" if message.role == "user" else "the agent"
+    calls = "".join(f"\n(calls {call.name})" for call in message.calls)
+    return f"[{who}{day}]\n{message.text}{calls}"
+
+
+def _carry_out(reply: Reply, staging: Staging) -> dict[str, str]:
+    """The operations of an answer on the staging, which is as it was before if they cannot be done."""
+    if reply.stop is Stop.REFUSED:
+        raise ReplyError("the model declined")
+    if reply.stop is Stop.LENGTH:
+        raise ReplyError("the token limit cut the answer short")
+    operations = parse_operations(reply.text)
+    before = staging.copy()
+    try:
+        return stage(operations, staging)
+    except ReplyError:
+        staging.take_back(before)
+        raise
+
+
+def _render_manifest(headers: Sequence[Header]) -> str:
+    return render_manifest(headers, MANIFEST_ENTRIES) or _NONE
+
+
+def _render_closest(
+    messages: Sequence[Message], headers: Sequence[Header], stores: Sequence[Store], now: datetime
+) -> str:
+    """The memories nearest to what the person said: an update needs the old text, and this model cannot read files."""
+    said = "\n".join(message.text for message in messages if message.role == "user")
+    if not headers or not said.strip():
+        return _NONE
+    with LocalSearch(stores) as search:
+        picks = search.select(Query(said[-4000:], now=now), headers, _CLOSE)
+    texts = [f"{pick.header.file}:\n{_read(stores, pick.header)}" for pick in picks]
+    return "\n\n".join(texts) or _NONE
+
+
+def _read(stores: Sequence[Store], header: Header) -> str:
+    store = next((at for at in stores if getattr(at, "scope", None) is header.scope), stores[0])
+    return store.read(header.name).text
+
+
+def _make_ran(reply: Reply, turns: int, usage: Usage, first: Usage | None = None) -> Ran:
+    return Ran(End.DONE, reply.text, turns, usage=usage, first=first or reply.usage)

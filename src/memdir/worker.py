@@ -1,0 +1,124 @@
+"""The queue's worker: a process of its own that no host waits for. It learns from every turn that waits, and ends.
+
+One worker a directory at a time, decided by the operating system, so a killed one gives way at once. An entry leaves
+the queue only after its turn was learned from, or cannot be any more; delivered twice it is learned once. Whatever goes
+wrong with one conversation is noted in the record of runs and does not keep the others waiting.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+
+from memdir import guard, queue
+from memdir.cursor import parse_cursor
+from memdir.errors import LockedError, NotFoundError
+from memdir.extract import NOWHERE, Conversation, Extracted
+from memdir.extract_gates import ExtractSkip
+from memdir.learning import Manner, Turn, count_failure, learn
+from memdir.limits import EXTRACT_WINDOW
+from memdir.lock import hold
+from memdir.queue import Entry
+from memdir.records import Model
+from memdir.runs import note_run
+from memdir.session import Session, open_session
+from memdir.store.files import FileStore
+from memdir.transcripts import read_messages, read_slice
+
+LOCK = "worker.lock"
+# What is tried again when the queue is next looked at.
+_AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)
+
+
+def start(cwd: Path, *arguments: str) -> int:
+    """Begin a worker that outlives this process; answers its PID."""
+    command = [sys.executable, "-m", "memdir", *arguments, "worker"]
+    null = subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, cwd=cwd, stdin=null, stdout=null, stderr=null, start_new_session=True, close_fds=True
+    )
+    process.returncode = 0  # nobody waits for it: without this the interpreter would warn of a child left behind
+    return process.pid
+
+
+def work(
+    store: FileStore,
+    *,
+    manner: Manner,
+    model: Model | None,
+    conversation: Conversation = NOWHERE,
+    clock: Callable[[], datetime],
+    on_done: Callable[[Entry, Extracted], None] = lambda entry, done: None,
+) -> int:
+    """Learn from what waits until nothing does; answers how many conversations were done. Another worker is let be."""
+    count = 0
+    left: set[Path] = set()
+    while waiting := [entry for entry in queue.read_queue(store.state) if entry.path not in left]:
+        try:
+            with _holding(store.state):
+                for entries in _group(waiting):
+                    done = _learn_from(store, entries[-1], manner, model, conversation, clock())
+                    if done.skipped in _AGAIN:
+                        left.update(entry.path for entry in entries)
+                    else:
+                        queue.drop(entries)
+                        count += 1
+                    on_done(entries[-1], done)
+        except LockedError:
+            return count
+        # A turn may have been queued after the last look, by one who saw that a worker was at work: look again.
+    return count
+
+
+def _group(entries: Iterable[Entry]) -> list[list[Entry]]:
+    """By conversation, those that waited longest first; the newest entry of each stands last."""
+    ordered = sorted(entries, key=lambda entry: entry.session)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda entry: entry.session)]
+    return sorted(groups, key=lambda group: group[0].path.name)
+
+
+def _learn_from(
+    store: FileStore, entry: Entry, manner: Manner, model: Model | None, conversation: Conversation, now: datetime
+) -> Extracted:
+    session = open_session(store.state, entry.session)
+    try:
+        turn = read_turn(Path(entry.transcript), session, conversation, entry.headless)
+        return learn(store, session, turn, manner=manner, model=model, now=now)
+    except NotFoundError as error:
+        # The transcript is gone, and with it what could be learned.
+        return _note_problem(store, entry, error, now, ExtractSkip.NOTHING_NEW)
+    except Exception as error:
+        # Nobody watches this process: what cannot be helped is noted, and the other conversations have their turn. The
+        # entry stays, because what was queued is never lost; it is tried once for each worker.
+        count_failure(session)
+        return _note_problem(store, entry, error, now, ExtractSkip.FAILED)
+
+
+def read_turn(path: Path, session: Session, conversation: Conversation, is_headless: bool) -> Turn:
+    """What a transcript says after the conversation's cursor; only that is read where messages have ids."""
+    cursor = parse_cursor(session.read().extra.get("cursor"))
+    if cursor is None or not cursor.id:
+        return Turn(tuple(read_messages(path)), is_headless=is_headless, conversation=conversation)
+    new = read_slice(path, after=cursor.id, window=EXTRACT_WINDOW)
+    return Turn(new.messages, cursor.position + 1, is_headless=is_headless, conversation=conversation)
+
+
+def _note_problem(store: FileStore, entry: Entry, error: Exception, now: datetime, skip: ExtractSkip) -> Extracted:
+    words = f"{type(error).__name__}: {error}"
+    row = {"at": now.isoformat(timespec="seconds"), "task": "extract", "session": entry.session, "skipped": skip}
+    note_run(store.state, {**row, "error": words})
+    return Extracted(skipped=skip, error=words)
+
+
+@contextmanager
+def _holding(state: Path) -> Iterator[None]:
+    folder = guard.open_root(state, create=True)
+    try:
+        with hold(folder, LOCK, seconds=0):
+            yield
+    finally:
+        os.close(folder)

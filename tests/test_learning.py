@@ -1,0 +1,167 @@
+"""When a turn has ended: gates, cursor, throttle, one at a time, and what is noted."""
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extracting import ASKED, CORRECTED, NOW, make_talk
+from memdir.background import Background
+from memdir.cursor import make_cursor, parse_cursor
+from memdir.errors import MemdirError, UnreachableError
+from memdir.extract import Extracted
+from memdir.extract_gates import ExtractSkip
+from memdir.learning import Manner, Turn, learn
+from memdir.records import Message, Model
+from memdir.runs import read_runs
+from memdir.session import Session, open_session
+from memdir.store.files import FileStore
+from memdir.testing import ScriptedModel
+
+LATER = datetime(2026, 3, 6, tzinfo=UTC)
+
+
+class Place:
+    """A store and a conversation in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = FileStore(folder / "home" / "memory", clock=lambda: NOW)
+        self.session: Session = open_session(self.store.state, "s1")
+
+    def learn(self, talk: tuple[Message, ...], *, model: Model | None = None, **more: Any) -> Extracted:
+        manner = Manner(**{key: more.pop(key) for key in ("on", "paused", "headless", "every") if key in more})
+        return learn(self.store, self.session, Turn(talk, **more), manner=manner, model=model, now=NOW)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(header.name for header in self.store.scan())
+
+    @property
+    def cursor(self) -> object:
+        return parse_cursor(self.session.read().extra.get("cursor"))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_a_turn_is_learned_from_once_and_the_cursor_kept(place: Place) -> None:
+    talk = make_talk()
+    assert len(place.learn(talk).written) == 1
+    assert place.cursor == make_cursor(talk)
+    assert place.learn(talk).skipped is ExtractSkip.NOTHING_NEW
+    assert len(place.names) == 1
+
+
+@pytest.mark.parametrize(
+    ("manner", "skip"),
+    [
+        ({"on": False}, ExtractSkip.OFF),
+        ({"paused": True}, ExtractSkip.PAUSED),
+        ({"headless": "off", "is_headless": True}, ExtractSkip.HEADLESS),
+    ],
+)
+def test_what_was_said_while_nobody_should_listen_is_never_learned(
+    place: Place, manner: dict[str, Any], skip: ExtractSkip
+) -> None:
+    assert place.learn(make_talk(), **manner).skipped is skip
+    assert place.learn(make_talk()).skipped is ExtractSkip.NOTHING_NEW
+    assert place.names == []
+
+
+def test_a_private_conversation_is_not_learned_from(place: Place) -> None:
+    place.session.set_private()
+    assert place.learn(make_talk()).skipped is ExtractSkip.PRIVATE
+    place.session.set_private(False)
+    assert place.learn(make_talk()).skipped is ExtractSkip.NOTHING_NEW
+    assert place.names == []
+
+
+def test_a_helper_of_the_agent_is_not_learned_from_and_leaves_the_cursor(place: Place) -> None:
+    assert place.learn(make_talk(), is_subagent=True).skipped is ExtractSkip.SUBAGENT
+    assert place.cursor is None
+
+
+def test_without_a_person_only_requests_are_kept(place: Place) -> None:
+    done = place.learn((*CORRECTED, *make_talk()), is_headless=True, model=ScriptedModel([]))
+    assert done.by == "rules" and len(place.names) == 1
+
+
+def test_turns_between_are_left_for_later_but_a_request_is_not(place: Place) -> None:
+    assert place.learn(CORRECTED, every=3).skipped is ExtractSkip.THROTTLED
+    asked = place.learn((*CORRECTED, *make_talk()), every=3)
+    assert len(asked.written) == 1 and place.cursor is None
+    third = place.learn((*CORRECTED, *make_talk(), Message("user", "thanks", "u8", NOW)), every=3)
+    assert third.skipped is None and len(place.names) == 2
+
+
+def test_failures_are_counted_until_rules_finish(place: Place) -> None:
+    for number in range(3):
+        done = place.learn(make_talk(), model=ScriptedModel([UnreachableError("no answer")]))
+        assert done.skipped is ExtractSkip.FAILED and place.cursor is None, number
+    last = place.learn(make_talk(), model=ScriptedModel([]))
+    assert last.by == "rules" and place.cursor is not None
+    assert place.session.read().extra["failures"] == 0
+    assert len(place.names) == 1
+
+
+def test_one_at_a_time(place: Place) -> None:
+    seen: list[Extracted] = []
+
+    def model(request: object) -> object:
+        seen.append(place.learn(make_talk(), model=ScriptedModel([])))
+        raise UnreachableError("gone")
+
+    place.learn(make_talk(), model=model)  # type: ignore[arg-type]
+    assert [done.skipped for done in seen] == [ExtractSkip.BUSY]
+
+
+def test_every_run_is_noted_without_names_or_texts(place: Place) -> None:
+    done = place.learn(make_talk())
+    place.learn(make_talk())
+    rows = read_runs(place.store.state)
+    assert [row["skipped"] for row in rows] == ["nothing_new", None]
+    assert rows[1]["written"] == 1 and rows[1]["act"] == done.act
+    data = (place.store.state / "runs.jsonl").read_text(encoding="utf-8")
+    assert done.written[0] not in data and ASKED not in data
+
+
+# --- beside the conversation ----------------------------------------------------------------------------------------
+
+
+def test_a_turn_that_ends_meanwhile_is_kept_aside_and_the_latest_follows() -> None:
+    begun, go = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def slow(turn: Turn) -> Extracted:
+        begun.set()
+        assert go.wait(30)
+        done.append(len(turn.messages))
+        return Extracted()
+
+    background = Background(slow)
+    talk = make_talk(turns=3)
+    assert background.turn_ended(Turn(talk[:1]))
+    assert begun.wait(30)
+    assert not background.turn_ended(Turn(talk[:2]))
+    assert not background.turn_ended(Turn(talk[:3]))
+    assert background.drain(0) is False
+    go.set()
+    assert background.drain(30) is True
+    assert done == [1, 3]
+
+
+def test_what_a_run_raises_is_heard_and_the_next_turn_runs() -> None:
+    heard: list[MemdirError] = []
+
+    def broken(turn: Turn) -> Extracted:
+        raise UnreachableError("gone")
+
+    background = Background(broken, on_error=heard.append)
+    for _ in range(2):
+        background.turn_ended(Turn(make_talk()))
+        assert background.drain(30)
+    assert len(heard) == 2

@@ -1,0 +1,122 @@
+"""Staging: a run's writes before they happen."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memdir.errors import FormatError, NotFoundError, PathError
+from memdir.records import Draft, Forget, Kind, Rewrite, Save
+from memdir.staging import Staging, make_edits
+from memdir.store.ram import RamStore
+from memdir.testing import sample_memory
+
+NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
+NEW = "---\nname: Deploys\ndescription: Deploys go out on Tuesday mornings only\ntype: project\n---\n\nTuesdays.\n"
+
+
+def make() -> tuple[RamStore, Staging]:
+    store = RamStore()
+    store.write(sample_memory(name="terse"))
+    return store, Staging(store, now=NOW)
+
+
+def test_nothing_reaches_the_store_until_the_edits_do() -> None:
+    store, staging = make()
+    staging.write("deploys", NEW)
+    staging.forget("terse")
+    assert [header.name for header in store.scan()] == ["terse"]
+    store.change(make_edits(staging.staged), verb="extract")
+    assert [header.name for header in store.scan()] == ["deploys"]
+
+
+def test_a_run_sees_its_own_writes() -> None:
+    _, staging = make()
+    assert staging.write("deploys", NEW) is True
+    assert staging.read("Deploys") == NEW
+    assert staging.write("deploys", NEW.replace("Tuesdays.", "Mondays.")) is True
+    staging.forget("terse")
+    with pytest.raises(NotFoundError):
+        staging.read("terse")
+
+
+def test_each_memory_becomes_one_edit_however_often_it_was_written() -> None:
+    store, staging = make()
+    text = staging.read("terse")
+    staging.write("terse", text.replace("closing", "final"))
+    staging.write("terse", text.replace("closing", "last"))
+    staging.write("deploys", NEW)
+    edits = make_edits(staging.staged)
+    assert edits[0] == Rewrite("terse", text.replace("closing", "last"), store.read("terse").digest)
+    assert edits[1] == Save(
+        Draft(Kind.PROJECT, "Deploys", "Deploys go out on Tuesday mornings only", "Tuesdays.\n", "deploys")
+    )
+    assert len(edits) == 2
+
+
+def test_what_was_made_and_deleted_in_one_run_never_was() -> None:
+    _, staging = make()
+    staging.write("deploys", NEW)
+    staging.forget("deploys")
+    assert staging.staged == ()
+
+
+def test_a_memory_written_as_it_was_is_no_edit() -> None:
+    _, staging = make()
+    staging.write("terse", staging.read("terse"))
+    assert staging.staged == ()
+
+
+def test_a_forgotten_memory_is_an_edit_that_knows_the_version_it_saw() -> None:
+    store, staging = make()
+    staging.forget("terse")
+    assert make_edits(staging.staged) == (Forget("terse", store.read("terse").digest),)
+
+
+@pytest.mark.parametrize("name", ["../x", "MEMORY", "a b", "team/../x", ".hidden", ""])
+def test_a_name_outside_the_grammar_is_refused(name: str) -> None:
+    _, staging = make()
+    with pytest.raises(PathError):
+        staging.write(name, NEW)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no frontmatter at all",
+        NEW.replace("type: project", "type: opinion"),
+        NEW.replace("Deploys go out on Tuesday mornings only", "important info"),
+        NEW.replace("Tuesdays.", "\x1b[31mred"),
+        NEW.replace("Tuesdays.\n", ""),
+    ],
+)
+def test_a_file_that_may_not_be_saved_is_refused_when_it_is_written(text: str) -> None:
+    _, staging = make()
+    with pytest.raises(FormatError):
+        staging.write("deploys", text)
+    assert staging.staged == ()
+
+
+def test_a_draft_renews_the_memory_it_names() -> None:
+    _, staging = make()
+    name = staging.save(Draft(Kind.FEEDBACK, "Terse replies", "Answers end without any summary", "Just stop.", "terse"))
+    assert name == "terse"
+    assert "Just stop." in staging.read("terse")
+    assert len(staging.staged) == 1
+
+
+def test_two_drafts_of_one_title_do_not_share_a_file() -> None:
+    _, staging = make()
+    first = staging.save(Draft(Kind.PROJECT, "Deploys", "Deploys go out on Tuesday mornings only", "One."))
+    second = staging.save(Draft(Kind.PROJECT, "Deploys!", "Deploys of the mobile app need a tag", "Two."))
+    assert first != second
+
+
+def test_a_run_can_go_back_to_an_earlier_point() -> None:
+    _, staging = make()
+    point = staging.copy()
+    staging.write("deploys", NEW)
+    staging.take_back(point)
+    assert staging.staged == ()
+    staging.write("deploys", NEW)
+    staging.drop("Deploys")
+    assert staging.staged == ()
