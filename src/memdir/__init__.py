@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memdir.asking import recall
     from memdir.clip import clip_index
+    from memdir.dream import dream, dream_is_due
     from memdir.errors import (
         ConflictError,
         DiskError,
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
         PathError,
         SettingsError,
     )
+    from memdir.extract import extract
+    from memdir.instructions import instructions
     from memdir.manifest import render_manifest
+    from memdir.models import open_model
     from memdir.opening import open_store
-    from memdir.records import Act, Clip, Draft, Header, Kind, Memory, Origin, Scope
+    from memdir.records import Act, Clip, Draft, Header, Kind, Memory, Message, Origin, Scope
     from memdir.reminder import render_reminder
     from memdir.store.contract import Store
     from memdir.store.files import FileStore
@@ -51,6 +55,7 @@ _HOMES = {
     "LockedError": "memdir.errors",
     "MemdirError": "memdir.errors",
     "Memory": "memdir.records",
+    "Message": "memdir.records",
     "NotFoundError": "memdir.errors",
     "Origin": "memdir.records",
     "PathError": "memdir.errors",
@@ -59,6 +64,11 @@ _HOMES = {
     "SettingsError": "memdir.errors",
     "Store": "memdir.store.contract",
     "clip_index": "memdir.clip",
+    "dream": "memdir.dream",
+    "dream_is_due": "memdir.dream",
+    "extract": "memdir.extract",
+    "instructions": "memdir.instructions",
+    "open_model": "memdir.models",
     "open_store": "memdir.opening",
     "recall": "memdir.asking",
     "render_manifest": "memdir.manifest",
@@ -78,6 +88,7 @@ __all__ = [
     "LockedError",
     "MemdirError",
     "Memory",
+    "Message",
     "NotFoundError",
     "Origin",
     "PathError",
@@ -86,6 +97,11 @@ __all__ = [
     "SettingsError",
     "Store",
     "clip_index",
+    "dream",
+    "dream_is_due",
+    "extract",
+    "instructions",
+    "open_model",
     "open_store",
     "recall",
     "render_manifest",

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from memdir.clip import find_long_lines
+from memdir.dream_lock import FILE as DREAM_LOCK
+from memdir.dream_lock import find_holder
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass
 from memdir.guard import find_refusal
@@ -34,6 +36,7 @@ LEVELS = {
     "slug_collision": "error",
     "setting": "warning",
     "history": "error",
+    "dream_lock": "warning",
     "long_line": "advice",
     "unresolved_link": "advice",
 }
@@ -63,6 +66,7 @@ def examine(store: FileStore, *, skip_index: bool = False) -> tuple[Finding, ...
         lambda: _check_duplicates(memories),
         lambda: _check_links(memories),
         lambda: _check_history(store),
+        lambda: _check_dream(store),
     ]
     if not skip_index:
         checks += [lambda: _check_index(store, headers, ""), lambda: _check_index(store, headers, TEAM_FOLDER)]
@@ -177,6 +181,14 @@ def _check_size(text: str, file: str, count: int) -> Iterator[Finding]:
         length = len(line.text.rstrip("\r\n"))
         message = f"{length} characters, {INDEX_LINE_CHARS} are enough for a pointer"
         yield Finding("long_line", file, message, "move the detail into its topic file", line.number + 1)
+
+
+def _check_dream(store: FileStore) -> Iterator[Finding]:
+    holder = find_holder(store.root, now=store.clock())
+    if holder is not None and holder.is_late:
+        since = f"{holder.since.astimezone():%Y-%m-%d %H:%M}"
+        message = f"process {holder.pid} dreams since {since}, and nobody else can meanwhile"
+        yield Finding("dream_lock", DREAM_LOCK, message, "look what it does; the lock ends with its process")
 
 
 def _check_history(store: FileStore) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from memdir.errors import NotFoundError, PathError
 from memdir.limits import NAME_BYTES, NAME_CHARS, NAME_DEPTH
-from memdir.paths import check_root
+from memdir.paths import STATE, check_root
 from memdir.records import Signature
 from memdir.small_files import disk_error, make_private_dirs
 
@@ -91,6 +91,20 @@ def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -
         yield current
     finally:
         os.close(current)
+
+
+@contextmanager
+def open_state(root: int, path: Path, state: Path) -> Iterator[int]:
+    """A descriptor of the folder for memdir's own files: below the open root at `path` without a link, or elsewhere."""
+    if state == path / STATE:
+        with open_folder(root, (STATE,), create=True) as folder:
+            yield folder
+        return
+    folder = open_root(state, create=True)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def check_plain(folder: int, leaf: str) -> None:

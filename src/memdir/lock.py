@@ -21,14 +21,14 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.0005, 0.02
 
 
 @contextmanager
-def hold(folder: int, name: str, *, seconds: float) -> Iterator[None]:
-    """Hold the lock file `name` in an open folder, waiting at most so long."""
+def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
+    """Hold the lock file `name` in an open folder, waiting at most so long; answers its descriptor."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     handle = os.open(name, flags, 0o600, dir_fd=folder)
     try:
         _wait_for(handle, seconds)
         os.pwrite(handle, f"{os.getpid():<20}\n".encode(), 0)
-        yield
+        yield handle
         # An empty file says that the last holder came to its end; a PID without a holder says that it was killed.
         os.ftruncate(handle, 0)
     finally:

@@ -2,12 +2,14 @@
 
 There are no spaces to find words by, so each pattern carries the neighbours that make it another word: 说明天数 holds
 明天, 版本周期 holds 本周, 线上周会 holds 上周. "N days later" counts only where a clause begins or a marker stands
-before, since 上线三天后 counts from the launch and not from now.
+before, since 上线三天后 counts from the launch and not from now; a noun that is no event (接口) is such a marker.
 """
 
 from memdir.tongues.grammar import Tongue, What, count_words, periods, split
 
-_START = r"(?:^|(?<=[\s，。；：、！？（(「我们們他她在将將于於会會要是从從自到至就已]))"
+# Things that nothing can be counted from.
+_THINGS = "接口|系统|系統|平台|平臺|页面|頁面|合同|合約|证书|證書|账号|帐号|帳號|域名|網域|版本"
+_START = rf"(?:^|(?<=[\s，。；：、！？（(「我们們他她在将將于於会會要是从從自到至就已])|(?<={_THINGS}))"
 _DAY = "(?<=[今明昨前]天)"  # 明天后天 is tomorrow and the day after
 _NOT_UP = f"(?:{_DAY}|(?<![线線晚早以天马馬网網路身桌地头頭手海陆陸楼樓山床墙牆纸紙板车車船桥橋之每下上]))"
 _DAY_AFTER = f"(?:{_DAY}|(?<![以今之然最天先]))"

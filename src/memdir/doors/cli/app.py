@@ -15,23 +15,34 @@ from memdir.doors.cli.words import DONE, INTERRUPTED, MISUSED, REFUSED, render_m
 
 # Subject -> verb -> the module that holds it.
 VERBS: dict[str, dict[str, str]] = {
-    "Write": {"save": "saving", "edit": "changing", "pin": "changing", "forget": "forgetting"},
-    "Read": {"list": "listing", "read": "reading", "show": "showing"},
+    "Write": {
+        "save": "saving",
+        "remember": "remembering",
+        "edit": "changing",
+        "pin": "changing",
+        "forget": "forgetting",
+        "log": "daybook",
+    },
+    "Read": {"list": "listing", "read": "reading", "show": "showing", "prompt": "prompting", "context": "surroundings"},
     "Find": {"recall": "recalling", "search": "searching", "why": "telling"},
     "Look back": {"history": "past", "diff": "past", "undo": "rewinding", "restore": "rewinding"},
+    "Learn": {"extract": "extracting", "notes": "noting", "dream": "dreaming"},
+    "Decide": {"inbox": "inboxing"},
     "Places": {"where": "placing", "relink": "relinking"},
     "State": {"status": "standing", "config": "tuning", "pause": "tuning", "resume": "tuning", "doctor": "checking"},
     "Measure": {"bench": "benching"},
     "Shell": {"completion": "completing"},
 }
-_HOMES = {verb: module for verbs in VERBS.values() for verb, module in verbs.items()}
+# What programs call and people need not see.
+HIDDEN = {"worker": "extracting"}
+_HOMES = {verb: module for verbs in VERBS.values() for verb, module in verbs.items()} | HIDDEN
 
 
 class Program(click.Group):
     """A group whose commands are imported on demand and shown by subject."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_HOMES)
+        return [verb for verb in _HOMES if verb not in HIDDEN]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _HOMES:

@@ -12,7 +12,10 @@ from memdir.doors.cli.verb import Verb, json_option, name_argument, scope_option
 from memdir.edits import drop_edits
 from memdir.store.files import FileStore
 
-UNREACHED = "copies that git has committed or pushed, a host's transcripts, and backups"
+UNREACHED = (
+    "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions, and"
+    " backups"
+)
 
 
 @click.command(

@@ -73,5 +73,16 @@ def make_skip_rows() -> list[Row]:
     return [{"reason": skip.value, "words": skip.words} for skip in Skip]
 
 
+def make_all_skip_rows() -> dict[str, list[Row]]:
+    """The closed lists of why recall brings nothing, a turn is not learned from, and there is no dream."""
+    # Imported here: only `status` tells them all, and counting sessions needs rooms that a list has no use for.
+    from memdir.dream_gates import DreamSkip
+    from memdir.extract_gates import ExtractSkip
+
+    learning = [{"reason": skip.value, "words": skip.words} for skip in ExtractSkip]
+    dreams = [{"reason": skip.value, "words": skip.words} for skip in DreamSkip]
+    return {"recall": make_skip_rows(), "extract": learning, "dream": dreams}
+
+
 def make_fill_row(fill: "Fill") -> Row:
     return {"lines": fill.lines, "bytes": fill.bytes, "share": round(fill.share, 4)}

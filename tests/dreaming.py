@@ -1,0 +1,217 @@
+"""A memory directory with something to tidy, and models that dream in it: a good one and several bad ones."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memdir.errors import MemdirError
+from memdir.frozen import replace
+from memdir.index import INDEX_FILE
+from memdir.records import Draft, Kind, Model, Reply, Request, Stop, ToolCall, Usage
+from memdir.store.files import FileStore
+from memdir.testing import ScriptedModel
+
+NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)  # a Thursday
+TUESDAYS = "The web shop is deployed on Tuesdays only."
+HOTFIX = "Hotfixes may go out on any day with two approvals."
+PARTS = "**Why:** Support is fully staffed then.\n**How to apply:** Plan every release for a Tuesday."
+LIMIT = "The public API allows {} requests a minute for each key."
+DEAD = "- [Long gone](long-gone.md) — a line that points nowhere\n"
+
+Answer = str | Reply | MemdirError
+
+
+def make_text(title: str, description: str, body: str, kind: str = "project", *more: str) -> str:
+    head = "\n".join(("---", f"name: {title}", f"description: {description}", f"type: {kind}", *more, "---"))
+    return f"{head}\n\n{body}\n"
+
+
+def put(store: FileStore, name: str, text: str, *, days: float = 2) -> None:
+    """A memory of that age, saved as anybody would save it."""
+    fields, body = text.split("---\n\n", 1)
+    values = dict(line.split(": ", 1) for line in fields.splitlines() if ": " in line)
+    draft = Draft(Kind(values["type"]), values["name"], values["description"], body, name, "pinned" in values or None)
+    store.write(draft)
+    at = (NOW - timedelta(days=days)).timestamp()
+    os.utime(store.root / f"{name}.md", (at, at))
+
+
+DEPLOYS = make_text("Deploys", "On which day the web shop is deployed", f"{TUESDAYS}\n\n{PARTS}")
+RELEASES = make_text(
+    "Hotfixes", "When a hotfix of the shop may leave", f"{HOTFIX}\n\n**Why:** A broken shop earns nothing."
+)
+MERGED = make_text(
+    "Deploys",
+    "On which day the web shop is deployed",
+    f"{TUESDAYS} {HOTFIX}\n\n{PARTS}\n\nA broken shop earns nothing.",
+)
+
+
+def make_store(memory: Path) -> FileStore:
+    """Six memories, one of them pinned, and an index with a dead line."""
+    store = FileStore(memory, clock=lambda: NOW)
+    put(store, "deploys", DEPLOYS)
+    put(store, "hotfixes", RELEASES, days=3)
+    old = make_text("Old rate limit", "Rate limit of the API before the raise", LIMIT.format(100))
+    put(store, "limit-old", old, days=90)
+    put(store, "limit-new", make_text("Rate limit", "How much the public API allows now", LIMIT.format(250)), days=1)
+    feedback = "Replies end without a summary of the diff.\n\n**Why:** It is read anyway.\n**How to apply:** Always."
+    put(store, "terse", make_text("Terse replies", "No summary at the end of replies", feedback, "feedback"))
+    note = "The billing tracker lives in the project BILL of the issue system."
+    put(store, "tracker", make_text("Tracker", "Where billing bugs are tracked", note, "reference", "pinned: true"))
+    index = memory / INDEX_FILE
+    index.write_text(index.read_text(encoding="utf-8") + DEAD, encoding="utf-8")
+    store.notice()
+    store.scan()
+    return store
+
+
+def image(memory: Path) -> dict[str, bytes]:
+    """Every memory and index, byte for byte."""
+    found = (path for path in memory.rglob("*.md") if ".memdir" not in path.relative_to(memory).parts)
+    return {str(path.relative_to(memory)): path.read_bytes() for path in found}
+
+
+# --- models ---------------------------------------------------------------------------------------------------------
+
+
+def use(*calls: tuple[str, Mapping[str, object]]) -> Reply:
+    """An answer that calls tools."""
+    made = tuple(ToolCall(f"call-{number}", name, values) for number, (name, values) in enumerate(calls))
+    return Reply("", Usage(100, 0, 20), made, Stop.CALLS)
+
+
+def write(name: str, text: str, reason: str = "", evidence: str = "") -> tuple[str, dict[str, object]]:
+    return "write", {"path": f"memory/{name}.md", "content": text, "reason": reason, "evidence": evidence}
+
+
+def delete(name: str, reason: str = "", evidence: str = "") -> tuple[str, dict[str, object]]:
+    return "delete", {"path": f"memory/{name}.md", "reason": reason, "evidence": evidence}
+
+
+def read(path: str) -> tuple[str, dict[str, object]]:
+    return "read", {"path": path}
+
+
+def end(summary: str = "all in order") -> str:
+    return json.dumps({"summary": summary})
+
+
+def merging() -> ScriptedModel:
+    """Does what a dream is for: merges two memories and settles a contradiction."""
+    return ScriptedModel(
+        [
+            use(read("memory/deploys.md"), read("memory/hotfixes.md")),
+            use(
+                write("deploys", MERGED, "hotfixes are about deploys too", "deploys, hotfixes"),
+                delete("hotfixes", "merged into deploys", "deploys"),
+                delete("limit-old", "the limit was raised", LIMIT.format(250)),
+            ),
+            end("merged two, settled one"),
+        ]
+    )
+
+
+class Toolless:
+    """A model that cannot call tools."""
+
+    has_tools = False
+
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        self._model = ScriptedModel(answers)
+
+    @property
+    def requests(self) -> list[Request]:
+        return self._model.requests
+
+    def __call__(self, request: Request) -> Reply:
+        return self._model(request)
+
+
+def operations(*rows: dict[str, str]) -> str:
+    keys = ("action", "name", "type", "title", "description", "body", "why", "how", "evidence", "reason")
+    return json.dumps({"operations": [{**dict.fromkeys(keys, ""), **row} for row in rows]})
+
+
+def deleting(names: Iterable[str]) -> Model:
+    return ScriptedModel([use(*(delete(name, "not needed") for name in names)), end("all clean now")])
+
+
+def emptying(names: Iterable[str]) -> Model:
+    """Keeps every file and takes out what it says."""
+    hollow = make_text("Nothing", "Nothing much remains of this", "Nothing.")
+    return ScriptedModel([use(*(write(name, hollow) for name in names)), end()])
+
+
+def repeating(request: Request) -> Reply:
+    return use(read("memory/deploys.md"))
+
+
+def wandering() -> Model:
+    """Never calls the same twice and never ends."""
+    count = 0
+
+    def ask(request: Request) -> Reply:
+        nonlocal count
+        count += 1
+        return use(("search", {"query": f"word{count}", "path": "memory"}))
+
+    return ask
+
+
+def hoarding() -> Model:
+    """Writes one file after the other for as long as it may."""
+    count = 0
+
+    def ask(request: Request) -> Reply:
+        nonlocal count
+        count += 1
+        text = make_text(f"Note {count}", f"The shop has counter number {count} at the door", f"Counter {count}.")
+        return use(write(f"note-{count}", text))
+
+    return ask
+
+
+def trespassing(path: str) -> Model:
+    content = make_text("Deploys", "On which day the web shop is deployed", "Deploy whenever you like.")
+    return ScriptedModel([use(("write", {"path": path, "content": content}), delete("limit-old")), end()])
+
+
+def saying(text: str) -> Model:
+    return ScriptedModel([text, text])
+
+
+BAD: dict[str, Callable[[list[str]], Model]] = {
+    "deletes everything": deleting,
+    "empties everything": emptying,
+    "repeats itself": lambda names: repeating,
+    "wanders about": lambda names: wandering(),
+    "writes for ever": lambda names: hoarding(),
+    "writes outside": lambda names: trespassing("/etc/passwd"),
+    "climbs out": lambda names: trespassing("memory/../../escaped.md"),
+    "writes into the home": lambda names: trespassing("~/.bashrc"),
+    "babbles": lambda names: saying("Lorem ipsum dolor sit amet."),
+    "says nothing": lambda names: saying(""),
+    "sends broken JSON": lambda names: saying('{"summary": '),
+    "is cut short": lambda names: ScriptedModel([replace(use(read("memory/deploys.md")), stop=Stop.LENGTH)]),
+    "declines": lambda names: ScriptedModel([Reply("no", stop=Stop.REFUSED)]),
+    "without tools: deletes everything": lambda names: Toolless(
+        [operations(*({"action": "delete", "name": name} for name in names))]
+    ),
+    "without tools: babbles": lambda names: Toolless(["Here you are!", "Sorry, once more."]),
+    "without tools: climbs out": lambda names: Toolless(
+        [operations({"action": "create", "name": "../../escaped", "type": "user", "title": "x", "body": "y"})] * 2
+    ),
+    "without tools: names what is not there": lambda names: Toolless(
+        [operations({"action": "delete", "name": "nothing-like-it"})] * 2
+    ),
+}
+
+
+def read_last_run(store: FileStore) -> dict[str, Any]:
+    rows = (store.state / "runs.jsonl").read_text(encoding="utf-8").splitlines()
+    row: dict[str, Any] = json.loads(rows[-1])
+    return row

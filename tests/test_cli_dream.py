@@ -1,0 +1,178 @@
+"""`memdir dream` as a person and as a script calls it."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clihelp import Cli
+from dreaming import DEAD, HOTFIX, MERGED, image, make_store
+from memdir.dream_lock import hold_dream, read_last
+from memdir.store.files import FileStore
+from memdir.testing import AnthropicServer, Call, Fault, Say
+from test_cli_terminal import Terminal
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    cli = Cli(tmp_path)
+    make_store(cli.memory).close()
+    return cli
+
+
+def by_model(server: AnthropicServer) -> dict[str, Any]:
+    return {"MEMDIR_MODEL": "anthropic:claude-sonnet-5", "MEMDIR_MODEL_URL": server.url, "MEMDIR_MODEL_KEY": "k"}
+
+
+def make_script() -> list[Any]:
+    path = {"path": "memory/deploys.md"}
+    why = {"reason": "hotfixes are deploys too", "evidence": "deploys, hotfixes"}
+    return [
+        [Call("read", path), Call("read", {"path": "memory/hotfixes.md"})],
+        [Call("write", {**path, "content": MERGED, **why}), Call("delete", {"path": "memory/hotfixes.md", **why})],
+        [Say('{"summary": "merged two memories"}')],
+    ]
+
+
+def test_a_dream_tells_what_it_did_and_how_to_undo_it(cli: Cli) -> None:
+    before = image(cli.memory)
+    told = cli("dream")
+    assert told.code == 0 and told.err == ""
+    assert "dead pointer long-gone" in told.out and "which does not exist" in told.out
+    act = cli("dream", "--status", "--json").json["status"]
+    assert act["last"] == "2026-03-05T12:00:00.000+00:00" and act["reason"] == "too_soon"
+    assert "`memdir undo " in told.lines[-1]
+    number = told.lines[-1].split("`")[1].split()[-1]
+    assert cli("undo", number).code == 0 and image(cli.memory) == before
+
+
+def test_undo_without_a_number_takes_back_the_whole_dream_index_bytes_included(cli: Cli) -> None:
+    before = image(cli.memory)
+    assert cli("dream", "--json").json["dream"]["act"] is not None and image(cli.memory) != before
+    assert cli("undo").code == 0 and image(cli.memory) == before
+
+
+def test_a_preview_shows_the_difference_with_reasons_and_keeps_it(cli: Cli) -> None:
+    before = image(cli.memory)
+    told = cli("dream", "--preview")
+    assert told.code == 0 and f"-{DEAD.strip()}" in told.lines and "--- MEMORY.md" in told.lines
+    assert image(cli.memory) == before and cli("inbox", "list", "--json").json == []
+    id = told.lines[-1].split("--apply ")[1].split("`")[0]
+    status = cli("dream", "--status")
+    assert "last dream  never" in status.out and f"--apply {id}" in status.out
+    row = cli("dream", "--apply", id, "--json").json["dream"]
+    assert row["id"] == id and row["act"] is not None and DEAD not in (cli.memory / "MEMORY.md").read_text("utf-8")
+    again = cli("dream", "--apply", id)
+    assert "applied already" in again.out and f"undo {row['act']}" in again.out
+    assert f"{id}, by rules" in cli("dream", "--status").out
+
+
+def test_a_second_dream_says_that_there_is_nothing_to_do(cli: Cli) -> None:
+    cli("dream")
+    assert cli("dream").out == "nothing to tidy, by rules\n"
+    assert cli("dream", "--preview").out == "nothing to tidy, by rules\n"
+
+
+def test_contradictions_that_rules_see_wait_in_the_inbox(cli: Cli) -> None:
+    told = cli("dream", "--json").json["dream"]
+    rows = cli("inbox", "list", "--json").json
+    assert len(told["waiting"]) == len(rows) == len(told["proposals"])
+
+
+def test_if_due_keeps_the_gates_and_a_call_by_hand_does_not(cli: Cli) -> None:
+    told = cli("dream", "--if-due")
+    assert told.code == 0 and told.out.startswith("no dream: there were too few sessions")
+    assert cli("dream", "--if-due", "--json").json["dream"]["skipped"] == "scanned_lately"
+    assert cli("dream").code == 0
+    assert "no dream: the last one was not long ago" in cli("dream", "--if-due").out
+    assert cli("dream", "--if-due", MEMDIR_DREAM="0").out.startswith("no dream: dreaming is switched off")
+
+
+def test_if_due_dreams_when_it_is(cli: Cli) -> None:
+    row = cli("dream", "--if-due", "--json", MEMDIR_DREAM_SESSIONS="0").json["dream"]
+    assert row["skipped"] is None and row["act"] is not None
+
+
+def test_who_holds_the_lock_is_told(cli: Cli) -> None:
+    with FileStore(cli.memory) as store:
+        now = store.clock()
+        with hold_dream(store.root, store.state, now=now):
+            assert "a dream is under way already" in cli("dream", MEMDIR_NOW=now.isoformat()).refusal
+            told = cli("dream", "--status", MEMDIR_NOW=now.isoformat())
+            assert f"process {os.getpid()}" in told.out
+            quiet = cli("dream", "--if-due", MEMDIR_NOW=now.isoformat(), MEMDIR_DREAM_SESSIONS="0")
+            assert quiet.code == 0 and "another one is under way" in quiet.out
+
+
+@pytest.mark.parametrize(
+    "argv", [["--preview", "--status"], ["--apply", "x", "--if-due"], ["--status", "--model", "none"]], ids=" ".join
+)
+def test_what_does_not_go_together_is_misuse(cli: Cli, argv: list[str]) -> None:
+    assert cli("dream", *argv).code == 2
+
+
+def test_an_unknown_id_is_refused_with_what_to_do(cli: Cli) -> None:
+    assert "--preview" in cli("dream", "--apply", "20260305-120000-000000").refusal
+
+
+def test_nothing_is_dreamt_while_memory_is_off(cli: Cli) -> None:
+    before = image(cli.memory)
+    assert "memory is off" in cli("dream", CLAUDE_CODE_SIMPLE="1").refusal
+    assert image(cli.memory) == before
+
+
+def test_a_project_without_memory_gets_none(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    assert cli("dream").out == "no dream: there is nothing to tidy\n" and not cli.memory.exists()
+    assert cli("dream", "--status").code == 0 and not cli.memory.exists()
+
+
+# --- with a model ---------------------------------------------------------------------------------------------------
+
+
+def test_a_model_dreams_and_its_reasons_and_cost_are_told(cli: Cli) -> None:
+    before = image(cli.memory)
+    with AnthropicServer(make_script()) as server:
+        told = cli("dream", **by_model(server))
+    assert told.code == 0, told.err
+    assert "merge deploys, hotfixes: hotfixes are deploys too" in told.out
+    assert "3 requests, 4 calls" in told.out and "the model says: merged two memories" in told.out
+    assert "nothing lost: of 2 sentences removed 2 in history, 2 also stand in another memory" in told.out
+    assert HOTFIX in (cli.memory / "deploys.md").read_text("utf-8") and not (cli.memory / "hotfixes.md").exists()
+    assert cli("undo").code == 0 and image(cli.memory) == before
+
+
+def test_the_model_of_the_option_wins(cli: Cli) -> None:
+    row = cli("dream", "--model", "none", "--json", MEMDIR_MODEL="anthropic:claude-sonnet-5").json["dream"]
+    assert row["by"] == "rules" and row["tokens"] is None
+
+
+def test_a_model_that_fails_is_told_in_one_line(cli: Cli) -> None:
+    before = image(cli.memory)
+    with AnthropicServer([Fault("refusal")] * 3) as server:
+        assert "`memdir dream --model none`" in cli("dream", **by_model(server)).refusal
+    assert image(cli.memory) == before and read_last(cli.memory) is None
+
+
+def test_progress_is_shown_on_a_terminal_and_ctrl_c_puts_everything_back(cli: Cli) -> None:
+    before = image(cli.memory)
+    script = [*make_script()[:2], Fault("stall")]
+    with AnthropicServer(script) as server:
+        terminal = Terminal(cli, "dream", TERM="xterm-256color", LC_ALL="C.UTF-8", **by_model(server))
+        terminal.read_until("prune, 2 files")
+        os.kill(terminal.process.pid, signal.SIGINT)
+        code, text = terminal.end()
+        server.release()
+    assert code == 130 and "cancelled; nothing was changed" in text and "Traceback" not in text
+    assert "[#" in text and "tokens" in text and "orient" in text
+    assert image(cli.memory) == before and read_last(cli.memory) is None
+    assert not (cli.memory / ".consolidate-lock").exists()
+    assert cli("dream").code == 0, "and the next one is let in"
+
+
+def test_in_a_pipe_nothing_but_the_result_is_printed(cli: Cli) -> None:
+    with AnthropicServer(make_script()) as server:
+        told = cli.real("dream", **by_model(server))
+    assert told.code == 0 and told.err == "" and "\x1b" not in told.out and "\r" not in told.out

@@ -1,0 +1,114 @@
+"""`memdir notes`: show, update, where, list."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli
+from homes import write
+from memdir.doors.cli.forgetting import UNREACHED
+from transcribing import Claude
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def transcript(cli: Cli, session: str = "1f2e-aa", request: str = "Write a parser for the access log") -> Path:
+    """A past conversation of this project, where its host keeps it."""
+    talk = Claude()
+    talk.user(request)
+    talk.call("t1", "msg-a")
+    talk.result("t1", "Exit code 1\nerror: no such file", failed=True)
+    talk.assistant("It is written. Shall I test it?")
+    for record in talk.records:
+        record.update(cwd=str(cli.project), sessionId=session)
+    return talk.write(cli.memory.parent / f"{session}.jsonl")
+
+
+def test_the_newest_conversation_is_noted_and_shown(cli: Cli) -> None:
+    transcript(cli)
+    told = cli("notes", "update")
+    assert told.code == 0 and "4 messages noted by rules" in told.out
+    path = cli.memory.parent / "1f2e-aa" / "session-memory" / "summary.md"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert cli("notes").data == cli("notes", "show", "--session", "1f2e-aa").data == path.read_bytes()
+    text = cli("notes").out
+    assert "- `ls`: exit 1" in text and "- Open question: Shall I test it?" in text
+    assert "nothing was said since" in cli("notes", "update").out
+    digest = cli("notes", "--as", "hook").out
+    assert digest.startswith("## Current State\n") and digest.endswith(f"{path}\n") and len(digest) <= 6_001
+    assert cli("notes", "--as", "compaction").out.count("\n# ") == 10
+
+
+def test_a_transcript_and_a_session_can_be_named(cli: Cli) -> None:
+    transcript(cli, "aa", "The first one of them")
+    other = transcript(cli, "bb", "The second one of them")
+    assert cli("notes", "update", "--session", "aa", "--json").json["session"] == "aa"
+    row = cli("notes", "update", "--transcript", str(other), "--json").json
+    assert (row["session"], row["by"], row["changed"], row["messages"], row["spent"]) == ("bb", "rules", True, 4, None)
+    rows = cli("notes", "list", "--json").json
+    assert {at["session"]: at["title"] for at in rows} == {
+        "aa": "The first one of them",
+        "bb": "The second one of them",
+    }
+    assert [line.split("\t")[0] for line in cli("notes", "list").lines] == [at["session"] for at in rows]
+    assert "first" in cli("notes", CLAUDE_SESSION_ID="aa").out
+    assert cli("notes", "where", "--session", "zz").out.strip().endswith("/zz/session-memory/summary.md")
+    assert cli("notes", "where", "--session", "../../x", "--json").json["exists"] is False
+
+
+def test_what_is_not_there_is_said_in_one_line(cli: Cli) -> None:
+    assert "no session of this project has notes" in cli("notes").refusal
+    assert "no notes of session 'x'" in cli("notes", "--session", "x").refusal
+    assert "no conversation of this project was found" in cli("notes", "update").refusal
+    assert "no transcript of session 'x'" in cli("notes", "update", "--session", "x").refusal
+    assert cli("notes", "list", "--json").json == []
+
+
+def test_the_setting_and_the_pause_are_heeded(cli: Cli) -> None:
+    transcript(cli)
+    assert "switched off" in cli("notes", "update", MEMDIR_NOTES="0").refusal
+    assert "paused" in cli("notes", "update", MEMDIR_PAUSED="1").refusal
+    assert "memory is off" in cli("notes", "update", CLAUDE_CODE_SIMPLE="1").refusal
+    write(cli.project / ".memdir.toml", "notes = false\n")
+    assert "switched off" in cli("notes", "update").refusal
+    assert cli("notes", "list", "--json").json == []
+
+
+def test_a_short_conversation_is_not_due(cli: Cli) -> None:
+    transcript(cli)
+    row = cli("notes", "update", "--if-due", "--json").json
+    assert (row["skipped"], row["by"], row["changed"]) == ("not_due", None, False)
+
+
+def test_an_own_template_and_prompt_are_found(cli: Cli) -> None:
+    transcript(cli)
+    config = cli.home / ".claude" / "session-memory" / "config"
+    write(config / "template.md", "# Worklog\n_Mine_\n\n# Thoughts\n")
+    write(config / "prompt.md", "Mine {{currentNotes}}")
+    cli("notes", "update")
+    shown = cli("notes", "--json").json
+    assert [(at["name"], at["description"]) for at in shown["sections"]] == [("Worklog", "Mine"), ("Thoughts", "")]
+    assert "access log" in shown["sections"][0]["text"] and not shown["empty"] and shown["oversize"] == []
+    where = cli("notes", "where", "--json").json
+    assert where["own_template"] and where["own_prompt"] and where["exists"] and where["on"]
+
+
+def test_a_model_that_cannot_be_reached_leaves_the_notes_as_they_were(cli: Cli) -> None:
+    path = transcript(cli)
+    cli("notes", "update")
+    before = cli("notes").data
+    line = {"type": "user", "uuid": "zz", "parentUuid": "u3", "message": {"role": "user", "content": "Yes, do that"}}
+    more = {"cwd": str(cli.project), "sessionId": "1f2e-aa", "timestamp": "2026-03-05T11:00:00Z"}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line | more) + "\n")
+    told = cli("notes", "update", "--model", "openai:x", MEMDIR_MODEL_URL="http://127.0.0.1:9", MEMDIR_MODEL_KEY="k")
+    assert "the notes were not updated" in told.refusal and cli("notes").data == before
+    assert "1 messages noted by rules" in cli("notes", "update").out
+
+
+def test_purge_says_that_it_does_not_reach_notes() -> None:
+    assert "notes of sessions" in UNREACHED

@@ -1,0 +1,695 @@
+"""Session notes: what is fixed in them, their limits, when they are due, where they lie, and a model's update."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homes import make_environment, write
+from loads import ROOT
+from memdir.claude_settings import ClaudeSettings
+from memdir.errors import ConflictError, FormatError, PathError, UnreachableError
+from memdir.frozen import replace
+from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
+from memdir.notes import (
+    Counts,
+    Manner,
+    News,
+    Noted,
+    NotesSkip,
+    Place,
+    check_update,
+    count,
+    does_compact,
+    find_place,
+    hook_digest,
+    is_due,
+    is_empty,
+    list_notes,
+    list_oversize,
+    make_template,
+    measure_notes,
+    open_notes,
+    parse_notes,
+    read_notes_file,
+    render_for_compaction,
+    render_notes,
+    update_notes,
+    wait_for_update,
+)
+from memdir.notes.by_model import Task, render_update
+from memdir.notes.cutting import cut_notes
+from memdir.notes.place import updating, write_notes_file
+from memdir.paths import find_project_home, read_places
+from memdir.records import Message, Reply, Request, Stop, ToolCall, Usage
+from memdir.runs import read_runs
+from memdir.session import Session, open_session
+from memdir.testing import ScriptedModel
+
+NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
+SECTIONS = [
+    "Session Title",
+    "Current State",
+    "Task specification",
+    "Files and Functions",
+    "Workflow",
+    "Errors & Corrections",
+    "Codebase and System Documentation",
+    "Learnings",
+    "Key results",
+    "Worklog",
+]
+TEMPLATE = make_template()
+PARENT = {"model": "m", "messages": [{"role": "user", "content": "hello"}], "tools": [{"name": "Edit"}]}
+
+
+def long_text(words: int, line: int = 12) -> str:
+    """Numbered lines, so that it can be seen which were kept."""
+    lines = range(words // line)
+    return "\n".join(f"{number}: {'some plain words of a summary that goes on and on':<40}" for number in lines)
+
+
+def said(text: str, role: str = "user", **more: Any) -> Message:
+    return Message(role, text, **more)
+
+
+def talk(tokens: int = 12_000) -> list[Message]:
+    """A conversation of at least so many tokens."""
+    messages = [said("Write a parser for the access log, please.", id="m0")]
+    number = 0
+    while count(messages, None).tokens < tokens:
+        number += 1
+        messages.append(said(long_text(900), "assistant", id=f"m{number}"))
+    return messages
+
+
+# --- what is fixed ----------------------------------------------------------------------------------------------
+
+
+def test_the_template_has_the_ten_sections_each_with_a_description() -> None:
+    assert [at.name for at in TEMPLATE.sections] == SECTIONS
+    assert all(at.description.startswith("_") and at.description.endswith("_") for at in TEMPLATE.sections)
+    assert all(not at.text for at in TEMPLATE.sections) and is_empty(TEMPLATE, TEMPLATE)
+    assert measure_notes(TEMPLATE) < 400
+
+
+def test_what_is_rendered_is_parsed_as_it_was() -> None:
+    texts = {
+        "Current State": "Half done.\n\n## Detail\n\n```sh\n# not a heading\nmake\n```\n\n- a",
+        "Worklog": "- one\n- two",
+    }
+    notes = TEMPLATE.with_texts(texts)
+    assert parse_notes(render_notes(notes)) == notes and render_notes(parse_notes(render_notes(notes))) == render_notes(
+        notes
+    )
+    assert {at.name: at.text for at in notes.sections if at.text} == texts
+    crlf = render_notes(notes).replace("\n", "\r\n")
+    assert parse_notes("\ufeff" + crlf) == notes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("# Workflow\n", "# Work flow\n", "'# Workflow' was changed, moved or lost"),
+        ("# Learnings\n", "", "'# Learnings' was changed, moved or lost"),
+        ("# Workflow\n", "# Extra\n\n# Workflow\n", "'# Workflow' was changed"),
+        ("# Learnings\n", "# Learning\n", "'# Learnings' was changed"),
+        ("# Session Title\n", "# Title\n", "'# Session Title' was changed"),
+        ("_One short line for each step, oldest first._", "_Steps._", "italics below '# Worklog' was changed"),
+        ("_One short line for each step, oldest first._", "Steps", "italics below '# Worklog' was changed"),
+        ("# Session Title\n", "Dear reader,\n\n# Session Title\n", "above the first heading was changed"),
+        ("- end\n", "- end\n\n# Appendix\n", "'# Appendix' was added"),
+        ("- end\n", "- end\n\n   # Appendix\n", "was added"),
+        ("- end\n", "- end\n\n```\nopen\n", "fence is not closed"),
+        ("Half done.", "```\nHalf done.", "fence is not closed"),
+        ("Half done.", "Half \x1b[31mdone.", "U+001B"),
+        ("Half done.", "Half \u202edone.", "U+202E"),
+    ],
+)
+def test_an_update_that_changes_more_than_the_texts_is_refused(old: str, new: str, what: str) -> None:
+    before = TEMPLATE.with_texts({"Current State": "Half done.", "Worklog": "- end"})
+    text = render_notes(before)
+    assert text.count(old) == 1
+    with pytest.raises(FormatError) as refused:
+        check_update(before, text.replace(old, new))
+    assert what in str(refused.value) and refused.value.hint
+    assert check_update(before, text) == before
+
+
+def test_two_sections_that_change_places_are_refused() -> None:
+    sections = list(TEMPLATE.sections)
+    sections[2], sections[3] = sections[3], sections[2]
+    with pytest.raises(FormatError, match="Task specification"):
+        check_update(TEMPLATE, render_notes(replace(TEMPLATE, sections=tuple(sections))))
+
+
+def test_texts_may_change_in_every_way_that_leaves_the_frame_alone() -> None:
+    text = render_notes(TEMPLATE).replace(
+        "_One short line for each step, oldest first._\n", "{0}\n- a\n\n## Below\n\n~~~\n# x\n~~~\n"
+    )
+    after = check_update(TEMPLATE, text.replace("{0}", "_One short line for each step, oldest first._"))
+    assert after.sections[-1].text == "- a\n\n## Below\n\n~~~\n# x\n~~~"
+    own = make_template("# Plan\n\n# Log\n")
+    assert check_update(own, "# Plan\n\n_soon_\n\n# Log\n").sections[0].text == "_soon_"
+
+
+def test_an_own_template_fixes_its_own_headings_at_its_own_depth() -> None:
+    own = make_template("Mine.\n\n# Notes\n\n## Plan\n*What is planned*\n\n## Log\n")
+    assert [(at.heading, at.description) for at in own.sections] == [
+        ("# Notes", ""),
+        ("## Plan", "*What is planned*"),
+        ("## Log", ""),
+    ]
+    text = render_notes(own.with_texts({"Plan": "### Soon\n\nAll."}))
+    assert check_update(own, text).find("plan") == replace(own.sections[1], text="### Soon\n\nAll.")
+    with pytest.raises(FormatError, match="## Log"):
+        check_update(own, text.replace("## Log", "## Journal"))
+    assert make_template("no heading here") == TEMPLATE
+
+
+def test_a_file_keeps_its_own_headings_and_a_text_without_any_is_not_lost() -> None:
+    theirs = "# Session Title\n_A host's own words for it_\n\nParser\n"
+    notes = open_notes(theirs, TEMPLATE)
+    assert [at.description for at in notes.sections] == ["_A host's own words for it_"]
+    stray = open_notes("just text\n", TEMPLATE)
+    assert stray.preamble == "just text" and len(stray.sections) == 10
+    assert open_notes(None, TEMPLATE) == TEMPLATE
+
+
+# --- limits -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_too_long_is_named_and_cut_by_whole_lines() -> None:
+    notes = TEMPLATE.with_texts({"Learnings": long_text(9_000), "Worklog": long_text(9_000), "Key results": "short"})
+    rows = list_oversize(notes)
+    assert len(rows) == 3 and '"Learnings"' in rows[0] and "2,000 are allowed" in rows[0]
+    cut = cut_notes(notes, where="/n.md")
+    assert set(cut.lost) == {"Learnings", "Worklog"} and list_oversize(cut.notes) == ()
+    learnings, worklog = cut.notes.find("Learnings"), cut.notes.find("Worklog")
+    assert learnings and worklog
+    assert learnings.text.startswith("0: some") and learnings.text.endswith(
+        f"[{cut.lost['Learnings']} more lines in /n.md]"
+    )
+    assert worklog.text.startswith(f"[{cut.lost['Worklog']} earlier lines in /n.md]") and "749: some" in worklog.text
+    kept = [line for line in learnings.text.splitlines() if line and not line.startswith("[")]
+    assert kept == long_text(9_000).splitlines()[: len(kept)] and len(kept) + cut.lost["Learnings"] == 750
+    assert measure_notes(cut.notes) > NOTES_SECTION_TOKENS * 1.7, "no more is cut than must be"
+
+
+def test_all_sections_together_stay_below_their_limit_and_small_ones_whole() -> None:
+    notes = TEMPLATE.with_texts({name: long_text(9_000) for name in SECTIONS[1:]} | {"Session Title": "A parser"})
+    assert "all sections together" in list_oversize(notes)[-1]
+    cut = cut_notes(notes)
+    assert NOTES_TOKENS * 0.95 < measure_notes(cut.notes) <= NOTES_TOKENS and list_oversize(cut.notes) == ()
+    assert cut.notes.find("Session Title") == notes.find("Session Title")
+    assert check_update(notes, render_notes(cut.notes)) == cut.notes
+
+
+def test_a_cut_inside_a_code_fence_leaves_it_closed_at_both_ends() -> None:
+    code = "```py\n" + long_text(9_000) + "\n```"
+    notes = TEMPLATE.with_texts({"Learnings": f"Before.\n\n{code}", "Worklog": f"{code}\n\n- last"})
+    cut = cut_notes(notes).notes
+    assert check_update(notes, render_notes(cut)) == cut
+    learnings, worklog = cut.find("Learnings"), cut.find("Worklog")
+    assert learnings and learnings.text.count("```") == 2 and worklog and worklog.text.count("```") == 2
+    assert worklog.text.endswith("- last")
+
+
+def test_a_single_line_that_is_too_long_is_cut_inside() -> None:
+    notes = TEMPLATE.with_texts({"Learnings": "word " * 9_000})
+    cut = cut_notes(notes).notes
+    found = cut.find("Learnings")
+    assert found and found.text.endswith("…") and len(found.text) > 4_000 and list_oversize(cut) == ()
+
+
+def test_after_a_compaction_every_section_is_there_within_the_limits_and_the_file_is_named() -> None:
+    notes = TEMPLATE.with_texts({name: long_text(9_000) for name in SECTIONS})
+    text = render_for_compaction(notes, path="/p/summary.md", template=TEMPLATE)
+    parsed = parse_notes(text)
+    assert [(at.heading, at.description) for at in parsed.sections] == [
+        (at.heading, at.description) for at in TEMPLATE.sections
+    ]
+    assert "/p/summary.md" in parsed.preamble and all(at.text for at in parsed.sections)
+    assert measure_notes(parsed) <= NOTES_TOKENS and list_oversize(parsed) == ()
+    assert text.count("lines in /p/summary.md]") == 10
+
+
+def test_notes_that_fit_are_given_whole_and_empty_ones_not_at_all() -> None:
+    notes = TEMPLATE.with_texts({"Current State": "Half done.", "Worklog": "- one"})
+    assert parse_notes(render_for_compaction(notes, path="/p", template=TEMPLATE)).sections == notes.sections
+    assert render_for_compaction(TEMPLATE, path="/p", template=TEMPLATE) == ""
+    own = make_template("# Plan\n\nto be written\n")
+    assert render_for_compaction(own, path="/p", template=own) == ""
+
+
+def test_a_hook_tells_four_sections_and_the_end_of_the_worklog() -> None:
+    texts = {
+        "Current State": "Half done.",
+        "Task specification": "A parser.",
+        "Learnings": "Not told.",
+        "Worklog": "- last",
+    }
+    digest = hook_digest(TEMPLATE.with_texts(texts), path="/p/summary.md")
+    assert digest == (
+        "## Current State\nHalf done.\n\n## Task specification\nA parser.\n\n## Worklog\n- last"
+        "\n\nAll notes of this session: /p/summary.md"
+    )
+    long = TEMPLATE.with_texts({name: long_text(9_000) for name in SECTIONS} | {"Current State": "Half done."})
+    digest = hook_digest(long, path="/p/summary.md")
+    assert 0.9 * NOTES_DIGEST_CHARS < len(digest) <= NOTES_DIGEST_CHARS
+    assert "Half done." in digest and "749: some" in digest.partition("## Worklog")[2] and "Learnings" not in digest
+    assert hook_digest(TEMPLATE) == ""
+    assert hook_digest(make_template("# Plan\n").with_texts({"Plan": "x"})) == "## Plan\nx"
+
+
+# --- when ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "due"),
+    [
+        (Counts(9_999, None), False),
+        (Counts(10_000, None), True),
+        (Counts(14_999, 10_000, 9, True), False),
+        (Counts(15_000, 10_000, 2, False), False),
+        (Counts(15_000, 10_000, 3, False), True),
+        (Counts(15_000, 10_000, 0, True), True),
+        (Counts(90_000, 10_000, 0, False), False),
+    ],
+)
+def test_notes_begin_at_ten_thousand_tokens_and_go_on_after_five_thousand_at_a_pause_or_three_calls(
+    counts: Counts, due: bool
+) -> None:
+    assert is_due(counts) is due
+
+
+def test_calls_tokens_and_pauses_are_counted_from_the_messages() -> None:
+    calling = said("Looking.", "assistant", calls=(ToolCall("c", "Read", {"file_path": "a"}), ToolCall("d", "Bash")))
+    counts = count([said("go"), calling, said("x", "tool", answers="c")], 100)
+    assert (counts.noted, counts.calls, counts.is_pause) == (100, 2, False) and 110 < counts.tokens < 140
+    assert count([said("go"), calling, said("thanks"), said("Welcome.", "assistant")], 100).is_pause
+    assert count([said("go"), calling, said("host says", is_meta=True)], 100).is_pause is False
+    assert count([], 7) == Counts(7, 7)
+
+
+def test_a_host_that_does_not_compact_is_told_from_its_settings() -> None:
+    assert does_compact(ClaudeSettings())
+    assert not does_compact(ClaudeSettings(user={"autoCompactEnabled": False}))
+    assert does_compact(ClaudeSettings(user={"autoCompactEnabled": "no"}))
+
+
+# --- where --------------------------------------------------------------------------------------------------------
+
+
+def test_notes_lie_beside_the_transcripts_wherever_the_memory_is(tmp_path: Path) -> None:
+    project = tmp_path / "work" / "app"
+    (project / ".git").mkdir(parents=True)
+    for more in ({}, {"CLAUDE_COWORK_MEMORY_PATH_OVERRIDE": str(tmp_path / "elsewhere" / "memory")}):
+        environment = make_environment(tmp_path, **more)
+        _, places = read_places(environment, project)
+        home = find_project_home(environment, places.root)
+        assert home.parent == environment.claude_home / "projects" and home.name.endswith("-work-app")
+        expected = home / "1f2e" / "session-memory" / "summary.md"
+        assert find_place(home, "1f2e").path == expected
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "../../x",
+        "..",
+        ".",
+        "",
+        "a/b",
+        "memory",
+        "MEMORY",
+        "session-memory",
+        "a\0b",
+        "x" * 500,
+        "/etc/passwd",
+        "ab\u202ecd",
+        "C:\\x",
+    ],
+)
+def test_no_session_id_leads_out_of_its_own_folder(tmp_path: Path, id: str) -> None:
+    place = find_place(tmp_path / "p" / "project", id)
+    with updating(place):
+        write_notes_file(place, "# A\n", expect=None)
+    (kept,) = list_notes(place.project)
+    assert kept.place == place and read_notes_file(place) == "# A\n"
+    assert place.path.resolve().parent.parent.parent == place.project.resolve()
+    assert place.leaf not in ("memory", "", ".", "..") and "/" not in place.leaf
+    assert find_place(place.project, place.leaf) == place, "what is listed can be named"
+    assert len({find_place(place.project, at).leaf for at in (id, f"{id}2", f"{id} ")}) == 3
+
+
+def test_the_file_is_private_and_so_is_its_folder(tmp_path: Path) -> None:
+    place = find_place(tmp_path / "p" / "project", "s")
+    place.path.parent.mkdir(parents=True, mode=0o755)
+    place.path.parent.chmod(0o755)
+    with updating(place):
+        write_notes_file(place, "# A\n", expect=None)
+    assert stat.S_IMODE(place.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.path.parent.stat().st_mode) == 0o700
+    assert sorted(at.name for at in place.path.parent.iterdir()) == [".update.lock", "summary.md"]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_no_link_is_followed(tmp_path: Path, depth: int) -> None:
+    place = find_place(tmp_path / "p" / "project", "s")
+    target = write(tmp_path / "other" / "session-memory" / "summary.md", "theirs")
+    link = [place.path, *place.path.parents][3 - depth]
+    link.parent.mkdir(parents=True)
+    os.symlink([target, *target.parents][3 - depth], link)
+    with pytest.raises(PathError):
+        read_notes_file(place)
+    with pytest.raises(PathError), updating(place):
+        write_notes_file(place, "ours", expect="theirs")
+    assert target.read_text(encoding="utf-8") == "theirs" and list_notes(place.project) == ()
+
+
+def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    place = find_place(tmp_path / "p" / "project", "s")
+    with updating(place):
+        write_notes_file(place, "one", expect=None)
+        with pytest.raises(ConflictError):
+            write_notes_file(place, "two", expect="other")
+        with pytest.raises(ConflictError):
+            write_notes_file(place, "two", expect=None)
+    assert read_notes_file(place) == "one"
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from memdir.notes.place import find_place, updating
+with updating(find_place(Path(sys.argv[1]), "s")):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path: Path) -> None:
+    project = tmp_path / "p" / "project"
+    place = find_place(project, "s")
+    assert wait_for_update(place, 0), "nothing was ever written"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(project)], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout and holder.stdout.readline() == b"held\n"
+        assert wait_for_update(place, 0.05) is False
+        session = open_session(tmp_path / "state", "s")
+        assert update_notes(place, session, News(talk()), now=NOW).skipped is NotesSkip.BUSY
+        holder.kill()
+        assert wait_for_update(place, 5) is True
+    assert update_notes(place, session, News(talk()), now=NOW).by == "rules"
+
+
+# --- an update by a model -----------------------------------------------------------------------------------------
+
+
+class Desk:
+    """A session with notes of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place: Place = find_place(folder / "home" / "project", "s-1")
+        self.session: Session = open_session(folder / "home" / "state", "s-1")
+
+    def update(self, messages: list[Message], model: Any = None, **more: Any) -> Noted:
+        parent = more.pop("parent", None)
+        return update_notes(self.place, self.session, News(messages, parent=parent), now=NOW, model=model, **more)
+
+    @property
+    def text(self) -> str:
+        return self.place.path.read_text(encoding="utf-8")
+
+    def find(self, name: str) -> str:
+        found = parse_notes(self.text).find(name)
+        assert found
+        return found.text
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def answer(**texts: str) -> str:
+    return json.dumps({"sections": [{"section": name.replace("_", " "), "text": text} for name, text in texts.items()]})
+
+
+def edit(old: str, new: str, number: int = 1, path: Any = None, name: str = "Edit") -> ToolCall:
+    return ToolCall(f"c{number}", name, {"file_path": str(path), "old_string": old, "new_string": new})
+
+
+class Editor:
+    """A model that calls tools: a list of calls, then it is done. It takes the path from what it is told."""
+
+    has_tools = True
+
+    def __init__(self, *turns: Callable[[str], list[ToolCall]]) -> None:
+        self.turns = list(turns)
+        self.requests: list[Request] = []
+
+    def __call__(self, request: Request) -> Reply:
+        self.requests.append(request)
+        path = request.messages[0].text.partition("kept in ")[2].partition(". This")[0]
+        if not self.turns:
+            return Reply("done", Usage(10, 990, 1))
+        return Reply("", Usage(10, 990, 5), tuple(self.turns.pop(0)(path)), Stop.CALLS)
+
+
+def test_the_one_request_form_changes_the_sections_it_names(desk: Desk) -> None:
+    model = ScriptedModel([answer(Current_State="Half done.", Worklog="- began")])
+    done = desk.update(talk(), model)
+    assert (done.by, done.changed, done.skipped, done.cut) == ("model", True, None, ())
+    assert (
+        desk.find("Current State") == "Half done." and desk.find("Worklog") == "- began" and not desk.find("Learnings")
+    )
+    (request,) = model.requests
+    told = request.messages[0].text
+    assert "Write a parser for the access log" in told and str(desk.place.path) in told and request.schema
+    assert request.parent is None and request.purpose == "notes"
+    (row, *_) = read_runs(desk.session.state)
+    assert (row["task"], row["by"], row["requests"], row["error"]) == ("notes", "model", 1, "")
+
+
+def test_a_mapping_from_section_to_text_and_a_repeated_heading_are_understood(desk: Desk) -> None:
+    section = TEMPLATE.sections[1]
+    whole = f"{section.heading}\n{section.description}\n\nHalf done."
+    model = ScriptedModel([f"Here:\n```json\n{json.dumps({'sections': {'# Current State': whole}})}\n```"])
+    assert desk.update(talk(), model).by == "model" and desk.find("Current State") == "Half done."
+
+
+@pytest.mark.parametrize(
+    ("bad", "what"),
+    [
+        ("I will not.", "no JSON"),
+        ("", "empty"),
+        (answer(Nothing_like_it="x"), "no section 'Nothing like it'"),
+        (answer(Worklog="- a\n\n# Appendix\n\nmore"), "'# Appendix' was added"),
+        (answer(Worklog="```\nopen"), "fence is not closed"),
+        (answer(Worklog="a\x00b"), "U+0000"),
+        ('{"sections": [{"section": "Worklog"}]}', 'needs a "section" and a "text"'),
+        ('{"sections": [3]}', 'needs a "section" and a "text"'),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_sent_back_once_and_then_nothing_is_written(
+    desk: Desk, bad: str, what: str
+) -> None:
+    good = answer(Current_State="Half done.")
+    model = ScriptedModel([bad, good])
+    assert desk.update(talk(), model).by == "model"
+    assert what in model.requests[1].messages[-1].text and model.requests[1].messages[:1] == model.requests[0].messages
+    before = desk.text
+    done = desk.update([*talk(), *talk()[1:], said("go on", id="z")], ScriptedModel([bad, bad]), force=True)
+    assert done.skipped is NotesSkip.FAILED and what in done.error and desk.text == before
+
+
+def test_a_model_that_would_empty_the_notes_is_refused(desk: Desk) -> None:
+    desk.update(talk(), ScriptedModel([answer(Current_State="Half done.")]))
+    before = desk.text
+    nothing = answer(Current_State="")
+    done = desk.update([*talk(), said("more", id="z")], ScriptedModel([nothing, nothing]), force=True)
+    assert "leave nothing" in done.error and desk.text == before
+
+
+def test_what_was_noted_is_not_sent_again(desk: Desk) -> None:
+    messages = talk()
+    desk.update(messages, ScriptedModel([answer(Worklog="- a")]))
+    assert desk.update(messages).skipped is NotesSkip.NOTHING_NEW
+    more = [*messages, said("And now the tests.", id="z")]
+    assert desk.update(more).skipped is NotesSkip.NOT_DUE
+    model = ScriptedModel([answer(Worklog="- a\n- b")])
+    assert desk.update(more, model, force=True).messages == 1
+    told = model.requests[0].messages[0].text
+    assert "And now the tests." in told and "- a" in told and "Write a parser" not in told
+
+
+def test_a_failing_model_leaves_the_file_and_after_three_times_rules_take_over(desk: Desk) -> None:
+    messages = talk()
+    for _ in range(3):
+        done = desk.update(messages, ScriptedModel([UnreachableError("down", reason="connection")]))
+        assert (done.skipped, done.error) == (NotesSkip.FAILED, "down") and read_notes_file(desk.place) is None
+    done = desk.update(messages, ScriptedModel([]))
+    assert done.by == "rules" and "parser" in desk.find("Session Title")
+
+
+def test_a_fork_goes_on_from_the_parent_unchanged_and_edits_several_places_at_once(desk: Desk) -> None:
+    first, last = TEMPLATE.sections[1].description, TEMPLATE.sections[-1].description
+
+    def write_both(path: str) -> list[ToolCall]:
+        return [edit(first, f"{first}\nHalf done.", 1, path), edit(last, f"{last}\n- began\n", 2, path)]
+
+    model = Editor(write_both)
+    done = desk.update(talk(), model, parent=PARENT)
+    assert (done.by, done.changed, done.ran and done.ran.calls, done.ran and done.ran.refused) == ("model", True, 2, 0)
+    assert desk.find("Current State") == "Half done." and desk.find("Worklog") == "- began"
+    assert all(at.parent is PARENT and not at.system and not at.tools for at in model.requests)
+    assert "Write a parser" not in model.requests[0].messages[0].text, "the prefix has it already"
+    assert read_runs(desk.session.state)[0]["cached_share"] == 0.99
+
+
+def test_in_a_fork_only_this_file_exists(desk: Desk, tmp_path: Path) -> None:
+    other = write(tmp_path / "other.md", "theirs")
+    last = TEMPLATE.sections[-1].description
+    heading = TEMPLATE.sections[-1].heading
+
+    def misbehave(path: str) -> list[ToolCall]:
+        return [
+            ToolCall("a", "Bash", {"command": f"echo x > {path}"}),
+            ToolCall("b", "Read", {"file_path": str(other)}),
+            ToolCall("c", "Write", {"file_path": str(other), "content": "ours"}),
+            ToolCall("d", "Edit", {"file_path": f"{path}/../x", "old_string": "a", "new_string": "b"}),
+            ToolCall("e", "Task", {}),
+            ToolCall("f", "Write", {"file_path": path, "content": "# All new\n"}),
+            edit(heading, "# Log", 7, path),
+            edit(last, "_Steps_", 8, path),
+            edit("nowhere to be found", "x", 9, path),
+            ToolCall("i", "Read", {"file_path": path}),
+            edit(last, f"{last}\n\n- began", 10, path),
+        ]
+
+    model = Editor(misbehave)
+    done = desk.update(talk(), model, parent=PARENT)
+    assert done.ran and (done.ran.calls, done.ran.refused) == (11, 9)
+    answers = {at.answers: at for at in model.requests[1].messages if at.role == "tool"}
+    assert "is not available" in answers["a"].text and "only" in answers["b"].text
+    assert "was changed" in answers["c7"].text and "italics" in answers["c8"].text and "0 times" in answers["c9"].text
+    assert answers["i"].text == render_notes(TEMPLATE)
+    assert desk.find("Worklog") == "- began" and other.read_text(encoding="utf-8") == "theirs"
+
+
+def test_many_edits_in_one_call_are_all_done_or_none(desk: Desk) -> None:
+    first, last = TEMPLATE.sections[1].description, TEMPLATE.sections[-1].description
+
+    def edits(*pairs: tuple[str, str]) -> list[dict[str, str]]:
+        return [{"old_string": old, "new_string": new} for old, new in pairs]
+
+    def turn(path: str) -> list[ToolCall]:
+        torn = edits((first, f"{first}\nTorn."), ("nowhere", "x"))
+        good = edits((first, f"{first}\nGood."), (last, f"{last}\n- good"))
+        return [
+            ToolCall(f"c{at}", "MultiEdit", {"file_path": path, "edits": them}) for at, them in enumerate((torn, good))
+        ]
+
+    assert desk.update(talk(), Editor(turn), parent=PARENT).by == "model"
+    assert desk.find("Current State") == "Good." and desk.find("Worklog") == "- good"
+
+
+def test_a_fork_that_repeats_itself_writes_nothing(desk: Desk) -> None:
+    last = TEMPLATE.sections[-1].description
+
+    def begin(path: str) -> list[ToolCall]:
+        return [edit(last, f"{last}\n\n- began", 1, path)]
+
+    done = desk.update(talk(), Editor(begin, begin), parent=PARENT)
+    assert done.skipped is NotesSkip.FAILED and "repeated" in done.error and read_notes_file(desk.place) is None
+
+
+def test_a_model_without_tools_or_a_parent_without_a_writing_tool_gets_the_one_request_form(desk: Desk) -> None:
+    model = ScriptedModel([answer(Worklog="- a")])
+    desk.update(talk(), model, parent={"messages": [], "tools": [{"name": "Bash"}]})
+    assert model.requests[0].parent is None and desk.find("Worklog") == "- a"
+
+
+def test_oversize_is_told_to_the_updater_and_what_it_leaves_too_long_is_cut(desk: Desk) -> None:
+    done = desk.update(talk(), ScriptedModel([answer(Learnings=long_text(9_000))]))
+    assert done.cut == ("Learnings",) and list_oversize(parse_notes(desk.text)) == () and done.tokens <= NOTES_TOKENS
+    by_hand = parse_notes(desk.text).with_texts({"Learnings": long_text(9_000)})
+    write(desk.place.path, render_notes(by_hand))
+    model = ScriptedModel([answer(Learnings="short")])
+    desk.update([*talk(), said("on", id="z")], model, force=True)
+    assert '"Learnings" has about' in model.requests[0].messages[0].text and desk.find("Learnings") == "short"
+    grown = f"{long_text(9_000)}\n"
+    last = TEMPLATE.sections[-1].description
+    editor = Editor(lambda path: [edit(last, f"{last}\n\n{grown}", 1, path)])
+    desk.update([*talk(), said("on", id="z"), said("and on", id="y")], editor, parent=PARENT, force=True)
+    told = editor.requests[1].messages[-1].text
+    assert told.startswith('Done. Now too long: "Worklog"') and list_oversize(parse_notes(desk.text)) == ()
+
+
+def test_an_own_prompt_is_filled_once_and_what_it_brings_in_is_not_filled_again(tmp_path: Path) -> None:
+    notes = TEMPLATE.with_texts(
+        {"Learnings": "The slot {{notesPath}} and {{currentNotes}} are text; so is \\1 and $1."}
+    )
+    prompt = "Keep {{currentNotes}} at {{notesPath}}; {{other}} stays.\n"
+    task = Task(render_notes(notes), notes, TEMPLATE, Path("/p/{{currentNotes}}/summary.md"), prompt)
+    told = render_update(task)
+    assert told == f"Keep {render_notes(notes).strip()} at /p/{{{{currentNotes}}}}/summary.md; {{{{other}}}} stays."
+    ours = render_update(replace(task, prompt=""))
+    assert (
+        "{{notesPath}} and {{currentNotes}} are text; so is \\1 and $1." in ours
+        and "2,000" in ours
+        and "12,000" in ours
+    )
+
+
+def test_an_own_template_and_prompt_are_used(desk: Desk) -> None:
+    manner = Manner(template="# Plan\n_What is planned_\n\n# Diary\n", prompt="MINE {{currentNotes}}")
+    model = ScriptedModel([answer(Plan="Ship it.")])
+    assert desk.update(talk(), model, manner=manner).by == "model"
+    assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n"
+    assert model.requests[0].messages[0].text.startswith("MINE # Plan")
+    assert desk.update([*talk(), said("x", id="z")], manner=manner, force=True).by == "rules"
+    assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n", "rules know none of these sections"
+
+
+@pytest.mark.parametrize(
+    ("manner", "skip"),
+    [
+        (Manner(on=False), NotesSkip.OFF),
+        (Manner(paused=True), NotesSkip.PAUSED),
+        (Manner(compacts=False), NotesSkip.NO_COMPACTION),
+    ],
+)
+def test_where_notes_are_not_wanted_none_are_made(desk: Desk, manner: Manner, skip: NotesSkip) -> None:
+    assert desk.update(talk(), manner=manner, force=True).skipped is skip and skip.words
+    assert not desk.place.project.exists()
+
+
+def test_a_private_conversation_has_no_notes_and_a_short_one_neither(desk: Desk) -> None:
+    assert desk.update(talk(5_000)).skipped is NotesSkip.NOT_DUE and read_notes_file(desk.place) is None
+    desk.session.set_private()
+    assert desk.update(talk(), force=True).skipped is NotesSkip.PRIVATE
+
+
+def test_notes_that_were_taken_away_are_begun_again_from_all_that_is_known(desk: Desk) -> None:
+    desk.update(talk())
+    desk.place.path.unlink()
+    assert desk.update(talk()).by == "rules" and "parser" in desk.find("Session Title")
+
+
+def test_a_broken_record_counts_as_none(desk: Desk) -> None:
+    desk.session.change(lambda at: replace(at, extra={"notes": {"cursor": 3, "tokens": "x", "failures": -1}}))
+    assert desk.update(talk()).by == "rules"
+    kept = desk.session.read().extra["notes"]
+    assert isinstance(kept, dict) and kept["failures"] == 0 and kept["tokens"] > 10_000

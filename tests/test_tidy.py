@@ -1,0 +1,375 @@
+"""The dream by rules: what is one memory and what stays two, what is mended, what is only proposed."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dream_data import Note, read_contradictions, read_facts, read_lookalikes
+from loads import scaled
+from memdir.deciding import approve
+from memdir.errors import MemdirError
+from memdir.frontmatter import compose
+from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Origin, Rewrite, Save, Scope, Signature
+from memdir.store.contract import make_memory
+from memdir.store.files import FileStore
+from memdir.store.plan import encode
+from memdir.store.ram import RamStore
+from memdir.tidy import Patch, PatchKind, ProposalKind, Tidied, make_item, plan_tidy
+from memdir.tidy.contradictions import find_contradictions
+from memdir.tidy.duplicates import is_copy, is_reworded
+from memdir.tidy.facts import Fact, make_exact, split_parts
+from memdir.tidy.words import find_lemma
+
+DATA = Path(__file__).with_name("data")
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def make_fact(body: str, *, name: str = "a", title: str = "Title", kind: Kind = Kind.PROJECT, days: int = 5) -> Fact:
+    return note_fact(Note(kind, title, "What it is about", body), name=name, days=days)
+
+
+def note_fact(note: Note, *, name: str = "a", days: int = 5) -> Fact:
+    when = NOW - timedelta(days=days)
+    fields = {"name": note.title, "description": note.description, "type": note.kind.value}
+    text = compose(fields | {"modified": when.isoformat()}, note.body, Dialect.NESTED)
+    return Fact(make_memory(name, encode(text), Signature(1, 1, 1, 1), Scope.PRIVATE))
+
+
+def put(store: RamStore | FileStore, title: str, body: str, *, kind: Kind = Kind.PROJECT, **more: object) -> str:
+    description = str(more.get("description") or f"{body.split('.')[0]} in the nightly release checklist")
+    return store.write(Draft(kind, title, description, body, pinned=bool(more.get("pinned")) or None)).header.name
+
+
+def tidy(store: RamStore | FileStore) -> Tidied:
+    """Plan and apply, as a dream does."""
+    planned = plan_tidy(store, now=NOW)
+    store.change([at.edits for at in planned.patches], verb="dream", drop_conflicts=True, keep_pinned=True)
+    return planned
+
+
+def kinds(patches: Sequence[Patch]) -> Counter[str]:
+    return Counter(at.kind.value for at in patches)
+
+
+@pytest.fixture
+def store() -> RamStore:
+    return RamStore(clock=lambda: NOW)
+
+
+# --- the same or not ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", (DATA / "tidy_lookalikes.jsonl").read_text(encoding="utf-8").splitlines())
+def test_the_same_words_in_other_roles_are_not_the_same(row: str) -> None:
+    pair = json.loads(row)
+    one, other = make_fact(pair["a"]), make_fact(pair["b"], name="b")
+    assert not is_reworded(one, other) and not is_reworded(other, one) and not is_copy(one, other)
+
+
+def test_no_look_alike_is_taken_for_the_same() -> None:
+    taken = [at.id for at in read_lookalikes() if is_reworded(note_fact(at.a), note_fact(at.b, name="b"))]
+    assert not taken
+
+
+def test_no_two_facts_are_taken_for_the_same_and_of_their_rewordings_four_in_ten_are() -> None:
+    facts = [(fact.id, note_fact(fact.note)) for fact in read_facts()]
+    others = [(fact.id, note_fact(way.note, name="b")) for fact in read_facts() for way in fact.rewordings]
+    found = [(mine, theirs) for mine, one in facts for theirs, other in others if is_reworded(one, other)]
+    assert all(mine == theirs for mine, theirs in found)
+    assert len(found) >= 0.4 * len(others), (len(found), len(others))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The team keeps the logs in Grafana.", "The logs are kept in Grafana by the team."),
+        ("The shop moved to Adyen.", "The shop has moved to Adyen."),
+        ("Because it is slow, the job runs at night.", "The job runs at night, since it is slow."),
+        ("Nobody merges from 2026-12-10 to 2026-12-17.", "From 2026-12-10 to 2026-12-17 nobody will merge."),
+        ("The gateway drops large messages.", "The gateway discards big messages."),
+        ("Exports start on 3 May 2027.", "Exports begin on 2027-05-03."),
+        ("The user reads on a phone.", "The user reads on a phone, which is a small one."),
+    ],
+)
+def test_order_tense_voice_synonyms_and_an_added_clause_are_seen_through(one: str, other: str) -> None:
+    assert is_reworded(make_fact(one), make_fact(other, name="b"))
+
+
+def test_other_types_other_languages_and_code_are_never_nearly_the_same() -> None:
+    fact = make_fact("The team keeps the logs in Grafana.")
+    assert not is_reworded(fact, make_fact("The logs are kept in Grafana by the team.", kind=Kind.REFERENCE))
+    german = "Das Team hält die Logs in Grafana, und die Ablage ist für alle."
+    assert not is_reworded(make_fact(german), make_fact(german.replace("Das Team", "Dem Team"), name="b"))
+    assert not is_reworded(make_fact("```\na b\n```\nUse it."), make_fact("```\nb a\n```\nUse it.", name="b"))
+
+
+def test_equal_bodies_under_titles_that_tell_two_things_apart_stay_two() -> None:
+    body = "It is in the sheet of the finance workbook."
+    for one, other in (("Tax table for 2025", "Tax table for 2026"), ("Left column", "Right column")):
+        assert not is_copy(make_fact(body, title=one), make_fact(body, title=other, name="b"))
+    assert is_copy(make_fact(body, title="Tax table"), make_fact(body, title="Where the taxes are", name="b"))
+
+
+def test_reasons_that_differ_in_a_number_keep_memories_apart() -> None:
+    one = "Keep it short.\n\n**Why:** A review takes 40 minutes."
+    assert not is_reworded(make_fact(one), make_fact(one.replace("40", "50"), name="b"))
+
+
+def test_inflection_goes_and_derivation_stays() -> None:
+    assert {find_lemma(word) for word in ("changes", "changed", "change")} == {"change"}
+    assert {find_lemma(word) for word in ("written", "wrote")} == {"write"}
+    for one, other in (("production", "product"), ("marketing", "market"), ("staging", "stage"), ("note", "not")):
+        assert find_lemma(one) != find_lemma(other)
+
+
+def test_a_body_is_parted_at_why_and_how() -> None:
+    assert split_parts("Fact.\n\n**Why:** W.\n\n**How to apply:** H.\n") == (
+        "Fact.",
+        {"Why": "W.", "How to apply": "H."},
+    )
+    assert make_exact("- **A**  b\n- `c`") == make_exact("* A b\n* c")
+
+
+# --- merging --------------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_goes_and_what_only_it_said_stays(store: RamStore) -> None:
+    put(store, "Deploys", "Deploy with `make ship`.\n\n**Why:** It checks.", kind=Kind.FEEDBACK)
+    put(store, "Shipping to the cluster", "Deploy with `make ship`.\n\n**Why:** It checks.", kind=Kind.FEEDBACK)
+    planned = tidy(store)
+    (memory,) = (store.read(at.name) for at in store.scan())
+    assert kinds(planned.patches) == {"duplicate": 1} and memory.header.name == "deploys"
+    assert "Shipping to the cluster" in memory.header.description and store.index().count(".md)") == 1
+    store.undo()
+    assert len(store.scan()) == 2 and store.index().count(".md)") == 2
+
+
+def test_a_merge_keeps_the_added_clause_and_both_reasons(store: RamStore) -> None:
+    put(store, "Gateway", "The gateway drops messages.\n\n**Why:** The disk is small.")
+    put(store, "Large messages", "The gateway drops messages, as the vendor told us.\n\n**Why:** Queues grow.")
+    tidy(store)
+    (header,) = store.scan()
+    body = store.read(header.name).body
+    assert "as the vendor told us" in body and "The disk is small." in body and "Queues grow." in body
+    assert body.count("**Why:**") == 1
+
+
+def test_links_lead_to_the_one_that_stays_and_code_is_left_alone(store: RamStore) -> None:
+    put(store, "Containers", "Tests start the database in a container.")
+    put(store, "Databases", "The database is started in a container by tests.")
+    put(store, "Other", "See [[Containers]] and [[databases|there]] but not `[[databases]]`.")
+    put(store, "More", "See [[containers]] as well.")
+    tidy(store)
+    assert {at.name for at in store.scan()} == {"containers", "other", "more"}
+    assert store.read("other").body == "See [[Containers]] and [[containers|there]] but not `[[databases]]`.\n"
+
+
+def test_a_pinned_memory_stays_byte_for_byte_and_takes_nothing_in(store: RamStore) -> None:
+    text = "Tests start Postgres in a container."
+    put(store, "One", text, pinned=True, description="Tests start Postgres in a container")
+    put(store, "One too", text, description="Tests start Postgres in a container")
+    put(store, "Two", "Tests start Postgres in a container, as in the guide of the team.")
+    before = store.read("one").text
+    planned = tidy(store)
+    assert store.read("one").text == before
+    assert "two" in {at.name for at in store.scan()}
+    assert all("one" not in [edit.name for edit in at.edits if isinstance(edit, Rewrite)] for at in planned.patches)
+
+
+def test_names_given_to_keep_are_as_pinned(store: RamStore) -> None:
+    put(store, "One", "The launch is tomorrow.")
+    assert plan_tidy(store, now=NOW).patches
+    assert not plan_tidy(store, now=NOW, keep=frozenset(["one"])).patches
+
+
+def test_memories_of_the_team_and_of_one_person_are_not_merged(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "memory")
+    for name in ("one", "team/one"):
+        store.write(Draft(Kind.PROJECT, name, "Nightly release logs in Grafana", "The logs are in Grafana.", name=name))
+    assert not plan_tidy(store, now=NOW).patches
+
+
+def test_a_memory_that_changed_meanwhile_wins(store: RamStore) -> None:
+    put(store, "Gateway", "The gateway drops messages.")
+    put(store, "Large messages", "The gateway discards messages.")
+    planned = plan_tidy(store, now=NOW)
+    (away,) = (edit.name for at in planned.patches for edit in at.edits if isinstance(edit, Forget))
+    store.write(
+        Draft(Kind.PROJECT, "X", "Nightly release checklist renewed", "New.", away), expect=store.read(away).digest
+    )
+    done = store.change([at.edits for at in planned.patches], verb="dream", drop_conflicts=True)
+    assert done.act is None and len(store.scan()) == 2
+
+
+# --- dates and the index --------------------------------------------------------------------------------------------
+
+
+def test_dates_are_said_as_of_the_day_the_memory_was_written(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    head = "name: Demo\ndescription: The demo is tomorrow for the board\nmetadata:\n  type: project\n"
+    text = f"---\n{head}  modified: 2026-11-10T09:00:00+01:00\n---\n\nThe demo is tomorrow.\n"
+    (folder / "demo.md").write_text(text, encoding="utf-8")
+    store = FileStore(folder)
+    tidy(store)
+    memory = store.read("demo")
+    assert memory.body == "The demo is 2026-11-11.\n" and "2026-11-11" in memory.header.description
+    assert not plan_tidy(store, now=NOW).patches
+
+
+def test_a_reference_keeps_its_words_about_time(store: RamStore) -> None:
+    put(store, "One", "The meeting is tomorrow.", kind=Kind.REFERENCE)
+    assert not plan_tidy(store, now=NOW).patches
+
+
+def write_index(folder: Path, text: str) -> FileStore:
+    folder.mkdir(exist_ok=True)
+    (folder / "MEMORY.md").write_text(text, encoding="utf-8")
+    return FileStore(folder)
+
+
+def test_a_long_line_gives_its_detail_to_the_memory_and_keeps_its_link(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    put(FileStore(folder), "Tiles", "The server gives 800 tiles a second.")
+    hook = "800 tiles a second; above that the latency doubles, and on match days the page sends 1,100, so warm the CDN"
+    long = f"- **[Tiles](tiles.md)** — {hook}, said by operations in the spring and again in the autumn"
+    store = write_index(folder, f"# Index\n\nProse.\n\n{long}\n")
+    planned = tidy(store)
+    (line,) = (line for line in store.index().splitlines() if "tiles.md" in line)
+    assert kinds(planned.patches) == {"long_line": 1}
+    assert line.startswith("- **[Tiles](tiles.md)** — 800 tiles a second") and len(line) <= 150
+    assert "on match days the page sends 1,100" in store.read("tiles").body and "Prose." in store.index()
+
+
+def test_a_long_line_of_the_older_form_is_cut_too(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    put(FileStore(folder), "Tiles", "The server gives 800 tiles a second.")
+    words = "tiles of the map server, drawn by the nightly job, " * 4
+    store = write_index(folder, f"- {words}[tiles.md]\n")
+    tidy(store)
+    assert len(store.index()) <= 151 and store.index().endswith("[tiles.md]\n")
+    assert "drawn by the nightly job" in store.read("tiles").body
+
+
+def test_a_pinned_memory_with_detail_in_its_long_line_keeps_the_line(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    put(FileStore(folder), "Tiles", "The server gives 800 tiles a second.", pinned=True)
+    store = write_index(folder, f"- [Tiles](tiles.md) — {'something else about the server ' * 6}\n")
+    assert not plan_tidy(store, now=NOW).patches
+
+
+def test_an_index_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    put(FileStore(folder), "Tiles", "The server gives 800 tiles a second.")
+    store = write_index(folder, "x" * 1_100_000)
+    assert not plan_tidy(store, now=NOW).patches
+
+
+def test_skip_index_means_no_index_patches(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "memory", skip_index=True)
+    put(store, "Tiles", "The server gives 800 tiles a second.")
+    assert not plan_tidy(store, now=NOW).patches
+
+
+def test_broken_and_strange_files_stop_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    put(FileStore(folder), "Tiles", "The server gives 800 tiles a second.")
+    (folder / "broken.md").write_bytes(b"---\nname: [\n\xff\xfe")
+    (folder / "empty.md").write_bytes(b"")
+    (folder / "link.md").symlink_to(folder / "tiles.md")
+    try:
+        planned = plan_tidy(FileStore(folder), now=NOW)
+    except MemdirError as error:
+        pytest.fail(str(error))
+    assert set(kinds(planned.patches)) <= {"missing_pointer"}
+
+
+# --- proposals ------------------------------------------------------------------------------------------------------
+
+
+def test_contradictions_are_found_with_few_misses_and_no_false_alarm() -> None:
+    right = wrong = missed = 0
+    for pair in read_contradictions():
+        found = bool(find_contradictions([note_fact(pair.a, days=9), note_fact(pair.b, name="b", days=2)]))
+        right += found and pair.contradicts
+        wrong += found and not pair.contradicts
+        missed += not found and pair.contradicts
+    assert not wrong and right >= 0.85 * (right + missed), (right, wrong, missed)
+
+
+def test_the_newer_statement_wins_and_the_older_memory_gives_way(store: RamStore) -> None:
+    facts = [make_fact("The web app runs on Node 20.", days=9), make_fact("The web app runs on Node 22.", name="b")]
+    (proposal,) = find_contradictions(facts)
+    assert proposal.kind is ProposalKind.CONTRADICTION and proposal.names == ("a", "b")
+    assert proposal.edits == (Forget("a", facts[0].memory.digest),)
+    more = make_fact("The web app runs on Node 20. Its port is 8080.\n\n**Why:** The vendor asked.", days=9)
+    (edit,) = find_contradictions([more, facts[1]])[0].edits
+    assert isinstance(edit, Rewrite) and "Node 22. Its port is 8080." in edit.text and "vendor" in edit.text
+    assert not find_contradictions(facts, keep=frozenset("a"))
+
+
+def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: RamStore) -> None:
+    name = put(store, "Freeze for mobile", "The merge freeze ends on 2026-10-12.")
+    planned = plan_tidy(store, now=NOW)
+    (proposal,) = planned.proposals
+    assert proposal.kind is ProposalKind.EXPIRED and proposal.names == (name,) and not planned.patches
+    (item,) = store.inbox_add([make_item(proposal, at=NOW, origin=Origin(who="dream"))])
+    assert item.kind is InboxKind.PROPOSAL and name in {at.name for at in store.scan()}
+    approve(store, item)
+    assert name not in {at.name for at in store.scan()}
+    store.undo()
+    assert name in {at.name for at in store.scan()}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "The merge freeze ends on 2026-11-10.",
+        "The merge freeze ends on 2026-10-12. The next one starts on 2026-12-01.",
+        "The outage on 2026-10-01 was caused by a full disk.",
+        "Since 2026-10-01 all releases start with a review.",
+        "The release is called Harbour.",
+        "The freeze ends on 2026-10-12.\n\n**Why:** The store needs it.",
+    ],
+)
+def test_what_is_recent_lasting_or_an_account_has_not_expired(store: RamStore, body: str) -> None:
+    put(store, "Something", body)
+    assert not plan_tidy(store, now=NOW).proposals
+
+
+def test_the_same_proposal_waits_once_and_is_not_asked_again(store: RamStore) -> None:
+    put(store, "Freeze for mobile", "The merge freeze ends on 2026-10-12.")
+    for _ in range(2):
+        items = [make_item(at, at=NOW, origin=Origin(who="dream")) for at in plan_tidy(store, now=NOW).proposals]
+        store.inbox_add(items)
+    assert len(store.inbox()) == 1
+
+
+# --- scale ----------------------------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp_path: Path) -> None:
+    count = scaled(10_000)
+    notes = [note.body for fact in read_facts() for note in (fact.note, fact.rewordings[0].note)]
+    store = RamStore(clock=lambda: NOW)
+    drafts = [
+        Draft(
+            Kind.PROJECT,
+            f"Matter {at}",
+            "Nightly release checklist of matters",
+            f"{notes[at % len(notes)]} It is ticket T-{at}.",
+        )
+        for at in range(count)
+    ]
+    store.change([Save(at) for at in drafts[:: max(1, count // 500)]], verb="save")
+    for at, draft in enumerate(drafts):
+        data = compose(
+            {"name": draft.title, "description": draft.description, "type": "project"}, draft.body, Dialect.FLAT
+        )
+        store._files.setdefault(f"matter-{at}.md", (encode(data), Signature(at, 1, 1, 1)))
+    planned = plan_tidy(store, now=NOW)
+    assert set(kinds(planned.patches)) <= {PatchKind.MISSING_POINTER.value, PatchKind.DATE.value}
