@@ -32,6 +32,7 @@ LOADS = [
     ("200 hostile strings, real processes", "tests/hostile/test_names.py", "command_line"),
     ("full disk, read-only, no descriptors, every call failing", "tests/hostile/test_full_disk.py", ""),
     ("10,000 files never seen: bytes read", "tests/hostile/test_reads.py", ""),
+    ("notes of 2,000 records by the real client, with a compaction", "tests/test_notes_real.py", ""),
 ]
 
 

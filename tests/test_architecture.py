@@ -16,25 +16,45 @@ Sources = Mapping[str, str]
 
 # The reading order: each room imports only rooms before it.
 ORDER = """
-frozen errors limits records text tokens
+frozen errors limits records text tokens loose_json
 yaml_subset frontmatter links age
 tongues.grammar tongues.english tongues.german tongues.french tongues.spanish tongues.chinese tongues.japanese tongues
 shield phrases dates index clip manifest filler drafts prompts
-small_files options settings config_file gitroot claude_settings traces slugs paths guard disk lock session
-store store.plan store.rewind store.ledger store.history store.apply store.headers store.contract store.held
-store.files store.ram store.lookup store.preview store.inbox
+small_files processes options settings config_file gitroot claude_settings traces slugs paths guard agent_places disk lock
+dream_lock secrets.records secrets.folding secrets.likeness secrets.clouds secrets.services secrets.formats
+secrets.contexts secrets.prose secrets.scanning secrets secrets.own session kept_dreams
+store store.plan store.rewind store.batch store.ledger store.inbox store.acts store.database store.history
+store.apply store.headers store.contract store.held store.kept store.files store.ram store.lookup store.preview
+store.payloads
 search search.terms search.words search.vectors search.bodies search.postings search.entries search.catalog
 search.rank search.floor search.local
-identity edits moving opening derivable doctor
-transcripts.lines transcripts.claude transcripts.codex transcripts.plain transcripts
-models.wire models.prices models.usage models.budget models.retry models.anthropic models.openai models.claude_cli models
-staging tools fork
-project_files.comments project_files.includes project_files.rules project_files
-query ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanish ignoring.chinese
-ignoring.japanese ignoring gates reminder recall model_select prefetch instructions
-taint rules extract background queue worker
-asking finding transcript_search bench
-doors testing __init__ __main__
+identity edits moving opening deciding derivable doctor
+query transcripts.lines transcripts.blocks transcripts.formats transcripts.chain transcripts.claude transcripts.codex
+transcripts.plain transcripts.listing transcripts shell_words own_writes
+models.wire models.faults models.watch models.line models.prices models.budget models.usage models.meter models.retry
+models.adapting models.anthropic_events models.anthropic models.openai models.claude_cli models
+staging tree fork tools operations
+project_files.blocks project_files.comments project_files.includes project_files.globs project_files.rules
+project_files.secrecy project_files.kinds project_files.loaded project_files.reading project_files.ground
+project_files.loading project_files.asking project_files
+ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanish ignoring.chinese
+ignoring.japanese ignoring gates reminder recall model_select prefetch guidance instructions prompt_cache
+taint.reminders taint.leads taint.frames taint.split taint.claims taint.sources taint
+rules.systems rules.tongue rules.english_words rules.english_facts rules.english_asking rules.english_work rules.english
+rules.german rules.french rules.spanish rules.chinese rules.japanese rules.records rules.sentences rules.plain
+rules.naming rules.hearing rules.joining rules.wishing rules.sense rules.merging rules.composing rules
+judging cursor scribe extract_gates extract runs learning background queue worker harvest
+tidy.words tidy.quantities tidy.tokens tidy.pieces tidy.shape tidy.facts tidy.records tidy.uniting tidy.duplicates tidy.contradictions tidy.dates
+tidy.expiry tidy.pointers tidy
+daily_log dream_gates
+notes.template notes.cutting notes.due notes.place notes.calls notes.lines notes.by_rules notes.by_model notes.keeping notes
+asking finding transcript_search
+dream.progress dream.sets dream.material dream.overlay dream.hands dream.by_model dream.losses dream.believing dream.weighing
+dream.planning dream.applying dream bench
+doors
+testing.contract testing.scripts testing.shapes testing.cache testing.loopback testing.playing testing.messages_turns
+testing.messages_rules testing.messages_wire testing.messages_server testing.chat_rules testing.chat_wire
+testing.chat_server testing __init__ __main__
 """.split()
 # Libraries that may be imported inside a function, because most runs never need them.
 LAZY = {
@@ -46,13 +66,18 @@ LAZY = {
     "paths": {"hashlib"},
     "drafts": {"hashlib"},
     "session": {"hashlib"},
-    "store.plan": {"hashlib"},
+    "secrets.likeness": {"hashlib"},
+    "store.plan": {"hashlib", "memdir.secrets"},
+    "store.contract": {"memdir.store.batch"},
+    "store.files": {"memdir.kept_dreams"},
+    "opening": {"memdir.secrets.own"},
     "search.local": {"tempfile"},
     "reminder": {"html"},
+    "models.faults": {"email.utils"},
     "__main__": {"memdir.doors.cli"},
 }
-# `except Exception` stands nowhere yet; the hook door and the background worker will be named here.
-BROAD: set[str] = set()
+# The only places where `except Exception` may stand; the hook door will be named here.
+BROAD = {"worker"}
 
 
 def read_sources() -> dict[str, str]:

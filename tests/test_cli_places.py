@@ -175,8 +175,15 @@ def test_status_counts_and_lists_every_setting(cli: Cli) -> None:
     )
     assert user["memories"] == 1 and private["history"]["acts"] == 1 and private["history"]["bytes"] > 0
     assert private["last_change"]["verb"] == "save" and private["index"]["lines"] == 1
+    assert told["loads"]["index_tokens"] >= private["index"]["tokens"] + user["index"]["tokens"] > 10
+    assert 300 < told["loads"]["guidance_tokens"] < 3000
+    parts = {at["part"]: at["tokens"] for at in told["loads"]["parts"]}
+    assert list(parts)[:2] == ["where", "ask"] and list(parts)[-1] == "index of user memory"
+    assert sum(parts.values()) == told["loads"]["guidance_tokens"] + told["loads"]["index_tokens"]
+    assert sum(parts.values()) == cli("context", "--json").json["total"]["tokens"]
     assert [at["key"] for at in told["settings"]] == [item.key for item in SETTINGS]
     out = cli("status", MEMDIR_DREAM="off").out
+    assert f"about {private['index']['tokens']} tokens" in out and "a session loads about" in out
     assert "* dream" in out and "from MEMDIR_DREAM" in out and "save b by person" in out
 
 
@@ -184,6 +191,20 @@ def test_status_of_nothing_is_fine_and_makes_nothing(cli: Cli) -> None:
     told = cli("status", "--json")
     assert told.code == 0 and told.json["scopes"][0]["last_change"] is None
     assert cli("status").code == 0 and not (cli.home / ".claude").exists()
+
+
+def test_status_counts_the_tokens_of_what_is_loaded_not_of_what_is_cut(cli: Cli) -> None:
+    cli.save("a", "Text.")
+    lines = "".join(f"- a remark about something number {number}\n" for number in range(2000))
+    cli.file("MEMORY", lines)
+    told = cli("status", "--json").json
+    assert told["scopes"][0]["index"]["lines"] == 2000
+    assert 1000 < told["loads"]["index_tokens"] < 3000
+    assert cli("status", "--json", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").json["loads"] == {
+        "guidance_tokens": 0,
+        "index_tokens": 0,
+        "parts": [],
+    }
 
 
 # --- config, pause, resume ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from clihelp import Cli, memory_text
 from homes import git
 from memdir.doors.cli.app import VERBS, app
 from memdir.doors.cli.reference import walk_commands
+from memdir.frozen import replace
+from memdir.records import Forget, InboxItem, InboxKind
+from memdir.store.files import FileStore
+from memdir.store.payloads import render_edits
 
 PAGE = (Path(__file__).parent.parent / "docs" / "json.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^## `memdir ([a-z ]+) --json`\n\n(.+?)\n\n```json\n(.+?)\n```$", re.MULTILINE | re.DOTALL)
@@ -84,21 +89,42 @@ def cli(tmp_path: Path) -> Cli:
     transcript = index.parent.parent / "session.jsonl"
     said = {"type": "user", "message": {"content": "no summary please"}, "timestamp": "2026-01-02T03:04:05Z"}
     transcript.write_text(f"{json.dumps(said)}\n{json.dumps(said | {'timestamp': 0})}\n", encoding="utf-8")
+    talk = [{"role": "user", "content": "remember that we deploy on Tuesdays only"}]
+    (cli.project / "talk.json").write_text(json.dumps(talk), encoding="utf-8")
+    cli("notes", "update", "--transcript", "talk.json", "--session", "n")
     cli("recall", "no summary in a reply")
+    cli("log", "yesterday", MEMDIR_NOW="2026-03-04T12:00:00")
+    waiting = InboxItem(
+        InboxKind.MEMORY, "T", "W", datetime(2026, 3, 4, tzinfo=UTC), payload={"edits": render_edits([Forget("a")])}
+    )
+    asked = replace(waiting, kind=InboxKind.APPROVAL, payload={"include": "/x", "by": "CLAUDE.md"})
+    with FileStore(cli.memory) as store:
+        store.inbox_add([waiting, asked])
     return cli
 
 
 RUNS: list[list[str]] = [
     ["list"], ["list", "--type", "none"], ["list", "--scope", "team"], ["read", "a"], ["read", "odd"], ["show"],
+    ["prompt"], ["prompt", "--mode", "team"], ["prompt", "--mode", "off"],
+    ["prompt", "--agent", "reviewer", "--scope", "local"], ["prompt", "--mode", "daily_log", "--part", "index"],
+    ["context"], ["context", "--file", "src/app.ts"],
     ["recall", "no summary in a reply"], ["recall", "--explain", "no summary in a reply"], ["recall", "word"],
     ["recall", "no", "summary", "--session", "s", "--tools", "Bash", "--limit", "1", "--no-semantic"],
     ["search", "summary"], ["search", "summary", "--transcripts"], ["search", "nowhere to be found"],
     ["why", "a"], ["why", "odd"], ["why", "a", "--limit", "1"],
     ["save", "--type", "project", "--name", "p", "--description", "Freeze of mobile releases", "--body", "Tomorrow."],
+    ["remember", "the staging db is reset every Sunday"], ["remember", "the release is tomorrow", "--pin"],
     ["edit", "a", "--title", "Another"], ["edit", "a", "--title", "a"], ["pin", "a"], ["pin", "a", "--off"],
+    ["log", "add", "out"], ["log", "show", "2026-03-04"], ["log", "list"],
     ["forget", "a"], ["forget", "a", "--purge", "--yes"], ["history"], ["history", "a"], ["history", "--limit", "1"],
     ["diff"], ["diff", "1"], ["diff", "a"], ["undo"], ["undo", "1", "--scope", "user"],
     ["restore", "a"], ["restore", "a", "--to", "1"], ["where"], ["status"],
+    ["extract"], ["extract", "talk.json", "--dry-run"], ["extract", "talk.json"],
+    ["notes", "update", "--transcript", "talk.json", "--session", "s"], ["notes", "list"], ["notes", "where"],
+    ["notes", "where", "--session", "n"], ["notes", "show", "--session", "n"], ["notes", "show", "--as", "hook"],
+    ["dream", "--preview"], ["dream"], ["dream", "--if-due"], ["dream", "--status"],
+    ["inbox", "list"], ["inbox", "list", "--all"], ["inbox", "show", "1"], ["inbox", "approve", "1", "2"],
+    ["inbox", "reject", "1"], ["inbox", "reject", "--all"],
     ["config", "list"], ["config", "get", "model"], ["config", "set", "lock_seconds", "5"],
     ["config", "unset", "model"],
     ["pause"], ["resume"], ["doctor"], ["doctor", "--fix"],
@@ -108,7 +134,7 @@ RUNS: list[list[str]] = [
 
 
 def name_command(argv: list[str]) -> str:
-    return " ".join(argv[: 2 if argv[0] in ("config", "bench") else 1])
+    return " ".join(argv[: 2 if argv[0] in ("config", "bench", "inbox", "notes", "log") else 1])
 
 
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)
@@ -140,7 +166,17 @@ def test_relink_in_all_its_forms(tmp_path: Path) -> None:
 
 def test_empty_places_print_what_the_page_says(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
-    for command in ("list", "show", "history", "where", "status", "doctor", "recall some words", "search some words"):
+    for command in (
+        "list",
+        "show",
+        "prompt",
+        "history",
+        "where",
+        "status",
+        "doctor",
+        "recall some words",
+        "search some words",
+    ):
         argv = command.split()
         check(argv[0], cli(*argv, "--json").json)
         check(argv[0], cli(*argv, "--json", MEMDIR_USER_MEMORY="0", CLAUDE_CODE_SIMPLE="1").json)
