@@ -4,24 +4,19 @@ One run at a time in a directory. The conversation's record holds the cursor and
 same messages; it moves on success only. Every run leaves a line in the record of runs, skipped ones included.
 """
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 
-from memdir import guard
 from memdir.cursor import Cursor, make_cursor, parse_cursor, render_cursor, slice_after
 from memdir.errors import LockedError
 from memdir.extract import NOWHERE, Conversation, Extracted, clean, extract
 from memdir.extract_gates import ExtractSkip
 from memdir.frozen import dataclass, replace
-from memdir.lock import hold
 from memdir.models import new_run
 from memdir.opening import Opened
 from memdir.records import Message, Model
 from memdir.rules import find_wishes
-from memdir.runs import note_run
+from memdir.runs import note_run, render_ran
 from memdir.session import Record, Session
 from memdir.store.files import FileStore
 
@@ -86,7 +81,7 @@ def learn(
         return _note(store, session, Extracted(skipped=ExtractSkip.THROTTLED), now)
     explicit = turn.is_headless and manner.headless != HEADLESS_ON
     try:
-        with _holding(store.state):
+        with store.hold_beside(LOCK):
             done = _extract(store, session, turn, record, cursor, model, explicit, throttled, now)
     except LockedError:
         return _note(store, session, Extracted(skipped=ExtractSkip.BUSY), now)
@@ -155,19 +150,7 @@ def _keep(session: Session, cursor: Cursor | None, failures: int) -> None:
     session.change(lambda at: replace(at, extra={**at.extra, **kept}))
 
 
-@contextmanager
-def _holding(state: Path) -> Iterator[None]:
-    """This directory's extraction, or LockedError at once."""
-    folder = guard.open_root(state, create=True)
-    try:
-        with hold(folder, LOCK, seconds=0):
-            yield
-    finally:
-        os.close(folder)
-
-
 def _note(store: FileStore, session: Session, done: Extracted, now: datetime) -> Extracted:
-    usage, first = (done.ran.usage, done.ran.first) if done.ran else (None, None)
     note_run(
         store.state,
         {
@@ -181,14 +164,7 @@ def _note(store: FileStore, session: Session, done: Extracted, now: datetime) ->
             "forgotten": len(done.forgotten),
             "waiting": len(done.waiting),
             "act": done.act,
-            "requests": done.ran.turns if done.ran else 0,
-            "calls": done.ran.calls if done.ran else 0,
-            "refused": done.ran.refused if done.ran else 0,
-            "tokens": None
-            if usage is None
-            else {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output},
-            "cached_share": None if not first or not first.input else round(first.cached / first.input, 4),
-            "dollars": usage.dollars if usage else None,
+            **render_ran(done.ran),
             "error": done.error,
         },
     )

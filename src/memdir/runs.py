@@ -9,6 +9,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from memdir.fork import Ran
+from memdir.records import Usage
 from memdir.small_files import make_private_dirs, read_small, write_private
 
 FILE = "runs.jsonl"
@@ -34,6 +36,23 @@ def note_run(state: Path, row: Mapping[str, object]) -> None:
             write_private(path, b"".join(_read_lines(path)[-_KEPT:]))
     except OSError:
         pass
+
+
+def render_ran(ran: Ran | None) -> dict[str, object]:
+    """What a run of a model cost, and how much of its first request came from the cache, for a row."""
+    usage, first = (ran.usage, ran.first) if ran else (Usage(), Usage())
+    return {
+        "requests": ran.turns if ran else 0,
+        "calls": ran.calls if ran else 0,
+        "refused": ran.refused if ran else 0,
+        "tokens": render_usage(usage) if ran else None,
+        "cached_share": round(first.cached / first.input, 4) if first.input else None,
+        "dollars": usage.dollars,
+    }
+
+
+def render_usage(usage: Usage) -> dict[str, int]:
+    return {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
 
 
 def read_runs(state: Path, *, limit: int = _KEPT) -> tuple[dict[str, object], ...]:

@@ -5,23 +5,20 @@ the queue only after its turn was learned from, or cannot be any more; delivered
 wrong with one conversation is noted in the record of runs and does not keep the others waiting.
 """
 
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
-from memdir import guard, queue
+from memdir import queue
 from memdir.cursor import parse_cursor
 from memdir.errors import LockedError, NotFoundError
 from memdir.extract import NOWHERE, Conversation, Extracted
 from memdir.extract_gates import ExtractSkip
 from memdir.learning import Manner, Turn, count_failure, learn
 from memdir.limits import EXTRACT_WINDOW
-from memdir.lock import hold
 from memdir.queue import Entry
 from memdir.records import Model
 from memdir.runs import note_run
@@ -59,7 +56,7 @@ def work(
     left: set[Path] = set()
     while waiting := [entry for entry in queue.read_queue(store.state) if entry.path not in left]:
         try:
-            with _holding(store.state):
+            with store.hold_beside(LOCK):
                 for entries in _group(waiting):
                     done = _learn_from(store, entries[-1], manner, model, conversation, clock())
                     if done.skipped in _AGAIN:
@@ -112,13 +109,3 @@ def _note_problem(store: FileStore, entry: Entry, error: Exception, now: datetim
     row = {"at": now.isoformat(timespec="seconds"), "task": "extract", "session": entry.session, "skipped": skip}
     note_run(store.state, {**row, "error": words})
     return Extracted(skipped=skip, error=words)
-
-
-@contextmanager
-def _holding(state: Path) -> Iterator[None]:
-    folder = guard.open_root(state, create=True)
-    try:
-        with hold(folder, LOCK, seconds=0):
-            yield
-    finally:
-        os.close(folder)

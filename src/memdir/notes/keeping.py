@@ -28,7 +28,7 @@ from memdir.notes.template import Notes, check_update, make_template, open_notes
 from memdir.opening import Opened
 from memdir.paths import find_project_home
 from memdir.records import Message, Model
-from memdir.runs import note_run
+from memdir.runs import note_run, render_ran
 from memdir.session import Record, Session
 from memdir.small_files import read_small
 from memdir.tools import has_writing_tools
@@ -239,7 +239,6 @@ def _keep(session: Session, last: _Last) -> None:
 
 
 def _note(session: Session, done: Noted, now: datetime) -> Noted:
-    usage, first = (done.ran.usage, done.ran.first) if done.ran else (None, None)
     note_run(
         session.state,
         {
@@ -249,14 +248,7 @@ def _note(session: Session, done: Noted, now: datetime) -> Noted:
             "by": done.by,
             "skipped": done.skipped,
             "messages": done.messages,
-            "requests": done.ran.turns if done.ran else 0,
-            "calls": done.ran.calls if done.ran else 0,
-            "refused": done.ran.refused if done.ran else 0,
-            "tokens": None
-            if usage is None
-            else {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output},
-            "cached_share": None if not first or not first.input else round(first.cached / first.input, 4),
-            "dollars": usage.dollars if usage else None,
+            **render_ran(done.ran),
             "error": done.error,
         },
     )

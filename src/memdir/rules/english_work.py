@@ -27,7 +27,7 @@ CORRECTIONS_WHOLE = (
     r"by design|for a reason)\b.*)",
     r"(?P<what>(?:everything|anything|all code|all) (?:new )?[\w ]{0,20}(?:is|are|goes|gets|must be) .{2,40} (?:here|"
     r"around here|in this (?:repo|project|codebase))\b.*)",
-    rf"(?P<what>you (?:never|always) {VERB}\b .+)",
+    rf"(?P<what>you (?:never|always) (?!make me|tell me|say that|find)(?:{VERB})\b .+)",
     r"(?P<what>.{3,60}\b(?:nobody|no one) (?:edits?|touch\w*|changes?|commits?|writes?|pushes)\b.*)",
     r"(?P<what>(?!it\b|this\b|that\b|i\b|the (?:test|build|server|app|page)\b)[\w@./' -]{6,60},? always[.!]*$)",
     r"(?P<what>in [\w +#]{2,20},? we (?:use|write|prefer|always|never|don't)\b.+)",
@@ -76,7 +76,7 @@ CORRECTIONS_PLAIN = (
     r"(?P<what>(?:drop|cut|lose|tone down|spare me|leave out|skip) (?:the|all the|your) (?:\w+ )?(?:enthusiasm|"
     r"excitement|jargon|hype|sarcasm|politeness|formality|exclamation marks?|drama|adjectives|superlatives)\b.*)",
     rf"(?P<what>only {VERB} (?:what|when|if|where|the (?:ones|parts|files|lines)|things)\b.+)",
-    r"(?P<what>i(?:'d| would) rather (?:you|have it|see|read)\b.+)",
+    r"(?P<what>i(?:'d| would) rather (?:you|have it|see|read)\b(?!.*\bone\b).+)",
     r"(?P<what>(?:that's |these are |this has |there are )?(?:way |far )?too (?:many|much) (?:comments?|emojis?|files|"
     r"abstractions?|words|details?|questions|commits|changes|bullets?|text|boilerplate|explanations?|output)\b.*)",
     r"(?P<what>(?:please )?(?:don't|do not|never) (?:just )?(?:guess|assume|speculate|improvise|invent|make (?:things|"

@@ -211,7 +211,8 @@ FRENCH = Tongue(
     tasks=r"\b(?:ce(?:tte|t)? (?:pr|fonction|fichier|classe|méthode|test|branche|commit|ligne|boucle|module|page|"
     r"fois)|pour l'instant|pour le moment|cette fois|ligne \d+|plus bas|plus haut|ci-dessous|boucle|renomme|"
     r"aujourd'hui seulement|avant de commiter ça)\b",
-    states=r"\b[a-z] est un|\b(?:(?:le|la) (?:champ|tableau|liste|boucle|variable|paramètre) (?:est|peut)|"
+    states=r"\bje suis (?:encore|toujours) sur\b|en ce moment|"
+    r"\b[a-z] est un|\b(?:(?:le|la) (?:champ|tableau|liste|boucle|variable|paramètre) (?:est|peut)|"
     r"juste pour aujourd'hui|seulement aujourd'hui|pour cette (?:session|conversation)|temporairement|étape \d|"
     r"dans cette fonction|pour cette (?:question|tâche)|écris .{0,20}dans le readme|pour l'instant|"
     r"avant de commiter ça)\b",

@@ -211,7 +211,7 @@ GERMAN = Tongue(
         *(make_rule(Category.IDENTITY, at, kind=Kind.USER) for at in _IDENTITIES),
         make_rule(
             Category.DEADLINE,
-            rf"(?P<what>(?!ich\b)(?:(?!\bich\b|\bmein).){{2,90}}?\b{_DUE}\b.+)",
+            rf"(?P<what>(?!.*\b(?:hat|haben|war|waren)\b)(?!ich\b)(?:(?!\bich\b|\bmein).){{2,90}}?\b{_DUE}\b.+)",
             Need.WHOLE,
             Need.DATED,
             kind=Kind.PROJECT,
@@ -229,14 +229,18 @@ GERMAN = Tongue(
     r"nirgendwo)\b|(?:musst|brauchst) du (?:dir )?(?:das )?nicht (?:zu )?(?:merken|speichern)|(?:das )?(?:musst|"
     r"brauchst) du dir nicht (?:zu )?merken|nicht (?:merken|speichern|abspeichern)\b|"
     r"vergiss (?:wieder )?,? was ich (?:gerade|eben) (?:gesagt|geschrieben)",
-    tasks=r"\b(?:diese[nmrs]? (?:pr|funktion|datei|klasse|methode|test|branch|commit|zeile|schleife|modul|komponente|"
+    tasks=r"\b(?:seit heute|an dem bug|am bug)\b|"
+    r"\b(?:diese[nmrs]? (?:pr|funktion|datei|klasse|methode|test|branch|commit|zeile|schleife|modul|komponente|"
     r"seite)|in der funktion|vorerst|erstmal|fürs erste|gerade|für heute|diesmal|dieses mal|noch nicht|unten|oben|"
     r"zeile \d+|schleifen\w*|schreib\w* .{0,20}in die readme|ändere das|nur heute)\b",
-    states=r"\b[a-z] ist ein\b|\b(?:(?:das|die|der) (?:feld|array|liste|schleife|variable|parameter|index)|"
+    states=r"\b(?:noch (?:rot|offen|nicht (?:fertig|gemerged|gepusht))|momentan|im moment|bin (?:noch|gerade) (?:auf|"
+    r"im|in|bei)|schon (?:um)?benannt)\b|"
+    r"\b[a-z] ist ein\b|\b(?:(?:das|die|der) (?:feld|array|liste|schleife|variable|parameter|index)|"
     r"nur (?:für )?heute|nur für diese (?:sitzung|unterhaltung)|für heute|vorübergehend|schritt \d|in der funktion|"
     r"in dieser (?:funktion|datei|sitzung)|für diese (?:frage|aufgabe)|schreib\w* .{0,20}in die readme|vorerst|"
     r"gerade eben)\b",
-    idle=r"(?:\w+ ich\b|(?:ist )?der (?:port|server|schleifen\w*)|läuft (?:der|die|das|es|alles)|ist|gibt es|steht|"
+    idle=r"(?:\w+ es\b|\w+ ich\b|(?:ist )?der (?:port|server|schleifen\w*)|läuft (?:der|die|das|es|alles)|ist|gibt es|"
+    r"steht|"
     r"ich|er|sie|es|man|die tests|der schleifen\w*|heißt|läuft|laufen (?:die|alle) tests|mal sehen|vielleicht|"
     r"geht es|funktioniert|klappt)\b(?! (?:möchte|will|hätte gern))",
     general=r"\b(?:immer|nie|niemals|jede[rsnm]?|alle[nrm]?|generell|grundsätzlich|überall|bei uns|hier im projekt|"

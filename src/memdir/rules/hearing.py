@@ -12,6 +12,7 @@ from datetime import datetime
 from memdir.frozen import dataclass
 from memdir.records import Kind
 from memdir.rules.naming import tidy
+from memdir.rules.passing import is_private
 from memdir.rules.plain import has_date
 from memdir.rules.sentences import Sentence
 from memdir.rules.tongue import (
@@ -131,6 +132,8 @@ def is_question(text: str, tongue: Tongue) -> bool:
 def _is_meant(rule: Rule, tongue: Tongue, sentence: Sentence, content: str, following: str, now: datetime) -> bool:
     text = sentence.hidden
     if (_is_about_now(rule) and has(tongue.states, text)) or (_is_about_work(rule) and has(tongue.tasks, text)):
+        return False
+    if rule.category in (Category.DECISION, Category.DEADLINE, Category.CORRECTION) and is_private(text):
         return False
     if Need.LASTING in rule.needs and starts(tongue.idle, tidy(content, tongue)):
         return False

@@ -195,7 +195,8 @@ SPANISH = Tongue(
     r"he dicho)\s*(?:[.!,]|$)",
     tasks=r"\b(?:est[ea] (?:pr|función|archivo|clase|método|test|rama|commit|línea|bucle|módulo|página|vez)|por ahora|"
     r"de momento|esta vez|línea \d+|más abajo|abajo|arriba|bucle|solo por hoy|ahora mismo|todavía)\b",
-    states=r"\b[a-z] es un|\b(?:(?:el|la) (?:campo|array|lista|bucle|variable|parámetro) (?:es|puede)|solo (?:por |"
+    states=r"\bsigo en\b|\bestoy (?:todavía )?en la rama\b|"
+    r"\b[a-z] es un|\b(?:(?:el|la) (?:campo|array|lista|bucle|variable|parámetro) (?:es|puede)|solo (?:por |"
     r"para )?hoy|para esta (?:sesión|conversación)|temporalmente|paso \d|en esta función|para esta (?:pregunta|"
     r"tarea)|escribe .{0,20}en el readme|por ahora|este commit)\b",
     idle=r"(?:el (?:puerto|servidor|nombre|campo|parámetro)|la (?:variable|función|url)|todo (?:irá|será|va)|yo|voy|"

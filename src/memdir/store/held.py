@@ -77,6 +77,16 @@ class HeldDirectory:
                 os.close(root)
 
     @contextmanager
+    def hold_beside(self, name: str, *, seconds: float = 0) -> Iterator[None]:
+        """Hold another lock of this directory, for work that goes on beside its acts; LockedError if it is held."""
+        root = guard.open_root(self.root, create=True)
+        try:
+            with self._open_state(root) as state, hold(state, name, seconds=seconds):
+                yield
+        finally:
+            os.close(root)
+
+    @contextmanager
     def _open_state(self, root: int) -> Iterator[int]:
         if self.state == self.root / STATE_FOLDER:
             with guard.disk_errors(str(self.state)), guard.open_folder(root, (STATE_FOLDER,), create=True) as state:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memdir.doors.cli.output import Output
 from memdir.errors import PathError, SettingsError
@@ -10,6 +11,9 @@ from memdir.paths import check_root
 from memdir.records import Origin, Scope
 from memdir.settings import Environment, read_environment
 from memdir.store.files import FileStore
+
+if TYPE_CHECKING:
+    from memdir.records import Model
 
 
 class Call:
@@ -55,6 +59,19 @@ class Call:
 
     def origin(self, why: str = "") -> Origin:
         return Origin(why=why, session=self.open().environment.session)
+
+    def choose_model(self, spec: str | None) -> "Model | None":
+        """The model that a call names, or that of the settings; None for rules alone."""
+        # Imported here: few verbs ask a model, and all verbs import this room.
+        from memdir.models import find_model, open_model
+
+        opened = self.open()
+        project = str(opened.places.root.path)
+        if spec is None:
+            return find_model(opened.settings, opened.environment, project=project)
+        if spec.strip() == "none":
+            return None
+        return open_model(spec, environment=opened.environment, settings=opened.settings, project=project)
 
     def close(self) -> None:
         if self._opened is not None:

@@ -25,9 +25,7 @@ from memdir.dream import (
 )
 from memdir.dream.progress import OnProgress
 from memdir.errors import LockedError
-from memdir.models import find_model, open_model
 from memdir.opening import Opened
-from memdir.records import Model
 
 _BAR = 20
 _EXAMPLES = ("memdir dream", "memdir dream --preview", "memdir dream --status", "memdir dream --if-due --model none")
@@ -66,11 +64,11 @@ def dream_verb(
     opened = call.open_to_write()
     with _showing(call) as show:
         if is_preview:
-            done = Dreamed(_preview(opened, spec, show))
+            done = Dreamed(_preview(call, opened, spec, show))
         elif apply_id is not None:
             done = apply_kept(opened.private, apply_id, now=opened.now(), on_progress=show)
         else:
-            done = _dream(opened, spec, show, is_gated=is_gated)
+            done = _dream(call, opened, spec, show, is_gated=is_gated)
     if as_json:
         call.out.json({"dream": make_dream_row(opened.private, done, opened.now()), "status": None})
     elif is_preview and done.patches is not None:
@@ -79,31 +77,22 @@ def dream_verb(
         show_dreamed(call.out, done)
 
 
-def _preview(opened: Opened, spec: str | None, show: OnProgress) -> Any:
-    model, around = _open_model(opened, spec), find_surroundings(opened)
+def _preview(call: Call, opened: Opened, spec: str | None, show: OnProgress) -> Any:
+    model, around = call.choose_model(spec), find_surroundings(opened)
     return preview_dream(opened.private, model=model, now=opened.now(), surroundings=around, on_progress=show)
 
 
-def _dream(opened: Opened, spec: str | None, show: OnProgress, *, is_gated: bool) -> Dreamed:
+def _dream(call: Call, opened: Opened, spec: str | None, show: OnProgress, *, is_gated: bool) -> Dreamed:
     due = find_due(opened, now=opened.now(), session=opened.environment.session) if is_gated else None
     if due is not None and due.skip is not None:
         return Dreamed(skipped=due.skip, due=due)
-    model, around = _open_model(opened, spec), find_surroundings(opened)
+    model, around = call.choose_model(spec), find_surroundings(opened)
     try:
         return dream(opened.private, model=model, now=opened.now(), surroundings=around, on_progress=show)
     except LockedError:
         if not is_gated:
             raise
         return Dreamed(skipped=DreamSkip.LOCKED, due=due)
-
-
-def _open_model(opened: Opened, spec: str | None) -> Model | None:
-    project = str(opened.places.root.path)
-    if spec is None:
-        return find_model(opened.settings, opened.environment, project=project)
-    if spec.strip() == "none":
-        return None
-    return open_model(spec, environment=opened.environment, settings=opened.settings, project=project)
 
 
 def _tell_status(call: Call, *, as_json: bool) -> None:

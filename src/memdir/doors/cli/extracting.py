@@ -17,10 +17,11 @@ from memdir.extract import Extracted, Reason
 from memdir.extract_gates import ExtractSkip
 from memdir.harvest import Estimate, estimate, harvest
 from memdir.learning import make_conversation, read_manner
-from memdir.models import find_model, open_model
+from memdir.models import find_model
 from memdir.models.prices import find_price
 from memdir.opening import Opened
 from memdir.records import Model
+from memdir.runs import render_usage
 from memdir.session import Session, open_session
 from memdir.text import one_line, shorten
 from memdir.transcripts import describe, list_transcripts
@@ -64,7 +65,7 @@ def extract_verb(
     if since is not None and not is_all:
         raise click.UsageError("--since goes with --all")
     opened = call.open() if is_dry else call.open_to_write()
-    model = _open_model(opened, spec)
+    model = call.choose_model(spec)
     if transcript is None and not is_all:
         _work(call, opened, model, is_dry=is_dry, as_json=as_json)
         return
@@ -87,15 +88,6 @@ def worker_verb(call: Call) -> None:
     opened = call.open()
     if not opened.environment.inside:
         _run_worker(opened, find_model(opened.settings, opened.environment, project=str(opened.places.root.path)))
-
-
-def _open_model(opened: Opened, spec: str | None) -> Model | None:
-    project = str(opened.places.root.path)
-    if spec is None:
-        return find_model(opened.settings, opened.environment, project=project)
-    if spec.strip() == "none":
-        return None
-    return open_model(spec, environment=opened.environment, settings=opened.settings, project=project)
 
 
 def _choose(
@@ -219,9 +211,7 @@ def _make_row(done: Extracted, session: str, transcript: str) -> dict[str, Any]:
         "waiting": list(done.waiting),
         "act": done.act,
         "requests": done.ran.turns if done.ran else 0,
-        "tokens": None
-        if usage is None
-        else {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output},
+        "tokens": None if usage is None else render_usage(usage),
         "dollars": usage.dollars if usage else None,
         "reasons": [
             {"name": at.name, "action": at.action, "why": at.why, "quote": at.quote, "text": at.text}

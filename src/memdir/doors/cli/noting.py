@@ -11,7 +11,6 @@ from memdir.doors.cli.output import Styled
 from memdir.doors.cli.rows import make_time, show_time
 from memdir.doors.cli.verb import VerbGroup, json_option
 from memdir.errors import LockedError, MemdirError, ModelError, NotFoundError, SettingsError
-from memdir.models import find_model, open_model
 from memdir.notes import (
     Noted,
     Notes,
@@ -34,7 +33,6 @@ from memdir.notes import (
     update_notes,
 )
 from memdir.opening import Opened
-from memdir.records import Model
 from memdir.session import open_session
 from memdir.text import one_line, shorten
 from memdir.tokens import estimate_tokens
@@ -121,7 +119,7 @@ def _update(
         read_news(opened, path, session, place),
         now=opened.now(),
         manner=read_manner(opened),
-        model=_open_model(opened, spec),
+        model=call.choose_model(spec),
         force=not if_due,
     )
     _check(done)
@@ -228,15 +226,6 @@ def _find_transcript(call: Call, opened: Opened, session_id: str | None, transcr
 def _read_session(call: Call, transcript: Path) -> str:
     path = call.cwd / transcript.expanduser()
     return describe(path).session or str(path)
-
-
-def _open_model(opened: Opened, spec: str | None) -> Model | None:
-    project = str(opened.places.root.path)
-    if spec is None:
-        return find_model(opened.settings, opened.environment, project=project)
-    if spec.strip() == "none":
-        return None
-    return open_model(spec, environment=opened.environment, settings=opened.settings, project=project)
 
 
 # --- what is said of it ---------------------------------------------------------------------------------------------

@@ -56,7 +56,9 @@ def remember_verb(
     now = opened.now().astimezone()
     if is_forgetting(text, now=now):
         raise FormatError(
-            "that asks to forget something", field="body", hint="`memdir forget NAME` does it, `memdir list` has the names"
+            "that asks to forget something",
+            field="body",
+            hint="`memdir forget NAME` does it, `memdir list` has the names",
         )
     draft = compose(text, now=now, kind=None if kind is None else Kind(kind))
     draft = replace(draft, name=None if name is None else name.removesuffix(".md"), pinned=True if pinned else None)

@@ -1,0 +1,37 @@
+"""What is not worth keeping even if somebody asks: what the project itself tells, and what passes with the task.
+
+Narrow patterns over words that programmers share in every language: source files, commits, calls, branches. Whether a
+text really stands in the project is `derivable`'s question, which reads it.
+"""
+
+import re
+
+_SOURCE = r"(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|java|rb|c|cc|cpp|h|hpp|cs|php|kt|swift|scala|ex|toml|ya?ml|json|cfg|ini|lock|css|scss|html|sql|sh)"
+_DERIVABLE = re.compile(
+    rf"(?<![\w/:.@-])(?:[\w.-]+/)*[\w-]+\.{_SOURCE}\b(?![/.]\w)|"  # a source file
+    r"\bcommit [0-9a-f]{7,40}\b|\b(?:PR|pull request|issue|ticket) #?\d+ (?:fixed|introduced|added|removed)\b|"
+    r"\b\w+\(\)|"
+    r"\b(?:class|function|method|interface|struct|enum|module|component|hook)\b.{0,30}\b(?:inherits|extends|"
+    r"implements|returns|"
+    r"takes|calls|wraps)\b|\b(?:[A-Z][a-z]+){2,}\b.{0,20}\b(?:inherits|extends|implements|returns|is an? (?:singleton|"
+    r"subclass|"
+    r"interface|abstract|class|function|method))\b"
+)
+_RECIPE = re.compile(r"(?:the )?(?:fix|solution|workaround)(?:\s*:| (?:is|was) to\b)", re.IGNORECASE)
+# Holidays and meals are decided and due as well, but they are no project.
+_PRIVATE = re.compile(
+    r"\b(?:pizza|lunch|dinner|breakfast|restaurant|holidays?|vacation|wedding|party|birthday|movies?|airport|flight|"
+    r"train|dentist|doctor|gym|school|groceries|kino|essen|urlaub|mittag\w*|hochzeit|flughafen|déjeuner|dîner|"
+    r"vacances|"
+    r"mariage|cena|almuerzo|vacaciones|boda|fiesta)\b|披萨|吃饭|午饭|旅行|度假|ピザ|ランチ|旅行|休暇",
+    re.IGNORECASE,
+)
+
+
+def is_derivable(content: str) -> bool:
+    """Whether it says what the code, its layout or its history say, or how something was mended."""
+    return bool(_DERIVABLE.search(content) or _RECIPE.match(content))
+
+
+def is_private(text: str) -> bool:
+    return _PRIVATE.search(text) is not None
