@@ -10,6 +10,7 @@ from extracting import NOW, TOOLS, make_file, name_file
 from loads import ROOT, bench
 from memdir.drafts import make_slug
 from memdir.extract import Conversation, Extracted, extract
+from memdir.filler import count_content
 from memdir.records import Kind, Message, Model, Reply, Request, Stop, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.store.ram import RamStore
@@ -35,7 +36,9 @@ def split_memory(text: str) -> tuple[str, str, str]:
     lines = [line for line in text.splitlines() if line.strip()]
     title = shorten(lines[0], 80)
     description = lines[1] if len(lines) > 1 else lines[0]
-    return title, shorten(description, 300), "\n".join(lines[2:]) or description
+    body = "\n".join(lines[2:]) or description
+    is_vague = count_content(description).words < 3
+    return title, shorten(body if is_vague else description, 300).replace("\n", " "), body
 
 
 def obey(case: dict[str, Any], kind: Kind) -> ScriptedModel:

@@ -207,7 +207,7 @@ class _Run:
             staging.take_back({})
             placed = self._place(asked, staging)
             return _Planned(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        doubts = judge_staged(staging.staged, trace(self.talk), scribed.evidence, asked)
+        doubts = judge_staged(staging.staged, trace(self.new.messages), scribed.evidence, asked)
         for doubt in doubts:
             staging.drop(doubt.staged.name)
         doubts += tuple(self._take_secrets(staging))

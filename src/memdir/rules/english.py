@@ -62,7 +62,8 @@ ENGLISH = Tongue(
         ),
         make_rule(
             Category.DECISION,
-            rf"(?P<what>{AND_NOW}{WHO_DECIDES} (?!never|not|haven't|hadn't|nothing|didn't)(?:(?!never|not|"
+            rf"(?P<what>{AND_NOW}{WHO_DECIDES} (?!.*\b(?:approach|option [a-z\d]|variant|earlier|a map|a list|"
+            rf"an array|here instead)\b)(?!never|not|haven't|hadn't|nothing|didn't)(?:(?!never|not|"
             rf"nothing)\w+ ){{0,2}}{DECIDED}(?! nothing| the flow).+)",
             Need.WHOLE,
             kind=Kind.PROJECT,
@@ -148,7 +149,8 @@ ENGLISH = Tongue(
     r"line)|in the readme|in the changelog|to a file|step \d|so far|compile|before you (?:commit|push) (?:this|it|"
     r"that)|"
     r"later on we|until i'm done)\b",
-    states=r"\b(?:(?:i|we)(?:'ve| have)? (?:just|already) \w+|(?:the )?(?:pr|branch|build|ci|pipeline|ticket|"
+    states=r"\b(?:(?:i|we)(?:'ve| have)? (?:just|already) (?:\w+ed|done|run|made|written|put|set)\b|(?:the )?(?:pr|"
+    r"branch|build|ci|pipeline|ticket|"
     r"deploy\w*) (?:is|are) "
     r"(?:still|currently|now|already)\b|(?:for|at) the moment|tests? \d[\d, and]* (?:is|are)|(?:on|"
     r"in) the old branch)|"

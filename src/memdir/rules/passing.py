@@ -17,15 +17,25 @@ _DERIVABLE = re.compile(
     r"subclass|"
     r"interface|abstract|class|function|method))\b"
 )
+_RECORDED = re.compile(
+    r"\bcommit [0-9a-f]{7,40}\b|\b(?:in|see|from) (?:the )?(?:package\.json|pyproject\.toml|cargo\.toml|go\.mod|"
+    r"pom\.xml)\b",
+    re.IGNORECASE,
+)
 _RECIPE = re.compile(r"(?:the )?(?:fix|solution|workaround)(?:\s*:| (?:is|was) to\b)", re.IGNORECASE)
 # Holidays and meals are decided and due as well, but they are no project.
 _PRIVATE = re.compile(
-    r"\b(?:pizza|lunch|dinner|breakfast|restaurant|holidays?|vacation|wedding|party|birthday|movies?|airport|flight|"
+    r"\b(?:pizza|lunch|dinner|breakfast|restaurant|vacation|wedding|party|birthday|movies?|airport|flight|"
     r"train|dentist|doctor|gym|school|groceries|kino|essen|urlaub|mittag\w*|hochzeit|flughafen|déjeuner|dîner|"
     r"vacances|"
     r"mariage|cena|almuerzo|vacaciones|boda|fiesta)\b|披萨|吃饭|午饭|旅行|度假|ピザ|ランチ|旅行|休暇",
     re.IGNORECASE,
 )
+
+
+def is_recorded(content: str) -> bool:
+    """Whether it points to where the project itself records it: a commit, a file of dependencies."""
+    return _RECORDED.search(content) is not None
 
 
 def is_derivable(content: str) -> bool:

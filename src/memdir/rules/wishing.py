@@ -20,7 +20,7 @@ from memdir.rules.hearing import Heard, Setting, hear_all, is_question
 from memdir.rules.japanese import JAPANESE
 from memdir.rules.joining import join_heard, strip_leads
 from memdir.rules.naming import guess_kind, tidy, word_memory
-from memdir.rules.passing import is_derivable
+from memdir.rules.passing import is_derivable, is_recorded
 from memdir.rules.plain import find_plain, holds_secret
 from memdir.rules.records import FORGET, SAVE, Wish
 from memdir.rules.sentences import Sentence, split_items, split_sentences
@@ -85,7 +85,8 @@ def _make_wish(at: Heard, content: str, praised: str, quote: str, message: Messa
     if category is Category.FORGET:
         return _make_forget(at, content, quote, message)
     kind = at.rule.kind or guess_kind(content, tongue, at.rule.default)
-    if kind is not Kind.FEEDBACK and is_derivable(tidy(content, tongue)):
+    said = tidy(content, tongue)
+    if is_recorded(said) or (kind is not Kind.FEEDBACK and is_derivable(said)):
         return None
     worded = word_memory(content, tongue, kind, now, quote=quote, praised=praised)
     if worded is None:
