@@ -35,11 +35,17 @@ FORGETS = (
     r"(?P<what>(?:the|my|our) .+?),? (?:so )?(?:please )?forget (?:it|that|about it|this)\b",
 )
 SAVES = (
+    r"(?:once and for all|(?:just )?to have it noted|you(?:'ll| will) need (?:this|that) (?:later|again)|"
+    r"let it be known|note to (?:the )?future you|"
+    r"for what it's worth in future \w+|my standing (?:request|order|wish|instruction))(?: that\b|"
+    r"\s*[:,–—])\s*(?P<what>.+)",
+    r"(?:save|store|keep|record)(?: the)? (?:info|information|fact|note|detail)(?: that|:) (?P<what>.+)",
+    r"it(?:'s| is) (?:a|our|my|the) (?:\w+ )?(?:rule|policy|convention) (?:here )?that (?P<what>.+)",
     rf"(?:{REMEMBER}|don't forget|do not forget) to (?P<what>{VERB} .+\b(?:with me|for me|in your (?:answers|replies)|"
     rf"every time|"
     r"each time|in (?:the )?future|before (?:every|each|any)|after (?:every|each)|whenever)\b.*)",
     rf"{REMEMBER}(?! (?:to|when|how|what|why|where|who|if|whether|me|us|the time|that time|that movie|your|you're|"
-    rf"you are)\b)(?: this| the following| one thing|"
+    rf"you are)\b)(?: this| it| the following| one thing|"
     rf" two things| three things| these(?: things)?)?(?:[\s,]+{LATER})*(?:\s+that\b|\s*[:,–—]|"
     rf"\s+-\s)\s*(?P<what>(?!you're\b|you are\b)\w.+)",
     rf"{REMEMBER}(?: {LATER})* (?!to\b)(?P<what>(?:i|i'm|im|i've|my|we|we're|our|never|always|no|not|don't|"
@@ -172,6 +178,10 @@ LASTING = (
     r"(?: please| pls| thanks)?[.!]*$",
 )
 NORMS = (
+    r"(?:whatever (?:happens|you do)|no matter what),? (?P<what>(?:do not|don't|never|always) .+)",
+    r"(?P<what>(?:don't|do not) you ever .+)",
+    r"(?<![,\w] )(?P<what>no \w+ing (?:on|in|to|without|after|before|into|from) .+)",
+    r"(?P<what>make it (?:your|the) default to .+)",
     r"(?P<what>(?:every|each|all) (?:new |single )?(?:commit|pr|pull request|branch|bug ?fix|merge|release note|"
     r"code review|migration)s? (?:must|should|needs?|gets?|has to|have to|links?|goes|go)\b.+)",
     r"(?P<what>you(?:'re| are) (?:not|never) (?:allowed|supposed|permitted) to .+|you(?:'re| are) never to .+)",

@@ -6,7 +6,10 @@ text really stands in the project is `derivable`'s question, which reads it.
 
 import re
 
-_SOURCE = r"(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|java|rb|c|cc|cpp|h|hpp|cs|php|kt|swift|scala|ex|toml|ya?ml|json|cfg|ini|lock|css|scss|html|sql|sh)"
+_SOURCE = (
+    r"(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|java|rb|c|cc|cpp|h|hpp|cs|php|kt|swift|scala|ex|toml|ya?ml|json|cfg|ini|lock|"
+    r"css|scss|html|sql|sh)"
+)
 _DERIVABLE = re.compile(
     rf"(?<![\w/:.@-])(?:[\w.-]+/)*[\w-]+\.{_SOURCE}\b(?![/.]\w)|"  # a source file
     r"\bcommit [0-9a-f]{7,40}\b|\b(?:PR|pull request|issue|ticket) #?\d+ (?:fixed|introduced|added|removed)\b|"

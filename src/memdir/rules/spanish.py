@@ -114,7 +114,8 @@ _PLACED = (
 SPANISH = Tongue(
     name="es",
     leads=any_of(
-        r"""ok, vale, sí, no, pero, y, ya, también, entonces, bueno, ah, oye, hola, perfecto, genial, gracias,
+        r"""ok, vale, sí, no(?=\s*[.!:;]|\s*,), pero, y, ya, también, entonces, bueno, ah, oye, hola, perfecto, genial,
+    gracias,
     muy bien, bien, por favor, porfa, puedes, podrías, quiero que, me gustaría que, necesito que, por cierto, ojo,
     importante,
         atención, una cosa, otra cosa, como ya dije, te lo he dicho, exacto, exactamente, ahora, lo siento, mira,

@@ -27,7 +27,9 @@ _ADDRESS = (
     r"cloud)(?:/\S*)?|go/[\w-]+"
 )
 _CHANNEL = r"(?-i:(?<![\w&/])#[a-zà-ÿ][a-zà-ÿ\d_-]+)(?![\w-])"
-SYSTEM = rf"(?:(?<![\w-])(?:{_NAMES})(?![\w-]| (?:module|client|class|integration|adapter|plugin|component|sdk|connector|handler|tests?)\b)|{_ADDRESS}|{_CHANNEL})"
+# "The Slack module" is code, not the place.
+_CODE = r"(?! (?:module|client|class|integration|adapter|plugin|component|sdk|connector|handler|tests?)\b)"
+SYSTEM = rf"(?:(?<![\w-])(?:{_NAMES})(?![\w-]){_CODE}|{_ADDRESS}|{_CHANNEL})"
 
 PLACED = {
     "en": r"(?:is|are|gets?) (?:being )?(?:also |all |now |still |only )?(?:tracked|documented|kept|stored|filed|"

@@ -178,7 +178,9 @@ def find_tongues(text: str, tongues: Sequence[Tongue]) -> list[Tongue]:
     counts = {at.name: sum(word in at.empty or word in at.links for word in words) for at in candidates if at.spaced}
     most = max(counts.values(), default=0)
     least = max(min(most, 1), most * 3 // 4)
-    return [tongue for tongue in candidates if not tongue.spaced or counts[tongue.name] >= least]
+    near = [tongue for tongue in candidates if tongue.spaced and counts[tongue.name] >= least]
+    wide = [tongue for tongue in candidates if not tongue.spaced]
+    return wide + (near if most or not wide else [])
 
 
 @cache

@@ -1,0 +1,103 @@
+"""`remember`: words in, a named and typed memory out."""
+
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli
+from memdir import frontmatter
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def test_words_become_a_named_typed_and_described_memory(cli: Cli) -> None:
+    kept = cli("remember", "the", "staging", "db", "is", "reset", "every", "Sunday")
+    name = "staging-db-reset-sunday"
+    assert kept.lines[:2] == [f"saved {name} (project, private)", f"  {cli.memory / name}.md"]
+    fields = frontmatter.parse_fields((cli.memory / f"{name}.md").read_text(encoding="utf-8"))
+    assert fields.description == "The staging db is reset every Sunday"
+    assert f"({name}.md)" in (cli.memory / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_a_cue_is_left_out_and_a_reason_set_apart(cli: Cli) -> None:
+    row = cli("remember", "please remember that we squash merge, because bisect needs it", "--json").json
+    text = Path(row["path"]).read_text(encoding="utf-8")
+    assert row["type"] == "feedback"
+    assert "We squash merge.\n\n**Why:** Bisect needs it." in text and "please" not in text
+
+
+def test_dates_become_absolute_and_are_told(cli: Cli) -> None:
+    kept = cli("remember", "the merge freeze starts tomorrow")
+    assert kept.lines[2:] == ["  The merge freeze starts 2026-03-06", "  tomorrow -> 2026-03-06"]
+
+
+def test_the_type_the_scope_and_the_pin_can_be_given(cli: Cli) -> None:
+    row = cli(
+        "remember", "I am new to React but know Go well", "--type", "user", "--scope", "user", "--pin", "--json"
+    ).json
+    assert (row["type"], row["scope"], row["pinned"], row["action"]) == ("user", "user", True, "created")
+
+
+def test_the_same_again_changes_nothing(cli: Cli) -> None:
+    cli("remember", "the demo account must never be deleted")
+    again = cli("remember", "The demo account must never be deleted.", "--json").json
+    assert (again["action"], again["act"]) == ("unchanged", None)
+    assert cli("remember", "the demo account must never be deleted").lines[0].startswith("already known: ")
+
+
+def test_a_contradiction_is_merged_shown_and_undone(cli: Cli) -> None:
+    name = cli("remember", "the deploy day is Tuesday", "--json").json["name"]
+    merged = cli("remember", "the deploy day is Friday")
+    assert merged.lines[0] == f"updated {name} (project, private)"
+    assert "-The deploy day is Tuesday." in merged.lines and "+The deploy day is Friday." in merged.lines
+    assert cli("undo").code == 0
+    assert "Tuesday" in (cli.memory / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_a_name_of_its_own_is_not_merged_and_not_written_over(cli: Cli) -> None:
+    cli("remember", "the deploy day is Tuesday")
+    assert cli("remember", "the deploy day is Friday", "--name", "other", "--json").json["name"] == "other"
+    assert "memdir save --replace" in cli("remember", "the deploy day is Monday", "--name", "other").refusal
+
+
+def test_words_that_ask_to_forget_are_refused_with_the_right_verb(cli: Cli) -> None:
+    assert "memdir forget NAME" in cli("remember", "forget that I use vim").refusal
+
+
+@pytest.mark.parametrize("text", ["ok", "it is important info", "???"])
+def test_words_that_say_nothing_are_refused(cli: Cli, text: str) -> None:
+    assert "recall could find" in cli("remember", text).refusal
+
+
+def test_a_password_is_refused_and_not_repeated(cli: Cli) -> None:
+    refusal = cli("remember", "the admin password is hunter2000").refusal
+    assert "password manager" in refusal and "hunter2000" not in refusal
+
+
+def test_what_the_project_already_says_is_warned_of(cli: Cli) -> None:
+    (cli.project / "CLAUDE.md").write_text("Run the whole suite before each commit.\n", encoding="utf-8")
+    kept = cli("remember", "Run the whole suite before each commit.")
+    assert kept.code == 0 and "already stands in an instruction file (CLAUDE.md)" in kept.err
+
+
+def test_standard_input_is_read(cli: Cli) -> None:
+    kept = cli.real("remember", "-", "--json", given=b"von nun an Commit-Messages auf Englisch\n")
+    assert kept.json["type"] == "feedback" and kept.json["title"] == "Commit-Messages auf Englisch"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("I work in Lisbon and start late", "user"),
+        ("no emoji in commit messages", "feedback"),
+        ("pipeline bugs are tracked in Linear, project INGEST", "reference"),
+        ("the customer runs Windows 10 until 2027", "project"),
+        ("ich wohne in Wien und arbeite vormittags", "user"),
+        ("提交信息一律用英文", "feedback"),
+    ],
+)
+def test_the_type_is_guessed_from_what_is_said(cli: Cli, text: str, kind: str) -> None:
+    assert cli("remember", text, "--json").json["type"] == kind

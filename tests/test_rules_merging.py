@@ -1,0 +1,209 @@
+"""Merging: a wish meets what memory already holds."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memdir import frontmatter
+from memdir.records import Draft, Kind, Message
+from memdir.rules import Placed, Wish, find_wishes, is_said, place
+from memdir.staging import Staging, make_edits
+from memdir.store.ram import RamStore
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+def hear(text: str, before: str = "I have done it.") -> Wish:
+    wishes = find_wishes([Message("assistant", before), Message("user", text, id="u1", at=NOW)], now=NOW)
+    assert len(wishes) == 1, wishes
+    return wishes[0]
+
+
+def make(*told: str) -> tuple[RamStore, Staging]:
+    """A store that was told these things before."""
+    store = RamStore()
+    for text in told:
+        staging = Staging(store, now=NOW)
+        place(hear(text), staging)
+        store.change(make_edits(staging.staged), verb="extract")
+    return store, Staging(store, now=NOW)
+
+
+def meet(staging: Staging, text: str) -> Placed:
+    (placed,) = place(hear(text), staging)
+    return placed
+
+
+def write(store: RamStore, name: str, description: str, body: str, kind: Kind = Kind.FEEDBACK) -> None:
+    store.write(Draft(kind, name.replace("-", " ").title(), description, body, name))
+
+
+def test_what_is_new_makes_a_memory_that_is_named_typed_and_described() -> None:
+    _, staging = make()
+    placed = meet(staging, "from now on write commit messages in the imperative mood")
+    assert placed.action == "create"
+    fields = frontmatter.parse_fields(staging.read(placed.name))
+    assert (placed.name, fields.kind) == ("write-commit-messages-in-imperative-mood", Kind.FEEDBACK)
+    assert fields.description == "Write commit messages in the imperative mood"
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "remember that we deploy only on Tuesdays",
+        "Please remember: we deploy on Tuesdays.",
+        "from now on we deploy only on Tuesdays",
+    ],
+)
+def test_what_is_there_already_stays_as_it_is(again: str) -> None:
+    _, staging = make("remember that we deploy only on Tuesdays")
+    assert meet(staging, again).action == "unchanged"
+    assert staging.staged == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gone"),
+    [
+        ("remember that the deploy day is Tuesday", "remember that the deploy day is Friday", "Tuesday"),
+        ("remember the merge freeze starts 2026-11-20", "remember the merge freeze starts 2026-11-27", "2026-11-20"),
+        ("never squash commits on feature branches", "always squash commits on feature branches", "Never"),
+        (
+            "from now on keep answers under five sentences",
+            "from now on keep answers under three sentences",
+            "five",
+        ),
+        ("from now on use npm", "from now on use pnpm instead of npm", "Use npm."),
+        ("merk dir, dass der Deploy am Dienstag ist", "merk dir, dass der Deploy am Freitag ist", "Dienstag"),
+        ("记住测试数据库每周日清空", "记住测试数据库每周六清空", "周日"),
+    ],
+)
+def test_a_contradiction_replaces_the_old_sentence(old: str, new: str, gone: str) -> None:
+    store, staging = make(old)
+    placed = meet(staging, new)
+    assert (placed.action, len(staging.staged)) == ("update", 1)
+    text = staging.read(placed.name)
+    assert gone not in text, text
+    assert [header.name for header in store.scan()] == [placed.name]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from now on use tabs in Go", "from now on use spaces in Python"),
+        ("remember that release 4.2 goes out on 2026-12-01", "remember that release 4.3 goes out on 2027-01-10"),
+        ("remember that we deploy the API on Tuesday", "remember that we deploy the docs on Friday"),
+        ("never force push to main", "never rebase my branches without asking"),
+        ("remember that the legal team approves the texts", "remember that the data team owns the runners"),
+        ("from now on no emoji in commit messages", "from now on write commit messages in English"),
+        ("remember that Node 20 is needed on CI", "remember that Node 22 is needed on laptops"),
+        ("from now on use tabs, not spaces in Go", "from now on use spaces in Python"),
+        ("from now on use spaces in Python", "from now on use tabs, not spaces in Go"),
+    ],
+)
+def test_another_subject_is_another_memory(old: str, new: str) -> None:
+    _, staging = make(old)
+    placed = meet(staging, new)
+    assert placed.action == "create", staging.read(placed.name)
+
+
+def test_a_merge_keeps_why_and_how_and_renews_the_description() -> None:
+    store, _ = make()
+    body = "The deploy day is Tuesday.\n\n**Why:** Support is fully staffed then.\n\n**How to apply:** Plan with it.\n"
+    write(store, "deploy-day", "The deploy day is Tuesday", body, Kind.PROJECT)
+    staging = Staging(store, now=NOW)
+    assert meet(staging, "remember that the deploy day is Friday").name == "deploy-day"
+    text = staging.read("deploy-day")
+    assert "The deploy day is Friday." in text
+    assert "Support is fully staffed then." in text and "Plan with it." in text
+    assert frontmatter.parse_fields(text).description == "The deploy day is Friday"
+
+
+def test_only_the_contradicted_sentence_of_a_longer_memory_changes() -> None:
+    store, _ = make()
+    body = "The staging server is called aurora. The deploy day is Tuesday. Backups run at night.\n"
+    write(store, "staging", "Name of the staging server, deploy day, backups", body, Kind.PROJECT)
+    staging = Staging(store, now=NOW)
+    meet(staging, "remember that the deploy day is Friday")
+    told = frontmatter.split(staging.read("staging")).body.strip()
+    assert told == "The staging server is called aurora. The deploy day is Friday. Backups run at night."
+
+
+def test_two_wishes_of_one_run_meet_each_other() -> None:
+    _, staging = make()
+    first = meet(staging, "remember that the deploy day is Tuesday")
+    assert meet(staging, "remember that the deploy day is Tuesday").action == "unchanged"
+    assert meet(staging, "remember that the deploy day is Friday").name == first.name
+    assert len(staging.staged) == 1
+
+
+def test_a_taken_name_gets_a_number() -> None:
+    store, _ = make()
+    write(store, "deploy-only-on-tuesdays", "How the office plants are watered", "Water the plants.", Kind.REFERENCE)
+    placed = meet(Staging(store, now=NOW), "remember that we deploy only on Tuesdays")
+    assert (placed.action, placed.name) == ("create", "deploy-only-on-tuesdays-2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["forget that I use vim", "please forget what I told you about vim", "vergiss, dass ich vim benutze"],
+)
+def test_a_memory_about_just_that_is_forgotten(text: str) -> None:
+    store, _ = make("remember that I use vim for everything", "remember that we deploy on Tuesday")
+    staging = Staging(store, now=NOW)
+    assert meet(staging, text).action == "forget"
+    assert [at.text for at in staging.staged] == [None]
+
+
+def test_of_a_memory_that_holds_more_only_the_sentence_goes() -> None:
+    store, _ = make()
+    write(store, "tools", "Uses vim as editor and fish as shell", "Uses vim as editor. Uses fish as shell.", Kind.USER)
+    staging = Staging(store, now=NOW)
+    placed = meet(staging, "forget that I use vim")
+    assert (placed.action, placed.name) == ("update", "tools")
+    assert frontmatter.split(staging.read("tools")).body.strip() == "Uses fish as shell."
+    assert "vim" not in staging.read("tools")
+
+
+def test_a_forget_that_could_mean_two_memories_is_unclear() -> None:
+    store, _ = make()
+    write(store, "freeze-a", "Merge freeze for the mobile release", "Merge freeze for mobile.", Kind.PROJECT)
+    write(store, "freeze-b", "Merge freeze for the backend release", "Merge freeze for backend.", Kind.PROJECT)
+    staging = Staging(store, now=NOW)
+    assert meet(staging, "forget what I said about the merge freeze").action == "unclear"
+    assert staging.staged == ()
+    assert meet(staging, "forget what I said about the merge freeze for mobile").name == "freeze-a"
+
+
+def test_a_forget_that_means_nothing_known_is_unclear() -> None:
+    _, staging = make("remember that we deploy on Tuesday")
+    assert meet(staging, "forget that I live in Lisbon").action == "unclear"
+
+
+def test_a_memory_says_a_wish_in_the_same_or_in_other_words() -> None:
+    wish = hear("remember that the demo account must never be deleted, sales uses it daily")
+    same = "---\nname: Demo\ndescription: The demo account must never be deleted\ntype: project\n---\n\n"
+    assert is_said(wish, same + "Sales uses the demo account daily, so it must never be deleted.\n")
+    assert not is_said(wish, same.replace("demo account must never be deleted", "office is closed") + "Closed.\n")
+
+
+def test_a_memory_with_another_value_does_not_say_it() -> None:
+    wish = hear("remember that the deploy day is Friday")
+    assert not is_said(
+        wish, "---\nname: Deploys\ndescription: The deploy day is Tuesday\ntype: project\n---\n\nTuesday.\n"
+    )
+
+
+def test_what_is_to_be_forgotten_is_recognised() -> None:
+    wish = hear("forget that I prefer tabs")
+    assert wish.target == "I prefer tabs"
+    text = "---\nname: Tabs\ndescription: The user prefers tabs over spaces\ntype: feedback\n---\n\nTabs.\n"
+    assert is_said(wish, text)
+    assert not is_said(wish, text.replace("tabs", "cats").replace("Tabs", "Cats"))
+
+
+def test_a_thousand_memories_are_met_quickly() -> None:
+    store = RamStore()
+    for number in range(1000):
+        write(store, f"fact-{number}", f"Server number {number} stands in rack {number % 37}", f"Rack {number % 37}.")
+    staging = Staging(store, now=NOW)
+    assert meet(staging, "from now on keep answers under five sentences").action == "create"
