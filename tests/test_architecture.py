@@ -20,7 +20,8 @@ frozen errors limits records text tokens loose_json
 yaml_subset frontmatter links age
 tongues.grammar tongues.english tongues.german tongues.french tongues.spanish tongues.chinese tongues.japanese tongues
 shield phrases dates index clip manifest filler drafts prompts
-small_files processes options settings config_file gitroot claude_settings traces slugs paths guard agent_places disk lock
+small_files processes options settings config_file gitroot claude_settings traces slugs paths guard agent_places
+disk lock
 dream_lock secrets.records secrets.folding secrets.likeness secrets.clouds secrets.services secrets.formats
 secrets.contexts secrets.prose secrets.scanning secrets secrets.own session kept_dreams
 store store.plan store.rewind store.batch store.ledger store.inbox store.acts store.database store.history
@@ -40,16 +41,21 @@ project_files.loading project_files.asking project_files
 ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanish ignoring.chinese
 ignoring.japanese ignoring gates reminder recall model_select prefetch guidance instructions prompt_cache
 taint.reminders taint.leads taint.frames taint.split taint.claims taint.sources taint
-rules.systems rules.tongue rules.english_words rules.english_facts rules.english_asking rules.english_work rules.english
-rules.german rules.french rules.spanish rules.chinese rules.japanese rules.records rules.sentences rules.plain
+rules.systems rules.tongue rules.english_words rules.english_facts rules.english_asking rules.english_work
+rules.english
+rules.german rules.french rules.spanish rules.chinese rules.japanese rules.records rules.sentences rules.passing
+rules.plain
 rules.naming rules.hearing rules.joining rules.wishing rules.sense rules.merging rules.composing rules
 judging cursor scribe extract_gates extract runs learning background queue worker harvest
-tidy.words tidy.quantities tidy.tokens tidy.pieces tidy.shape tidy.facts tidy.records tidy.uniting tidy.duplicates tidy.contradictions tidy.dates
+tidy.words tidy.quantities tidy.tokens tidy.pieces tidy.shape tidy.facts tidy.records tidy.uniting tidy.duplicates
+tidy.contradictions tidy.dates
 tidy.expiry tidy.pointers tidy
 daily_log dream_gates
-notes.template notes.cutting notes.due notes.place notes.calls notes.lines notes.by_rules notes.by_model notes.keeping notes
+notes.template notes.cutting notes.due notes.place notes.calls notes.lines notes.by_rules notes.by_model
+notes.keeping notes
 asking finding transcript_search
-dream.progress dream.sets dream.material dream.overlay dream.hands dream.by_model dream.losses dream.believing dream.weighing
+dream.progress dream.sets dream.material dream.overlay dream.hands dream.by_model dream.losses dream.believing
+dream.weighing
 dream.planning dream.applying dream bench
 doors
 testing.contract testing.scripts testing.shapes testing.cache testing.loopback testing.playing testing.messages_turns

@@ -97,7 +97,9 @@ def feed(store: FileStore | RamStore, texts: list[str]) -> int:
 
 def test_every_hostile_string_in_every_field_is_stored_under_a_good_name_or_refused() -> None:
     step = 1 if os.environ.get("MEMDIR_LOAD") == "full" else 4
-    assert feed(RamStore(), hostile_strings()[::step]) > 400
+    texts = hostile_strings()[::step]
+    # Small stores: an index of thousands of lines would be all that this measures.
+    assert sum(feed(RamStore(), texts[at : at + 100]) for at in range(0, len(texts), 100)) > 400
 
 
 def test_hostile_strings_on_a_real_directory_stay_inside(tmp_path: Path) -> None:
