@@ -38,7 +38,7 @@ class Background:
                 self._stash = turn
                 return False
             self._is_running = True
-        threading.Thread(target=self._run, args=(turn,), name="memdir-learning", daemon=True).start()
+        self._start(turn)
         return True
 
     def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
@@ -46,15 +46,19 @@ class Background:
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_running, timeout=seconds)
 
+    def _start(self, turn: Turn) -> None:
+        threading.Thread(target=self._run, args=(turn,), name="memdir-learning", daemon=True).start()
+
     def _run(self, turn: Turn) -> None:
-        following: Turn | None = turn
-        while following is not None:
-            try:
-                self._on_done(self._learn(following))
-            except MemdirError as error:
-                self._on_error(error)
-            finally:
-                following = self._take_next()
+        """One turn in a thread of its own: what nobody foresaw ends that thread, not the turns after it."""
+        try:
+            self._on_done(self._learn(turn))
+        except MemdirError as error:
+            self._on_error(error)
+        finally:
+            following = self._take_next()
+            if following is not None:
+                self._start(following)
 
     def _take_next(self) -> Turn | None:
         with self._changed:

@@ -59,13 +59,16 @@ def slice_after(messages: Sequence[Message], cursor: Cursor | None) -> Slice:
 
 
 def find_position(messages: Sequence[Message], cursor: Cursor) -> int | None:
-    """Where the cursor's message stands now; by id if it has one, else at its place or, moved, where it last stands."""
+    """Where the cursor's message stands now; by id if it has one, else at its place or, moved, where alone it stands.
+
+    "Done." may stand anywhere: to take the last would pass over everything before it.
+    """
     if cursor.id:
         return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].id == cursor.id), None)
     if cursor.position < len(messages) and digest_message(messages[cursor.position]) == cursor.digest:
         return cursor.position
-    same = (at for at in range(len(messages) - 1, -1, -1) if not messages[at].id)
-    return next((at for at in same if digest_message(messages[at]) == cursor.digest), None)
+    same = [at for at, message in enumerate(messages) if not message.id and digest_message(message) == cursor.digest]
+    return same[0] if len(same) == 1 else None
 
 
 def parse_cursor(value: object) -> Cursor | None:

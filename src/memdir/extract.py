@@ -10,29 +10,30 @@ When to run, and for which conversation, is decided by `learning`.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from memdir import scribe
+from memdir import frontmatter, scribe
 from memdir.cursor import Cursor, Slice, make_cursor, slice_after
-from memdir.errors import BudgetError, ConflictError, ModelError
+from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError
 from memdir.extract_gates import ExtractSkip
 from memdir.fork import Ran
 from memdir.frozen import dataclass, replace
-from memdir.judging import Doubt, judge_staged
+from memdir.judging import FORGET, Doubt, doubt_credentials, judge_staged, mask_doubt
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models import can_use_tools
 from memdir.own_writes import find_written_memory
 from memdir.project_files.secrecy import looks_secret
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin
 from memdir.rules import Placed, Wish, find_wishes, is_said, place
-from memdir.secrets import find_secrets, mask, render_findings
 from memdir.staging import Staged, Staging, make_edits
 from memdir.store.contract import Verbs, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.payloads import render_edits
-from memdir.taint import strip_reminders, trace
+from memdir.store.plan import decode
+from memdir.taint import Sources, split_sentences, strip_reminders, trace
 from memdir.text import fold
 from memdir.tools import has_writing_tools
 from memdir.tree import Tree
@@ -40,6 +41,11 @@ from memdir.tree import Tree
 WHO = "extractor"
 VERB = "extract"
 _RECENT_ACTS = 200  # looked through for what the agent wrote by other ways
+_PAST_ACTS = 3  # looked through for what a memory said before
+_AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
+_ASKED = "asked:"
+# What terminals and broken encodings leave in a message; what only serves to hide is left for `taint` to see.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _RETRIES = 3  # when somebody else changed the same memory between planning and writing
 
 
@@ -118,11 +124,13 @@ def extract(
     """
     at = now or utc_now()
     new = _find_new(store, messages, None if start is not None else after, conversation.session, start or 0)
+    earlier = messages[: new.start]
+    new = replace(new, start=new.start + (start or 0))
     end = make_cursor(messages, before=start or 0)
     talk = clean(new.messages)
     if not any(message.role == "user" for message in talk):
         return Extracted(skipped=ExtractSkip.NOTHING_NEW, cursor=end)
-    run = _Run(store, talk, new, at, conversation, model, explicit_only or is_partial, failures, is_partial)
+    run = _Run(store, talk, new, earlier, at, conversation, model, explicit_only or is_partial, failures, is_partial)
     problem = ""
     for _ in range(_RETRIES):
         done = run.plan()
@@ -131,7 +139,7 @@ def extract(
         except ConflictError as error:
             problem = str(error)
         if done.ran is not None:
-            break  # a model is not asked twice for one run
+            run.give_up(done.ran, problem)
     return Extracted(skipped=ExtractSkip.FAILED, messages=len(talk), error=problem)
 
 
@@ -141,7 +149,7 @@ def clean(messages: Iterable[Message]) -> tuple[Message, ...]:
     for message in messages:
         if message.is_meta:
             continue
-        text = strip_reminders(message.text)
+        text = _CONTROLS.sub("", strip_reminders(message.text))
         if text.strip() or message.calls:
             kept.append(replace(message, text=text))
     return tuple(kept)
@@ -174,6 +182,7 @@ class _Run:
         store: Verbs,
         talk: Sequence[Message],
         new: Slice,
+        earlier: Sequence[Message],
         now: datetime,
         conversation: Conversation,
         model: Model | None,
@@ -181,21 +190,41 @@ class _Run:
         failures: int,
         is_partial: bool,
     ) -> None:
-        self.store, self.talk, self.new, self.now = store, talk, new, now
+        self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
         self.conversation = conversation
         self.model = None if failures >= EXTRACT_TRIES else model
         self.explicit_only, self.is_partial = explicit_only, is_partial
+        self.ran: Ran | None = None
+        self.problem = ""
+
+    def give_up(self, ran: Ran, problem: str) -> None:
+        """What the model wrote cannot be kept, and it is not asked twice for one run: only what was asked for is."""
+        self.ran, self.problem = ran, problem
+        self.explicit_only = self.is_partial = True
 
     def plan(self) -> "_Planned":
-        """Everything that would be written, on a staging of its own."""
+        """Everything that would be written, on a staging of its own, without what holds a credential."""
+        planned = self._plan()
+        find = self.store.rules.find
+        secret = [doubt for at in planned.staging.staged if (doubt := doubt_credentials(at, find))]
+        for doubt in secret:
+            planned.staging.drop(doubt.staged.name)
+        gone = {doubt.staged.name for doubt in secret}
+        return replace(
+            planned,
+            placed=tuple(at for at in planned.placed if at.name not in gone),
+            doubts=tuple(mask_doubt(doubt, find) for doubt in (*planned.doubts, *secret)),
+        )
+
+    def _plan(self) -> "_Planned":
         staging = Staging(self.store, now=self.now)
-        wishes = find_wishes(self.talk, now=self.now)
+        wishes = self._leave_out_kept(find_wishes(self.talk, now=self.now))
         asked = [wish for wish in wishes if wish.is_explicit]
         own = self._find_own()
         if own is not None or self.explicit_only:
-            placed = self._place(_leave_out_said(asked, self._read_texts(own or ())), staging)
-            skipped = None if own is None else ExtractSkip.OWN_WRITES
-            return _Planned(self, staging, placed, skipped=skipped, by="rules")
+            placed = self._place(self._leave_out_answered(asked, own or ()), staging)
+            skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
+            return _Planned(self, staging, placed, skipped=skipped, by="rules", ran=self.ran, error=self.problem)
         if self.model is None:
             return _Planned(self, staging, self._place(wishes, staging), by="rules")
         return self._plan_with(self.model, staging, asked)
@@ -207,10 +236,9 @@ class _Run:
             staging.take_back({})
             placed = self._place(asked, staging)
             return _Planned(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        doubts = judge_staged(staging.staged, trace(self.new.messages), scribed.evidence, asked)
+        doubts = judge_staged(staging.staged, self._trace(scribed), scribed.evidence, asked)
         for doubt in doubts:
             staging.drop(doubt.staged.name)
-        doubts += tuple(self._take_secrets(staging))
         texts = [at.text for at in staging.staged if at.text is not None]
         kept = tuple(
             Placed(at.name, _name_action(at), None, scribed.evidence.get(at.name, "")) for at in staging.staged
@@ -218,14 +246,10 @@ class _Run:
         placed = (*kept, *self._place(_leave_out_said(asked, texts), staging))
         return _Planned(self, staging, placed, doubts=doubts, by="model", ran=scribed.ran)
 
-    def _take_secrets(self, staging: Staging) -> Iterator[Doubt]:
-        """What holds a credential is not written in the background: it waits, and without the credential."""
-        for at in staging.staged:
-            found = (self.store.rules.find or find_secrets)(at.text or "")
-            if found and at.text is not None:
-                staging.drop(at.name)
-                why = f"it holds a secret: {'; '.join(render_findings(found))}"
-                yield Doubt(replace(at, text=mask(at.text, found)), why)
+    def _trace(self, scribed: scribe.Scribed) -> Sources:
+        """Whose words the model has seen: a fork sees the whole conversation, and what it looked up."""
+        earlier = self.earlier if scribed.is_fork else ()
+        return trace((*earlier, *self.new.messages, *scribed.foreign))
 
     def _scribe(self, model: Model, staging: Staging) -> scribe.Scribed:
         parent = self.conversation.parent
@@ -237,18 +261,47 @@ class _Run:
         return scribe.ask(model, self.talk, staging, (self.store,), self.now)
 
     def _place(self, wishes: Sequence[Wish], staging: Staging) -> tuple[Placed, ...]:
-        return tuple(at for wish in wishes for at in place(wish, staging))
+        return tuple(at for wish in wishes for at in self._place_one(wish, staging))
+
+    def _place_one(self, wish: Wish, staging: Staging) -> tuple[Placed, ...]:
+        """One that cannot be written down does not keep the others waiting; what was said before is no correction."""
+        before = staging.copy()
+        try:
+            placed = place(wish, staging)
+        except FormatError:
+            return (Placed("", "unclear", wish, wish.quote),)
+        if any(_takes_away(staging, at.name) and self._is_newer(at.name, wish.at) for at in placed):
+            staging.take_back(before)
+            return tuple(Placed(at.name, "unchanged", wish, wish.quote) for at in placed)
+        return placed
+
+    def _is_newer(self, name: str, said: datetime | None) -> bool:
+        """Whether a memory was changed after that was said, as in a transcript of long ago."""
+        return said is not None and any(act.at > said for act in self.store.acts(name, limit=1))
+
+    def _leave_out_kept(self, wishes: Sequence[Wish]) -> list[Wish]:
+        """Without what an unfinished run over these messages has kept: the person may have taken it back since."""
+        if not any(wish.is_explicit for wish in wishes):
+            return list(wishes)
+        messages, session = self.new.messages, self.conversation.session
+        for at in range(len(messages) - 1, -1, -1):
+            mark = make_mark(session, make_cursor(messages, at, before=self.new.start))
+            if mark and self.store.has_mark(_ASKED + mark):
+                kept = [wish for wish in find_wishes(clean(messages[: at + 1]), now=self.now) if wish.is_explicit]
+                return [wish for wish in wishes if wish not in kept]
+        return list(wishes)
 
     def _find_own(self) -> list[str] | None:
         """The memories that somebody else wrote for this conversation meanwhile; None if nobody did."""
         root = getattr(self.store, "root", None)
         paths = () if root is None else self._find_paths(root)
-        begun = next((message.at for message in self.talk if message.at), None)
+        times = [message.at for message in self.talk if message.at]
         acts = [
             act
             for act in self.store.acts(limit=_RECENT_ACTS)
             if act.origin.session and act.origin.session == self.conversation.session
-            if act.origin.who != WHO and act.verb != OUTSIDE and (begun is None or act.at >= begun)
+            if act.origin.who != WHO and act.verb != OUTSIDE
+            if not times or min(times) <= act.at <= max(times) + _AFTER
         ]
         if not paths and not acts:
             return None
@@ -261,9 +314,26 @@ class _Run:
         cwd = str(self.conversation.project or "")
         return find_written_memory(self.new.messages, places, cwd=cwd, home=self.conversation.home)
 
-    def _read_texts(self, names: Iterable[str]) -> list[str]:
+    def _leave_out_answered(self, wishes: Sequence[Wish], own: Sequence[str]) -> list[Wish]:
+        """Wishes that these memories do not answer: what was to be kept stands in one, what was to go once stood."""
         known = {fold(header.name): header.name for header in self.store.scan()}
-        return [self.store.read(known[fold(name)]).text for name in names if fold(name) in known]
+        now = [self.store.read(known[fold(name)]).text for name in own if fold(name) in known]
+        once = list(self._read_past(own)) if any(wish.action == FORGET for wish in wishes) else []
+        gone = [text for text in once if text not in now]
+        return [
+            wish for wish in wishes if not any(is_said(wish, at) for at in (gone if wish.action == FORGET else now))
+        ]
+
+    def _read_past(self, names: Iterable[str]) -> Iterator[str]:
+        """What memories said before their last changes."""
+        for name in names:
+            changes = [change for act in self.store.acts(name, limit=_PAST_ACTS) for change in act.changes]
+            for change in changes:
+                if change.before is not None and change.splice is None:
+                    try:
+                        yield decode(self.store.read_content(change.before))
+                    except NotFoundError:
+                        continue  # purged
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +360,13 @@ class _Planned:
     def commit(self, end: Cursor | None) -> Extracted:
         """The inbox first, then the act: a run killed between the two is repeated and finds its items there."""
         session = self.run.conversation.session
-        start = make_cursor(self.run.new.messages, 0)
+        start = make_cursor(self.run.new.messages, 0, before=self.run.new.start)
         if self.doubts:
             prefix = f"{VERB}:{session}:{start.key if start else ''}:"
             self.run.store.inbox_replace(prefix, [self._make_item(prefix, doubt) for doubt in self.doubts])
         mark = make_mark(session, end)
-        if not self.is_whole:
-            mark = f"asked:{mark}"  # the range is not done: only what was asked for in it
+        if mark and not self.is_whole:
+            mark = _ASKED + mark  # the range is not done: only what was asked for in it
         edits = make_edits(self.staging.staged)
         changed = self.run.store.change(edits, verb=VERB, origin=self._make_origin(), mark=mark)
         return self._tell(end, changed.act, repeated=changed.repeated)
@@ -348,6 +418,15 @@ class _Planned:
             origin=self._make_origin(),
             payload={"edits": render_edits(make_edits([doubt.staged])), "evidence": evidence},
         )
+
+
+def _takes_away(staging: Staging, name: str) -> bool:
+    """Whether a memory says less than it did before."""
+    at = next((staged for staged in staging.staged if staged.name == name), None)
+    if at is None or at.before is None:
+        return False
+    kept = set(split_sentences(frontmatter.split(at.text or "").body))
+    return any(sentence not in kept for sentence in split_sentences(frontmatter.split(at.before).body))
 
 
 def _leave_out_said(wishes: Sequence[Wish], texts: Sequence[str]) -> list[Wish]:

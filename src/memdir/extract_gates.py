@@ -35,6 +35,6 @@ _WORDS = {
     ExtractSkip.OWN_WRITES: "the agent wrote to memory itself in these messages",
     ExtractSkip.THROTTLED: "it is not the turn for it: extract_every says how often",
     ExtractSkip.BUSY: "another run is under way; this turn follows it",
-    ExtractSkip.FAILED: "the model did not answer well; the next run tries again",
+    ExtractSkip.FAILED: "it came to no good end; the next run tries again",
     ExtractSkip.NOTHING_FOUND: "nothing in it was worth keeping",
 }

@@ -43,10 +43,14 @@ class Piece:
 
 
 def cut(messages: Iterable[Message], cursor: Cursor | None) -> Iterator[Piece]:
-    """The messages after the cursor in pieces; all of them if the cursor's own is not among them."""
+    """The messages in pieces; with a cursor those after it, none if its own is not among them."""
     piece: list[Message] = []
     size = start = 0
     for position, message in enumerate(messages):
+        if cursor is not None:
+            if _stands_on(cursor, message, position):
+                cursor, start = None, position + 1
+            continue
         full = size + len(message.text) > EXTRACT_SLICE_CHARS or len(piece) >= _PIECE_MESSAGES
         # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.
         if piece and full and (message.role == "user" or size > 2 * EXTRACT_SLICE_CHARS):
@@ -54,8 +58,6 @@ def cut(messages: Iterable[Message], cursor: Cursor | None) -> Iterator[Piece]:
             piece, size, start = [], 0, position
         piece.append(message)
         size += len(message.text)
-        if cursor is not None and _stands_on(cursor, message, position):
-            piece, size, start = [], 0, position + 1
     if piece:
         yield Piece(tuple(piece), start)
 
@@ -64,7 +66,7 @@ def estimate(paths: Iterable[tuple[Path, Session]]) -> Estimate:
     """How much there is to learn from in these transcripts."""
     transcripts = messages = pieces = tokens = 0
     for path, session in paths:
-        found = list(cut(read_messages(path), _read_cursor(session)))
+        found = list(_cut_new(path, session))
         transcripts += 1 if found else 0
         pieces += len(found)
         for piece in found:
@@ -85,7 +87,10 @@ def harvest(
 ) -> Iterator[Extracted]:
     """Learn from one transcript, piece by piece; ends early when a piece fails, and goes on there the next time."""
     conversation = replace(conversation, session=session.id)
-    for piece in cut(read_messages(path), _read_cursor(session)):
+    if dry_run and session.read().private:
+        yield Extracted(skipped=ExtractSkip.PRIVATE)
+        return
+    for piece in _cut_new(path, session):
         if dry_run:
             yield extract(
                 store, piece.messages, model=model, now=now, conversation=conversation, dry_run=True, start=piece.start
@@ -98,8 +103,13 @@ def harvest(
             return
 
 
-def _read_cursor(session: Session) -> Cursor | None:
-    return parse_cursor(session.read().extra.get("cursor"))
+def _cut_new(path: Path, session: Session) -> Iterator[Piece]:
+    """What a transcript says after its conversation's cursor; all of it if the cursor's own message is gone."""
+    cursor = parse_cursor(session.read().extra.get("cursor"))
+    # Looked for first: what lies before it must not be learned from again, and it may stand anywhere.
+    if cursor is not None and not any(_stands_on(cursor, at, place) for place, at in enumerate(read_messages(path))):
+        cursor = None
+    return cut(read_messages(path), cursor)
 
 
 def _stands_on(cursor: Cursor, message: Message, position: int) -> bool:

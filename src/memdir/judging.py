@@ -2,21 +2,31 @@
 
 A model can be talked into anything by the text it reads, so it is not asked. What rests on the person's own plain words
 is kept. What carries text from tools, files, pages or quotes waits for a person, whatever its type. What rests on the
-agent's own words may be a fact about the project, but no rule and no portrait of the person. A deletion needs a
-person's word.
+agent's own words may be a fact about the project, but no rule, no portrait of the person, and nothing a team shares. A
+deletion needs a person's word, and so does an update that drops what nobody spoke of.
+
+What waits is kept without the credentials in it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from memdir import frontmatter
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.records import Kind
 from memdir.rules import Wish, is_said
+from memdir.secrets import Finding, find_secrets, mask, render_findings
 from memdir.staging import Staged
+from memdir.store.payloads import MASK
+from memdir.store.plan import TEAM_FOLDER, Finder
 from memdir.taint import Sources, Trust, judge, split_sentences
+from memdir.taint.claims import find_keys
+from memdir.text import fold, one_line, shorten
 
 FORGET = "forget"
 _FACTS = (Kind.PROJECT, Kind.REFERENCE)
+# Lines of a head that say nothing besides what the fields say.
+_PLAIN = re.compile(r"\s*(?:(?:name|description):[^#]*|metadata:|(?:type|pinned):\s*\w+|modified:[\s\d:TZ+.'\"-]*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +50,63 @@ def judge_staged(
     return tuple(doubts)
 
 
+def find_credentials(staged: Staged, find: Finder | None) -> list[Finding]:
+    """The credentials in a write that were not in the memory before."""
+    found = (find or find_secrets)(staged.text or "")
+    return [at for at in found if (staged.text or "")[at.start : at.end] not in (staged.before or "")]
+
+
+def doubt_credentials(staged: Staged, find: Finder | None) -> Doubt | None:
+    """Why a write with a credential in it has to wait; None for one without."""
+    found = find_credentials(staged, find)
+    return Doubt(staged, f"it holds a secret: {'; '.join(render_findings(found))}") if found else None
+
+
+def mask_doubt(doubt: Doubt, find: Finder | None) -> Doubt:
+    """A doubt as it may be kept: the credentials taken out of the text, the reason and the quotation."""
+    text, found = doubt.staged.text or "", find_credentials(doubt.staged, find)
+    secrets = [text[at.start : at.end] for at in found]
+    masked = replace(doubt.staged, text=_mask_file(text, secrets)) if secrets else doubt.staged
+    plain = (_mask(words, secrets) for words in (doubt.why, doubt.quote))
+    why, quote = (mask(words, (find or find_secrets)(words)) for words in plain)
+    return Doubt(masked, why, quote)
+
+
+def _mask_file(text: str, secrets: Sequence[str]) -> str:
+    """Field by field, so that the head can still be read."""
+    fields = frontmatter.parse_fields(text)
+    if fields.problem:
+        return _mask(text, secrets)
+    changes = {"name": _mask(fields.title, secrets), "description": _mask(fields.description, secrets)}
+    body = _mask(frontmatter.split(text).body, secrets)
+    return _mask(frontmatter.replace_body(frontmatter.set_fields(text, changes), body), secrets)
+
+
+def _mask(text: str, secrets: Sequence[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
+
+
 def _find_doubt(staged: Staged, sources: Sources, quote: str, wishes: Sequence[Wish]) -> str:
     if staged.text is None:
         asked = any(wish.action == FORGET and is_said(wish, staged.before or "") for wish in wishes)
         return "" if asked else "nobody asked to forget it"
-    added = _find_added(staged.before or "", staged.text)
+    is_shared = fold(staged.name).startswith(f"{TEAM_FOLDER}/")
+    if is_shared and staged.before is None:
+        return "a team would share it, and only a person may say so"
+    # A new memory is written anew from its fields; one that is rewritten keeps whatever its head says.
+    if staged.before is not None and _find_extras(staged.text) - _find_extras(staged.before):
+        return "it puts something into the head of the file that belongs nowhere"
+    kind, was = (frontmatter.parse_fields(text or "").kind for text in (staged.text, staged.before))
+    # A fact that becomes a rule is judged as if it were new: it was let in as a fact.
+    added = _find_added("" if was in _FACTS and kind not in _FACTS else staged.before or "", staged.text)
     if not added:
         return "" if staged.before is None else "it only takes something away, and nobody asked for that"
     verdict = judge(added, quote, sources)
-    if verdict.trust is Trust.PERSON:
-        return ""
-    kind = frontmatter.parse_fields(staged.text).kind
-    return "" if verdict.trust is Trust.AGENT and kind in _FACTS else verdict.why
+    if verdict.trust is Trust.PERSON or (verdict.trust is Trust.AGENT and kind in _FACTS and not is_shared):
+        return _find_loss(staged.before or "", staged.text, sources)
+    return verdict.why
 
 
 def _find_added(before: str, after: str) -> str:
@@ -60,6 +115,24 @@ def _find_added(before: str, after: str) -> str:
     return "\n".join(sentence for sentence in split_sentences(_flatten(after)) if sentence not in old)
 
 
+def _find_loss(before: str, after: str, sources: Sources) -> str:
+    """Whether a sentence goes that is neither put in other words nor anything the person spoke of."""
+    flat = _flatten(after)
+    kept, words = set(split_sentences(flat)), find_keys(flat)
+    for sentence in split_sentences(frontmatter.split(before).body):
+        keys = find_keys(sentence)
+        is_gone = sentence not in kept and len(keys & words) * 2 < len(keys)
+        if is_gone and not keys & sources.person.places.keys():
+            return f"it takes away what nobody spoke of: “{shorten(one_line(sentence), 80)}”"
+    return ""
+
+
 def _flatten(text: str) -> str:
     fields = frontmatter.parse_fields(text)
     return "\n".join((fields.title, fields.description, frontmatter.split(text).body))
+
+
+def _find_extras(text: str) -> set[str]:
+    """Lines of a head that say more than title, description and type."""
+    lines = frontmatter.split(text).head.splitlines()
+    return {line.strip() for line in lines if line.strip() and not _PLAIN.fullmatch(line)}

@@ -73,7 +73,7 @@ def learn(
     cursor = parse_cursor(record.extra.get("cursor"))
     if skip := _find_skip(manner, record, turn):
         # What was said while nobody should listen is never learned later.
-        end = make_cursor(turn.messages, before=turn.start or 0)
+        end = make_cursor(turn.messages, before=turn.start or 0) or cursor
         _keep(session, end, 0)
         return _note(store, session, Extracted(skipped=skip, cursor=end), now)
     throttled = record.turns % manner.every != 0
@@ -119,9 +119,10 @@ def _extract(
     return done
 
 
-def count_failure(session: Session) -> None:
-    """One more run over the same messages that came to nothing."""
-    session.change(lambda at: replace(at, extra={**at.extra, "failures": _read_failures(at) + 1}))
+def count_failure(session: Session) -> int:
+    """One more run over the same messages that came to nothing; answers how many there were."""
+    record = session.change(lambda at: replace(at, extra={**at.extra, "failures": _read_failures(at) + 1}))
+    return _read_failures(record)
 
 
 def _read_failures(record: Record) -> int:

@@ -1,7 +1,7 @@
 """The record of what ran in the background: one line of JSON a run in `<state>/runs.jsonl`, newest kept.
 
-For `status`, `doctor` and whoever asks what it cost. It counts and names acts by number; it never holds a memory's name
-or text, so purging has nothing to look for here. It can be deleted at any time. Writing it never fails a run.
+For `status`, `doctor` and whoever asks what it cost. It counts and names acts by number; only an error may speak a
+memory's name, so purging removes it. It can be deleted at any time. Writing it never fails a run.
 """
 
 import json

@@ -8,7 +8,7 @@ once. Both write to the staging only, under the same limits.
 Whether what was written may be kept is not decided here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from memdir.staging import Staging
 from memdir.store.contract import Store
 from memdir.text import shorten
 from memdir.tools import Hands
+from memdir.transcripts import blocks
 from memdir.tree import Tree
 
 PURPOSE = "extract"
@@ -36,10 +37,15 @@ _NONE = "(none yet)"
 
 @dataclass(frozen=True, slots=True)
 class Scribed:
-    """How a run went, and by name what each write rests on, where the form of the answer tells."""
+    """How a run went, and by name what each write rests on, where the form of the answer tells.
+
+    `foreign` is what the model saw besides the messages: files it read, results of tools in the host's own request.
+    """
 
     ran: Ran
     evidence: Mapping[str, str]
+    foreign: tuple[Message, ...] = ()
+    is_fork: bool = False
 
 
 def fork(
@@ -59,7 +65,8 @@ def fork(
     ran = run(model, request, hands)
     if ran.end in (End.REPEATED, End.DECLINED) or (ran.end is not End.DONE and not staging.staged):
         raise ReplyError(f"the run came to no end ({ran.end})", hint="nothing was changed; the next run tries again")
-    return Scribed(ran, {})
+    texts = (*_find_results(parent), *hands.seen)
+    return Scribed(ran, {}, tuple(Message("tool", text) for text in texts), is_fork=True)
 
 
 def ask(model: Model, messages: Sequence[Message], staging: Staging, stores: Sequence[Store], now: datetime) -> Scribed:
@@ -105,6 +112,14 @@ def _render_message(message: Message) -> str:
     who = "the person" if message.role == "user" else "the agent"
     calls = "".join(f"\n(calls {call.name})" for call in message.calls)
     return f"[{who}{day}]\n{message.text}{calls}"
+
+
+def _find_results(parent: Mapping[str, object]) -> Iterator[str]:
+    """What tools answered in a host's request, in the shapes of both large APIs."""
+    for row in blocks.list_blocks(parent.get("messages") or parent.get("input")):
+        if row.get("role") == "tool" or row.get("type") == "function_call_output":
+            yield blocks.join_texts(row.get("content") or row.get("output"))
+        yield from (result.text for result in blocks.list_results(row.get("content")))
 
 
 def _carry_out(reply: Reply, staging: Staging) -> dict[str, str]:

@@ -62,6 +62,11 @@ class Staging:
         check_name(name)
         return self.store.read(name).text
 
+    def find_before(self, name: str) -> str | None:
+        """A memory's text as the run found it."""
+        check_name(name)
+        return self._find(name).before
+
     def write(self, name: str, text: str) -> bool:
         """Put a whole file, frontmatter included, under a name; answers whether the memory is new."""
         check_name(name)
@@ -69,8 +74,11 @@ class Staging:
         if found.before is None:
             self._check_new(name, text)
         else:
-            check_kind(frontmatter.parse_fields(text), self.store.rules)
+            fields = frontmatter.parse_fields(text)
+            check_kind(fields, self.store.rules)
             check_text(text, "body")
+            if fields.description != frontmatter.parse_fields(found.before).description:
+                check_description(fields.description, fields.kind)
         self._staged[fold(name)] = Staged(found.name, text, found.before, found.digest)
         return found.before is None
 

@@ -8,6 +8,7 @@ file outside. Nothing is written here: writes go to the staging.
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
+from memdir import frontmatter
 from memdir.errors import MemdirError, NotFoundError
 from memdir.fork import Answer
 from memdir.frozen import dataclass
@@ -75,11 +76,10 @@ class Target:
 class Hands:
     """`act` for a fork: one run's tools over one staging and one project; `limit` is what it may write, in bytes."""
 
-    def __init__(
-        self, staging: Staging, memory: Path, tree: Tree | None, *, limit: int = FORK_WRITTEN_BYTES
-    ) -> None:
+    def __init__(self, staging: Staging, memory: Path, tree: Tree | None, *, limit: int = FORK_WRITTEN_BYTES) -> None:
         self.staging = staging
         self.written = 0
+        self.seen: list[str] = []  # what the project's files said: words that nobody said in the conversation
         self._limit = limit
         self._memory = memory
         self._tree = tree
@@ -109,7 +109,7 @@ class Hands:
         if target.where == "memory":
             return render_manifest(self.staging.scan()) or "There is no memory yet."
         files = self._project().list_files(pattern or target.path or "*")
-        return "\n".join(files) or "No file matches."
+        return self._see("\n".join(files)) or "No file matches."
 
     def _read(self, values: Mapping[str, object]) -> str:
         target = self.find(pick(values, PATH_KEYS))
@@ -117,7 +117,7 @@ class Hands:
             if target.path == INDEX_FILE:
                 return render_manifest(self.staging.scan()) or "The index is empty."
             return self.staging.read(target.path.removesuffix(".md"))
-        return self._project().read(target.path)
+        return self._see(self._project().read(target.path))
 
     def _search(self, values: Mapping[str, object]) -> str:
         words = pick(values, _WORDS)
@@ -126,6 +126,7 @@ class Hands:
             hits = self._search_memory([at.strip().lower() for at in words.split("|") if at.strip()])
         else:
             hits = self._project().search(words, target.path or "*")
+            self._see("\n".join(hits))
         return "\n".join(hits) or "No line matches."
 
     def _search_memory(self, words: list[str]) -> list[str]:
@@ -172,13 +173,25 @@ class Hands:
         size = len(text.encode("utf-8", "replace"))
         if self.written + size > self._limit:
             raise _Refused(f"a run may write {self._limit:,} bytes, and this would be more")
-        is_new = self.staging.write(name, text)
+        is_new = self.staging.write(name, self._leave_pin(name, text))
         self.written += size
         return f"{'Created' if is_new else 'Updated'} {name}.md."
+
+    def _leave_pin(self, name: str, text: str) -> str:
+        """The text pinned as the memory was: what stays in every prompt is for a person to say."""
+        was = frontmatter.parse_fields(self.staging.find_before(name) or "").pinned
+        if not frontmatter.split(text).opening or frontmatter.parse_fields(text).pinned == was:
+            return text
+        return frontmatter.set_fields(text, {"pinned": "true" if was else None})
 
     def _forget(self, name: str) -> str:
         self.staging.forget(name)
         return f"Deleted {name}.md."
+
+    def _see(self, text: str) -> str:
+        if text:
+            self.seen.append(text)
+        return text
 
     # --- where ------------------------------------------------------------------------------------------------------
 

@@ -14,17 +14,19 @@ from pathlib import Path
 
 from memdir import queue
 from memdir.cursor import parse_cursor
-from memdir.errors import LockedError, NotFoundError
+from memdir.errors import FormatError, LockedError, NotFoundError
 from memdir.extract import NOWHERE, Conversation, Extracted
 from memdir.extract_gates import ExtractSkip
+from memdir.frozen import replace
 from memdir.learning import Manner, Turn, count_failure, learn
-from memdir.limits import EXTRACT_WINDOW
+from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.queue import Entry
 from memdir.records import Model
 from memdir.runs import note_run
 from memdir.session import Session, open_session
 from memdir.store.files import FileStore
 from memdir.transcripts import read_messages, read_slice
+from memdir.transcripts.formats import is_agent_file
 
 LOCK = "worker.lock"
 # What is tried again when the queue is next looked at.
@@ -72,10 +74,15 @@ def work(
 
 
 def _group(entries: Iterable[Entry]) -> list[list[Entry]]:
-    """By conversation, those that waited longest first; the newest entry of each stands last."""
-    ordered = sorted(entries, key=lambda entry: entry.session)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda entry: entry.session)]
+    """By conversation and transcript, those that waited longest first; the newest entry of each stands last."""
+    ordered = sorted(entries, key=_name_talk)
+    groups = [list(group) for _, group in groupby(ordered, key=_name_talk)]
     return sorted(groups, key=lambda group: group[0].path.name)
+
+
+def _name_talk(entry: Entry) -> tuple[str, str]:
+    """A conversation that was taken up again may go on in another file: neither file tells all of it."""
+    return entry.session, entry.transcript
 
 
 def _learn_from(
@@ -83,11 +90,10 @@ def _learn_from(
 ) -> Extracted:
     session = open_session(store.state, entry.session)
     try:
-        turn = read_turn(Path(entry.transcript), session, conversation, entry.headless)
+        turn = _read_entry(store, entry, session, conversation, now)
+        if isinstance(turn, Extracted):
+            return turn
         return learn(store, session, turn, manner=manner, model=model, now=now)
-    except NotFoundError as error:
-        # The transcript is gone, and with it what could be learned.
-        return _note_problem(store, entry, error, now, ExtractSkip.NOTHING_NEW)
     except Exception as error:
         # Nobody watches this process: what cannot be helped is noted, and the other conversations have their turn. The
         # entry stays, because what was queued is never lost; it is tried once for each worker.
@@ -95,13 +101,29 @@ def _learn_from(
         return _note_problem(store, entry, error, now, ExtractSkip.FAILED)
 
 
+def _read_entry(
+    store: FileStore, entry: Entry, session: Session, conversation: Conversation, now: datetime
+) -> Turn | Extracted:
+    """The turn an entry stands for, or what came of it where there is none."""
+    try:
+        return read_turn(Path(entry.transcript), session, conversation, entry.headless)
+    except NotFoundError as error:
+        # The transcript is gone, and with it what could be learned.
+        return _note_problem(store, entry, error, now, ExtractSkip.NOTHING_NEW)
+    except FormatError as error:
+        # Its first line may be half written; what is no transcript after several looks is none.
+        is_new = count_failure(session) < EXTRACT_TRIES
+        return _note_problem(store, entry, error, now, ExtractSkip.FAILED if is_new else ExtractSkip.NOTHING_NEW)
+
+
 def read_turn(path: Path, session: Session, conversation: Conversation, is_headless: bool) -> Turn:
     """What a transcript says after the conversation's cursor; only that is read where messages have ids."""
     cursor = parse_cursor(session.read().extra.get("cursor"))
+    turn = Turn((), None, is_headless, is_agent_file(path), conversation)
     if cursor is None or not cursor.id:
-        return Turn(tuple(read_messages(path)), is_headless=is_headless, conversation=conversation)
+        return replace(turn, messages=tuple(read_messages(path)))
     new = read_slice(path, after=cursor.id, window=EXTRACT_WINDOW)
-    return Turn(new.messages, cursor.position + 1, is_headless=is_headless, conversation=conversation)
+    return replace(turn, messages=new.messages, start=cursor.position + 1)
 
 
 def _note_problem(store: FileStore, entry: Entry, error: Exception, now: datetime, skip: ExtractSkip) -> Extracted:

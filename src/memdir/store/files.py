@@ -23,6 +23,8 @@ from memdir.store.kept import KeptDirectory
 from memdir.store.plan import Finder, Planner, Rules, decode
 
 _TRIES = 5
+# The record of background runs (runs): its errors may speak a memory's name.
+_RUNS = "runs.jsonl"
 
 
 class FileStore(KeptDirectory, Verbs):
@@ -210,6 +212,9 @@ class FileStore(KeptDirectory, Verbs):
             session.drop_name(folder, name, seconds=self._lock_seconds)
         for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_dreams.FOLDER))]:
             kept_dreams.drop_sets(folder)
+        for folder in [self.state, *aside]:
+            for path in folder.glob(f"**/{_RUNS}"):
+                path.unlink(missing_ok=True)
         self._drop_cache()
         return count
 

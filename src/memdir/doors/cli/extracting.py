@@ -1,5 +1,6 @@
 """`extract`: learn from a transcript, from all past ones, or from what waits in the queue. `worker` does the last."""
 
+import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
@@ -15,6 +16,7 @@ from memdir.doors.cli.verb import Verb, json_option
 from memdir.errors import FormatError, NotFoundError
 from memdir.extract import Extracted, Reason
 from memdir.extract_gates import ExtractSkip
+from memdir.gitroot import find_root
 from memdir.harvest import Estimate, estimate, harvest
 from memdir.learning import make_conversation, read_manner
 from memdir.models import find_model
@@ -37,7 +39,7 @@ _EXAMPLES = (
 @click.command("extract", short_help="Learn from conversations.", cls=Verb, examples=_EXAMPLES)
 @click.argument("transcript", required=False, type=click.Path(path_type=Path))
 @click.option("--all", "is_all", is_flag=True, help="Every past conversation of this project.")
-@click.option("--since", metavar="DATE", help="With --all: only what was said on or after this day (YYYY-MM-DD).")
+@click.option("--since", metavar="DATE", help="With --all: only conversations that went on after this day began.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Show what would be saved and why; save nothing.")
 @click.option("--session", "session_id", help="The conversation's id, if the transcript does not tell.")
 @click.option("--model", "spec", metavar="NAME", help="Ask this model; `none` for rules alone.")
@@ -97,6 +99,8 @@ def _choose(
     if transcript is not None:
         path = call.cwd / transcript.expanduser()
         info = describe(path)
+        if _is_elsewhere(opened, info.cwd):
+            call.out.warn(f"this conversation was held in {one_line(info.cwd)}; it is kept for the project here")
         return [(path, open_session(state, session_id or info.session or str(path)))]
     begin = None if since is None else _parse_day(since)
     found = list_transcripts(opened.environment, opened.places.root.path, since=begin)
@@ -105,6 +109,13 @@ def _choose(
         when = f" since {since}" if since else ""
         raise NotFoundError(f"no conversation of this project was found{when}", hint="name a transcript instead")
     return [(info.path, open_session(state, info.session)) for info in found]
+
+
+def _is_elsewhere(opened: Opened, cwd: str) -> bool:
+    """Whether a conversation was held in another project."""
+    if not os.path.isabs(cwd) or "\0" in cwd:
+        return False
+    return find_root(Path(cwd), worktree=opened.settings.text("worktree")).path != opened.places.root.path
 
 
 def _parse_day(text: str) -> datetime:
