@@ -25,6 +25,7 @@ from memdir.frozen import dataclass
 from memdir.records import Kind
 
 CORPUS = Path(__file__).with_name("data") / "extraction.jsonl"
+FRESH = CORPUS.with_name("extraction_fresh.jsonl")
 _PARTS = 3
 
 
@@ -55,6 +56,12 @@ class Row:
 def read_corpus() -> tuple[Row, ...]:
     """All of it: for checks of the labels, not for eyes."""
     return tuple(_parse_row(json.loads(line)) for line in CORPUS.read_text(encoding="utf-8").splitlines())
+
+
+def read_fresh() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Phrasings written apart from the corpus: the odd rows are fitted to, the even ones check what came of it."""
+    rows = tuple(_parse_row(json.loads(line)) for line in FRESH.read_text(encoding="utf-8").splitlines())
+    return rows[::2], rows[1::2]
 
 
 def read_tuning() -> tuple[Row, ...]:

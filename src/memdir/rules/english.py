@@ -8,6 +8,7 @@ from memdir.rules.english_work import (
     BARE_PROHIBITION,
     CONFIRMATIONS,
     CORRECTIONS_GENERAL,
+    CORRECTIONS_NORM,
     CORRECTIONS_PLAIN,
     CORRECTIONS_WHOLE,
 )
@@ -19,7 +20,8 @@ ENGLISH = Tongue(
         r"""ok, okay, hey, hi, hello, now, just, also, and, but, so, then, first, actually, well, right, thanks,
     thank you, ah, oh, hm+, ugh+, argh, claude,
         can you, could you, would you, will you, can u, i want you to, i'd like you to, i would like you to,
-        i need you to, i'd like for you to, we want you to, you should, you must, you can, you may,
+        i need you to, i'd like for you to, we want you to, you should, you must, you have to, you need to,
+        you are to, you can, you may,
         it's important that you, it is important that you, it's important to, please, pls,
         plz, let's, let us, would you mind, mind, make sure to, make sure that you, be sure to, make sure you,
         no+(?=\s*[.!:;…–—]|\s*,), nope, nah, yes, yep, yeah, btw, by the way, important, one more thing, fyi, heads up,
@@ -29,7 +31,9 @@ ENGLISH = Tongue(
         awesome, excellent, super, lovely, wonderful, exactly, love it, this time, honestly, to be clear,
         just so you know, so you know, for context, for the record,
         quick note, side note, reminder, try to, kindly, instead, really, good to know, do, in short, for me, for us,
-        since you ask, in case it matters, wrong approach, wrong, not quite, not like this, not like that, ps, p\.s,
+        since you ask, in case it matters, wrong approach,
+        wrong \w+(?=[:,]), (?:that's|this is|that is) (?:wrong|not right|incorrect|not ok(?:ay)?)(?=[\s]*[,.:;!–—]),
+        wrong, not quite, not like this, not like that, ps, p\.s,
         simply, in this project, in this repo, when working with me, with me, small thing, one thing,
         correction, attention"""
     ),
@@ -51,7 +55,7 @@ ENGLISH = Tongue(
         *(make_rule(Category.REQUEST, at, kind=Kind.FEEDBACK) for at in NORMS),
         *(
             make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.WHOLE, kind=Kind.FEEDBACK)
-            for at in CORRECTIONS_WHOLE
+            for at in (*CORRECTIONS_WHOLE, *CORRECTIONS_NORM)
         ),
         *(
             make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK)
@@ -81,6 +85,7 @@ ENGLISH = Tongue(
         make_rule(
             Category.DEADLINE,
             rf"(?P<what>{AND_NOW}(?!i\b|i'm\b|my\b|i've\b|{VERB} (?:(?:a|an|the|me|it|this|that|your|my|to|in|on)\b)|"
+            rf".*(?:, (?:please )?[a-z]+ (?:it|them)[.!]*$|\bdue to\b|\b(?:ship|release|launch)\w* (?:it|this)\b)|"
             rf".*\b(?:since|went|appeared|broken?|fail\w*|crash\w*|happened|passed|(?:was|were)(?! (?:moved|"
             rf"postponed|extended|pushed|set|announced|scheduled)))\b)(?:(?!\bi\b|\bmy\b|\bi'|"
             rf", so\b).){{2,90}}?\b{DUE}\b.+)",
@@ -106,8 +111,13 @@ ENGLISH = Tongue(
         ),
     ),
     asks=r"(?:from now on|in (?:the )?future|going forward|next time)\b.*\b(?:can|could|would|will) you\b|"
-    r"^(?=.*(?:\bthat\b|something|:|\bnote\b|\bmind\b|always|never|from now on|in future|forget))(?:\W*(?:ok|hey|hi|"
+    r"^(?=.*(?:\bthat\b|something|:|\bnote\b|\bmind\b|always|never|from now on|in future|forget|remember (?:not|to)|"
+    r"every|each|whenever|(?:can|could|would|will) (?:you|u) (?:please )?(?:stop|quit|not|avoid|drop)))(?:\W*(?:ok|"
+    r"hey|hi|"
     r"please|also|and|so|btw|by the way),?\s*)*(?:can|could|would|will) (?:you|u)\b|\bplease\b.*\bremember\b",
+    begs=r"(?:\W*(?:ok|hey|hi|please|also|and|so|btw|seriously|again),?\s*)*(?:can|could|would|will) (?:you|u|we) "
+    r"(?:please |pls |"
+    r"just )*(?:stop|quit|not|avoid|drop|skip|cut|leave out|lay off|refrain)\b",
     questions=r"(?:and |so |but |ok |hey |btw )*(?:what|how|why|who|whom|whose|where|which|is (?:it|there|this|that)|"
     r"are (?:there|you|we)|do (?:you|we|i)|did (?:you|we|i)|does|"
     r"should (?:i|we)|can i|could i|would (?:it|you|that)|have you|has|was|were|am i|remind me)\b",
@@ -132,18 +142,23 @@ ENGLISH = Tongue(
     r"write)(?: down)?(?: the following|:| any of)|(?:don't|do not|dont|no need to) note (?:this|that|it)\b|"
     r"between (?:us|you and me)|off the record|forget (?:what|everything|all) (?:i|we) (?:just )?(?:said|wrote|"
     r"told you)(?: (?:before|earlier|just now))?\s*(?:[.!,]|$))",
-    tasks=r"(?:\b(?:in|for|on|to) this (?!project|repo\w*|codebase|code base|team|company|org\w*|house|shop|product|"
+    tasks=r"(?:\bwe (?:always|never|still|sometimes) (?:get|got|see|had)\b|\b(?:that's|this is|which is|that is) "
+    r"(?:the|a|why|our) (?:bug|problem|issue|reason|error|cause)\b|"
+    r"\b(?:in|for|on|to) this (?!kind|sort|type|app\b|application|library|code\b|department|project|repo\w*|codebase|"
+    r"code base|team|company|org\w*|house|shop|product|"
     r"monorepo|workspace|service|"
     r"point|day|moment|way)\w+|\bthe (?:button|dialog|popup|modal|tooltip|dropdown|checkbox)\b|\w\(\)|"
     r", so (?:please )?(?:update|"
-    r"rename|change|adapt|add|fix|remove|replace|bump|move)\b)|\b(?:(?:the|this|that) (?:function|method|variable|"
+    r"rename|change|adapt|add|fix|remove|replace|bump|move|ignore|leave)\b)|\b(?:(?:the|this|that) (?:function|method|"
+    r"variable|"
     r"loop|handler|constructor|callback|getter|setter|parameter|argument|regex|struct)\b(?! names?)|finally block|"
     r"null|undefined|(?-i:None|True|False)|this (?:pr|pull request|function|file|class|method|test|branch|commit|"
     r"line|loop|module|component|page|query|one|task|ticket|change|patch|migration|refactoring|endpoint|call|story|"
     r"essay|email|letter|text|article|paragraph|list|plan|recipe|conversation)|"
     r"that (?:table|file|function|class|line|branch|commit|test|method|variable|column|row|one|part|section|sentence)|"
-    r"these (?:\w+ )?(?:calls|lines|files|tests|functions|changes|commits|\w+s)|"
-    r"those (?:\w+ )?\w+s\b|yet|for now|right now|for the moment|for today|just today|this time|this once|just once|"
+    r"(?<!ing )(?<!ike )(?<!hate )(?<!want )these (?:\w+ )?(?:calls|lines|files|tests|functions|changes|commits|\w+s)|"
+    r"those (?:\w+ )?\w+s\b|yet|for now|right now|for the moment|(?<!from )(?<!as of )(?<!starting )today(?! on)|this "
+    r"time|this once|just once|"
     r"(?:below|above)(?! (?:\d+|each|every|the|all|it)\b)|the following (?:text|code|list)|line \d+|lines \d+|"
     r"rename (?:it|the)|it back|them back|"
     r"split it|the (?:loop|index) |(?:first|second|third|last|next) (?:argument|parameter|paragraph|version|option|"
@@ -167,10 +182,12 @@ ENGLISH = Tongue(
     r"in the (?:readme|changelog|docs|config)\b|for this (?:question|task|conversation|session|chat|story|exercise))\b",
     idle=r"(?:(?:the|this) (?:variable|function|loop|index|class|method|parameter|counter|job|script|server|app|page)|"
     r"let [a-z] be|(?:the )?(?:port|site|service|database|url|hero)\b|cars|everything|things|we'll|i|i'm|i'll|"
-    r"i will|i am|i can|i could|he|she|they|it'll|it will|maybe|perhaps|we might|we could|we hope|let's see|"
+    r"i will|i am|i can|i could|he|she|they|it (?:is|was|\w+s)|it'll|it will|maybe|perhaps|we might|we could|we hope|"
+    r"let's see|"
     r"the loop|plugins)\b(?! (?:want|prefer|need|expect|would like|only want|don't want|'d like))",
     general=GENERAL,
-    pronouns=r"(?:please |just |always |never |only )*(?:[a-z-]+ (?:it|them)\b|(?:(?:do|keep|use|leave|touch|change|"
+    pronouns=r"(?:please |just |always |never |only )*(?:[a-z-]+ (?:it|them)\b|[a-z-]+ (?:[\w-]+ ){1,3}(?:for|instead "
+    r"of|like|with) (?:that|this|it|those|these)\b(?! \w)|(?:(?:do|keep|use|leave|touch|change|"
     r"handle|make|commit|put|write|run|apply|avoid|skip|treat|push|merge) )?(?:(?:that|this|it|so|them|those|"
     r"these)\b(?! (?:project|repo|codebase|team|\w+ (?:is|are|has|have|lives))\b)|the (?:one|ones|same|new one)\b))",
     lasts=rf"\b{LATER}\b",
@@ -178,7 +195,8 @@ ENGLISH = Tongue(
     r"i want you to act|let's (?:play|pretend)|roleplay|your task is|your role)\b",
     orders=r"(?:please )?(?:can you |could you )?(?:write|draft|create|make|generate|compose|give me|build|implement|"
     r"add|sort|translate|summari[sz]e|explain|design|plan|suggest|fix|help)\b",
-    vouches=r"\b(?:rule|policy|convention|standard|always|every time|how we (?:do|work)|applies (?:to|every)|"
+    vouches=r"\b(?:rule|policy|convention|standard|always|every time|how we (?:do|work)|applies (?:to|every)|we "
+    r"(?:switched|moved|migrated) (?!on)|"
     r"in general|from now on)\b",
     refers=r"\b(?:it|they|them|that|those)\b",
     that=r"(?:[\s,:–—-]|(?:can|could|would|will) you\b|that\b(?!')|the fact that\b|to\b(?= always)|please\b|pls\b|"
@@ -204,7 +222,8 @@ ENGLISH = Tongue(
     rf"to)|use|follow|contain|in |get |without|with)\b|"
     rf"\w+ (?:wants|prefers|expects|likes) .* (?:as|not|in|over)\b|\w+ (?:beats|over|before|trumps) \w+|"
     rf"\w+ first, \w+ (?:second|later|after))",
-    goes_on=r"(?!(?:i|i'm|i've|that's|that is|this|you|and then|then|also please|can|could|thanks|revert|undo|fix|"
+    goes_on=r"(?:i can|i could|i know|i already|i do)\b.*\b(?:skip|stop|leave|drop|without) (?:them|it|that)\b|"
+    r"(?!(?:i|i'm|i've|that's|that is|this|you|and then|then|also please|can|could|thanks|revert|undo|fix|"
     r"redo|change it|split|rename|please (?:change|revert|fix|undo|redo)|so|ok|what|why|how|now)\b)"
     r"(?:it's|they're|it belongs|(?:just |please |only |always |instead,? )*[\w`\"'/-]+ )",
     praise=r"\b(?:perfect|great|nice|awesome|good|excellent|exactly|keep|doing|do|done|continue|stick|carry|more|like|"

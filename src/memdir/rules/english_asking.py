@@ -1,6 +1,20 @@
 """English: what is asked for. "Remember that", "from now on", "never push to main", "forget that"."""
 
-from memdir.rules.english_words import ANY_VERB, CLAUSE, DIRECTED, LATER, REMEMBER, THAT, VERB
+from memdir.rules.english_words import (
+    AGENT_THINGS,
+    AMONG_US,
+    ANY_VERB,
+    CLAUSE,
+    DIRECTED,
+    FUTURE,
+    LATER,
+    ORDER,
+    REMEMBER,
+    SAYING,
+    STEADY,
+    THAT,
+    VERB,
+)
 
 FORGETS = (
     r"you (?:don't|do not|needn't) (?:(?:need|have) to )?remember (?P<what>.+?) any ?(?:more|longer)\b",
@@ -17,7 +31,8 @@ FORGETS = (
     r"(?:i(?:'ve| have)? (?:said|told you|mentioned|asked)|you know|you remember|you (?:have )?(?:saved|"
     r"stored))(?: \w+)? (?:about|on|regarding))"
     r" (?P<what>(?!for a\b).+)",
-    r"(?:forget|drop|delete|remove|erase|scrap|discard|no longer remember|get rid of)(?!.*(?:\w\.(?:md|py|js|ts|ya?ml|"
+    r"(?:forget|drop|delete|remove|erase|scrap|discard|no longer remember|get rid of)(?!.*(?:\bline \d|\w\.(?:md|py|"
+    r"js|ts|ya?ml|"
     r"json|toml|txt|go|rs|cfg|ini)\b|(?:in|from|of) (?:the|this|our) .*(?:config|file|readme|docs?|code|page|linter|"
     r"schema|function|class)\b))(?: about)? (?:the|that|my|our|this|any)"
     r"(?: \w+){0,2}? (?:rules?|notes?|memor(?:y|ies)|things?|preferences?|instructions?|conventions?|polic(?:y|ies)|"
@@ -40,7 +55,8 @@ SAVES = (
     r"for what it's worth in future \w+|my standing (?:request|order|wish|instruction))(?: that\b|"
     r"\s*[:,–—])\s*(?P<what>.+)",
     r"(?:save|store|keep|record)(?: the)? (?:info|information|fact|note|detail)(?: that|:) (?P<what>.+)",
-    r"it(?:'s| is) (?:a|our|my|the) (?:\w+ )?(?:rule|policy|convention) (?:here )?that (?P<what>.+)",
+    r"it(?:'s| is) (?:a|our|my|the) (?:\w+ )?(?:rule|policy|convention)(?: of (?:ours|mine)| here| in [\w ]{3,20})? "
+    r"that (?P<what>.+)",
     rf"(?:{REMEMBER}|don't forget|do not forget) to (?P<what>{VERB} .+\b(?:with me|for me|in your (?:answers|replies)|"
     rf"every time|"
     r"each time|in (?:the )?future|before (?:every|each|any)|after (?:every|each)|whenever)\b.*)",
@@ -57,7 +73,19 @@ SAVES = (
     r"(?: that\b| of the fact that|:| of the following:|,) *(?P<what>.+)",
     rf"(?:note|write|jot)(?: (?:this|that|it))? down(?: {LATER})*(?: that\b|\s*[:,–—])\s*(?P<what>.+)",
     rf"(?:note|take note)(?: {LATER})+(?: that|:) (?P<what>.+)",
-    rf"(?:{REMEMBER}|don't forget|do not forget) to (?P<what>(?:always|never) .+)",
+    rf"(?:{REMEMBER}|don't forget|do not forget)(?: {LATER})* (?:to )?(?P<what>(?:always|never|not|to never|to not)\b"
+    rf"(?!.*\b(?:yet|now|today|this (?!project|repo|team)\w+)\b) .+)",
+    rf"(?:{REMEMBER}|don't forget|do not forget) to (?P<what>[a-z-]+ .+\b{AMONG_US}\b.*)",
+    rf"(?:always |ever )+{REMEMBER}(?:{THAT}| )(?P<what>(?!to\b|when\b|how\b|what\b).+)",
+    r"(?:it(?:'s| is) |this is |something |also )*(?:worth|good|important|useful|helpful|best) (?:remembering|"
+    r"to remember|keeping in mind|to keep in mind|to know (?:for|in) [\w ]{3,20})(?: that\b|\s*[:,–—])\s*(?P<what>.+)",
+    r"(?:note|write|jot)(?: (?:this|that|it))? down(?: [\w ]{3,25}?)?(?: that\b|\s*[:–—])\s*(?P<what>.+)",
+    r"(?:add|save|store|put|commit|write|record|log|keep|stick|file|pin)(?: (?:this|that|it|the following|a note))?"
+    r"(?: down)? (?:to|in|into|under) your (?:[\w-]+ )?(?:memory|memories|notes|knowledge(?: base)?)"
+    rf"(?: {LATER})*{THAT}(?P<what>.+)",
+    r"(?:add|save|store|put|commit|record|keep) (?:the fact )?(?:that )?(?P<what>(?!this\b|that\b|it\b).{8,}?) (?:to|"
+    r"in|"
+    r"into) your (?:[\w-]+ )?(?:memory|memories|notes)\b",
     r"(?:add|save|store|put|commit|write|record)(?: (?:this|that|it|the following))?(?: down)? (?:to|in|"
     r"into) (?:your |the |my )?"
     rf"(?:long[- ]term |project |user |persistent )?memory(?: {LATER})*{THAT}(?P<what>.+)",
@@ -72,18 +100,24 @@ SAVES = (
     rf"\s*[:,–—])\s*(?P<what>\w.+)",
     rf"(?:don't|do not|dont|never) forget(?: {LATER})* (?P<what>(?:i|i'm|my|we|we're|our|{CLAUSE})\b.+)",
     rf"(?:know|be aware)(?:[\s,]+{LATER})+{THAT}(?P<what>.+)",
-    r"(?:store|save|record|remember|memori[sz]e)\s*: *(?P<what>\w.+)",
+    r"(?:store|save|record|remember|memori[sz]e|note|learn|keep)(?: (?:this|that|it|the following|one thing))?(?: "
+    r"well| forever|"
+    r" please| too)?\s*: *(?P<what>\w.+)",
+    r"(?:put|get|have) (?:this|that|it|the following) on (?:the )?(?:record|file|your list)\s*[:,] *(?P<what>.+)",
     rf"you (?:should|must|need to|ought to) (?:know|{REMEMBER}|be aware)(?:[\s,]+{LATER})*{THAT}(?P<what>.+)",
-    rf"for (?:your |the )?(?:memory|long[- ]term memory|future reference|next (?:time|session)|future (?:sessions|"
+    rf"for (?:your |the )?(?:memory|long[- ]term memory|future reference|(?:next|later|coming) (?:times?|sessions?|"
+    rf"chats?|conversations?)|future (?:sessions|"
     rf"reference|conversations|work))"
-    rf"{THAT}(?P<what>.+)",
-    r"(?:i )?(?:hereby )?(?:instruct|ask) you to (?:remember|always|never) (?P<what>.+)",
+    rf"{THAT}(?P<what>(?!(?:you|we|i) [^,:]{{3,50}}[:,]).+)",
+    r"(?:i )?(?:hereby )?(?:instruct|ask) you to (?:remember (?:that )?)?(?P<what>.+)",
     r"(?:keep|make|take) a (?:mental )?note of (?:this|the following|that)[:.] ?(?P<what>.+)",
     r"(?:memo|reminder|psa|fyi for (?:later|the future)|lesson learned|general preference|my preference|preference|"
     r"update (?:your )?memory|for later(?: sessions| on)?|(?:house|ground) rules?|let the record show|"
     r"for the record)"
     r"(?: (?:to self|for (?:you|later|the future|next time|future \w+)|that))?(?:[:,–—]| -)? (?P<what>\w.+)",
     r"(?:[\w' ]{0,25} )?to (?:remember|keep in mind|memori[sz]e)\b[^:.]{0,30}: (?P<what>.+)",
+    r"(?:[\w' ]{0,40} )?(?:for|in) (?:all )?(?:our |my |your )?(?:future|further|later|coming) \w+\s*: (?P<what>.+)",
+    rf"(?:just )?(?:so )?(?:that )?you know(?:[\s,]+{LATER})+\s*[:,–—]\s*(?P<what>.+)",
     r"(?:[\w' ]{0,40} )?for (?:the long run|later|the future|next time|(?:the )?next session|"
     r"future sessions)\s*: (?P<what>.+)",
     r"(?:add|put|save) (?:this|that|the following) to (?:what you know|your notes|your knowledge)(?: about me|"
@@ -91,22 +125,30 @@ SAVES = (
     rf"(?P<what>)(?:{REMEMBER}|keep in mind|note|from now on|for the future)[^:?]{{0,40}}:\s*$",
     rf"{REMEMBER} (?P<what>(?:the|our|my) [^:?]{{3,40}}: .+)",
     rf"{REMEMBER} (?P<what>(?:where|how|what|who|which|when) [^:?]{{3,60}}: .+)",
-    r"(?:mind )?remembering (?:that )?(?P<what>.+)",
+    r"(?:mind |keep |start )?remembering (?:that )?(?P<what>.+)",
 )
 WEAK = (
     r"(?:keep|bear|have)(?: (?:the following|this|that|it|these))? in mind"
-    rf"(?:[\s,]+{LATER})*{THAT}(?P<what>.+)",
+    rf"(?:[\s,]+{LATER})*{THAT}(?P<what>(?!.*\b(?:while|when) (?:\w+ing|you (?:write|do|build|implement|make)) (?:this|"
+    rf"that|it|the)\b).+)",
     r"note that (?P<what>(?:i|i'm|my|we|we're|our|all|every)\b .+)",
 )
 RULES = (
+    r"(?:[\w' ]{0,30}\b)?(?:my|our|a|an|one|another|this|general|personal|standing|strong) (?:\w+ )?(?:preference|"
+    r"pref|convention|house rule|ground rule|habit|agreement|standing order)\b[\w ',]{0,30}: (?P<what>.+)",
+    r"(?:let's|let us|can we|we should|i'd like to) (?:agree|settle)(?: (?:on (?:this|that|one thing|something)|here))?"
+    r"(?: that\b|\s*[:,–—])\s*(?P<what>.+)",
     r"(?:i(?:'d| would)? (?:want|like|need) to|let's|let us|we (?:have|need)|i have|here's|there's|here is|"
-    r"there is)(?: \w+){0,2} (?:an? |one |the following |another )?(?:\w+ )?(?:rule|convention|policy): (?P<what>.+)",
+    r"there is)(?: \w+){0,2} (?:an? |one |the following |another )?(?:\w+ )?(?:rule|convention|policy)(?: for (?:you|"
+    r"us|the future|later))?: (?P<what>.+)",
     r"(?:treat|consider|take|see) (?:this|the following|it) as (?:a |an )?(?:general |standing |permanent |"
     r"hard )?(?:rule|order|instruction|policy|convention)[:,] (?P<what>.+)",
     r"as a (?:standing|permanent) (?:rule|order|instruction|request)[:,] (?P<what>.+)",
     r"(?:new|house|team|general|hard|golden|standing|permanent|ground|our|my|one|another|a)? ?(?:rule|polic?y|"
     r"convention|standing (?:order|instruction))"
-    r"(?: (?:for|from|in) [^:,]{3,30})?: (?P<what>.+)",
+    r"(?: (?:for|from|in|number|no|around) [^:,]{1,40}| #?\d+)?: (?P<what>.+)",
+    r"(?:[\w']+ ){0,7}(?:standing|permanent|lasting|long-term) (?:rule|order|instruction|request|wish|preference)s?"
+    r"(?: for (?:you|the future|later))?: (?P<what>.+)",
 )
 # A whole sentence that points at the one before it, or after it.
 BACK = (
@@ -144,7 +186,29 @@ LASTING = (
     r"(?:it would be|it'd be|would be) (?:great|nice|good|helpful|lovely) if you (?:would |could )?(?P<what>(?:always|"
     r"never) .+)",
     r"(?:do me a favou?r and|a favou?r:) (?P<what>(?:always|never) .+)",
-    r"make it a (?:rule|habit|policy) to (?P<what>.+)",
+    r"make (?:it |this )?(?:a|your) (?:\w+ )?(?:rule|habit|policy|point|practice|default) (?:to|of|that) (?P<what>.+)",
+    rf"(?P<what>(?:every(?: single)? time|whenever|each time|any ?time|if ever) (?:you|we|you're|we're)\b (?!ready|"
+    rf"can\b|like\b|want|have time|are ready|feel)[^,:]{{3,80}}[,:]"
+    rf" {ORDER}.+)",
+    rf"(?P<what>(?:when(?:ever)?|if) i {SAYING} [^,]{{2,60}}, (?:i (?:always )?(?:mean|want|"
+    rf"expect)|that means|it means|{ORDER}).+)",
+    rf"(?P<what>for (?:all|any|every|each)(?: [\w-]+){{0,3}} (?:you|we|i)\b[^,:]{{2,40}}[,:] {ORDER}.+)",
+    rf"(?:i(?:'d| would)?|we(?:'d| would)?) (?:really |much |strongly |just )*(?:prefer|rather|like|love|appreciate|"
+    rf"want|"
+    rf"need|expect)(?: it)?(?: that| if| for| when)? (?:you (?:to |would |could )?)?(?P<what>(?:(?<=\byou )|(?<=\byou "
+    rf"to )|(?<= would )|(?<= could )|your )\w+(?=.*\b{STEADY}\b).+)",
+    rf"(?P<what>i (?:really )?(?:don't|do not|dont|never) (?:ever )?(?:want|like|need)(?: it when| to see| to read)?"
+    rf"(?: you)?\b(?=.*\b{STEADY}\b).+)",
+    r"(?:at all times|as a matter of (?:course|principle)|as a default|across sessions|in (?:all )?later \w+|"
+    r"for the foreseeable future|for your records|on (?:every|each) (?:\w+ )?(?:commit|pr|change|task|"
+    r"session))[\s,:–—-]+"
+    rf"(?P<what>{DIRECTED}.+)",
+    rf"(?P<what>{ORDER} .{{4,}}?),? (?:(?:in|for|with) (?:this and )?(?:every|all|each|any) (?:later|future|coming|new|"
+    rf"further|other|single)? ?(?:chats?|sessions?|conversations?|tasks?|prs?|commits?|changes?)|at all times|"
+    rf"across the board|each and every time|as a matter of (?:course|principle)|no matter what)(?: please| pls)?[.!]*$",
+    r"(?P<what>in (?:this|our|my) (?:\w+ )?(?:repo|repository|project|codebase|code base|team),? (?:please )?(?:you |"
+    r"we )?"
+    r"(?:should |must )?(?:always|never|don't|do not|only|prefer|avoid|stick to) .+)",
     rf"next time,? (?P<what>(?:please |just |always )*(?:{VERB}|don't|do not|no|never|always|i want|i'd like)\b .+)",
     r"i(?:'d| would) (?:really )?(?:appreciate|like|love)(?: it)? if you (?:would |could )?(?P<what>(?:always|"
     r"never) .+)",
@@ -154,7 +218,7 @@ LASTING = (
     r"(?P<what>next time (?:you|we) .{3,60}?, .+)",
     r"(?:(?:from|form|fron) (?:now|here|today|this (?:point|moment|day))(?: on(?:wards?)?| forward)(?: out)?|"
     r"henceforth|hereafter|for (?:all )?future \w+|as of (?:now|today)|starting (?:now|today|immediately)|"
-    r"until i say otherwise|unless i say otherwise|unless told otherwise|"
+    r"(?:until|unless) (?:i (?:say|tell you|ask you)|told)(?: something)? (?:otherwise|differently|else)|"
     r"effective immediately|for next time|until further notice|for everything(?: we do)? from (?:today|now) on|"
     r"in all future \w+|"
     r"for the rest of (?:this|the) project|for all (?:our|my) \w+|in every (?:session|"
@@ -167,7 +231,7 @@ LASTING = (
     r"in all future \w+)(?: please| pls)?[.!]*$",
     r"(?P<what>we should (?:always|never) (?!have\b|be able)\w+ .+)",
     r"(?P<what>(?:tests?|\w+ first|descriptive \w+|small \w+)(?: \w+){0,3}, always[.!]*$)",
-    rf"(?P<what>(?:every(?: single)? time|whenever|each time|any ?time) i .{{3,60}}, (?:please |always |"
+    rf"(?P<what>(?:every(?: single)? time|whenever|each time|any ?time) i {SAYING} .{{3,60}}, (?:please |always |"
     rf"you )*{VERB}\b .+)",
     r"(?P<what>(?!.*\bthe (?:button|page|form|dialog|list|link|key)\b)when (?:you|we) .{3,60}?, (?:always|never|"
     r"please always|make sure to always|please never) .+)",
@@ -176,6 +240,13 @@ LASTING = (
     r"moving forward|in (?:the )?future|next time|every (?:single )?time|each time|by default|henceforth|"
     r"until further notice|any ?more)"
     r"(?: please| pls| thanks)?[.!]*$",
+    rf"(?<![,\w] )(?P<what>(?=.*\b{FUTURE}\b)(?:[^,:]{{3,60}}[,:] )?(?:(?:please|pls|always|only|just) )*(?!(?:write|"
+    rf"draft|"
+    rf"compose|tell|say|print) (?:an?|the|me)\b)(?:{VERB}|don't|do not|dont|never|no(?! matter)|avoid)\b .+)",
+    r"(?P<what>(?:if|when(?:ever)?) you(?:'re| are) (?:ever )?(?:unsure|not sure|in doubt|uncertain|stuck)\b[^,]*, "
+    r"(?:please |"
+    r"always |just )*(?:ask|check with|tell|stop)\b.+)",
+    r"(?P<what>your (?:default|first step|first move|motto) (?:should|must)(?: always)? be .+)",
 )
 NORMS = (
     r"(?:whatever (?:happens|you do)|no matter what),? (?P<what>(?:do not|don't|never|always) .+)",
@@ -187,11 +258,30 @@ NORMS = (
     r"(?P<what>you(?:'re| are) (?:not|never) (?:allowed|supposed|permitted) to .+|you(?:'re| are) never to .+)",
     rf"(?P<what>(?:always|never),? (?:ever|always|never),? {VERB}\b .+)",
     r"(?P<what>when in doubt,? .+)",
+    rf"(?P<what>{AGENT_THINGS}: (?:always|never|only|no) .+)",
+    r"(?P<what>(?:refrain from|avoid) .{4,60}\bin (?:any|all|every) .+)",
+    r"(?P<what>i (?:want|expect|need|would like|'d like) (?!to\b|you\b).{3,60}\b(?:before|after|with|in|on|for) "
+    r"(?:every|each|"
+    r"any) (?!of\b)\w+.*)",
+    rf"(?P<what>whenever (?:there's|there is|possible|something|it makes sense)[^,]{{0,50}}, (?:please |always "
+    rf")*{VERB}\b .+)",
+    r"(?P<what>if (?:an?|any|something|anything) [^,]{3,50}, (?:please |always |just )*(?:(?:tell|ask|ping|warn|"
+    r"notify) me|"
+    r"let me know)\b.*)",
+    r"(?P<what>(?:do not|don't|dont|never|no|nothing)\b.{4,80}\bunless (?:i|we|you're|you are|told|asked|"
+    r"explicitly)\b.+)",
+    r"(?P<what>i (?:want|need|expect|would like|'d like) (?:every|each|all|any) (?:[\w-]+ ){1,3}(?:that )?you "
+    r"(?:write|make|"
+    r"create|add|send|open|do|give|propose|produce|show)\b.+)",
+    r"(?P<what>(?!i\b|it\b|that\b|this\b)[^,;]{8,80})[,;–—-]+ *(?:that's|that is|this is|it's) (?:(?:just |simply "
+    r")?how "
+    r"(?:we|i) (?:do|work|like|want|handle|write|name)\b.*|(?:a|an|our|my|the) (?:\w+ ){0,2}(?:rule|policy|convention|"
+    r"standard|agreement|must|house style)\b.*)",
     r"(?P<what>i (?:always|never) (?:want|need|expect) .+)",  # "here" and "the first" mean the code at hand
     r"(?P<what>(?:do not|don't|dont) ever [a-z]+ .+)",
     rf"(?P<what>(?:always|never|under no circumstances|at no point) (?:ever )?(?!(?-i:[A-Z][a-z]+ [A-Z]))(?:ping|"
     rf"bring|{ANY_VERB})\b(?!.*\b(?:here|the (?:first|second|last) \w+ of)\b) .+)",
-    rf"(?P<what>{VERB}\b(?!.*\bhere\b) .{{3,}},? (?:always|without exception)[.!]*$)",
+    rf"(?P<what>{ORDER}(?!.*\bhere\b) .{{3,}},? (?:always|without exception)[.!]*$)",
     r"(?P<what>(?:make sure (?:you|to)|be sure (?:you|to)|remember to|don't forget to) (?:always|never) .+)",
     r"(?P<what>[\w'@./ -]{4,40}? (?:is|are) (?:off[- ]limits|forbidden|not allowed|mandatory|taboo|required|"
     r"compulsory) (?:here|in (?:this|our) \w+)\b.*)",

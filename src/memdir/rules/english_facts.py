@@ -104,7 +104,8 @@ IDENTITIES = (
     r"(?P<what>i (?:don't|do not|barely|hardly) (?:know any|speak|read) (?!about|that|what|how|it)\w+.*)",
 )
 POINTERS = (
-    rf"(?P<what>{AND_NOW}(?!(?:i|i'm|i've|i'd|i'll|draft|compose|tell|ask|add|open|put|send|post|write|create|make|"
+    rf"(?P<what>{AND_NOW}(?!.*\bhere(?:'s| is| are)\b|(?:the|this|that) (?:error|exception|crash|bug|trace|"
+    rf"problem)\b)(?!(?:i|i'm|i've|i'd|i'll|draft|compose|tell|ask|add|open|put|send|post|write|create|make|"
     rf"move|copy|upload|check|look)\b)[^,;]{{3,80}}? (?:{PLACED['en']}) (?:the |our |a |"
     rf"my )?(?:\w+ ){{0,2}}?{SYSTEM}.*)",
     rf"(?P<what>(?:you (?:can|will) find|you'll find|look for|find|we (?:track|keep|document|log|file|collect|store|"
@@ -116,6 +117,6 @@ POINTERS = (
     rf"our )?(?:\w+ ){{0,2}}?{SYSTEM}\S*\b.*\b(?:if|when|whenever|for|before|first)\b.+)",
     r"(?P<what>(?!.*\b(?:this|here|link|look|see|read|open|check)\b.*:)(?:the |our )?[\w -]{3,40}: *https?://\S+.*)",
     rf"(?P<what>if you (?:need|want|look for|are looking for|miss) .{{3,60}},? .*{SYSTEM}.*)",
-    rf"(?P<what>(?:the |our )?{SYSTEM}\S* is (?:the|our|where|what) .+)",
+    rf"(?P<what>(?:the |our )?{SYSTEM}\S* is (?:the (?!bug|error|issue|ticket|one|problem|link)|our |where |what ).+)",
     rf"(?P<what>{AND_NOW}(?:the |our )[^,;]{{3,60}}? (?:is|are)(?: at| under)? {SYSTEM}.*)",
 )

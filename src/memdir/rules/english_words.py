@@ -52,8 +52,16 @@ HERE = any_of(
     in this team,
     for (?:us|this project|this repo), on this (?:project|team|codebase|repo), in (?:our|all) \w+"""
 )
+# As HERE, but never the place in the code that "here" alone may mean.
+AMONG_US = any_of(
+    r"""around here, (?:in|for|on|across|throughout) (?:this|our|the (?:whole|entire)|my) (?:\w+ )?(?:project|codebase|
+    code base|repo|repository|team|company|org|organi[sz]ation|product|app|shop|house|code|workspace|monorepo|services?|
+    department|office), with us, on our (?:side|team), at our (?:company|place|shop|office)"""
+)
 GENERAL = (
-    r"\b"
+    r"\b(?:"
+    + AMONG_US
+    + "|"
     + any_of(
         r"""ever, every, each, any, anymore, all (?:our|my|the), always, never, unless, in general, generally,
     by default,
@@ -65,7 +73,7 @@ GENERAL = (
         our rule,
         the rule, our (?:convention|policy|standard|style)\w*, team rule, rather than, only when, only if, until i"""
     )
-    + r"\b"
+    + r")\b"
 )
 THINGS_SAID = r"(?:answers?|repl(?:y|ies)|responses?|messages|explanations?|output|summaries)"
 YOURS = rf"(?:your |the |all |any )?(?:\w+ )?{THINGS_SAID}"
@@ -99,3 +107,49 @@ HABIT = (
     r"aren't|won't|can't|couldn't|and|to|were|use|used|visit|eat|cook|watch|play|travel|stay|drive|buy|sell)\b)"
     r"(?!\w+(?:ed|ing)\b)[a-z]{3,}"
 )
+# A base form that is in no list, where what stands before it leaves room for nothing else.
+ORDER = (
+    rf"(?:(?:please|pls|also|always|first|just|then|only|simply|kindly) )*(?:{VERB}|don't|do not|dont|never|no|avoid|"
+    r"make sure|i want|i'd like|i expect|you (?:should|must|can|need to|have to)|"
+    r"(?!(?:i|it|its|it's|the|this|that|there|an?|we|he|she|they|my|our|your|you|not|nothing|something|everything|"
+    r"everyone|someone|and|or|but|so|because|which|who|what|why|how|when|where|then|than|even|still|also|too|very|"
+    r"all|some|any|each|every|one|two|three|only|just|maybe|probably|sometimes|usually|please|as|if|in|on|at|for|"
+    r"with|from|to|by|of|after|before|is|are|was|were|has|had|did|does|can|could|will|would|should|might|may)\b)"
+    r"(?!\w+(?:ed|ing|ly|[^su]s)\b)[a-z][a-z-]+(?= \w))\b"
+)
+# What makes a wish of the person's one for good.
+STEADY = any_of(
+    r"""always(?!-), never(?!-), ever, (?:every|each) (?:single )?time, whenever, by default, without \w+ing, unless,
+    before (?:you )?(?:\w+ing|touch|change|install|delete|push|merge|add|rename|run), from now on, in (?:the )?future,
+    in general, generally, anymore, at all, on your own, next time, all the time,
+    (?:every|each|all|any) (?:[\w-]+ ){1,3}you (?:write|make|create|add|send|open|do|give|propose|produce|show)"""
+)
+# Who or what a norm may be about: neither a pronoun nor a thing of the task at hand.
+NORM_SUBJECT = (
+    r"(?!(?:it|its|it's|this|that|these|those|there|the|i|i'm|i've|you|he|she|they|we|my|your|his|her|what|why|how|"
+    r"when|if|maybe|some|someone|everything|users?|customers?|requests|packets|people|things|errors?|calls|"
+    r"crashes|jobs|pods|one|is|are|do|does|did|has|have|since|because|give|show|tell|make|write|list|companies|"
+    r"everyone|nobody|please|also|just)\b)"
+    r"[\w`'/.-]+(?: (?!(?:i|i'm|i've|i'd|my|me|you|to|that|which|who|and|but|is|are|was|were|been|"
+    r"it)\b)[\w`'/.-]+){0,5}?"
+)
+AILING = (
+    r"(?!.*\b(?:bugs?|fail\w*|broken?|breaks?|crash\w*|errors?|wrong|missing|slow|stale|red|green|down|null|empty|"
+    r"undefined|true|false|because|currently|still|now|today|tomorrow|yesterday|already|yet|was|were|had|did|"
+    r"didn't|used to|seems?|maybe|probably|i think|no idea|not sure|too (?:much|many|few)|"
+    r"but here|here (?:it|they|is|are)|but (?:it|they|i)|i (?:can't|don't|couldn't))\b)"
+)
+# Says by itself that an order in the same sentence is meant for good.
+FUTURE = any_of(
+    r"""from (?:now|here|today) on, going forward, moving forward, in (?:the )?future,
+    (?:all |our |any |my )*(?:future|later|coming|further) (?:work|sessions?|chats?|conversations?|tasks|projects|prs|
+    pull requests|commits|changes),
+    (?:while|when) (?:you're |you are )?working (?:on|in|with) (?:this|our|my) (?:project|repo|repository|codebase|code|
+    team), as long as we work \w+, for the rest of our \w+,
+    for (?:any|all) [\w-]+ (?:work|code), no matter (?:which|what|how|who|where) \w+"""
+)
+# Words that point at the task at hand.
+DEFINITE = (
+    r"(?:the|this|that|it|them|these|those|here|now|my|an?(?! time)|\d+|first|second|third|last|one(?! at a time|-))"
+)
+SAYING = r"(?:say|ask|write|paste|send|mention|type|share|request|tell|give|show|report|complain|push|commit)"

@@ -1,6 +1,21 @@
 """English: corrections and praise of the way of working. "We never do that here", "keep doing it like that"."""
 
-from memdir.rules.english_words import AGENT_THINGS, AND_NOW, HABIT, HERE, PAST, THINGS_SAID, VERB, WE_DO, YOURS
+from memdir.rules.english_words import (
+    AGENT_THINGS,
+    AILING,
+    AMONG_US,
+    AND_NOW,
+    DEFINITE,
+    HABIT,
+    HERE,
+    NORM_SUBJECT,
+    PAST,
+    THINGS_SAID,
+    VERB,
+    WE_DO,
+    YOURS,
+)
+from memdir.rules.systems import SYSTEM
 
 CORRECTIONS_WHOLE = (
     r"(?P<what>we (?!(?:have|had|need|get|got|could|should|might|want|went|were|are|"
@@ -34,8 +49,11 @@ CORRECTIONS_WHOLE = (
     rf"(?P<what>we (?:always |never |only |usually |generally )?{WE_DO} (?!it\b|that\b|this\b|now\b|going|in mind|"
     rf"to\b|you\b|on this|up\b|track\b)(?!.*\b(?:now|tomorrow|today|tonight|later|soon|for now|this (?!project|repo|"
     rf"codebase|team)\w+)\b).+)",
-    rf"(?P<what>{AND_NOW}(?:all |every |new |our |such |those )?(?:[\w/-]+ ){{0,2}}?(?:{AGENT_THINGS}|keys|files|"
-    rf"classes|constants|(?-i:[A-Z]{{2,6}})) (?:don't|doesn't|do not|does not|always|never|only|must|should|have to|"
+    rf"(?P<what>{AND_NOW}(?!.*\bi (?:can't|don't|couldn't)\b)(?:all |every |new |our |such |those )?(?:[\w/-]+ "
+    rf"){{0,2}}?(?:{AGENT_THINGS}|keys|files|"
+    rf"classes|constants|(?-i:[A-Z]{{2,6}})) (?:don't|doesn't|do not|does not|shouldn't|should not|mustn't|must not|"
+    rf"can't|cannot|always|never|only|must|"
+    rf"should|have to|"
     rf"need to|(?:is|are) (?:always|never|only)|belongs?|goes?|needs?|stays?|lives?|carry|contain|describe|follow|"
     rf"end with|start with|come with) (?!be the|work|have been|exist|matter|fail|pass|run\b|break).{{3,}})",
     r"(?P<what>(?:[\w/-]+ ){1,4}(?:only|please),? (?=.*\b(?:everywhere|always|in this (?:project|repo|codebase)|"
@@ -44,7 +62,78 @@ CORRECTIONS_WHOLE = (
     r"for every) [\w ]{2,30}(?:please|always|,|$).*)",
     rf"(?P<what>{AGENT_THINGS} in [A-Z]\w+,? (?:please|always|only)\b.*)",
 )
+# A norm as a statement: what it is about, and a verb of obligation, belonging or custom.
+CORRECTIONS_NORM = (
+    rf"(?P<what>{AILING}{NORM_SUBJECT} (?:should|must|has to|have to|need to|needs to|ought to|is to|are to)(?: be)? "
+    rf"(?:always|never|only)\b.+)",
+    rf"(?P<what>{AILING}{NORM_SUBJECT} (?:is|are|gets?|goes?) (?:always|never|only) (?!the\b|a\b)\w+.+)",
+    rf"(?P<what>{AILING}(?:(?=.*, (?:not|never) )|(?!.*{SYSTEM})){NORM_SUBJECT} (?:belongs?|goe?s?|lives?|stays?) "
+    rf"(?:in|into|to|under|against|on|with|"
+    rf"at|after|before|inside|next)\b .+)",
+    rf"(?P<what>{AILING}our (?!users|customers|clients|flight|team is|server)(?:[\w-]+ ){{1,3}}?(?:is|are|use|uses|go|"
+    rf"goes|follow|follows|have|has|start|starts|end|ends|"
+    rf"need|needs|must|should) (?!\w+ing\b|very\b|so\b|too\b)(?:(?:in|on|to|with|at) )?\w+.*)",
+    rf"(?P<what>{AILING}{NORM_SUBJECT} (?:is|are|uses?|gets?|needs?|goe?s?|starts?|ends?|has|have|must|should|come|"
+    rf"comes|"
+    rf"follows?) .{{2,60}}\b{AMONG_US}\b.*)",
+    rf"(?P<what>{AILING}{AND_NOW}(?:this|our|the) (?:[\w-]+ )?(?:project|repo|repository|codebase|code base|team|"
+    rf"company) (?:uses|"
+    rf"wants|follows|requires|prefers|sticks to|is on|expects|forbids) .+)",
+    r"(?P<what>[a-z]+ing (?!the\b|this\b|that\b|it\b|my\b)[\w `'/-]{2,40} (?:is|isn't|is not)(?: not| never)? (?:ok|"
+    r"okay|allowed|acceptable|fine|an option|"
+    r"wanted|cool|welcome|forbidden|discouraged|required|mandatory|a no-go|done|up to you|your job|a waste of time|"
+    r"pointless|unnecessary|overkill|the answer)\b.*)",
+    r"(?P<what>no (?!changes|problems|worries|errors|thanks|questions|issues|ideas|others|results|differences|plans|"
+    r"news|"
+    r"more|needs|tests\b|longer)[\w-]+(?: [\w-]+){0,2}(?<=\w\w\ws)[.!]*$)",
+    rf"(?P<what>(?!.*\b{DEFINITE}\b)(?:please )?avoid [\w /-]{{3,50}}s\b.*)",
+    rf"(?P<what>(?!.*\b{DEFINITE}\b)prefer [\w -]{{3,30}} (?:to|over) [\w -]{{3,30}}.*)",
+    r"(?P<what>(?:just|only) (?!the (?:first|second|third|last|next|other)|one\b)(?:the )?[\w ]{3,25}, (?:no|not|"
+    r"never|without) "
+    r"(?!the (?:first|second|last))\w+.*)",
+    r"(?P<what>(?:give|show|send|tell) me [^,]{3,40} only, (?:without|no|not|never) .+)",
+    r"(?P<what>i only (?:want|need) [^,]{3,40}, (?:never|not|no) .+)",
+    r"(?P<what>we(?:'re| are) (?:on|using|with) (?!the\b|an?\b)[^,]{2,30}, not (?!the\b|an?\b)(?!.*\b(?:why|"
+    r"breaks?)\b).+)",
+    r"(?P<what>we(?:'ve| have| got)+ (?:an? |our own )[\w -]{2,25} for (?:that|this|those)\b.*)",
+    rf"(?P<what>only (?:i|we|the \w+) (?:may |can |should )?{VERB}\b .+)",
+    rf"(?P<what>{AILING}in our (?:team|company|org|department|project|repo|codebase),? (?!the (?:button|page|app|"
+    rf"test))\w+ .+)",
+    r"(?P<what>i(?: really| do| just| honestly)* (?:dislike|hate|can't stand|don't like|do not like|don't want|don't "
+    r"need) "
+    r"(?:all )?(?:these|those|your|such) [\w ]{3,40}.*)",
+    rf"(?P<what>{NORM_SUBJECT} (?:is|are) (?:an? no-go|off[- ]limits|forbidden|banned|not allowed|not ok(?:ay)?|taboo|"
+    rf"discouraged|frowned upon|unacceptable|never ok(?:ay)?|not welcome|(?:what|how|where) we (?:use|do|want|like|"
+    rf"put|keep|"
+    rf"write|name)\b).*)",
+    rf"(?P<what>(?!the\b|this\b|that\b)[\w/-]+(?: [\w/-]+){{0,3}} only,? (?:{AMONG_US}\b.*|here, please.*|"
+    rf"please[.!]*$))",
+    r"(?P<what>never (?:an? |any )?(?!mind|seen|heard|been|had|again)[\w-]+(?<!ed)s? (?:for|in|as|on|with|inside|to) "
+    r"\w+.*)",
+)
 CORRECTIONS_PLAIN = (
+    rf"(?P<what>(?!.*\b{DEFINITE}\b)(?:please )?(?:use|prefer|favou?r|keep|put|name|format|write|answer|reply|bump|"
+    rf"group|"
+    rf"sort|spell|commit|split|indent|call|say|wrap|import|throw|return|log|test)\b(?=.*(?:, not |\binstead of\b|"
+    rf"\brather than\b|\bwhen (?:you|we)\b|\bone by one\b|\bseparate(?:ly)?\b|\bover\b)).{{6,}})",
+    rf"(?P<what>(?!.*\b{DEFINITE}\b)[\w-]+(?: [\w-]+){{0,3}},? (?:please,? )?(?:everywhere|always|throughout|at all "
+    rf"times)"
+    r"(?:,? please)?[.!]*$)",
+    r"(?:like |as )?i(?:'ve| have)? (?:\w+ )?(?:told|asked|said|mentioned|explained|reminded)(?: you| it| this| that)*"
+    r"(?: (?:before|already|again|last \w+|\w+ times|yesterday|earlier|so often|countless times))+\s*[:,;–—-]+\s*"
+    r"(?P<what>.+)",
+    r"(?P<what>you (?:always|never|constantly|keep on|regularly) (?:forget|ignore|skip|miss|add|write|put|use|leave|"
+    r"run|"
+    r"ask|change|break|touch|assume)\b .+)",
+    r"(?P<what>(?:please )?(?:lay off|go easy on|ease up on|cool it with|tone down|cut back on|hold back on|cut it out "
+    r"with|stay (?:out of|away from)|keep (?:your hands )?(?:off|out of|away from)|hands off) .{3,})",
+    r"(?P<what>(?:i'm|i am) (?:so |really |getting )*(?:tired|sick|fed up)(?: of| with) (?:you|your|seeing|reading|"
+    r"having|"
+    r"repeating|all the)\b.+)",
+    r"(?P<what>(?:please )?(?:drop|skip|cut|lose|stop|quit|no more)(?: with)? (?:the|all the|your|that|all "
+    r"that)\b[^,]{1,40}"
+    r"(?:stuff|talk|business|nonsense|speak|bits|act|routine)\b.*)",
+    r"(?P<what>not [^,]{2,40}, (?:but |rather )?we (?:always )?(?:use|say|write|call|do|go|prefer|name|have)\b.+)",
     r"(?P<what>(?:skip|drop|cut|omit|leave out|forget) .{3,60}, (?:just|only|simply) .+)",
     r"(?P<what>you (?:don't|dont|do not|needn't) (?:have|need) to (?!worry|do (?:that|it|this)|be\b|go\b|"
     r"understand)\w+ "
@@ -104,7 +193,8 @@ CORRECTIONS_PLAIN = (
     r"asks?)\b.+)",
     r"(?P<what>(?:make|do|keep|prefer|want)(?: it to)? (?:only )?(?:minimal|small|smaller|targeted|"
     r"surgical) (?:changes|edits|diffs|commits|prs|steps)\b.*)",
-    r"(?P<what>(?:this|our|the|my) (?:\w+ )?(?:codebase|code base|project|repo|team|company|shop) (?:is|uses|does|has|"
+    r"(?P<what>(?!.*, (?:so )?(?:please )?(?:add|fix|write|create|make|profile)\b)(?:this|our|the|my) (?:\w+ "
+    r")?(?:codebase|code base|project|repo|team|company|shop) (?:is|uses|does|has|"
     r"requires|follows|prefers|doesn't|never|always)\b.*\b(?:only|not|never|always|no|don't|all)\b.*)",
     r"(?P<what>(?:please )?(?:use|write|put|name|say|call) [^,]{2,50}(?:,| and) (?:not|never) [^,]{2,50}(?:in|on|for|"
     r"across) (?:this|our|all|the whole) .+)",
@@ -159,13 +249,17 @@ CORRECTIONS_GENERAL = (
     rf"other)\b)(?=.*\b(?:always|never|every time|in general|by default|everywhere|as a rule|whenever|all our|"
     rf"in all|unless i|your (?:answers|replies|responses)|{HERE})\b).+)",
     r"(?P<what>use [^,]{2,40}, not [^,]{2,40})",
+    r"(?P<what>(?:it's|it is|that's|they're|they are) (?!the\b|an?\b|my\b|\d)[\w`.-]+(?: \w+)?, not (?!the\b|"
+    r"\d)[\w`.-]+.*)",
     r"(?P<what>(?:that|this|these|those|it)(?:'s| is| are) too (?:long|verbose|short|wordy|much|detailed|chatty)\b.+)",
 )
 BARE_PROHIBITION = (
-    r"(?P<what>(?:do not|don't|dont|avoid|refrain from|no need to|you shouldn't|you should not|you mustn't) (?!worry|"
+    r"(?P<what>(?:do not|don't|dont|avoid|refrain from|no need to|you shouldn't|you should not|you mustn't|"
+    r"you must not|you may not|you can't|you cannot) (?!worry|"
     r"know|think|get|mind|care|bother|forget|have|want|need|see|understand|remember|hesitate|judge|tell|let|like|"
     r"feel|be|give|seem|include|provide|write|mention|repeat)"
-    r"\w+ (?!the\b|that\b|this\b|these\b|those\b|it\b|them\b|my\b|me\b|him\b|her\b|any\b|a\b|an\b|to\b|on\b|in\b|"
+    r"\w+(?: push| run)?(?: (?:to|into|on|in|against|from)(?= \w+ \w+s\b))? (?!the\b|that\b|this\b|these\b|those\b|"
+    r"it\b|them\b|my\b|me\b|him\b|her\b|any\b|a\b|an\b|to\b|on\b|in\b|"
     r"about\b|anything\b|up\b|too\b|yet\b|so\b|with\b|for\b|your\b|at\b)(?:[\w/-]+ ){0,2}[\w/-]*(?:s|ing|ion|logic|"
     r"code|state|sql|css|json|html)\b(?! (?:here|yet|now)\b).*)",
 )
@@ -173,7 +267,8 @@ CONFIRMATIONS = (
     r"(?:that|this)(?:'s| is) how it should (?:always )?be\b.*",
     r"(?:please )?do (?:that|this|it) (?:more often|more|every time|again)\b.*",
     r"thanks for \w+ing .+\b(?:always|keep|from now on|every time)\b.*",
-    r"(?:please |pls |so |just )*(?:keep (?:doing|up|on|it (?:like|that|this)|that up|this up|going with|writing|"
+    r"(?:please |pls |so |just )*(?:keep (?:doing|up|on|it (?:like (?:that|this)|that way|this way)(?=,? (?:for|from|"
+    r"in|always|going|every|please)\b)|that up|this up|going with|writing|"
     r"giving)|stick (?:with|to) (?:it|that|this)|continue (?:doing|to do|this way|that way|like (?:this|that)(?= \w))|"
     r"carry on like)\b.*",
     r"(?:more|lots more) (?:of (?:that|this|these|those)|like (?:that|this))\b.*",

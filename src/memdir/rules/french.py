@@ -26,13 +26,16 @@ _SAVES = (
     r"(?:pour (?:l'avenir|plus tard|la suite|la prochaine fois|mémoire)|à (?:noter|retenir|ne pas oublier)|"
     r"ne pas oublier|mémo|important à retenir)\s*: *(?P<what>.+)",
     r"(?:pense|songe)(?:,? pour (?:la suite|plus tard|l'avenir),?)? que (?P<what>.+)",
-    rf"(?:souviens-toi|rappelle-toi|mémorise|retiens|n'oublie pas|note|notez|enregistre|sauvegarde|retenez|"
+    rf"(?:souviens-toi|rappelle-toi|mémorise|retiens|n'oubliez? (?:pas|jamais)|note|notez|enregistre|sauvegarde|"
+    rf"retenez|"
     rf"souvenez-vous|garde|gardez)(?: (?:bien|aussi|ceci|cela|ça|en (?:tête|mémoire|note)|dans (?:ta|votre) mémoire|"
     rf"à l'esprit))*(?:[\s,]+{_LATER})*(?:,? (?:que|qu')(?:\b|(?<='))|\s*:| ceci\s*:) *(?P<what>.+)",
     rf"(?:merci|pense|pensez|veille) (?:de|à) (?:bien )?(?:noter|retenir|mémoriser|te souvenir|garder en tête|"
     rf"te rappeler)(?:[\s,]+{_LATER})*{_COLON}(?P<what>.+)",
     rf"(?:garder|noter|retenir|mémoriser|te souvenir|te rappeler|enregistrer)(?: (?:en tête|en mémoire|bien|"
     rf"à l'esprit))*(?:[\s,]+{_LATER})*(?:,? (?:que|qu')(?:\b|(?<='))|\s*:) *(?P<what>.+)",
+    r"(?:souviens-toi|rappelle-toi|souvenez-vous|pense|n'oubliez? pas)(?: bien)? (?:de|à) (?P<what>(?:ne (?:pas|jamais|"
+    r"plus)|toujours)\b .+)",
     r"prends(?: bien| en)* (?:note|compte)(?: que| qu'|\s*:) *(?P<what>.+)",
     r"(?:petite |une |autre )*(?:note|mémo|remarque|consigne|règle) (?:à moi-même|pour (?:plus tard|toi|la suite|"
     r"l'avenir|la prochaine fois))\s*: *(?P<what>.+)",

@@ -45,10 +45,12 @@ _SAVES = (
     rf"(?:dir|euch)(?: bitte)? (?:zu )?merken{_COLON}(?P<what>.+)",
     r"(?:eine |kurze |kleine )*(?:notiz|merkzettel|merke|merksatz)(?: an (?:dich|mich|uns))?(?: für (?:später|"
     r"die zukunft|dich|uns|nächstes mal|das nächste mal))?\s*: *(?P<what>.+)",
-    rf"(?:denke?|denkt)(?: {_LATER})* (?:daran|dran)(?: {_LATER})*,? dass (?P<what>.+)",
+    rf"(?:denke?|denkt)(?: {_LATER})* (?:daran|dran)(?: {_LATER})*(?:,? dass|:) (?P<what>.+)",
+    rf"(?:denke?|denkt)(?: {_LATER})* (?:daran|dran)(?: {_LATER})*,? (?P<what>(?:immer|nie|niemals|nicht|keine?n?)\b "
+    rf".+)",
     rf"(?:denke?)(?: {_LATER})* (?:in zukunft|künftig|ab jetzt|immer|zukünftig)(?: {_LATER})* (?:daran|"
     rf"dran),? (?P<what>.+)",
-    rf"(?:vergiss|vergesse)(?: {_LATER})* nicht(?: {_LATER})*(?:,? dass|:) (?P<what>.+)",
+    rf"(?:vergiss|vergesse)(?: {_LATER})* (?:nicht|nie|niemals)(?: {_LATER})*(?:,? dass|:) (?P<what>.+)",
     rf"(?:wichtig|gut) (?:zu wissen|für (?:später|die zukunft|alle weiteren \w+|künftige \w+)){_COLON}(?P<what>.+)",
     rf"für (?:alle )?(?:weiteren?|künftigen?|zukünftigen?|nächsten?|spätere) (?:sitzung(?:en)?|gespräche?|sessions?|"
     rf"chats?|male?|aufgaben){_COLON}(?P<what>.+)",

@@ -12,7 +12,7 @@ from datetime import datetime
 from memdir.frozen import dataclass
 from memdir.records import Kind
 from memdir.rules.naming import tidy
-from memdir.rules.passing import is_private
+from memdir.rules.passing import is_about_code, is_private, is_put_away
 from memdir.rules.plain import has_date
 from memdir.rules.sentences import Sentence
 from memdir.rules.tongue import (
@@ -29,6 +29,8 @@ from memdir.rules.tongue import (
 )
 
 _CONDITION = r"(?:when|whenever|if|before|after|wenn|falls|bevor|quand|si|avant|cuando|antes)\b"
+_SCOPE = r"(?:in|for|on|with|during|while|bei|für|dans|pour|lors|en|para) [^,]{2,50},"
+_FORGETTING = r"forget|vergess|vergiss|oubli|olvid|忘|no matter|or not|until i say|lose|not to self"
 _SENTENCE = 500  # a longer one was not typed as one
 _CONTENT = 600
 _SHORT = 60
@@ -72,7 +74,7 @@ def hear_all(sentences: Sequence[Sentence], tongues: Sequence[Tongue], setting: 
 
 def _hear_sentence(sentence: Sentence, following: str, place: int, tongue: Tongue, setting: Setting) -> Iterator[Heard]:
     """The first rule that fits; after a date there may also be a pointer in a later clause."""
-    asks = is_question(sentence.hidden, tongue)
+    asks = is_question(sentence.hidden, tongue) and not starts(tongue.begs, sentence.hidden)
     if sentence.hidden.startswith(("(", "（")):
         return  # an aside
     if len(sentence.text) > _SENTENCE or (asks and not has(tongue.asks, sentence.hidden)):
@@ -103,11 +105,35 @@ def _may_be_tried(rule: Rule, asks: bool, setting: Setting) -> bool:
 
 def _find_content(rule: Rule, tongue: Tongue, sentence: Sentence, found: re.Match[str], whole: int) -> str:
     start, end = found.span("what") if found.re.groups else found.span()
+    if rule.category is not Category.FORGET and start < end:
+        start, end = _keep_sign(sentence.hidden, found, start, end, tongue)
+    if Need.STRONG not in rule.needs and starts(tongue.pronouns, sentence.hidden[start:]) and found.start() > whole:
+        start = whole  # "I hate mocks, never use them": what "them" means stands before it
     if rule.category is Category.CORRECTION:
         start = skip_interjections(sentence.hidden, tongue)  # what stands before it belongs to it
+    elif (
+        Kind.FEEDBACK in (rule.kind, rule.default) and found.start() > whole and starts(_SCOPE, sentence.hidden[whole:])
+    ):
+        start = whole  # "in commit messages, always…": where it holds belongs to it
     elif rule.kind is Kind.FEEDBACK and starts(_CONDITION, sentence.hidden[whole:]):
         start = whole  # "if you change the schema, always…": the condition belongs to it
     return sentence.text[start:end].strip()
+
+
+def _keep_sign(hidden: str, found: re.Match[str], start: int, end: int, tongue: Tongue) -> tuple[int, int]:
+    """Where the content lies, with the cue if that holds a negation: to lose one is to keep the opposite.
+
+    "Don't forget that" is the exception: its negation turns only the forgetting round.
+    """
+    if _is_negative(hidden[found.start() : start], tongue):
+        start = found.start()
+    if _is_negative(hidden[end : found.end()], tongue):
+        end = found.end()
+    return start, end
+
+
+def _is_negative(cue: str, tongue: Tongue) -> bool:
+    return has(tongue.negates, cue) and not has(_FORGETTING, cue)
 
 
 def _match(rule: Rule, text: str, places: Sequence[int]) -> re.Match[str] | None:
@@ -134,6 +160,8 @@ def _is_meant(rule: Rule, tongue: Tongue, sentence: Sentence, content: str, foll
     if (_is_about_now(rule) and has(tongue.states, text)) or (_is_about_work(rule) and has(tongue.tasks, text)):
         return False
     if rule.category in (Category.DECISION, Category.DEADLINE, Category.CORRECTION) and is_private(text):
+        return False
+    if is_put_away(text) or (rule.category in (Category.DECISION, Category.DEADLINE) and is_about_code(text)):
         return False
     if Need.LASTING in rule.needs and starts(tongue.idle, tidy(content, tongue)):
         return False

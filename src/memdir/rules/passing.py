@@ -35,6 +35,18 @@ _PRIVATE = re.compile(
     re.IGNORECASE,
 )
 
+# What is decided about a part of the code, or put into a variable or a file, is the task at hand.
+_PART = re.compile(
+    r"\b(?:the|this|that|die|der|das|diese[rsn]?|la|le|cette|el|esta|este) (?:variable|function|funktion|fonction|"
+    r"función|"
+    r"method|methode|méthode|método|class|klasse|classe|clase|loop|schleife|boucle|bucle|button|parameter|argument|"
+    r"column|field)\b(?! names?)|这个(?:变量|函数|方法|类)|この(?:変数|関数|メソッド|クラス)",
+    re.IGNORECASE,
+)
+_KEPT = re.compile(
+    r"\b(?:in|dans|en) (?:an?|einer?|une?|una?) (?:\w+ )?(?:variablen?|file|datei|fichier|archivo)\b", re.IGNORECASE
+)
+
 
 def is_recorded(content: str) -> bool:
     """Whether it points to where the project itself records it: a commit, a file of dependencies."""
@@ -48,3 +60,13 @@ def is_derivable(content: str) -> bool:
 
 def is_private(text: str) -> bool:
     return _PRIVATE.search(text) is not None
+
+
+def is_about_code(text: str) -> bool:
+    """Whether it is about one part of the code at hand."""
+    return _PART.search(text) is not None
+
+
+def is_put_away(text: str) -> bool:
+    """Whether what is to be remembered goes into a variable or a file."""
+    return _KEPT.search(text) is not None

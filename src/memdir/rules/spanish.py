@@ -25,11 +25,13 @@ _SAVES = (
     r"(?:para (?:el futuro|más adelante|la próxima(?: vez)?|luego)|(?:importante|bueno)? ?(?:de )?recordar|"
     r"a tener en cuenta|no olvidar|memo)\s*: *(?P<what>.+)",
     r"(?:guarda|apunta|anota)(?: esto)?(?: para .{3,25})?\s*: *(?P<what>.+)",
-    rf"(?:recuerda|recordad|recuerde|acuérdate|memoriza|apunta|anota|guarda|no olvides|no te olvides|ten (?:en cuenta|"
+    rf"(?:recuerda|recordad|recuerde|acuérdate|memoriza|apunta|anota|guarda|(?:no|nunca) (?:te )?olvides(?: nunca| "
+    rf"jamás)?|ten (?:en cuenta|"
     rf"presente|en mente)|toma nota|tome nota|ten)(?: (?:bien|también|de|en (?:tu )?memoria|en cuenta|"
     rf"presente))*(?:[\s,]+{_LATER})*(?:,? (?:de )?que\b|\s*:| esto\s*:) *(?P<what>.+)",
     rf"(?:recordar|acordarte|memorizar|apuntar|anotar|tener (?:en cuenta|presente)|guardar)(?: (?:en (?:tu )?memoria|"
     rf"de))?(?:[\s,]+{_LATER})*(?:,? que\b|\s*:) *(?P<what>.+)",
+    r"(?:recuerda|recuerde|acuérdate de|no (?:te )?olvides(?: de)?) (?P<what>(?:no|nunca|jamás|siempre)\b .+)",
     r"(?:una |otra |pequeña )*(?:nota|apunte|regla|norma|recordatorio)(?: (?:para (?:el futuro|más tarde|ti|luego|"
     r"la próxima(?: vez)?|mí)|mental))?\s*: *(?P<what>.+)",
     r"(?:guarda|añade|pon|mete|agrega|graba)(?: (?:esto|eso))? (?:en|a) (?:tu |la )?memoria(?: que|\s*:) *(?P<what>.+)",

@@ -78,6 +78,7 @@ class Tongue:
     leads      what may stand before a rule in its clause
     rules      the rules, best first
     asks       makes a question a request
+    begs       begins a question that orders to leave something: "can you stop"
     questions  begins a question that has no mark
     reported   before a rule: somebody else's words, a supposition, a title
     refusals   asks not to keep this message
@@ -131,6 +132,7 @@ class Tongue:
     lasts: str = ""
     orders: str = ""
     plays: str = ""
+    begs: str = ""
 
 
 def make_rule(
