@@ -14,7 +14,7 @@ import functools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Literal, TypeVar
@@ -48,6 +48,7 @@ __all__ = [
 
 DEADLINE = 30.0
 _ACK = "ack"
+_NAMING = ("rename", "unlink", "link", "mkdir", "rmdir")
 
 T = TypeVar("T")
 Ack = Callable[[bytes], None]
@@ -191,6 +192,7 @@ def kill_sweep(
     check: Callable[[Progress[T]], object],
     mutating: Collection[str] = MUTATING,
     half_write: bool = False,
+    every: int = 1,
     deadline: float = DEADLINE,
 ) -> Sweep:
     """Kill `action(place, ack)` with SIGKILL around each of its mutating calls; `check` looks at what is left.
@@ -199,6 +201,10 @@ def kill_sweep(
     write is a point of its own, so there are runs killed right before and right after the answer. With `half_write`
     each write is also cut to half its size and the process killed behind it. A first run to the end finds the calls;
     `check` sees that one too. An error from `check` carries a note that names the point.
+
+    With `every` above 1 it is a sample: before each call that names or removes a file, before every n-th of the
+    others, and around the last one. The disk before a call is that after the one in front of it, so that side is left
+    out.
     """
 
     def strike(number: int, when: When) -> Progress[T]:
@@ -210,13 +216,21 @@ def kill_sweep(
     dry = strike(0, "before")
     if dry.outcome.kind:
         raise AssertionError(f"the action fails even when nobody kills it:\n{dry.outcome.detail or dry.outcome.error}")
-    plan: list[tuple[int, When]] = []
-    for number, call in enumerate(dry.calls, start=1):
-        plan += [(number, "before"), (number, "after")]
-        if half_write and _can_halve(call):
-            plan.append((number, "half"))
+    plan = list(_plan_strikes(dry.calls, half_write=half_write, every=every))
     killed = [progress for progress in (strike(*point) for point in plan) if progress.killed]
     return Sweep(len(killed), sum(bool(progress.acked) for progress in killed), len(plan) - len(killed), dry.calls)
+
+
+def _plan_strikes(calls: Sequence[Call], *, half_write: bool, every: int) -> Iterator[tuple[int, When]]:
+    for number, call in enumerate(calls, start=1):
+        if every > 1 and number < len(calls):
+            if number % every == 0 or call.name.startswith(_NAMING):
+                yield number, "before"
+            continue
+        yield number, "before"
+        yield number, "after"
+        if half_write and _can_halve(call):
+            yield number, "half"
 
 
 def _can_halve(call: Call) -> bool:

@@ -54,6 +54,14 @@ def test_undo_without_a_number_takes_back_the_whole_dream_index_bytes_included(c
     assert cli("undo").code == 0 and image(cli.memory) == before
 
 
+def test_a_kept_set_that_was_undone_says_how_to_bring_it_back(cli: Cli) -> None:
+    id = cli("dream", "--preview", "--json").json["dream"]["id"]
+    assert cli("dream", "--apply", id).code == 0
+    assert "applied already, as act" in cli("dream", "--apply", id).out
+    number = cli("undo").lines[-1].split("`")[1]
+    assert f"and undone since; `{number}` brings it back" in cli("dream", "--apply", id).out
+
+
 def test_a_preview_shows_the_difference_with_reasons_and_keeps_it(cli: Cli) -> None:
     before = image(cli.memory)
     told = cli("dream", "--preview")
@@ -120,6 +128,8 @@ def test_an_unknown_id_is_refused_with_what_to_do(cli: Cli) -> None:
 def test_nothing_is_dreamt_while_memory_is_off(cli: Cli) -> None:
     before = image(cli.memory)
     assert "memory is off" in cli("dream", CLAUDE_CODE_SIMPLE="1").refusal
+    told = cli("dream", "--if-due", CLAUDE_CODE_SIMPLE="1")  # a hook need not fail for it
+    assert told.code == 0 and told.out == "no dream: dreaming is switched off here\n"
     assert image(cli.memory) == before
 
 
@@ -154,6 +164,23 @@ def test_a_model_that_fails_is_told_in_one_line(cli: Cli) -> None:
     with AnthropicServer([Fault("refusal")] * 3) as server:
         assert "`memdir dream --model none`" in cli("dream", **by_model(server)).refusal
     assert image(cli.memory) == before and read_last(cli.memory) is None
+
+
+def test_a_model_that_keeps_failing_is_left_out_once_and_that_is_told(cli: Cli) -> None:
+    with AnthropicServer([Fault("refusal")] * 4) as server:
+        for _ in range(3):
+            assert cli("dream", **by_model(server)).refusal
+        told = cli("dream", **by_model(server))
+        assert told.code == 0 and told.lines[0].startswith("by rules alone: the model failed in the last 3 dreams")
+        assert "dead pointer long-gone" in told.out and len(server.requests) == 3
+
+
+def test_a_model_that_cannot_be_opened_does_not_stop_the_rules_for_good_either(cli: Cli) -> None:
+    for _ in range(3):
+        assert "there is no model" in cli("dream", MEMDIR_MODEL="nonsense").refusal
+    assert "there is no model" in cli("dream", "--model", "nonsense").refusal
+    told = cli("dream", MEMDIR_MODEL="nonsense")
+    assert told.code == 0 and told.lines[0].startswith("by rules alone: ") and "long-gone" in told.out
 
 
 def test_progress_is_shown_on_a_terminal_and_ctrl_c_puts_everything_back(cli: Cli) -> None:

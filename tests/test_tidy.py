@@ -1,6 +1,7 @@
 """The dream by rules: what is one memory and what stays two, what is mended, what is only proposed."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -205,6 +206,58 @@ def test_a_memory_that_changed_meanwhile_wins(store: RamStore) -> None:
     assert done.act is None and len(store.scan()) == 2
 
 
+@pytest.mark.parametrize("more", ["ticket: OPS-77\n", "# the board asked for it\n", "metadata:\n  sla: gold\n"])
+def test_a_field_or_remark_of_its_own_keeps_a_copy(tmp_path: Path, more: str) -> None:
+    for name, own in (("a", ""), ("b", more)):
+        head = f"name: Backup\ndescription: When the nightly backup runs\ntype: project\n{own}"
+        write_memory(tmp_path / "memory", name, f"---\n{head}---\n\nThe backup runs at 02:30.\n")
+    store = FileStore(tmp_path / "memory")
+    assert not kinds(plan_tidy(store, now=NOW).patches)["duplicate"]
+    write_memory(store.root, "a", (store.root / "b.md").read_text(encoding="utf-8"))
+    assert kinds(plan_tidy(store, now=NOW).patches)["duplicate"] == 1
+
+
+def test_in_blocks_of_code_white_space_counts() -> None:
+    one = "Use this:\n\n```yaml\na:\n  b: 1\n  c: 2\n```"
+    assert not is_copy(make_fact(one), make_fact(one.replace("  c", "c"), name="b"))
+    assert is_copy(make_fact(one), make_fact(one.replace("Use  this:", "- Use this:"), name="b"))
+
+
+def test_lists_and_code_in_two_reasons_stay_what_they_are(store: RamStore) -> None:
+    put(store, "Gateway", "The gateway drops messages.\n\n**Why:** Reasons:\n- disks\n- queues")
+    put(store, "Large messages", "The gateway discards messages.\n\n**Why:** The vendor says so.")
+    tidy(store)
+    (header,) = store.scan()
+    lines = store.read(header.name).body.splitlines()
+    assert "- queues" in lines and any(line.endswith("The vendor says so.") for line in lines)
+
+
+def test_merging_three_says_each_phrase_of_a_head_once_and_keeps_what_only_order_tells(store: RamStore) -> None:
+    body = "The gateway drops messages."
+    put(store, "Gateway", body, description="Gateway check before the backup of messages")
+    put(store, "Gateway too", body, description="Backup of messages before the gateway check")
+    put(store, "Gateway also", body, description="Backup of messages before the gateway check")
+    tidy(store)
+    (header,) = store.scan()
+    assert (
+        header.description.count("Gateway check before") == header.description.count("Backup of messages before") == 1
+    )
+
+
+def test_in_team_memory_the_same_one_stays_on_every_machine(tmp_path: Path) -> None:
+    kept = []
+    for place, ages in (("one", (9, 2)), ("two", (2, 9))):
+        folder = tmp_path / place / "memory"
+        for name, days in zip(("team/a", "team/b"), ages, strict=True):
+            text = "---\nname: Backup\ndescription: When the backup runs\ntype: project\n---\n\nIt runs at 02:30.\n"
+            write_memory(folder, name, text, days=days)
+        write_memory(folder, "mine", f"---\nname: Mine\ndescription: {place}\ntype: user\n---\n\nSee [[team/b]].\n")
+        store = FileStore(folder)
+        tidy(store)
+        kept += [at.name for at in store.scan() if at.name.startswith("team/")]
+    assert kept == ["team/a", "team/a"]
+
+
 # --- dates and the index --------------------------------------------------------------------------------------------
 
 
@@ -226,6 +279,13 @@ def test_a_reference_keeps_its_words_about_time(store: RamStore) -> None:
     assert not plan_tidy(store, now=NOW).patches
 
 
+def write_memory(folder: Path, name: str, text: str, *, days: float = 5) -> None:
+    path = folder / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, ((NOW - timedelta(days=days)).timestamp(),) * 2)
+
+
 def write_index(folder: Path, text: str) -> FileStore:
     folder.mkdir(exist_ok=True)
     (folder / "MEMORY.md").write_text(text, encoding="utf-8")
@@ -243,6 +303,32 @@ def test_a_long_line_gives_its_detail_to_the_memory_and_keeps_its_link(tmp_path:
     assert kinds(planned.patches) == {"long_line": 1}
     assert line.startswith("- **[Tiles](tiles.md)** — 800 tiles a second") and len(line) <= 150
     assert "on match days the page sends 1,100" in store.read("tiles").body and "Prose." in store.index()
+
+
+def test_a_hook_that_is_cut_within_its_sentence_shows_it(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    put(FileStore(folder), "Deploys", "The shop is deployed.")
+    who = "whoever is on duty and " * 3
+    hook = f"the shop is deployed on Fridays by {who}awake, except in December, when nobody is"
+    store = write_index(folder, f"- [Deploys](deploys.md) — {hook}\n")
+    tidy(store)
+    assert store.index().endswith("awake…\n") and "except in December" in store.read("deploys").body
+
+
+def test_an_empty_index_gets_the_pointers_it_lacks(tmp_path: Path) -> None:
+    put(FileStore(tmp_path / "memory"), "Tiles", "The server gives 800 tiles a second.")
+    store = write_index(tmp_path / "memory", "")
+    tidy(store)
+    assert store.index().startswith("- [Tiles](tiles.md)")
+    store.undo()
+    assert store.index() == "" and (store.root / "MEMORY.md").exists()
+
+
+def test_a_line_that_points_to_a_log_is_not_dead(tmp_path: Path) -> None:
+    store = write_index(tmp_path / "memory", "- [A day](logs/2026/01/2026-01-01.md) — what was done\n")
+    assert kinds(plan_tidy(store, now=NOW).patches) == {"dead_pointer": 1}
+    write_memory(store.root, "logs/2026/01/2026-01-01", "- 10:00 something\n")
+    assert not plan_tidy(store, now=NOW).patches
 
 
 def test_a_long_line_of_the_older_form_is_cut_too(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ def invert_splice(splice: tuple[int, bytes, bytes]) -> tuple[int, bytes, bytes]:
     return splice[0], splice[2], splice[1]
 
 
+@lru_cache(maxsize=4_096)
 def telling_words(text: str) -> frozenset[str]:
     """The words by which relatives are told: lower-cased, without the most common ones."""
     words = _WORD.findall(fold(text).replace("_", " "))
@@ -151,16 +152,22 @@ def _parse_lines(lines: Sequence[str]) -> Iterator[Line]:
 
 
 def _parse_line(number: int, text: str) -> Line:
+    return Line(number, text, *_read_line(text))
+
+
+@lru_cache(maxsize=4_096)  # of an index with one line changed all others are the same
+def _read_line(text: str) -> tuple[str, str, str, int, str]:
+    """Name, title, hook, level and heading."""
     bare = text.rstrip("\r\n")
     heading = _HEADING.match(bare)
     if heading:
-        return Line(number, text, level=len(heading.group(1)), heading=heading.group(2).strip().rstrip("#").strip())
+        return "", "", "", len(heading.group(1)), heading.group(2).strip().rstrip("#").strip()
     match = _LINK.match(bare) or _OLD.match(bare)
     name = _read_target(match.group("target")) if match else ""
     if not match or not name:
-        return Line(number, text)
+        return "", "", "", 0, ""
     groups = match.groupdict()
-    return Line(number, text, name=name, title=groups["title"].strip(), hook=(groups.get("hook") or "").strip())
+    return name, groups["title"].strip(), (groups.get("hook") or "").strip(), 0, ""
 
 
 def _read_target(target: str) -> str:

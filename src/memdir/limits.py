@@ -66,6 +66,7 @@ DREAM_DRIFTED = 20  # memories pointed out as old
 DREAM_DRIFTED_DAYS = 30.0  # a project's fact of this age may have been overtaken
 DREAM_GONE_SHARE = 0.2  # of all memories, or of all sentences: a model that takes away more is not believed at all
 DREAM_GONE_LEAST = 3  # so many may always go, as proposals: in a small directory one is a large share
+DREAM_FAILURES = 3  # of a model in a row, after which one dream does without it
 DREAM_SETS = 20  # kept to be applied or looked at later
 LOG_ENTRY_CHARS = 8_000  # of one entry; more than a page is a file of its own
 LOG_BYTES = 4_194_304  # of one day; about forty thousand entries

@@ -72,9 +72,7 @@ def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, 
     raise ReplyError(f'the JSON has no list "{KEY}"')
 
 
-def stage(
-    operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES
-) -> dict[str, str]:
+def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> dict[str, str]:
     """Carry out all of them; answers name to evidence. Raises ReplyError naming the first that cannot be done."""
     evidence: dict[str, str] = {}
     size = 0

@@ -23,11 +23,12 @@ from memdir.dream.sets import Checks, PatchSet
 from memdir.dream_gates import DreamSkip, Due, find_due, find_due_in
 from memdir.dream_lock import Held, hold_dream
 from memdir.errors import BudgetError, LockedError, MemdirError, ModelError, NotFoundError, StoppedError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
+from memdir.limits import DREAM_FAILURES
 from memdir.models.wire import add_usage
 from memdir.opening import Opened
 from memdir.records import Model, Usage
-from memdir.runs import note_run
+from memdir.runs import note_run, read_runs
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
 from memdir.transcript_search import list_folders
@@ -46,25 +47,32 @@ __all__ = [
     "Surroundings",
     "apply_dream",
     "apply_kept",
+    "count_failures",
     "dream",
     "dream_is_due",
     "find_due",
     "find_surroundings",
+    "note_failure",
     "plan_dream",
     "preview_dream",
 ]
 
 TASK = "dream"
+_UNTRIED = (DreamSkip.LOCKED, DreamSkip.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
 class Dreamed:
-    """What came of a dream. `skipped` says why nothing was changed; `patches` and `applied` are None where none is."""
+    """What came of a dream. `skipped` says why nothing was changed; `patches` and `applied` are None where none is.
+
+    `failures` is set where the model was not asked: so many dreams in a row it has failed.
+    """
 
     patches: PatchSet | None = None
     applied: Applied | None = None
     skipped: DreamSkip | None = None
     due: Due | None = None
+    failures: int = 0
 
 
 def dream(
@@ -74,6 +82,7 @@ def dream(
     now: datetime | None = None,
     surroundings: Surroundings = NOWHERE,
     due: Due | None = None,
+    insist: bool = False,
     on_progress: OnProgress = say_nothing,
     cancelled: Cancelled = go_on,
 ) -> Dreamed:
@@ -81,7 +90,8 @@ def dream(
 
     `due` is what the gates said: without it they are not asked, with a skip there is no dream. Raises LockedError if
     another one is under way, StoppedError when cancelled, ModelError or BudgetError when the model fails; then nothing
-    was changed.
+    was changed. A model that has failed three dreams in a row is not asked in the next one, so that it cannot stop the
+    rules for good; `insist` asks it all the same.
     """
     at = now or utc_now()
     if due is not None and due.skip is not None:
@@ -90,9 +100,12 @@ def dream(
         return Dreamed(skipped=DreamSkip.NOTHING_TO_DO)
     watch = Watch(on_progress, cancelled)
     with _noting(store, watch, at) as row, hold_dream(store.root, store.state, now=at) as held:
-        patches = _plan(store, watch, model, at, surroundings, row)
+        failures = 0 if model is None or insist else count_failures(store.state)
+        if failures < DREAM_FAILURES:
+            failures = 0
+        patches = _plan(store, watch, None if failures else model, at, surroundings, row)
         watch.enter(Phase.APPLY)
-        return _apply(store, patches, held, at, row)
+        return replace(_apply(store, patches, held, at, row), failures=failures)
 
 
 def preview_dream(
@@ -131,6 +144,24 @@ def apply_kept(
 def dream_is_due(store: FileStore, *, now: datetime | None = None) -> bool:
     """Whether it is time for a dream, by memdir's own records of conversations and the default settings."""
     return find_due_in(store, now=now or utc_now()).is_due
+
+
+def count_failures(state: Path) -> int:
+    """How many dreams in a row the model has failed, by the record of runs; locked and cancelled ones do not count."""
+    count = 0
+    for row in read_runs(state):
+        if row.get("task") != TASK or row.get("preview") or row.get("skipped") in _UNTRIED:
+            continue
+        if not row.get("model_failed"):
+            break
+        count += 1
+    return count
+
+
+def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None:
+    """Put down that there was no dream because its model could not even be opened: a key is missing, a name wrong."""
+    row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "by": sets.MODEL, "skipped": DreamSkip.FAILED}
+    note_run(store.state, {**row, "error": _describe(error), "model_failed": True})
 
 
 def find_surroundings(opened: Opened) -> Surroundings:
@@ -193,7 +224,7 @@ def _noting(store: FileStore, watch: Watch, now: datetime) -> Iterator[dict[str,
         raise
     except MemdirError as error:
         spent = getattr(error, "usage", None) or spent
-        row |= {"skipped": DreamSkip.FAILED, "error": _describe(error)}
+        row |= {"skipped": DreamSkip.FAILED, "error": _describe(error), "model_failed": _is_models(error)}
         raise
     finally:
         _note(store, row, watch, spent)
@@ -201,8 +232,11 @@ def _noting(store: FileStore, watch: Watch, now: datetime) -> Iterator[dict[str,
 
 def _describe(error: MemdirError) -> str:
     """What went wrong, without what may be a memory's name or text: such details stand behind a colon."""
-    is_known = isinstance(error, ModelError | BudgetError)
-    return str(error).partition(": ")[0] if is_known else type(error).__name__
+    return str(error).partition(": ")[0] if _is_models(error) else type(error).__name__
+
+
+def _is_models(error: MemdirError) -> bool:
+    return isinstance(error, ModelError | BudgetError)
 
 
 def _note(store: FileStore, row: dict[str, object], watch: Watch, spent: Usage) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from memdir.dream.losses import list_sentences
 from memdir.dream.material import mark_read
-from memdir.dream.sets import PatchSet
+from memdir.dream.sets import VERB, PatchSet
 from memdir.dream_lock import Held
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
@@ -18,7 +18,6 @@ from memdir.store.files import FileStore
 from memdir.store.plan import is_index
 from memdir.taint.claims import fold_text
 
-VERB = "dream"
 WHO = "dream"
 
 
@@ -37,7 +36,10 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of a set: the act, the memories it changed, those left out, and the items that wait since now."""
+    """What came of a set: the act, the memories it changed, those left out, and the items that wait since now.
+
+    `repeated` says that the set was applied before, `undone_by` which act has taken it back since.
+    """
 
     act: int | None
     changed: tuple[str, ...] = ()
@@ -45,6 +47,7 @@ class Applied:
     waiting: tuple[int, ...] = ()
     proof: Proof = Proof()
     repeated: bool = False
+    undone_by: int | None = None
 
 
 def apply_dream(store: FileStore, patches: PatchSet, held: Held, now: datetime) -> Applied:
@@ -52,7 +55,8 @@ def apply_dream(store: FileStore, patches: PatchSet, held: Held, now: datetime) 
     held.check()
     if store.has_mark(patches.mark):
         mark_read(store, patches.logs)
-        return Applied(store.change((), verb=VERB, mark=patches.mark).act, repeated=True)
+        act = store.change((), verb=VERB, mark=patches.mark).act
+        return Applied(act, repeated=True, undone_by=None if act is None else store.read_act(act).undone_by)
     before = _read_texts(store, _list_names(patches))
     known = {item.id for item in store.inbox(None)}
     items = store.inbox_add(replace(item, at=now) for item in patches.proposals)

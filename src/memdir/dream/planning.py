@@ -4,7 +4,8 @@ The model works on an overlay in memory, so its changes are written against the 
 expect the files as they are on the disk. Applied together, in this order, they fit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 
@@ -14,16 +15,17 @@ from memdir.dream.losses import Fate, Remaining, Removed, find_ages, find_remove
 from memdir.dream.material import NOWHERE, Surroundings, gather, mark_read
 from memdir.dream.overlay import Overlaid
 from memdir.dream.progress import Cancelled, OnProgress, Phase, Watch, go_on, say_nothing
-from memdir.dream.sets import MODEL, RULES, Checks, Patch, PatchSet, make_id
+from memdir.dream.sets import MODEL, RULES, VERB, Checks, Patch, PatchSet, make_id
 from memdir.dream.weighing import WHO, weigh
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass
 from memdir.models import new_run
-from memdir.records import InboxItem, Model, Origin
+from memdir.records import Forget, InboxItem, Model, Origin, Rewrite
 from memdir.staging import Staging
 from memdir.store.contract import Verbs, utc_now
 from memdir.store.files import FileStore
-from memdir.tidy import make_item, plan_tidy
+from memdir.store.plan import digest_of, encode
+from memdir.tidy import Tidied, make_item, plan_tidy
 
 
 def plan_dream(
@@ -47,8 +49,8 @@ def plan(store: Verbs, watch: Watch, *, model: Model | None, now: datetime, surr
     watch.touch(sum(not at.is_index for at in ground.batch.changes))
     if model is None:
         watch.enter(Phase.CHECK)
-        checks = _count(store, ground, ())
-        return PatchSet(make_id(now), now, RULES, tidied.patches, tidied.list_items(()), checks=checks)
+        checks, items = _count(store, ground, ()), tidied.list_items(())
+        return PatchSet(make_id(now), now, RULES, tidied.patches, items, checks=checks, spared=tidied.spared)
     return _plan_with(new_run(model), store, ground, tidied, watch, now, surroundings)
 
 
@@ -65,6 +67,7 @@ class _Tidied:
 
     patches: tuple[Patch, ...]
     proposals: tuple[tuple[tuple[str, ...], InboxItem], ...]
+    spared: int = 0
 
     def list_items(self, changed: Iterable[Patch]) -> tuple[InboxItem, ...]:
         touched = {name for patch in changed for name in patch.names}
@@ -74,17 +77,48 @@ class _Tidied:
 def _tidy(store: Verbs, now: datetime) -> _Tidied:
     found = plan_tidy(store, now=now)
     origin = Origin(WHO, f"by {RULES}")
+    patches = _list_patches(found)
+    wanted = _leave_taken_back(store, patches)
+    spared = frozenset(name for at in patches if at not in wanted for name in at.names)
+    if spared:  # once more, as if they were pinned: the index has to fit what stays
+        found = plan_tidy(store, now=now, keep=spared)
     return _Tidied(
-        tuple(
-            Patch(at.kind.value, at.names, at.edits, at.reason, (at.evidence,) if at.evidence else ())
-            for at in found.patches
-        ),
+        _leave_taken_back(store, _list_patches(found)) if spared else wanted,
         tuple(
             (at.names, item)
             for at in found.proposals
             if _is_unasked(store, item := make_item(at, at=now, origin=origin))
         ),
+        len(patches) - len(wanted),
     )
+
+
+def _list_patches(found: Tidied) -> list[Patch]:
+    return [
+        Patch(at.kind.value, at.names, at.edits, at.reason, (at.evidence,) if at.evidence else ())
+        for at in found.patches
+    ]
+
+
+def _leave_taken_back(store: Verbs, patches: Sequence[Patch]) -> tuple[Patch, ...]:
+    """The patches without those that a dream made before and somebody undid: a no holds until the text is another."""
+    if not patches:
+        return ()
+    undone = (act for act in store.acts() if act.verb == VERB and act.undone_by is not None)
+    taken = {(at.path, at.before, at.after) for act in undone for at in act.changes}
+    begun = {(path, before) for path, before, _ in taken}
+    return tuple(at for at in patches if not _was_taken_back(at, taken, begun))
+
+
+def _was_taken_back(
+    patch: Patch, taken: AbstractSet[tuple[str, str | None, str | None]], begun: AbstractSet[tuple[str, str | None]]
+) -> bool:
+    """Whether it is the very same change; of a merge, whether it takes away the same and adds to the same."""
+    gone = [(f"{at.name}.md", at.expect, None) for at in patch.edits if isinstance(at, Forget)]
+    written = [at for at in patch.edits if isinstance(at, Rewrite)]
+    if gone:
+        return all(at in taken for at in gone) and all((f"{at.name}.md", at.expect) in begun for at in written)
+    return bool(written) and all((f"{at.name}.md", at.expect, digest_of(encode(at.text))) in taken for at in written)
 
 
 def _plan_with(
@@ -102,13 +136,14 @@ def _plan_with(
     dreamt = dream_on(model, staging, ground, material, memory=memory, surroundings=surroundings, watch=watch, now=now)
     watch.enter(Phase.CHECK)
     weighed = weigh(staging, ground, dreamt, material.list_messages(), now=now)
+    wanted = _leave_taken_back(store, weighed.patches)
     done = watch.now
     return PatchSet(
         make_id(now),
         now,
         MODEL,
-        (*tidied.patches, *weighed.patches),
-        (*tidied.list_items(weighed.patches), *(at for at in weighed.proposals if _is_unasked(store, at))),
+        (*tidied.patches, *wanted),
+        (*tidied.list_items(wanted), *(at for at in weighed.proposals if _is_unasked(store, at))),
         done.usage,
         _count(store, ground, weighed.removed),
         material.logs,
@@ -116,6 +151,7 @@ def _plan_with(
         done.turns,
         done.calls,
         dreamt.refused,
+        tidied.spared + len(weighed.patches) - len(wanted),
     )
 
 

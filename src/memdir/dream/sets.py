@@ -18,6 +18,7 @@ from memdir.store.payloads import parse_edits, render_edits
 from memdir.text import one_line, shorten
 
 RULES, MODEL = "rules", "model"
+VERB = "dream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class PatchSet:
+    """`spared` counts changes that are not made again because somebody took them back."""
+
     id: str
     at: datetime
     by: str
@@ -59,6 +62,7 @@ class PatchSet:
     requests: int = 0
     calls: int = 0
     refused: int = 0
+    spared: int = 0
 
     @property
     def mark(self) -> str:
@@ -142,6 +146,7 @@ def render_set(patches: PatchSet) -> dict[str, object]:
         "requests": patches.requests,
         "calls": patches.calls,
         "refused": patches.refused,
+        "spared": patches.spared,
     }
 
 
@@ -161,6 +166,7 @@ def parse_set(table: Mapping[str, object]) -> PatchSet:
             requests=_count(table, "requests"),
             calls=_count(table, "calls"),
             refused=_count(table, "refused"),
+            spared=_count(table, "spared"),
         )
     except ValueError:
         raise _refusal("time") from None

@@ -163,7 +163,11 @@ def plan_pointers(view: View, names: Iterable[str]) -> list[Planned]:
             fields = frontmatter.parse_fields(decode(found))
             text = _add_pointer(text, short, fields.kind or Kind.PROJECT, fields.title or short, fields.description)
         texts[path] = old, text
-    return [Planned(path, old or None, encode(text)) for path, (old, text) in texts.items() if encode(text) != old]
+    return [
+        Planned(path, None if view.read_bytes(path) is None else old, encode(text))  # an empty index is there
+        for path, (old, text) in texts.items()
+        if encode(text) != old
+    ]
 
 
 def plan_dead(view: View, names: Iterable[str]) -> list[Planned]:

@@ -43,7 +43,7 @@ def plan_tidy(store: Verbs, *, now: datetime, keep: frozenset[str] = frozenset()
     merged = list(merging.run())
     lines: list[Patch] = []
     if not store.rules.skip_index:
-        lines = list(_order_indexes(indexes, memories, digests, merging, pinned))
+        lines = list(_order_indexes(store, indexes, memories, digests, merging, pinned))
     left = [fact for name, fact in sorted(merging.facts.items()) if name not in merging.touched and name not in dated]
     proposals = (*find_expired(left, now=now, keep=pinned), *find_contradictions(left, keep=pinned))
     return Tidied((*dated.values(), *merged, *lines), proposals)
@@ -94,6 +94,7 @@ def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, Memory]) -> d
 
 
 def _order_indexes(
+    store: Verbs,
     indexes: Mapping[str, str],
     memories: Mapping[str, Memory],
     digests: Mapping[str, str],
@@ -106,5 +107,5 @@ def _order_indexes(
         file = f"{prefix}{INDEX_FILE}"
         mine = [name for name in memories if index_path(name)[0] == file]
         yield from plan_long_lines(text, prefix, free, digests, pinned)
-        yield from plan_dead(text, prefix, mine)
+        yield from plan_dead(text, prefix, mine, store)
         yield from plan_missing(text, prefix, sorted(name for name in mine if name not in merging.gone))

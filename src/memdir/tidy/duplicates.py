@@ -11,13 +11,13 @@ from memdir.errors import FormatError
 from memdir.links import make_targets, resolve_links
 from memdir.records import Edit, Forget, Header, Rewrite
 from memdir.store.contract import make_memory
-from memdir.store.plan import encode
+from memdir.store.plan import TEAM_FOLDER, encode
 from memdir.text import shorten
 from memdir.tidy.facts import Fact, find_hard
 from memdir.tidy.records import Patch, PatchKind
 from memdir.tidy.shape import is_same
-from memdir.tidy.tokens import Sort, parse_tokens
-from memdir.tidy.uniting import is_within, repoint, unite
+from memdir.tidy.tokens import Sort, is_past_tense, parse_tokens
+from memdir.tidy.uniting import has_own_fields, is_within, repoint, unite
 from memdir.tidy.words import LIMITS, NEGATIONS
 
 _CROWD = 24  # memories in one bucket that are all compared with one another
@@ -28,6 +28,8 @@ def is_reworded(one: Fact, other: Fact) -> bool:
     if one.place != other.place or one.shape is None or other.shape is None or not _heads_agree(one, other):
         return False
     if not (is_same(one.shape, other.shape) or is_within(one.shape, other.shape) or is_within(other.shape, one.shape)):
+        return False
+    if _is_ahead(one, other) or _is_ahead(other, one):
         return False
     labels = one.parts.keys() & other.parts.keys()
     return all(find_signature(one.parts[label]) == find_signature(other.parts[label]) for label in labels)
@@ -42,9 +44,15 @@ def find_signature(text: str) -> tuple[str, ...]:
     keys = [
         token.key
         for token in parse_tokens(text)
-        if token.is_hard or token.sort is Sort.NAME or token.key in NEGATIONS or token.key in LIMITS
+        if token.is_hard or token.is_sign or token.sort is Sort.NAME or token.key in NEGATIONS or token.key in LIMITS
     ]
     return tuple(sorted(key.lower() for key in keys))
+
+
+def _is_ahead(one: Fact, other: Fact) -> bool:
+    """Whether one tells what will be and the other what was: in between it has happened, or has not."""
+    will, did = ({"will", "shall"}.intersection(at.word for at in fact.tokens) for fact in (one, other))
+    return bool(will) and not did and is_past_tense(other.tokens)
 
 
 def _heads_agree(one: Fact, other: Fact) -> bool:
@@ -118,7 +126,7 @@ class Merging:
             return None
         kept, away = sorted((first, second), key=self._rank)
         linkers = self._links[away.name] - {kept.name, away.name}
-        if away.name in self._keep or linkers & self._keep:
+        if away.name in self._keep or linkers & self._keep or has_own_fields(away, kept):
             return None
         try:
             text = unite(kept, away, self._hooks.get(away.name, ()))
@@ -153,8 +161,14 @@ class Merging:
         return Rewrite(name, text, self._digests[name])
 
     def _rank(self, fact: Fact) -> tuple[object, ...]:
-        """Who stays: pinned before linked, linked before indexed, then the older one."""
+        """Who stays: pinned before linked, linked before indexed, then the older one.
+
+        In team memory nothing counts that is another on another machine: if two people's dreams each kept the one that
+        the other dropped, both would be gone after a sync.
+        """
         linked = self._links[fact.name]
+        if fact.name.startswith(f"{TEAM_FOLDER}/"):
+            return fact.name not in self._keep, not linked & self._keep, fact.name not in self._hooks, fact.name
         return (
             fact.name not in self._keep,
             not linked & self._keep,

@@ -17,7 +17,11 @@ LABELS = ("Why", "How to apply")
 
 _PART = re.compile(r"^\*\*(why|how to apply):\*\*[ \t]*", re.IGNORECASE | re.MULTILINE)
 _NO_PROSE = re.compile(r"^\s*(?:```|~~~|\|)|<[a-zA-Z/!]", re.MULTILINE)
-_MARKUP = re.compile(r"\*\*|__|`|^[ \t>]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+_FENCED = re.compile(r"^([ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z))", re.DOTALL | re.MULTILINE)
+_MARKUP = re.compile(
+    r"`([^`\n]+)`|(?<![\w/*])\*\*(?=[^\s/*])|(?<=[^\s/*])\*\*(?![\w/*])|(^[ \t>]*(?:[-*+•]|#{1,6})[ \t]+)",
+    re.MULTILINE,
+)
 _LONG = 6_000  # characters; a longer text is compared as a whole or not at all
 
 
@@ -37,8 +41,16 @@ def join_parts(main: str, parts: dict[str, str]) -> str:
 
 
 def make_exact(text: str) -> str:
-    """A text without its markup and with single spaces: two that agree in this say the same to the letter."""
-    return " ".join(_MARKUP.sub(" ", text).split())
+    """A text without its markup and with single spaces: two that agree in this say the same to the letter.
+
+    In blocks of code white space may be what it is all about, and stays.
+    """
+    parts = _FENCED.split(text.replace("\r\n", "\n"))
+    return "\n".join(part if at % 2 else _flatten(part) for at, part in enumerate(parts)).strip()
+
+
+def _flatten(text: str) -> str:
+    return " ".join(_MARKUP.sub(lambda at: at[1] or (" " if at[2] else ""), text).split())
 
 
 def find_shape(text: str) -> Shape | None:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from memdir import frontmatter
 from memdir.clip import find_long_lines
-from memdir.errors import FormatError, PathError
+from memdir.errors import FormatError, MemdirError, PathError
 from memdir.guard import check_path
 from memdir.index import Line, parse_index
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import AddPointer, DropPointer, Edit, Memory, ReplaceLine, Rewrite
+from memdir.store.contract import Verbs
 from memdir.text import fold, one_line, shorten
 from memdir.tidy.facts import find_words
 from memdir.tidy.records import Patch, PatchKind
@@ -47,11 +48,12 @@ def plan_long_lines(
         yield Patch(PatchKind.LONG_LINE, (memory.header.name,), tuple(edits), reason, moved_words)
 
 
-def plan_dead(text: str, prefix: str, alive: Iterable[str]) -> Iterator[Patch]:
+def plan_dead(text: str, prefix: str, alive: Iterable[str], store: Verbs) -> Iterator[Patch]:
+    """Lines without a file. A log is no memory and yet a file; so is what may not be read."""
     known = {fold(name) for name in alive}
     names = dict.fromkeys(prefix + line.name for line in parse_index(text) if line.is_pointer)
     for name in names:
-        if fold(name) not in known and _may_be_named(name):
+        if fold(name) not in known and _may_be_named(name) and not _exists(store, f"{name}.md"):
             reason = f"the index points to {name}.md, which does not exist"
             yield Patch(PatchKind.DEAD_POINTER, (name,), (DropPointer(name),), reason, "no such file")
 
@@ -62,6 +64,13 @@ def plan_missing(text: str, prefix: str, names: Iterable[str]) -> Iterator[Patch
         if fold(name) not in pointed:
             reason = f"no line of the index points to {name}"
             yield Patch(PatchKind.MISSING_POINTER, (name,), (AddPointer(name),), reason, f"{name}.md exists")
+
+
+def _exists(store: Verbs, path: str) -> bool:
+    try:
+        return store.read_bytes(path) is not None
+    except MemdirError:
+        return True
 
 
 def _may_be_named(name: str) -> bool:
@@ -93,7 +102,7 @@ def _cut(words: str, room: int) -> str:
     for mark in ("; ", ". ", ", "):
         end = words.rfind(mark, 0, room)
         if end >= _HOOK_ROOM:
-            return words[:end]
+            return words[:end] + ("…" if mark == ", " else "")  # "on Fridays" is not all of "on Fridays, except …"
     return shorten(words, room)
 
 

@@ -69,8 +69,7 @@ def is_same(one: Shape, other: Shape) -> bool:
     """Whether two texts say the same in the same words, in whatever order of clauses and phrases, active or passive."""
     if one.bag != other.bag or len(one.units) != len(other.units) or not one.keys:
         return False
-    units = other.units
-    return any(all(map(_is_turned, one.units, (*units[turn:], *units[:turn]))) for turn in range(len(units)))
+    return all(map(_is_turned, one.units, other.units))
 
 
 def cut_clauses(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
@@ -79,8 +78,11 @@ def cut_clauses(tokens: Sequence[Token]) -> list[tuple[str, list[Token]]]:
 
 
 def _is_turned(one: Unit, other: Unit) -> bool:
-    """The same clauses in the same order, the last ones put first, or all from the last to the first."""
-    if len(one) != len(other):
+    """The same clauses in the same order, the last ones put first, or all from the last to the first.
+
+    What no word ties to the rest keeps its order: it may be the order in which things are done.
+    """
+    if len(one) != len(other) or [at for at in one if not at.label] != [at for at in other if not at.label]:
         return False
     return one == other[::-1] or any(one == (*other[turn:], *other[:turn]) for turn in range(len(other)))
 
@@ -197,4 +199,4 @@ def _only_adds(clause: Sequence[Token]) -> bool:
 
 
 def _is_telling(token: Token) -> bool:
-    return (token.is_hard and token.word != "one") or token.sort is Sort.NAME
+    return (token.is_hard and token.word != "one") or token.sort is Sort.NAME or token.is_sign

@@ -17,9 +17,11 @@ from memdir.tidy.words import (
     BE,
     BETWEEN,
     CONTRACTIONS,
+    FULL_VERBS,
     PHRASES,
     find_canon,
     find_lemma,
+    is_participle,
     is_past,
     strip_progressive,
 )
@@ -52,6 +54,10 @@ class Token:
     def is_hard(self) -> bool:
         return self.sort in (Sort.NUMBER, Sort.DATE, Sort.EXACT)
 
+    @property
+    def is_sign(self) -> bool:
+        return self.sort is Sort.WORD and not self.word[:1].isalnum()
+
 
 _OTHER = re.compile(
     r"""
@@ -62,13 +68,19 @@ _OTHER = re.compile(
         | \d{1,2}:\d\d(?::\d\d)? | [A-Za-z]*\d[\w]*(?:[.,:/-]?[A-Za-z0-9_]+)*(?:[.,]\d+)*
         | [A-Za-z_][\w]*(?:[./_][\w-]+)+(?:-[\w-]+)* | [^\W\d_]+(?:-\w+)*-\w*\d\w* )
     | (?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+(?:['’][^\W\d_]+)*)*)
-    | (?P<sign>[%°€$£§±<>=≥≤~&+]) | (?P<stop>[.!?](?=[\s"'”’»)*_]|\Z)|[。！？]|\n\s*\n) | (?P<semi>[;；])
+    | (?P<stop>[.!?](?=[\s"'”’»)*_]|\Z)|[。！？]|\n\s*\n) | (?P<semi>[;；])
     | (?P<comma>[,，、]|[:：]|[()\[\]]|[—–]|\s-\s)
+    | (?P<sign>(?<=\d)['"’”′″]|[^\s'’‘"“”„«»…])              # all else: -20 is not 20, ✅ not ❌, C# not C
     """,
     re.VERBOSE,
 )
+# Marks of Markdown: bullets, headings, and stars in pairs. Not underscores, which names have, nor the numbers of lists.
 _MARKS = re.compile(
-    r"(?:\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w))|^[ \t>]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE
+    r"""
+      `[^`\n]+` | ^[ \t>]*(?:[-*+•]|\#{1,6})[ \t]+
+    | (?<![\w*])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]*(?<=[^\s*])(?P=stars)(?![\w*])
+    """,
+    re.MULTILINE | re.VERBOSE,
 )
 _FIRST = frozenset(words[0] for words, _ in PHRASES)
 _CAMEL = re.compile(r".[A-Z]|\A[A-Z]\Z")
@@ -81,9 +93,12 @@ def parse_tokens(text: str) -> tuple[Token, ...]:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """The mark of a list item ends what stood before it."""
-    size = len(match.group())
-    return "." + " " * (size - 1) if match.group()[-1:].isspace() else " " * size
+    """The mark of a list item ends what stood before it; code is left as it is."""
+    raw = match.group()
+    if stars := match["stars"]:
+        size = len(stars)
+        return f"{' ' * size}{raw[size:-size]}{' ' * size}"
+    return raw if raw.startswith("`") else "." + " " * (len(raw) - 1)
 
 
 def _scan(text: str) -> Iterator[Token]:
@@ -101,6 +116,8 @@ def _read(match: re.Match[str]) -> Iterator[Token]:
     kind, raw = match.lastgroup or "", match.group()
     start, end = match.span()
     if kind == "stop":
+        if raw in "?？":  # what is asked is not said
+            yield Token(Sort.WORD, "?", "?", start, end)
         yield Token(Sort.BREAK, ".", raw, start, end)
     elif kind in ("semi", "comma"):
         yield Token(Sort.BREAK, ";" if kind == "semi" else ",", raw, start, end)
@@ -147,17 +164,19 @@ def _finish(tokens: Sequence[Token]) -> Iterator[Token]:
             name = token.sort is Sort.NAME and not opens
             running = _follows(tokens, at, BE) or (progressive and _begins(tokens, at))
             progressive = progressive or (running and token.word.endswith("ing"))
-            made = _make_word(token, name=name, running=running, opens=opens)
+            made = _make_word(token, name=name, running=running, helps=_is_helping(tokens, at), opens=opens)
         yield made if made.sort is Sort.EMPTY or made.opens == opens else _copy(made, opens=opens)
         opens = False
 
 
-def _make_word(token: Token, *, name: bool, running: bool, opens: bool) -> Token:
+def _make_word(token: Token, *, name: bool, running: bool, helps: bool, opens: bool) -> Token:
     word = token.word
     if number := find_number(word):
         return Token(Sort.NUMBER, number, word, token.start, token.end, opens)
     if name:
         return Token(Sort.NAME, word, word, token.start, token.end)
+    if word in FULL_VERBS and not helps:
+        return Token(Sort.WORD, FULL_VERBS[word], word, token.start, token.end, opens)
     if word in ARTICLES or word in AUXILIARY:
         return Token(Sort.EMPTY, "", word, token.start, token.end)
     lemma = strip_progressive(word) if running else find_lemma(word)
@@ -175,6 +194,17 @@ def _follows(tokens: Sequence[Token], at: int, words: frozenset[str]) -> bool:
             return True
         if token.word not in BETWEEN:
             return False
+    return False
+
+
+def _is_helping(tokens: Sequence[Token], at: int) -> bool:
+    """Whether "have" or "do" only helps another verb: "has moved", "does not fail", and not "has root", "did it"."""
+    have = FULL_VERBS.get(tokens[at].word) == "have"
+    for token in tokens[at + 1 : at + 4]:
+        if not have and token.word in ("not", "never"):
+            return True
+        if token.word not in BETWEEN:
+            return have and (token.word in BE or is_participle(token.word))
     return False
 
 

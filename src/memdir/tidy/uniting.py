@@ -4,7 +4,7 @@ Pure. It does not judge whether the two belong together; `duplicates` does.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from memdir import frontmatter
 from memdir.links import find_target
@@ -13,8 +13,14 @@ from memdir.store.contract import read_time
 from memdir.text import one_line
 from memdir.tidy.facts import LABELS, Fact, find_shape, find_words, join_parts, make_exact
 from memdir.tidy.shape import Shape, is_same
+from memdir.tidy.tokens import parse_tokens
+from memdir.tidy.words import NEGATIONS
 
+_COMMENT = re.compile(r"^[ \t]*#[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
 _DESCRIPTION = 300  # characters up to which descriptions are joined; beyond that the second goes into the body
+_ORDERED = NEGATIONS | frozenset("before after until since than above below only".split())
+# What tools note of a memory for themselves; all else in a head may be a fact.
+_NOTED = frozenset("name description type pinned modified created updated node_type originsessionid".split())
 _LINK = re.compile(r"(```.*?```|~~~.*?~~~|`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]", re.DOTALL)
 
 
@@ -46,6 +52,21 @@ def is_within(inner: Shape, outer: Shape) -> bool:
     return bool(inner.keys) and inner.keys in outer.added
 
 
+def has_own_fields(other: Fact, kept: Fact) -> bool:
+    """Whether the head of one has a field or a remark that the other one's has not, and that a merge would drop."""
+    own, theirs = (dict(_list_fields(frontmatter.parse_fields(at.memory.text).raw)) for at in (other, kept))
+    remarks, known = (_COMMENT.findall(frontmatter.split(at.memory.text).head) for at in (other, kept))
+    return any(theirs.get(key) != value for key, value in own.items()) or not set(remarks) <= set(known)
+
+
+def _list_fields(raw: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for key, value in raw.items():
+        if key == "metadata" and isinstance(value, dict):
+            yield from _list_fields(value)
+        elif key.lower() not in _NOTED:
+            yield key, value
+
+
 def repoint(text: str, targets: Mapping[str, str], old: str, new: str) -> str:
     """The text with each link that means one memory leading to another; code is left alone."""
 
@@ -64,20 +85,33 @@ def _is_newer(one: Fact, other: Fact) -> bool:
 def _unite_part(newer: str, older: str) -> str:
     if not newer or not older:
         return newer or older
-    return choose_wider(newer, older) or f"{newer} {older}"
+    # A list or a block of code ends with its line.
+    between = "\n\n" if "\n" in newer + older else " "
+    return choose_wider(newer, older) or f"{newer}{between}{older}"
 
 
 def _unite_heads(text: str, kept: Fact, other: Fact, hooks: tuple[str, ...]) -> str:
     header, away = kept.memory.header, other.memory.header
     said = find_words(f"{header.title}. {text}")
+    letters = make_exact(f"{text} {other.memory.body}").lower()
     added = []
-    for phrase in (away.description, away.title, *hooks):
-        if not find_words(phrase) <= said:
-            added.append(one_line(phrase).rstrip(" .;"))
+    for phrase in (*away.description.split("; "), away.title, *hooks):
+        if not (find_words(phrase) <= said and (_is_plain(phrase) or _strip(phrase).lower() in letters)):
+            added.append(_strip(phrase))
             said |= find_words(phrase)
+            letters += f" {_strip(phrase).lower()}"
     if added:
         text = _add_phrases(text, header.description.rstrip(" .;"), added)
     return _renew_time(text, kept.memory, other.memory)
+
+
+def _is_plain(phrase: str) -> bool:
+    """Whether a phrase says what its words say, in whatever order: "A before B" has the words of "B before A"."""
+    return _ORDERED.isdisjoint(at.key for at in parse_tokens(phrase))
+
+
+def _strip(phrase: str) -> str:
+    return one_line(phrase).rstrip(" .;")
 
 
 def _add_phrases(text: str, description: str, added: list[str]) -> str:

@@ -13,6 +13,8 @@ from functools import lru_cache
 ARTICLES = frozenset("a an the its".split())
 BE = frozenset("be am is are was were been being".split())
 AUXILIARY = BE | frozenset("have has had having do does did will shall".split())
+# Those of them that are verbs of their own where they help no other one.
+FULL_VERBS = dict.fromkeys("have has had having".split(), "have") | dict.fromkeys("do does did".split(), "do")
 # Adverbs that may stand between an auxiliary and its verb.
 BETWEEN = frozenset("not never also always already still only just now usually often all both currently".split())
 # A noun phrase begins anew with one of these.
@@ -43,7 +45,8 @@ LIMITS = frozenset(
 # An added clause with one of these may narrow what the rest says, and is then no addition.
 NARROWING = NEGATIONS | frozenset(
     "only if when whenever until before after once but however though although otherwise rather just mostly partly "
-    "sometimes may might at-least at-most provided assuming depending except".split()
+    "sometimes may might at-least at-most provided assuming depending except most some few several half often "
+    "maybe perhaps probably possibly supposedly apparently".split()
 )
 
 # Opposites of one attribute: (said, denied).
@@ -90,10 +93,10 @@ _PAST = frozenset(
 _SAME = """
 start begin commence|end finish|fix repair|change modify alter|create generate produce|need require demand|
 use employ utilise utilize|run execute|split divide|stay remain|choose select pick|suggest propose|allow permit|
-forbid prohibit ban|reject refuse|collect gather|watch monitor|keep maintain store|send transmit|fetch retrieve load|
+forbid prohibit ban|reject refuse|collect gather|watch monitor|keep store|send transmit|fetch retrieve load|
 show display|switch-off turn-off|rise climb|buy purchase|add introduce|drop discard|reason motive|audit examine|
 each every|big large|bigger larger|wide broad|hard difficult|slow sluggish|fast quick rapid|full complete|
-external outside|shared common|main chief|usually generally normally typically|also too|better preferable|
+external outside|shared common|main chief|usually generally normally typically|better preferable|
 because since|whenever each-time|once as-soon-as|sure certain|answer reply response|summary recap|folder directory|
 picture image|chart plot|drawback disadvantage|defect bug|everybody everyone|nobody no-one|we us|they them|he him|i me
 """

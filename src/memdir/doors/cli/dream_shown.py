@@ -27,6 +27,7 @@ _SHOWN_SETS = 5
 def show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetime) -> None:
     if patches.is_empty:
         out.line(f"nothing to tidy, by {patches.by}")
+        _show_spared(out, patches)
         return
     changes = {at.path: at for at in _plan(store, patches, now)}
     shown: set[str] = set()
@@ -41,6 +42,7 @@ def show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetime
             out.line()
             _show_change(out, change)
     _show_proposals(out, patches.proposals)
+    _show_spared(out, patches)
     out.line()
     _show_cost(out, patches)
     out.line(f"nothing was changed; `memdir dream --apply {patches.id}` does it, and `memdir undo` takes it back")
@@ -51,11 +53,19 @@ def show_dreamed(out: Output, done: Dreamed) -> None:
     if patches is None or applied is None:
         out.line(f"no dream: {done.skipped.words}" if done.skipped else "no dream")
         return
+    if applied.undone_by is not None:
+        again = f"`memdir undo {applied.undone_by}` brings it back"
+        out.line(f"this dream was applied already, as act {applied.act}, and undone since; {again}")
+        return
     if applied.repeated:
         out.line(f"this dream was applied already, as act {applied.act}; `memdir undo {applied.act}` takes it back")
         return
+    if done.failures:
+        text = f"by rules alone: the model failed in the last {done.failures} dreams; `--model NAME` asks it again"
+        out.line(Styled(text, "yellow"))
     if applied.act is None and not applied.waiting and not applied.dropped:
         out.line(f"nothing to tidy, by {patches.by}")
+        _show_spared(out, patches)
         _show_cost(out, patches)
         return
     for patch in patches.patches:
@@ -65,6 +75,7 @@ def show_dreamed(out: Output, done: Dreamed) -> None:
         out.line(Styled(f"left out, changed or pinned meanwhile: {names}", "yellow"))
     if applied.waiting:
         out.line(Styled(f"{len(applied.waiting)} waiting for you: `memdir inbox`", "yellow"))
+    _show_spared(out, patches)
     proof = applied.proof
     if proof.removed:
         kept = f"{proof.in_history} in history, {proof.elsewhere} also stand in another memory"
@@ -115,6 +126,11 @@ def _show_proposals(out: Output, proposals: tuple[InboxItem, ...]) -> None:
         out.line(Styled("would ask ", "bold"), Styled(title, "cyan"), f": {mask_text(item.why, item.payload)}")
 
 
+def _show_spared(out: Output, patches: PatchSet) -> None:
+    if patches.spared:
+        out.line(Styled(f"{patches.spared} left as they are: a dream that changed them was undone", "dim"))
+
+
 def _show_cost(out: Output, patches: PatchSet) -> None:
     usage = patches.usage
     if patches.requests:
@@ -144,6 +160,8 @@ def make_dream_row(store: FileStore, done: Dreamed, now: datetime) -> Row:
         "patches": [_make_patch_row(at) for at in patches.patches] if patches else [],
         "proposals": [_make_item_row(at) for at in patches.proposals] if patches else [],
         "diff": _make_diffs(store, patches, now) if patches and applied is None else [],
+        "spared": patches.spared if patches else 0,
+        "failures": done.failures,
         "sentences": None
         if proof is None
         else {"removed": proof.removed, "elsewhere": proof.elsewhere, "in_history": proof.in_history},

@@ -18,14 +18,19 @@ from memdir.dream import (
     Phase,
     Progress,
     apply_kept,
+    count_failures,
     dream,
     find_due,
     find_surroundings,
+    note_failure,
     preview_dream,
 )
 from memdir.dream.progress import OnProgress
-from memdir.errors import LockedError
+from memdir.errors import LockedError, MemdirError
+from memdir.frozen import replace
+from memdir.limits import DREAM_FAILURES
 from memdir.opening import Opened
+from memdir.records import Model
 
 _BAR = 20
 _EXAMPLES = ("memdir dream", "memdir dream --preview", "memdir dream --status", "memdir dream --if-due --model none")
@@ -61,7 +66,7 @@ def dream_verb(
     if is_status:
         _tell_status(call, as_json=as_json)
         return
-    opened = call.open_to_write()
+    opened = call.open() if is_gated else call.open_to_write()  # the gates know when memory is off, and say so calmly
     with _showing(call) as show:
         if is_preview:
             done = Dreamed(_preview(call, opened, spec, show))
@@ -86,13 +91,28 @@ def _dream(call: Call, opened: Opened, spec: str | None, show: OnProgress, *, is
     due = find_due(opened, now=opened.now(), session=opened.environment.session) if is_gated else None
     if due is not None and due.skip is not None:
         return Dreamed(skipped=due.skip, due=due)
-    model, around = call.choose_model(spec), find_surroundings(opened)
+    around, now, insist = find_surroundings(opened), opened.now(), spec is not None
+    model, failures = _choose_model(call, opened, spec)
     try:
-        return dream(opened.private, model=model, now=opened.now(), surroundings=around, on_progress=show)
+        done = dream(opened.private, model=model, now=now, surroundings=around, insist=insist, on_progress=show)
+        return replace(done, failures=failures or done.failures)
     except LockedError:
         if not is_gated:
             raise
         return Dreamed(skipped=DreamSkip.LOCKED, due=due)
+
+
+def _choose_model(call: Call, opened: Opened, spec: str | None) -> tuple[Model | None, int]:
+    """The model; none, and how often it failed, where that of the settings could not be opened time and again."""
+    try:
+        return call.choose_model(spec), 0
+    except MemdirError as error:
+        failures = count_failures(opened.private.state)
+        if spec is None and failures >= DREAM_FAILURES:
+            return None, failures
+        if spec is None and opened.private.root.is_dir():
+            note_failure(opened.private, error, now=opened.now())
+        raise
 
 
 def _tell_status(call: Call, *, as_json: bool) -> None:
