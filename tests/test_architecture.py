@@ -46,7 +46,7 @@ rules.english
 rules.german rules.french rules.spanish rules.chinese rules.japanese rules.records rules.sentences rules.passing
 rules.plain
 rules.naming rules.hearing rules.joining rules.wishing rules.sense rules.merging rules.composing rules
-judging cursor scribe extract_gates extract runs learning background queue worker harvest
+judging cursor scribe extract_gates extracted extract runs learning background queue worker harvest
 tidy.words tidy.quantities tidy.tokens tidy.pieces tidy.shape tidy.facts tidy.records tidy.uniting tidy.duplicates
 tidy.contradictions tidy.dates
 tidy.expiry tidy.pointers tidy

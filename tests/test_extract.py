@@ -8,8 +8,9 @@ import pytest
 from extracting import ASKED, CORRECTED, DEPLOYS, NOW, make_file, make_parent, make_talk, name_file
 from memdir.cursor import make_cursor
 from memdir.errors import BudgetError, MemdirError, ReplyError, UnreachableError
-from memdir.extract import Conversation, Extracted, extract
+from memdir.extract import extract
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import Conversation, Extracted
 from memdir.records import Message, Origin, Reply, Request, Stop, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.store.ram import RamStore

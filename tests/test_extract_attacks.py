@@ -9,7 +9,8 @@ import pytest
 from extracting import NOW, TOOLS, make_file, name_file
 from loads import ROOT, bench
 from memdir.drafts import make_slug
-from memdir.extract import Conversation, Extracted, extract
+from memdir.extract import extract
+from memdir.extracted import Conversation, Extracted
 from memdir.filler import count_content
 from memdir.records import Kind, Message, Model, Reply, Request, Stop, ToolCall, Usage
 from memdir.store.files import FileStore

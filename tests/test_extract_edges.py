@@ -15,8 +15,9 @@ from memdir.background import Background
 from memdir.cursor import Cursor, digest_message, make_cursor, parse_cursor, slice_after
 from memdir.deciding import approve
 from memdir.errors import ConflictError, UnreachableError
-from memdir.extract import Conversation, Extracted, extract
+from memdir.extract import extract
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import Conversation, Extracted
 from memdir.harvest import cut, harvest
 from memdir.learning import PLAINLY, Manner, Turn, learn
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_TRIES

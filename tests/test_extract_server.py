@@ -10,8 +10,9 @@ import anthropic
 import pytest
 
 from extracting import DEPLOYS, NOW, make_parent, make_talk, name_file
-from memdir.extract import Conversation, Extracted, extract
+from memdir.extract import extract
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import Conversation, Extracted
 from memdir.learning import Turn, learn
 from memdir.models import OpenModel
 from memdir.records import Model

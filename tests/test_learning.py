@@ -11,8 +11,8 @@ from extracting import ASKED, CORRECTED, NOW, make_talk
 from memdir.background import Background
 from memdir.cursor import make_cursor, parse_cursor
 from memdir.errors import MemdirError, UnreachableError
-from memdir.extract import Extracted
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import Extracted
 from memdir.learning import Manner, Turn, learn
 from memdir.records import Message, Model
 from memdir.runs import read_runs

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from memdir.errors import MemdirError
-from memdir.extract import Extracted
+from memdir.extracted import Extracted
 from memdir.learning import Turn
 from memdir.limits import DRAIN_SECONDS
 

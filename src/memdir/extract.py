@@ -11,7 +11,7 @@ When to run, and for which conversation, is decided by `learning`.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from memdir import frontmatter, scribe
 from memdir.cursor import Cursor, Slice, make_cursor, slice_after
 from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import NOWHERE, Conversation, Extracted, Reason
 from memdir.fork import Ran
 from memdir.frozen import dataclass, replace
 from memdir.judging import FORGET, Doubt, doubt_credentials, judge_staged, mask_doubt
@@ -47,59 +48,6 @@ _ASKED = "asked:"
 # What terminals and broken encodings leave in a message; what only serves to hide is left for `taint` to see.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _RETRIES = 3  # when somebody else changed the same memory between planning and writing
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """Where a run's messages come from: its id, the project and home it was held in, the host's own last request."""
-
-    session: str = ""
-    project: Path | None = None
-    home: str = ""
-    parent: Mapping[str, object] | None = None
-
-
-NOWHERE = Conversation()
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a memory was written, changed, forgotten or set aside."""
-
-    name: str
-    action: str
-    why: str
-    quote: str = ""
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """What a run came to. Without a `cursor` the next run begins where this one did."""
-
-    written: tuple[str, ...] = ()
-    forgotten: tuple[str, ...] = ()
-    waiting: tuple[str, ...] = ()
-    skipped: ExtractSkip | None = None
-    cursor: Cursor | None = None
-    by: str = ""
-    messages: int = 0
-    act: int | None = None
-    ran: Ran | None = None
-    error: str = ""
-    reasons: tuple[Reason, ...] = ()
-
-    @property
-    def notice(self) -> str:
-        """One line for the person; empty if there is nothing to tell."""
-        parts = []
-        if self.written:
-            parts.append(f"[Memory saved: {', '.join(f'{name}.md' for name in self.written)}]")
-        if self.forgotten:
-            parts.append(f"[Memory forgotten: {', '.join(f'{name}.md' for name in self.forgotten)}]")
-        if self.waiting:
-            parts.append(f"[{len(self.waiting)} waiting for you: `memdir inbox`]")
-        return " ".join(parts)
 
 
 def extract(

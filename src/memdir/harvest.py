@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.cursor import Cursor, make_cursor, parse_cursor
-from memdir.extract import Conversation, Extracted, extract
+from memdir.extract import extract
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import Conversation, Extracted
 from memdir.frozen import dataclass, replace
 from memdir.learning import Manner, Turn, learn
 from memdir.limits import EXTRACT_SLICE_CHARS

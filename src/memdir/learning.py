@@ -9,8 +9,9 @@ from datetime import datetime
 
 from memdir.cursor import Cursor, make_cursor, parse_cursor, render_cursor, slice_after
 from memdir.errors import LockedError
-from memdir.extract import NOWHERE, Conversation, Extracted, clean, extract
+from memdir.extract import clean, extract
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import NOWHERE, Conversation, Extracted
 from memdir.frozen import dataclass, replace
 from memdir.models import new_run
 from memdir.opening import Opened

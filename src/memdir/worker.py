@@ -15,8 +15,8 @@ from pathlib import Path
 from memdir import queue
 from memdir.cursor import parse_cursor
 from memdir.errors import FormatError, LockedError, NotFoundError
-from memdir.extract import NOWHERE, Conversation, Extracted
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import NOWHERE, Conversation, Extracted
 from memdir.frozen import replace
 from memdir.learning import Manner, Turn, count_failure, learn
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW

@@ -14,8 +14,8 @@ from memdir.doors.cli.call import Call
 from memdir.doors.cli.output import Output, Styled, is_terminal
 from memdir.doors.cli.verb import Verb, json_option
 from memdir.errors import FormatError, NotFoundError
-from memdir.extract import Extracted, Reason
 from memdir.extract_gates import ExtractSkip
+from memdir.extracted import Extracted, Reason
 from memdir.gitroot import find_root
 from memdir.harvest import Estimate, estimate, harvest
 from memdir.learning import make_conversation, read_manner
