@@ -9,13 +9,12 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 
-from memdir.dream import sets
 from memdir.dream.by_model import dream_on
 from memdir.dream.losses import Fate, Remaining, Removed, find_ages, find_removed, list_sentences
 from memdir.dream.material import NOWHERE, Surroundings, gather, mark_read
 from memdir.dream.overlay import Overlaid
 from memdir.dream.progress import Cancelled, OnProgress, Phase, Watch, go_on, say_nothing
-from memdir.dream.sets import MODEL, RULES, VERB, Checks, Patch, PatchSet, make_id
+from memdir.dream.sets import MODEL, RULES, VERB, Checks, Patch, PatchSet, list_kept, make_id
 from memdir.dream.weighing import WHO, weigh
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass
@@ -56,7 +55,7 @@ def plan(store: Verbs, watch: Watch, *, model: Model | None, now: datetime, surr
 
 def settle_logs(store: FileStore) -> None:
     """Mark the logs of dreams that were applied: one that was killed right behind its act could not do it."""
-    for kept in reversed(sets.list_kept(store.state)):
+    for kept in reversed(list_kept(store.state)):
         if kept.logs and store.has_mark(kept.mark):
             mark_read(store, kept.logs)
 

@@ -19,7 +19,7 @@ from memdir.fork import Ran
 from memdir.frozen import dataclass, replace
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, NOTES_BYTES
 from memdir.models import can_use_tools
-from memdir.notes import by_model
+from memdir.notes.by_model import Task, ask, fork
 from memdir.notes.by_rules import update_by_rules
 from memdir.notes.cutting import cut_notes, measure_notes
 from memdir.notes.due import count, is_due
@@ -183,7 +183,7 @@ def _update(place: Place, session: Session, news: News, manner: Manner, model: M
         return Noted(skipped=NotesSkip.NOT_DUE if since else NotesSkip.NOTHING_NEW, messages=len(since))
     template = make_template(manner.template)
     before = open_notes(text, template)
-    task = by_model.Task(text or render_notes(before), before, template, place.path, manner.prompt)
+    task = Task(text or render_notes(before), before, template, place.path, manner.prompt)
     asked = None if last.failures >= EXTRACT_TRIES else model
     try:
         after, ran = _write(task, replace(news, messages=since), asked)
@@ -201,13 +201,13 @@ def _update(place: Place, session: Session, news: News, manner: Manner, model: M
     return Noted(by, None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), ran)
 
 
-def _write(task: by_model.Task, news: News, model: Model | None) -> tuple[Notes, Ran | None]:
+def _write(task: Task, news: News, model: Model | None) -> tuple[Notes, Ran | None]:
     if model is None:
         return update_by_rules(task.notes, news.messages, root=news.root, apart=news.apart), None
     if news.parent is not None and can_use_tools(model) and has_writing_tools(news.parent):
-        done = by_model.fork(model, news.parent, task)
+        done = fork(model, news.parent, task)
     else:
-        done = by_model.ask(model, news.messages, task)
+        done = ask(model, news.messages, task)
     return done.notes, done.ran
 
 
