@@ -369,9 +369,14 @@ def test_purging_a_memory_leaves_no_word_of_it_in_the_record_of_runs(store: File
 
 
 def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
-    begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
+    begun, go_on, done, told = (threading.Event() for _ in range(4))
     unforeseen: list[object] = []
-    before, threading.excepthook = threading.excepthook, lambda at: unforeseen.append(at.exc_type)
+
+    def hear(at: threading.ExceptHookArgs) -> None:
+        unforeseen.append(at.exc_type)
+        told.set()
+
+    before, threading.excepthook = threading.excepthook, hear
 
     def learn_one(turn: Turn) -> Extracted:
         if turn.start == 1:
@@ -387,7 +392,8 @@ def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
         assert begun.wait(10)
         background.turn_ended(Turn((), 2))
         go_on.set()
-        assert done.wait(10) and background.drain(10)
+        # The thread that failed reports itself last, when the turn after it may long be done.
+        assert done.wait(10) and background.drain(10) and told.wait(10)
     finally:
         threading.excepthook = before
     assert unforeseen == [ValueError]
