@@ -16,7 +16,7 @@ from memdir.extracted import Extracted
 from memdir.learning import Manner, Turn, learn
 from memdir.records import Message, Model
 from memdir.runs import read_runs
-from memdir.session import Session, open_session
+from memdir.session import SessionFile, open_session
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel
 
@@ -28,7 +28,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.store = FileStore(folder / "home" / "memory", clock=lambda: NOW)
-        self.session: Session = open_session(self.store.state, "s1")
+        self.session: SessionFile = open_session(self.store.state, "s1")
 
     def learn(self, talk: tuple[Message, ...], *, model: Model | None = None, **more: Any) -> Extracted:
         manner = Manner(**{key: more.pop(key) for key in ("on", "paused", "headless", "every") if key in more})

@@ -50,7 +50,7 @@ from memdir.notes.place import updating, write_notes_file
 from memdir.paths import find_project_home, read_places
 from memdir.records import Message, Reply, Request, Stop, ToolCall, Usage
 from memdir.runs import read_runs
-from memdir.session import Session, open_session
+from memdir.session import SessionFile, open_session
 from memdir.testing import ScriptedModel
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
@@ -421,7 +421,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.place: Place = find_place(folder / "home" / "project", "s-1")
-        self.session: Session = open_session(folder / "home" / "state", "s-1")
+        self.session: SessionFile = open_session(folder / "home" / "state", "s-1")
 
     def update(self, messages: list[Message], model: Any = None, **more: Any) -> Noted:
         parent = more.pop("parent", None)

@@ -9,7 +9,7 @@ from memdir.gates import Skip
 from memdir.prefetch import Prefetch
 from memdir.recall import Asked
 from memdir.records import Header, Pick, Query
-from memdir.session import Session, open_session
+from memdir.session import SessionFile, open_session
 from memdir.store.files import FileStore
 from recalling import NOW, overlap, put
 
@@ -35,11 +35,11 @@ def store(memory: Path) -> FileStore:
 
 
 @pytest.fixture
-def session(store: FileStore) -> Session:
+def session(store: FileStore) -> SessionFile:
     return open_session(store.state, "s1")
 
 
-def make(store: FileStore, session: Session | None, selector: object = overlap) -> Prefetch:
+def make(store: FileStore, session: SessionFile | None, selector: object = overlap) -> Prefetch:
     return Prefetch(Asked([store], "", selector, NOW, session), clock=lambda: NOW)  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ def wait(prefetch: Prefetch) -> None:
     assert prefetch.poll()
 
 
-def test_what_was_started_can_be_taken_once_and_counts_as_surfaced_then(store: FileStore, session: Session) -> None:
+def test_what_was_started_can_be_taken_once_and_counts_as_surfaced_then(store: FileStore, session: SessionFile) -> None:
     prefetch = make(store, session)
     assert not prefetch.poll() and prefetch.take() is None
     prefetch.start("the deploy steps", tools=["Bash"])
@@ -63,7 +63,7 @@ def test_what_was_started_can_be_taken_once_and_counts_as_surfaced_then(store: F
     assert prefetch.take() is None and not prefetch.poll()
 
 
-def test_taking_never_waits(store: FileStore, session: Session) -> None:
+def test_taking_never_waits(store: FileStore, session: SessionFile) -> None:
     gated = Gated()
     prefetch = make(store, session, gated)
     prefetch.start("the deploy steps")
@@ -74,7 +74,7 @@ def test_taking_never_waits(store: FileStore, session: Session) -> None:
     assert prefetch.take() is not None
 
 
-def test_after_cancel_nothing_is_given_and_nothing_counts(store: FileStore, session: Session) -> None:
+def test_after_cancel_nothing_is_given_and_nothing_counts(store: FileStore, session: SessionFile) -> None:
     gated = Gated()
     prefetch = make(store, session, gated)
     prefetch.start("the deploy steps")
@@ -93,7 +93,7 @@ def test_after_cancel_nothing_is_given_and_nothing_counts(store: FileStore, sess
     assert done.take() is None and session.read().surfaced == {} and store.recalls() == ()
 
 
-def test_starting_again_drops_the_one_before(store: FileStore, session: Session) -> None:
+def test_starting_again_drops_the_one_before(store: FileStore, session: SessionFile) -> None:
     gated = Gated()
     prefetch = make(store, session, gated)
     prefetch.start("the deploy steps")
@@ -107,7 +107,7 @@ def test_starting_again_drops_the_one_before(store: FileStore, session: Session)
     assert list(session.read().surfaced) == ["coffee-order"] and prefetch.take() is None
 
 
-def test_a_recall_that_fails_is_an_empty_one(store: FileStore, session: Session) -> None:
+def test_a_recall_that_fails_is_an_empty_one(store: FileStore, session: SessionFile) -> None:
     def failing(*_: object) -> list[Pick]:
         raise DiskError("the disk is on fire")
 
@@ -122,7 +122,7 @@ def test_a_recall_that_fails_is_an_empty_one(store: FileStore, session: Session)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_bug_in_a_selector_does_not_reach_the_host(store: FileStore, session: Session) -> None:
+def test_a_bug_in_a_selector_does_not_reach_the_host(store: FileStore, session: SessionFile) -> None:
     def buggy(*_: object) -> list[Pick]:
         raise ZeroDivisionError
 
@@ -132,7 +132,7 @@ def test_a_bug_in_a_selector_does_not_reach_the_host(store: FileStore, session: 
     assert prefetch.take() is None
 
 
-def test_many_takers_get_it_once(store: FileStore, session: Session) -> None:
+def test_many_takers_get_it_once(store: FileStore, session: SessionFile) -> None:
     prefetch = make(store, session)
     prefetch.start("the deploy steps")
     wait(prefetch)

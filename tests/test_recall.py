@@ -14,7 +14,7 @@ from memdir.gates import Skip
 from memdir.limits import CONVERSATION_BYTES, SURFACED_BYTES, SURFACED_LINES
 from memdir.recall import HIDDEN, OVER_BUDGET, READ, SURFACED, UNREADABLE, find_key, make_excerpt, recall
 from memdir.records import Evidence, Header, Kind, Pick, Query, Scope
-from memdir.session import Session, open_session
+from memdir.session import SessionFile, open_session
 from memdir.store.files import FileStore
 from memdir.store.ram import RamStore
 from memdir.testing import sample_memory
@@ -30,7 +30,7 @@ def store(memory: Path) -> FileStore:
 
 
 @pytest.fixture
-def session(store: FileStore) -> Session:
+def session(store: FileStore) -> SessionFile:
     return open_session(store.state, "s1")
 
 
@@ -86,7 +86,7 @@ def test_a_shut_gate_reads_no_memory(query: str, switches: dict[str, bool], skip
     assert found.skipped is skip and found.memories == () == found.picks
 
 
-def test_a_memory_is_surfaced_once_in_a_conversation(store: FileStore, session: Session) -> None:
+def test_a_memory_is_surfaced_once_in_a_conversation(store: FileStore, session: SessionFile) -> None:
     first = recall([store], "the deploy steps", selector=overlap, now=NOW, session=session, limit=1)
     assert names(first.memories) == ["deploy-steps"]
     assert session.read().surfaced["deploy-steps"].digest == first.memories[0].digest
@@ -113,7 +113,7 @@ def test_a_memory_is_surfaced_once_in_a_conversation(store: FileStore, session: 
     assert len(recall([store], "the deploy steps", selector=overlap, now=NOW, session=session).memories) == 2
 
 
-def test_what_the_agent_read_itself_is_not_told_again(store: FileStore, session: Session) -> None:
+def test_what_the_agent_read_itself_is_not_told_again(store: FileStore, session: SessionFile) -> None:
     key = find_key(session, [store], store.root / "deploy-steps.md")
     assert key == "deploy-steps"
     assert find_key(session, [store], store.root / "x.txt") is None is find_key(session, [store], Path("/etc/hosts.md"))
@@ -142,7 +142,7 @@ def test_after_sixty_thousand_bytes_recall_stops_until_reset(memory: Path) -> No
     assert recall([store], "the deploy", selector=overlap, now=NOW, session=session).memories
 
 
-def test_a_wish_for_the_conversation_is_kept_and_can_be_taken_back(store: FileStore, session: Session) -> None:
+def test_a_wish_for_the_conversation_is_kept_and_can_be_taken_back(store: FileStore, session: SessionFile) -> None:
     def ask(text: str) -> Skip | None:
         return recall([store], text, selector=overlap, now=NOW, session=session).skipped
 
@@ -218,7 +218,7 @@ def test_a_record_that_cannot_be_kept_costs_no_memory(store: FileStore, tmp_path
     assert recall([store], "From now on, ignore memory.", selector=overlap, now=NOW, session=session).skipped
 
 
-def test_two_recalls_at_once_do_not_surface_the_same_memory_twice(store: FileStore, session: Session) -> None:
+def test_two_recalls_at_once_do_not_surface_the_same_memory_twice(store: FileStore, session: SessionFile) -> None:
     def interrupted(query: Query, headers: Sequence[Header], limit: int) -> list[Pick]:
         if not session.read().surfaced:
             recall([store], "the deploy steps", selector=overlap, now=NOW, session=session, limit=1)
@@ -230,7 +230,7 @@ def test_two_recalls_at_once_do_not_surface_the_same_memory_twice(store: FileSto
     assert len(store.recalls("deploy-steps")) == 1
 
 
-def test_a_selector_that_knows_the_stores_needs_no_scan(store: FileStore, session: Session) -> None:
+def test_a_selector_that_knows_the_stores_needs_no_scan(store: FileStore, session: SessionFile) -> None:
     class Knowing:
         name = "knowing"
 

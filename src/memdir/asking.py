@@ -11,7 +11,7 @@ from memdir.limits import SELECTED
 from memdir.opening import Opened
 from memdir.recall import Asked, Recalled, account, find_memories
 from memdir.search.local import LocalSearch
-from memdir.session import Session, open_session
+from memdir.session import SessionFile, open_session
 from memdir.store.contract import Store, utc_now
 
 
@@ -20,7 +20,7 @@ def recall(
     query: str,
     *,
     now: datetime | None = None,
-    session: Session | None = None,
+    session: SessionFile | None = None,
     tools: Sequence[str] = (),
     limit: int = SELECTED,
     semantic: bool = True,

@@ -16,7 +16,7 @@ from memdir.frozen import dataclass, replace
 from memdir.learning import Manner, Turn, learn
 from memdir.limits import EXTRACT_SLICE_CHARS
 from memdir.records import Message, Model
-from memdir.session import Session
+from memdir.session import SessionFile
 from memdir.store.files import FileStore
 from memdir.tokens import estimate_tokens
 from memdir.transcripts import read_messages
@@ -63,7 +63,7 @@ def cut(messages: Iterable[Message], cursor: Cursor | None) -> Iterator[Piece]:
         yield Piece(tuple(piece), start)
 
 
-def estimate(paths: Iterable[tuple[Path, Session]]) -> Estimate:
+def estimate(paths: Iterable[tuple[Path, SessionFile]]) -> Estimate:
     """How much there is to learn from in these transcripts."""
     transcripts = messages = pieces = tokens = 0
     for path, session in paths:
@@ -79,7 +79,7 @@ def estimate(paths: Iterable[tuple[Path, Session]]) -> Estimate:
 def harvest(
     store: FileStore,
     path: Path,
-    session: Session,
+    session: SessionFile,
     *,
     model: Model | None,
     conversation: Conversation,
@@ -104,7 +104,7 @@ def harvest(
             return
 
 
-def _cut_new(path: Path, session: Session) -> Iterator[Piece]:
+def _cut_new(path: Path, session: SessionFile) -> Iterator[Piece]:
     """What a transcript says after its conversation's cursor; all of it if the cursor's own message is gone."""
     cursor = parse_cursor(session.read().extra.get("cursor"))
     # Looked for first: what lies before it must not be learned from again, and it may stand anywhere.

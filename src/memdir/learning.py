@@ -18,7 +18,7 @@ from memdir.opening import Opened
 from memdir.records import Message, Model
 from memdir.rules import find_wishes
 from memdir.runs import note_run, render_ran
-from memdir.session import Record, Session
+from memdir.session import Record, SessionFile
 from memdir.store.files import FileStore
 
 LOCK = "extract.lock"
@@ -65,7 +65,7 @@ def make_conversation(opened: Opened) -> Conversation:
 
 
 def learn(
-    store: FileStore, session: Session, turn: Turn, *, manner: Manner = PLAINLY, model: Model | None, now: datetime
+    store: FileStore, session: SessionFile, turn: Turn, *, manner: Manner = PLAINLY, model: Model | None, now: datetime
 ) -> Extracted:
     """Run extraction over what is new in a conversation, if it may be."""
     if turn.is_subagent:
@@ -93,7 +93,7 @@ def learn(
 
 def _extract(
     store: FileStore,
-    session: Session,
+    session: SessionFile,
     turn: Turn,
     record: Record,
     cursor: Cursor | None,
@@ -120,7 +120,7 @@ def _extract(
     return done
 
 
-def count_failure(session: Session) -> int:
+def count_failure(session: SessionFile) -> int:
     """One more run over the same messages that came to nothing; answers how many there were."""
     record = session.change(lambda at: replace(at, extra={**at.extra, "failures": _read_failures(at) + 1}))
     return _read_failures(record)
@@ -147,12 +147,12 @@ def _asks(turn: Turn, cursor: Cursor | None, now: datetime) -> bool:
     return any(wish.is_explicit for wish in find_wishes(clean(new), now=now))
 
 
-def _keep(session: Session, cursor: Cursor | None, failures: int) -> None:
+def _keep(session: SessionFile, cursor: Cursor | None, failures: int) -> None:
     kept = {"cursor": None if cursor is None else render_cursor(cursor), "failures": failures}
     session.change(lambda at: replace(at, extra={**at.extra, **kept}))
 
 
-def _note(store: FileStore, session: Session, done: Extracted, now: datetime) -> Extracted:
+def _note(store: FileStore, session: SessionFile, done: Extracted, now: datetime) -> Extracted:
     note_run(
         store.state,
         {

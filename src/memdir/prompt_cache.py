@@ -24,7 +24,7 @@ from memdir.instructions import Frame, Instructions, Loaded, find_frame, load_st
 from memdir.limits import SESSION_SECONDS
 from memdir.opening import Opened
 from memdir.records import Clip, Scope
-from memdir.session import Session, digest, find_link, holding, open_session, prune, read_json, render_json
+from memdir.session import SessionFile, digest, find_link, holding, open_session, prune, read_json, render_json
 from memdir.small_files import write_private
 from memdir.store.files import FileStore
 
@@ -72,7 +72,7 @@ class InstructionsCache:
             self._kept.clear()
 
 
-def _open_sessions(opened: Opened, frame: Frame, id: str) -> tuple[Session, ...]:
+def _open_sessions(opened: Opened, frame: Frame, id: str) -> tuple[SessionFile, ...]:
     """The conversation's own record first, then its place in each directory that is loaded."""
     states = [opened.private.state, *(store.state for store in frame.stores if isinstance(store, FileStore))]
     return tuple(open_session(state, id) for state in states)
@@ -83,7 +83,7 @@ def _build(frame: Frame) -> tuple[Instructions, list[tuple[Loaded, ...]]]:
     return Instructions(frame.mode, render_parts(frame), tuple(at for piece in pieces for at in piece)), pieces
 
 
-def _write(key: str, sessions: tuple[Session, ...], frame: Frame) -> Instructions:
+def _write(key: str, sessions: tuple[SessionFile, ...], frame: Frame) -> Instructions:
     made, pieces = _build(frame)
     token = os.urandom(8).hex()
     for session, piece in zip(sessions[1:], pieces, strict=True):
@@ -93,13 +93,13 @@ def _write(key: str, sessions: tuple[Session, ...], frame: Frame) -> Instruction
     return made
 
 
-def _keep(session: Session, key: str, table: Mapping[str, object]) -> None:
+def _keep(session: SessionFile, key: str, table: Mapping[str, object]) -> None:
     path = session.find_prompt_file(key)
     write_private(path, render_json(table))
     prune(path)
 
 
-def _read(key: str, sessions: tuple[Session, ...]) -> Instructions | None:
+def _read(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | None:
     """What was kept, whole; None if any of it is gone or is not what we wrote."""
     if any(find_link(session.path.parent) for session in sessions):
         return None

@@ -22,7 +22,7 @@ from memdir.gates import Skip, find_skip
 from memdir.ignoring import Ignoring, find_ignoring
 from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
 from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope, Selector, Surfacing
-from memdir.session import Record, Seen, Session, make_key
+from memdir.session import Record, Seen, SessionFile, make_key
 from memdir.store.contract import Ledger, Store
 from memdir.store.files import FileStore
 from memdir.text import fold
@@ -55,7 +55,7 @@ class Asked:
     text: str
     selector: Selector | Finder
     now: datetime
-    session: Session | None = None
+    session: SessionFile | None = None
     tools: tuple[str, ...] = ()
     limit: int = SELECTED
     on: bool = True
@@ -84,7 +84,7 @@ def recall(
     *,
     selector: Selector | Finder,
     now: datetime,
-    session: Session | None = None,
+    session: SessionFile | None = None,
     tools: Sequence[str] = (),
     limit: int = SELECTED,
     on: bool = True,
@@ -137,8 +137,8 @@ def make_excerpt(memory: Memory, *, path: str, score: float = 0.0) -> Excerpt:
     return Excerpt(memory.header, path, text, memory.digest, len(kept), len(lines), score, is_cut)
 
 
-def find_key(session: Session, stores: Sequence[Store], path: Path) -> str | None:
-    """How the conversation's record spells a file, if it is a memory of one of the stores; for `Session.note_read`."""
+def find_key(session: SessionFile, stores: Sequence[Store], path: Path) -> str | None:
+    """How the conversation's record spells a file, if it is a memory of one of the stores; for `SessionFile.note_read`."""
     real = os.path.realpath(path)
     for store in stores:
         if isinstance(store, FileStore):
@@ -148,13 +148,13 @@ def find_key(session: Session, stores: Sequence[Store], path: Path) -> str | Non
     return None
 
 
-def _make_key(session: Session, store: Store, name: str) -> str:
+def _make_key(session: SessionFile, store: Store, name: str) -> str:
     if isinstance(store, FileStore):
         return make_key(session, name, state=store.state, place=str(store.root))
     return make_key(session, name, state=None, place=str(getattr(store, "scope", "")))
 
 
-def _keep_wish(session: Session | None, record: Record, wish: Ignoring | None) -> None:
+def _keep_wish(session: SessionFile | None, record: Record, wish: Ignoring | None) -> None:
     ignoring = wish is Ignoring.CONVERSATION or (record.ignoring and wish is not Ignoring.LIFTED)
     if session is not None and ignoring != record.ignoring:
         try:
@@ -269,7 +269,7 @@ def _has_any(stores: Sequence[Store]) -> bool:
     return False
 
 
-def _admit(found: Recalled, session: Session, seconds: float) -> Recalled:
+def _admit(found: Recalled, session: SessionFile, seconds: float) -> Recalled:
     """Only what is new to the conversation and fits; if its record cannot be kept, all: better twice than never."""
     keys = [_make_key(session, owner, at.header.name) for at, owner in zip(found.memories, found.owners, strict=True)]
     refused: dict[str, str] = {}

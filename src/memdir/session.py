@@ -63,12 +63,12 @@ class Record:
 _OWN = set(list_fields(Record)) - {"extra"}
 
 
-def open_session(state: Path, id: str) -> "Session":
+def open_session(state: Path, id: str) -> "SessionFile":
     """The conversation with that id, any string; `state` is the state folder of its project's memory."""
-    return Session(state, id)
+    return SessionFile(state, id)
 
 
-class Session:
+class SessionFile:
     """One conversation's record. Safe to use from several threads and processes at once."""
 
     def __init__(self, state: Path, id: str) -> None:
@@ -132,7 +132,7 @@ class Session:
         return old[0]
 
 
-def make_key(session: Session, name: str, *, state: Path | None, place: str) -> str:
+def make_key(session: SessionFile, name: str, *, state: Path | None, place: str) -> str:
     """How a conversation's record spells a memory: its name in the record's own directory, a digest for any other."""
     if state == session.state:
         return name

@@ -23,7 +23,7 @@ from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.queue import Entry
 from memdir.records import Model
 from memdir.runs import note_run
-from memdir.session import Session, open_session
+from memdir.session import SessionFile, open_session
 from memdir.store.files import FileStore
 from memdir.transcripts import read_messages, read_slice
 from memdir.transcripts.formats import is_agent_file
@@ -102,7 +102,7 @@ def _learn_from(
 
 
 def _read_entry(
-    store: FileStore, entry: Entry, session: Session, conversation: Conversation, now: datetime
+    store: FileStore, entry: Entry, session: SessionFile, conversation: Conversation, now: datetime
 ) -> Turn | Extracted:
     """The turn an entry stands for, or what came of it where there is none."""
     try:
@@ -116,7 +116,7 @@ def _read_entry(
         return _note_problem(store, entry, error, now, ExtractSkip.FAILED if is_new else ExtractSkip.NOTHING_NEW)
 
 
-def read_turn(path: Path, session: Session, conversation: Conversation, is_headless: bool) -> Turn:
+def read_turn(path: Path, session: SessionFile, conversation: Conversation, is_headless: bool) -> Turn:
     """What a transcript says after the conversation's cursor; only that is read where messages have ids."""
     cursor = parse_cursor(session.read().extra.get("cursor"))
     turn = Turn((), None, is_headless, is_agent_file(path), conversation)

@@ -29,7 +29,7 @@ from memdir.opening import Opened
 from memdir.paths import find_project_home
 from memdir.records import Message, Model
 from memdir.runs import note_run, render_ran
-from memdir.session import Record, Session
+from memdir.session import Record, SessionFile
 from memdir.small_files import read_small
 from memdir.tools import has_writing_tools
 from memdir.transcripts import read_messages, read_slice
@@ -142,7 +142,7 @@ def does_compact(claude: ClaudeSettings) -> bool:
     return not any(table.get(_COMPACT_KEY) is False for table in tables)
 
 
-def read_news(opened: Opened, path: Path, session: Session, place: Place) -> News:
+def read_news(opened: Opened, path: Path, session: SessionFile, place: Place) -> News:
     """What a transcript says since the last notes; all of it if there are none."""
     root, apart = str(opened.places.root.path), tuple(str(store.root) for store in opened.stores)
     last = _read_last(session.read())
@@ -154,7 +154,7 @@ def read_news(opened: Opened, path: Path, session: Session, place: Place) -> New
 
 def update_notes(
     place: Place,
-    session: Session,
+    session: SessionFile,
     news: News,
     *,
     now: datetime,
@@ -173,7 +173,7 @@ def update_notes(
     return done if done.skipped is NotesSkip.NOT_DUE else _note(session, done, now)
 
 
-def _update(place: Place, session: Session, news: News, manner: Manner, model: Model | None, force: bool) -> Noted:
+def _update(place: Place, session: SessionFile, news: News, manner: Manner, model: Model | None, force: bool) -> Noted:
     text, last = read_notes_file(place), _read_last(session.read())
     if text is None:  # never begun, or taken away: all that is known counts again
         last = _Last(failures=last.failures)
@@ -232,13 +232,13 @@ def _read_last(record: Record) -> _Last:
     )
 
 
-def _keep(session: Session, last: _Last) -> None:
+def _keep(session: SessionFile, last: _Last) -> None:
     cursor = None if last.cursor is None else render_cursor(last.cursor)
     table = {"cursor": cursor, "tokens": last.tokens, "failures": last.failures}
     session.change(lambda at: replace(at, extra={**at.extra, _KEY: table}))
 
 
-def _note(session: Session, done: Noted, now: datetime) -> Noted:
+def _note(session: SessionFile, done: Noted, now: datetime) -> Noted:
     note_run(
         session.state,
         {

@@ -24,7 +24,7 @@ from memdir.models.prices import find_price
 from memdir.opening import Opened
 from memdir.records import Model
 from memdir.runs import render_usage
-from memdir.session import Session, open_session
+from memdir.session import SessionFile, open_session
 from memdir.text import one_line, shorten
 from memdir.transcripts import describe, list_transcripts
 from memdir.worker import work
@@ -94,7 +94,7 @@ def worker_verb(call: Call) -> None:
 
 def _choose(
     call: Call, opened: Opened, transcript: Path | None, since: str | None, session_id: str | None
-) -> list[tuple[Path, Session]]:
+) -> list[tuple[Path, SessionFile]]:
     state = opened.private.state
     if transcript is not None:
         path = call.cwd / transcript.expanduser()
@@ -145,7 +145,13 @@ def _is_agreed(call: Call, ahead: Estimate, model: Model | None, name: str, is_s
 
 
 def _harvest(
-    call: Call, opened: Opened, chosen: list[tuple[Path, Session]], model: Model | None, *, is_dry: bool, quiet: bool
+    call: Call,
+    opened: Opened,
+    chosen: list[tuple[Path, SessionFile]],
+    model: Model | None,
+    *,
+    is_dry: bool,
+    quiet: bool,
 ) -> Iterator[dict[str, Any]]:
     for number, (path, session) in enumerate(chosen, 1):
         place = make_conversation(opened)
