@@ -138,7 +138,7 @@ def make_excerpt(memory: Memory, *, path: str, score: float = 0.0) -> Excerpt:
 
 
 def find_key(session: SessionFile, stores: Sequence[Store], path: Path) -> str | None:
-    """How the conversation's record spells a file, if it is a memory of one of the stores; for `SessionFile.note_read`."""
+    """How the conversation's record spells a file, if it is a memory of one of the stores; `note_read` takes it."""
     real = os.path.realpath(path)
     for store in stores:
         if isinstance(store, FileStore):
