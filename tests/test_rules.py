@@ -293,7 +293,9 @@ def test_a_text_that_asks_to_forget_is_recognised() -> None:
 def test_a_long_message_is_heard_in_good_time() -> None:
     text = ("I looked at how the scheduler picks its jobs and the queue is polled far too often for that. " * 22)[:2000]
     hear(text)  # compiles
-    begin = time.perf_counter()
+    spent = []
     for _ in range(10):
+        begin = time.process_time()
         hear(text)
-    assert (time.perf_counter() - begin) / 10 < 0.25  # a few milliseconds on an idle machine
+        spent.append(time.process_time() - begin)
+    assert min(spent) < 0.25  # a few milliseconds; a pattern that backtracks takes seconds

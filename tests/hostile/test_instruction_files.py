@@ -275,4 +275,4 @@ def test_text_made_to_be_slow_is_read_in_time(trap: Trap) -> None:
     trap.put(".claude/rules/slow.md", f"---\npaths: '{'{a,b}' * 150}'\n---\n")
     started = time.monotonic()
     assert trap.cli("context", "--json", "--file", "a" * 200).code == 0
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60  # two seconds; a pattern that backtracks takes hours
