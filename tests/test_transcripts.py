@@ -458,15 +458,15 @@ MEASURE = """
 import resource, sys, time
 from memdir.transcripts import read_messages, read_slice
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
+start = time.process_time()
 count = last = 0
 for message in read_messages(sys.argv[1]):
     count, last = count + 1, message
-whole = time.perf_counter() - start
+whole = time.process_time() - start
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-start = time.perf_counter()
+start = time.process_time()
 found = read_slice(sys.argv[1], after=sys.argv[2], window=10)
-print(count, grown, whole, time.perf_counter() - start, len(found.messages), found.found)
+print(count, grown, whole, time.process_time() - start, len(found.messages), found.found)
 """
 
 
