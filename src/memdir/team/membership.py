@@ -1,0 +1,109 @@
+"""Where a team's memory is kept, and how this member takes part: `<state>/team.json`.
+
+Without an address of its own it is a branch of the project's own remote, looked up anew at each sync. An address may
+be a path, `file://`, ssh or https; nothing that would start another program, and no password in it: git has helpers
+for those.
+
+It does not talk to the remote.
+"""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from memdir.errors import SettingsError
+from memdir.frozen import dataclass
+from memdir.gitroot import find_address
+from memdir.kept_team import MEMBERSHIP, read_table, write_table
+from memdir.text import one_line, printable
+
+BRANCH = "memdir/team"
+_SCHEMES = ("file", "ssh", "https")
+_SCP = re.compile(r"(?:[\w.+-]+@)?\[?[A-Za-z0-9][\w.:-]*\]?:(?!//)[^\s:][^\n]*")
+_BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|\Z)|/\.|/\Z|\.\Z))[\w][\w./+-]{0,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`remote` empty: the project's own. `review`: what others write waits for this member's word."""
+
+    remote: str = ""
+    branch: str = BRANCH
+    read_only: bool = False
+    review: bool = False
+
+
+def read_membership(state: Path) -> Membership | None:
+    """How this member takes part; None for whoever is in no team, or if the record cannot be understood."""
+    table = read_table(state, MEMBERSHIP)
+    remote, branch = table.get("remote"), table.get("branch")
+    if not isinstance(remote, str) or not isinstance(branch, str):
+        return None
+    return Membership(remote, branch, table.get("read_only") is True, table.get("review") is True)
+
+
+def write_membership(state: Path, member: Membership) -> None:
+    fields = {"remote": member.remote, "branch": member.branch}
+    write_table(state, MEMBERSHIP, {**fields, "read_only": member.read_only, "review": member.review})
+
+
+def drop_membership(state: Path) -> None:
+    (state / MEMBERSHIP).unlink(missing_ok=True)
+
+
+def resolve_remote(member: Membership, root: Path) -> str:
+    """The address to talk to; raises SettingsError where there is none, or none that may be used."""
+    if member.remote:
+        return check_remote(member.remote, root)
+    found = find_address(root)
+    if not found:
+        raise SettingsError(
+            "this project has no git remote", key="remote", hint="name one: `memdir team init --remote URL`"
+        )
+    return check_remote(_strip_password(found), root)
+
+
+def check_remote(address: str, root: Path) -> str:
+    """An address that git may be given, a path made whole; raises SettingsError."""
+    shown = one_line(address)
+    if not address.strip() or printable(address) != address or address.startswith("-") or "\n" in address:
+        raise _refuse(shown, "it is no address")
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        raise _refuse(shown, "it is no address") from None
+    scheme = parts.scheme.lower() if "://" in address else ""
+    if "::" in address.split("/", 1)[0] or (scheme and scheme not in _SCHEMES):
+        raise _refuse(shown.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are used")
+    if scheme in ("ssh", "https"):
+        if parts.password is not None or (scheme == "https" and parts.username):
+            hint = "leave it out; git's credential helpers keep passwords"
+            raise SettingsError("the remote's address holds a name or password", key="remote", hint=hint)
+        if not parts.hostname or unquote(parts.hostname).startswith("-"):
+            raise _refuse(shown, "it names no host")
+        return address
+    if scheme == "file":
+        return address
+    if _SCP.fullmatch(address) and not os.path.exists(address):
+        return address
+    return str((root / os.path.expanduser(address)).resolve())
+
+
+def check_branch(branch: str) -> str:
+    if not _BRANCH.fullmatch(branch) or branch.startswith("refs/") or branch == "HEAD":
+        raise SettingsError(f"{one_line(branch)!r} is no name of a branch", key="branch", hint=f"for example {BRANCH}")
+    return branch
+
+
+def _strip_password(address: str) -> str:
+    """The project's own address without what may not be kept or shown: git's helpers have to know it."""
+    match = re.match(r"(https://)[^/@]*@(.*)", address)
+    if match:
+        return match[1] + match[2]
+    return re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", address)
+
+
+def _refuse(shown: str, why: str) -> SettingsError:
+    hint = "a path, file:///…, ssh://…, git@host:path or https://…"
+    return SettingsError(f"the remote {shown!r} is refused: {why}", key="remote", hint=hint)

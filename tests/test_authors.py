@@ -1,0 +1,90 @@
+"""Who wrote what a team shares: kept, forgiven, cleaned, and found for the person at this machine."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli, memory_text
+from homes import git, make_environment, make_repository, write
+from memdir.authors import FILE, Author, drop_author, find_own_author, make_author, read_authors, write_authors
+
+WHEN = datetime(2026, 3, 5, 12, tzinfo=UTC)
+
+
+def test_authors_come_back_as_they_were_written(tmp_path: Path) -> None:
+    authors = {"team/deploys": Author("Reviewer", "r@example.invalid", WHEN), "team/名前": Author("作者")}
+    write_authors(tmp_path, authors)
+    assert read_authors(tmp_path) == authors
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 1, "b": {"name": 7}}', "\xff", "[" * 100_000])
+def test_a_broken_file_names_nobody(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text, encoding="latin-1")
+    assert read_authors(tmp_path) == {} and read_authors(tmp_path / "nowhere") == {}
+
+
+def test_a_time_that_is_none_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / FILE, '{"a": {"name": "x", "email": 7, "when": "soon"}}')
+    assert read_authors(tmp_path) == {"a": Author("x")}
+
+
+def test_a_link_in_the_files_place_is_not_followed(tmp_path: Path) -> None:
+    target = write(tmp_path / "elsewhere.json", '{"a": {"name": "x"}}')
+    (tmp_path / FILE).symlink_to(target)
+    assert read_authors(tmp_path) == {}
+
+
+def test_a_forged_name_is_one_printable_line(tmp_path: Path) -> None:
+    write_authors(tmp_path, {"a": Author("me\n\x1b[2Jyou\u202e", "x\ny" * 200)})
+    found = read_authors(tmp_path)["a"]
+    assert found.name == "me \\x1b[2Jyou\\u202e" and "\n" not in found.email and len(found.email) <= 100
+    assert make_author(" ").name == "unknown" and make_author("\udcff").name == "?"
+
+
+def test_one_memory_is_taken_out_whatever_its_case(tmp_path: Path) -> None:
+    write_authors(tmp_path, {"team/Deploys": Author("a"), "team/other": Author("b")})
+    drop_author(tmp_path, "team/deploys")
+    assert list(read_authors(tmp_path)) == ["team/other"]
+    drop_author(tmp_path, "team/other")
+    assert not (tmp_path / FILE).exists()
+    write(tmp_path / FILE, "{ team/other")
+    drop_author(tmp_path, "team/other")
+    assert not (tmp_path / FILE).exists(), "what cannot be read cannot be trusted to be clean"
+
+
+def test_purge_takes_the_author_out(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    cli.file("team/tracker", memory_text("Tracker"))
+    cli.save()
+    state = cli.memory / ".memdir"
+    write_authors(state, {"team/tracker": Author("a"), "team/x": Author("b")})
+    assert cli("forget", "team/tracker", "--purge", "--yes").code == 0
+    assert list(read_authors(state)) == ["team/x"]
+
+
+def test_the_setting_says_who_the_person_is(tmp_path: Path) -> None:
+    environment = make_environment(tmp_path, MEMDIR_AUTHOR="On Call <oncall@example.invalid>")
+    assert find_own_author(environment, None) == Author("On Call", "oncall@example.invalid")
+    assert find_own_author(make_environment(tmp_path, MEMDIR_AUTHOR="On Call"), None) == Author("On Call")
+
+
+def test_git_says_who_the_person_is_and_the_repository_has_the_last_word(tmp_path: Path) -> None:
+    environment = make_environment(tmp_path)
+    root = make_repository(tmp_path / "app")
+    assert find_own_author(environment, root).name, "the login name, where nobody was told anything"
+    write(environment.home / ".config" / "git" / "config", "[user]\n  name = From XDG\n  email = a@example.invalid\n")
+    assert find_own_author(environment, None) == Author("From XDG", "a@example.invalid")
+    text = '[core]\n name = no\n[User] name = "Quoted ; name" # but not this\n'
+    write(environment.home / ".gitconfig", text)
+    assert find_own_author(environment, root) == Author("Quoted ; name", "a@example.invalid")
+    git(root, "config", "user.name", "In this repository")
+    assert find_own_author(environment, root).name == "In this repository"
+
+
+def test_a_worktree_has_the_author_of_its_repository(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "app")
+    git(root, "config", "user.email", "here@example.invalid")
+    git(root, "worktree", "add", "-q", str(tmp_path / "tree"))
+    assert find_own_author(make_environment(tmp_path), tmp_path / "tree").email == "here@example.invalid"
