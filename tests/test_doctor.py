@@ -63,9 +63,20 @@ def test_each_kind_of_trouble_is_found_where_it_is(memory: Path) -> None:
         ("long_line", "MEMORY.md", 4),
         ("orphan", "twin.md", None),
     } <= found
-    elsewhere = {"oversize_index", "slug_collision", "setting", "history", "dream_lock"}
+    elsewhere = {"oversize_index", "slug_collision", "setting", "history", "dream_lock"}  # further down and next door
+    elsewhere |= {"unreadable_settings", "about_person"}
+    elsewhere |= {"out_of_step", "secret", "stale", "partly_stale", "contradiction", "never_recalled", "dead_setting"}
+    elsewhere |= {"queue", "team_sync", "hooks_silent", "hook_problem"}
     assert {kind for kind, _, _ in found} == set(LEVELS) - elsewhere
     assert all(at.fix and at.message and at.level in ("error", "warning", "advice") for at in examine(store))
+
+
+def test_a_memory_about_a_person_where_others_read_is_told(memory: Path) -> None:
+    put(memory, "team/me.md", head() + "He likes tea.\n")
+    put(memory, "team/rule.md", head("feedback") + "Tests first.\n")
+    put(memory, "mine.md", head() + "He likes coffee.\n")
+    found = [(at.where, at.level) for at in examine(FileStore(memory)) if at.kind == "about_person"]
+    assert found == [("team/me.md", "warning")]
 
 
 def test_repair_mends_derived_state_only_and_can_be_undone(memory: Path) -> None:

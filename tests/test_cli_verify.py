@@ -1,0 +1,81 @@
+"""`memdir verify`: what it says, and with which exit code."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli
+from homes import git, write
+from verify_data import import_commits
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A project in which a function was renamed, with a memory of before and one of after."""
+    cli = Cli(tmp_path)
+    shutil.rmtree(cli.project)
+    before = "def handleAuth(request):\n    return request.token\n"
+    after = before.replace("handleAuth", "authenticate")
+    import_commits(cli.project, [("1", {"src/auth.py": before}), ("2", {"src/auth.py": after})])
+    cli.save("old", "Use `handleAuth()` of `src/auth.py`.")
+    cli.save("new", "Use `authenticate()`.")
+    cli.save("plain", "Be brief.")
+    return cli
+
+
+def test_a_pipe_gets_a_line_for_each_stale_claim_and_exit_1(cli: Cli) -> None:
+    told = cli("verify")
+    assert told.code == 1 and told.err == ""
+    said = "`handleAuth` is gone; `authenticate` came with the commit that removed it"
+    assert sorted(told.out.splitlines()) == [
+        "private\tnew\tverified\t\t\t\t\t",
+        f"private\told\tpartly\t7\tsymbol\thandleAuth\tgone\t{said}",
+        "private\tplain\tunchecked\t\t\t\t\t",
+    ]
+
+
+def test_a_person_gets_a_report(cli: Cli) -> None:
+    lines = cli("--color", "always", "verify", "old", "new").out
+    for wanted in ("partly", "1 of 2 hold", "line 7: `handleAuth` is gone", "2 memories: 1 verified, 1 partly"):
+        assert wanted in lines
+
+
+def test_what_holds_exits_with_0(cli: Cli) -> None:
+    assert cli("verify", "new").code == 0
+    assert cli("verify", "plain", "--json").json["counts"] == {"verified": 0, "partly": 0, "stale": 0, "unchecked": 1}
+
+
+def test_a_stamp_is_written_and_can_be_taken_back(cli: Cli) -> None:
+    before = (cli.memory / "new.md").read_text(encoding="utf-8")
+    answer = cli("verify", "--stamp", "--json").json
+    assert answer["stamped"] == ["new"] and len(answer["acts"]) == 1
+    assert "verified: " in (cli.memory / "new.md").read_text(encoding="utf-8")
+    assert "verified: " not in (cli.memory / "old.md").read_text(encoding="utf-8")
+    assert cli("undo", str(answer["acts"][0])).code == 0
+    assert (cli.memory / "new.md").read_text(encoding="utf-8") == before
+
+
+def test_changed_leaves_out_what_nothing_happened_to(cli: Cli) -> None:
+    os.utime(cli.project / "src" / "auth.py", (1_700_000_000, 1_700_000_000))
+    cli("verify")
+    assert cli("verify", "--changed").out == ""
+    write(cli.project / "other.py", "x = 1\n")
+    git(cli.project, "add", "-A")
+    git(cli.project, "commit", "-q", "-m", "more")
+    assert "new" not in cli("verify", "--changed").out.split()
+
+
+def test_user_memory_is_asked_for_dates_and_links_only(cli: Cli) -> None:
+    cli.save("mine", "Use `handleAuth()`.", "--scope", "user")
+    assert cli("verify", "--scope", "user").code == 0
+    assert [at["name"] for at in cli("verify", "--scope", "user", "--json").json["memories"]] == ["mine"]
+
+
+def test_an_unknown_name_is_refused_in_one_line(cli: Cli) -> None:
+    assert "nobody" in cli("verify", "nobody").refusal
+
+
+def test_memory_that_is_off_is_not_stamped(cli: Cli) -> None:
+    assert "memory is off" in cli("verify", "--stamp", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").refusal

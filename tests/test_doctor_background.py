@@ -1,0 +1,260 @@
+"""What doctor says of what nobody watches: hooks, their problems, the queue, the team's sync, settings."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from clihelp import NOW as CLI_NOW
+from clihelp import Cli
+from homes import write
+from memdir.doctor import Finding, Ran, count_kinds, examine_background, repair_background
+from memdir.events import note_event, note_problem, read_problems
+from memdir.hosts.places import Installed
+from memdir.kept_team import RECORD
+from memdir.queue import Entry, enqueue
+from memdir.team.membership import Membership, write_membership
+from transcribing import Claude
+
+NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+EVENTS = ("session-start", "user-prompt", "stop")
+HOOKS = [Installed("claude-code", EVENTS, NOW - 72 * HOUR, Path("settings.json"))]
+
+
+def find(state: Path, kind: str, hooks: list[Installed] | None = None, ran: list[Ran] | None = None) -> list[Finding]:
+    found = examine_background(state, now=NOW, installed=HOOKS if hooks is None else hooks, ran=ran or [])
+    return [at for at in found if at.kind == kind]
+
+
+def talk(hours: float, host: str = "claude-code") -> Ran:
+    """A conversation that began so long ago and took half an hour."""
+    return Ran(host, NOW - hours * HOUR, NOW - (hours - 0.5) * HOUR)
+
+
+# --- hooks ----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_wrong_where_nothing_happened(tmp_path: Path) -> None:
+    assert examine_background(tmp_path, now=NOW, installed=HOOKS) == ()
+    assert examine_background(tmp_path / "none", now=NOW) == () and not (tmp_path / "none").exists()
+
+
+def test_hooks_that_stayed_silent_through_two_sessions_are_told(tmp_path: Path) -> None:
+    (found,) = find(tmp_path, "hooks_silent", ran=[talk(20), talk(10)])
+    assert found.where == "claude-code" and found.message.startswith("no hook of claude-code")
+    assert "memdir install claude-code" in found.fix
+
+
+def test_one_event_that_does_not_arrive_is_named(tmp_path: Path) -> None:
+    for event in EVENTS[:2]:
+        note_event(tmp_path, "claude-code", event, NOW - 10 * HOUR)
+    (found,) = find(tmp_path, "hooks_silent", ran=[talk(20), talk(10)])
+    assert found.message.startswith("stop of claude-code")
+
+
+def test_hooks_that_fire_are_not_told(tmp_path: Path) -> None:
+    for event in EVENTS:
+        note_event(tmp_path, "claude-code", event, NOW - 9.9 * HOUR)
+    assert find(tmp_path, "hooks_silent", ran=[talk(20), talk(10)]) == []
+
+
+@pytest.mark.parametrize(
+    "ran",
+    [
+        [],
+        [talk(10)],  # one says little
+        [talk(100), talk(90), talk(10)],  # before they were installed
+        [talk(20, "codex"), talk(10, "codex")],  # another host
+        [talk(20), Ran("claude-code", NOW - HOUR, NOW - HOUR / 60)],  # still going on
+    ],
+)
+def test_sessions_that_say_nothing_of_the_hooks_raise_no_alarm(tmp_path: Path, ran: list[Ran]) -> None:
+    assert find(tmp_path, "hooks_silent", ran=ran) == []
+
+
+def test_hooks_that_are_not_installed_need_not_fire(tmp_path: Path) -> None:
+    assert find(tmp_path, "hooks_silent", hooks=[], ran=[talk(20), talk(10)]) == []
+
+
+def test_what_went_wrong_in_a_hook_is_told_until_it_is_taken_as_read(tmp_path: Path) -> None:
+    note_problem(tmp_path, "codex", "the index is busy", NOW - HOUR)
+    note_problem(tmp_path, "codex", "the index is busy", NOW - HOUR / 2)
+    note_problem(tmp_path, "codex", "of last month", NOW - 800 * HOUR)
+    found = find(tmp_path, "hook_problem")
+    assert len(found) == 1 and "the index is busy" in found[0].message and "2 times" in found[0].message
+    assert repair_background(tmp_path, found, now=NOW) == 1
+    assert find(tmp_path, "hook_problem") == [] and read_problems(tmp_path) == ()
+    assert repair_background(tmp_path, [], now=NOW) == 0
+
+
+# --- queue ----------------------------------------------------------------------------------------------------------
+
+
+def wait_since(state: Path, moment: datetime) -> None:
+    path = enqueue(state, Entry("s", "/nowhere/t.jsonl"))
+    path.rename(path.with_name(f"{int(moment.timestamp() * 1e9):020d}-{path.name.partition('-')[2]}"))
+
+
+def test_turns_that_wait_for_more_than_a_day_are_told(tmp_path: Path) -> None:
+    wait_since(tmp_path, NOW - 40 * HOUR)
+    wait_since(tmp_path, NOW - 30 * HOUR)
+    wait_since(tmp_path, NOW - HOUR)
+    (found,) = find(tmp_path, "queue")
+    assert found.message.startswith("2 turns wait") and "memdir extract" in found.fix
+
+
+def test_a_turn_that_waits_for_an_hour_is_nothing_wrong(tmp_path: Path) -> None:
+    wait_since(tmp_path, NOW - HOUR)
+    assert find(tmp_path, "queue") == []
+
+
+# --- team -----------------------------------------------------------------------------------------------------------
+
+
+def sync(state: Path, **facts: object) -> None:
+    write_membership(state, Membership(remote="file:///nowhere.git"))
+    write(state / RECORD, json.dumps({"at": NOW.isoformat(), "outcome": "synced", **facts}))
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"outcome": "failed", "error": "broken pipe"}, "failed: broken pipe"),
+        ({"outcome": "denied", "error": "no rights"}, "takes nothing from here: no rights"),
+        ({"outcome": "offline", "last_good": (NOW - 200 * HOUR).isoformat()}, "has not answered since"),
+        ({"outcome": "offline"}, "has not answered"),
+        ({"refused": {"team/x.md": "it holds a secret"}}, "not taken: it holds a secret"),
+        ({"withheld": {"team/y.md": "it is too large"}}, "not sent: it is too large"),
+    ],
+)
+def test_trouble_with_the_sync_is_told(tmp_path: Path, facts: dict[str, object], words: str) -> None:
+    sync(tmp_path, **facts)
+    (found,) = find(tmp_path, "team_sync")
+    assert words in found.message and found.level == "warning"
+
+
+def test_many_refused_files_are_counted(tmp_path: Path) -> None:
+    sync(tmp_path, refused={f"team/{number}.md": "no" for number in range(30)})
+    found = find(tmp_path, "team_sync")
+    assert len(found) == 6 and any("25 more" in at.message for at in found)
+
+
+def test_a_sync_that_works_or_was_offline_for_a_day_is_nothing_wrong(tmp_path: Path) -> None:
+    sync(tmp_path)
+    assert find(tmp_path, "team_sync") == []
+    sync(tmp_path, outcome="offline", last_good=(NOW - 24 * HOUR).isoformat())
+    assert find(tmp_path, "team_sync") == []
+
+
+def test_who_is_in_no_team_hears_nothing_of_it(tmp_path: Path) -> None:
+    write(tmp_path / RECORD, json.dumps({"outcome": "failed", "error": "x"}))
+    assert find(tmp_path, "team_sync") == []
+
+
+# --- by the command line --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def config(cli: Cli, text: str) -> None:
+    write(cli.home / ".config" / "memdir" / "config.toml", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("dream = false\ndream_hours = 3\n", "dream_hours"),
+        ("extract = false\nextract_every = 4\n", "extract_every"),
+        ("[budget]\nrun_tokens = 1000\n", "budget.run_tokens"),
+        ("skip_index = true\nindex_order = 'file'\n", "index_order"),
+    ],
+)
+def test_a_setting_without_effect_is_advice(cli: Cli, text: str, key: str) -> None:
+    config(cli, text)
+    told = cli("doctor", "--json")
+    assert [(at["kind"], at["level"]) for at in told.json["findings"]] == [("dead_setting", "advice")]
+    assert key in told.json["findings"][0]["message"] and told.code == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["dream_hours = 3\n", "dream = false\n", "dream = false\ndream_hours = 24\n", "half_life.project = 7\n"]
+)
+def test_a_setting_with_effect_is_not(cli: Cli, text: str) -> None:
+    config(cli, text)
+    assert cli("doctor", "--json").json["findings"] == []
+
+
+@pytest.mark.parametrize("text", ["a = [", "dream_hours = 'soon'\n"])
+def test_settings_that_cannot_be_read_are_a_finding_like_any_other(cli: Cli, text: str) -> None:
+    config(cli, text)
+    told = cli("doctor", "--json")
+    (found,) = told.json["findings"]
+    assert (found["kind"], found["level"], told.code) == ("unreadable_settings", "error", 1)
+    assert "config.toml" in found["message"] and found["fix"] and told.json["counts"]["unreadable_settings"] == 1
+
+
+def test_a_project_file_that_cannot_be_read_and_own_rules_that_are_broken_are_told(cli: Cli) -> None:
+    write(cli.project / ".memdir.toml", "= broken")
+    write(cli.home / ".config" / "memdir" / "secrets.toml", "[[rule]]\nid = 'x'\n")
+    found = cli("doctor", "--json").json["findings"]
+    assert [at["kind"] for at in found] == ["setting", "setting"]
+    assert any(".memdir.toml" in at["message"] for at in found) and any("secrets.toml" in at["where"] for at in found)
+
+
+def test_doctor_tells_of_hooks_problems_and_queue_and_fix_takes_problems_as_read(cli: Cli) -> None:
+    cli.save()
+    state = cli.memory / ".memdir"
+    now = datetime.fromisoformat(CLI_NOW).astimezone()
+    note_problem(state, "claude-code", "no room", now - HOUR)
+    wait_since(state, now - 50 * HOUR)
+    told = cli("doctor", "--json")
+    assert told.code == 1 and {(at["scope"], at["kind"]) for at in told.json["findings"]} == {
+        ("background", "hook_problem"),
+        ("background", "queue"),
+    }
+    fixed = cli("doctor", "--fix", "--json").json
+    assert fixed["fixed"] == 1 and [at["kind"] for at in fixed["findings"]] == ["queue"]
+    assert cli("doctor", "--scope", "private", "--json").json["findings"] == []
+
+
+def test_what_went_wrong_before_a_hook_knew_its_project_is_told_in_any(cli: Cli) -> None:
+    cli.save()
+    now = datetime.fromisoformat(CLI_NOW).astimezone()
+    note_problem(cli.home / ".local" / "state" / "memdir", "codex", "no JSON object", now - HOUR)
+    found = cli("doctor", "--json").json["findings"]
+    assert [(at["kind"], "no JSON object" in at["message"]) for at in found] == [("hook_problem", True)]
+    assert cli("doctor", "--fix", "--json").json["fixed"] == 1
+    assert cli("doctor", "--json").json["findings"] == []
+
+
+def test_installed_hooks_that_never_fired_are_seen_by_the_transcripts(cli: Cli) -> None:
+    cli.save()
+    hook = "memdir hook {} --host claude-code"
+    groups = {
+        name: [{"hooks": [{"type": "command", "command": hook.format(name)}]}] for name in ("SessionStart", "Stop")
+    }
+    settings = write(cli.home / ".claude" / "settings.json", json.dumps({"hooks": groups}))
+    old = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    os.utime(settings, (old, old))
+    folder = cli.memory.parent
+    for number in range(2):
+        talk = Claude()
+        talk.user("hello there", cwd=str(cli.project), sessionId=f"s-{number}")
+        talk.assistant("hello", cwd=str(cli.project), sessionId=f"s-{number}")
+        write(folder / f"s-{number}.jsonl", "\n".join(talk.lines()) + "\n")
+    found = cli("doctor", "--json").json["findings"]
+    assert [at["kind"] for at in found] == ["hooks_silent"] and "claude-code" in found[0]["message"]
+    for event in ("session-start", "stop"):
+        note_event(cli.memory / ".memdir", "claude-code", event, datetime(2026, 3, 5, 10, 1, tzinfo=UTC))
+    assert cli("doctor", "--json").json["findings"] == []
+
+
+def test_every_kind_is_counted() -> None:
+    counts = count_kinds([Finding("queue", "queue", "x", "y")])
+    assert counts["queue"] == 1 and counts["secret"] == 0 and sum(counts.values()) == 1

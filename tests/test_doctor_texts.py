@@ -1,0 +1,210 @@
+"""What doctor says of what memories say: stale claims, contradictions, secrets, memories never recalled, history."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from homes import git, make_repository, write
+from loads import ROOT
+from memdir.doctor import Finding, examine, repair
+from memdir.doctor.seen_clean import find_mark, read_clean
+from memdir.doctor.texts import UNUSED_DAYS, UNUSED_SESSIONS
+from memdir.records import Draft, Kind, Surfacing
+from memdir.secrets.own import Own
+from memdir.secrets.records import Allow, Rule
+from memdir.store.files import FileStore
+from memdir.testing import sample_memory
+from memdir.verify.verifying import verify
+
+NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
+TOKEN = "ghp_" + "aZ3kQ9vX2mR7tY5wB1nC8dF4gH6jL0pS2uEi"
+
+
+def put(memory: Path, name: str, body: str, kind: str = "reference", title: str = "") -> Path:
+    head = f"---\nname: {title or name}\ndescription: what {name} is about, in short\ntype: {kind}\n---\n\n"
+    path = write(memory / f"{name}.md", f"{head}{body}\n")
+    lines = [f"- [{at.stem}]({at.name}) — about {at.stem}\n" for at in sorted(memory.glob("*.md")) if at.stem.islower()]
+    write(memory / "MEMORY.md", "".join(lines))
+    return path
+
+
+def find(store: FileStore, kind: str, own: Own | None = None) -> list[Finding]:
+    return [at for at in examine(store, own=own or Own()) if at.kind == kind]
+
+
+# --- claims ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository in which one file was moved and one function removed."""
+    root = make_repository(tmp_path / "app")
+    write(root / "src" / "login.py", "def handle_auth():\n    return True\n\n\ndef render_login():\n    return 1\n" * 3)
+    write(root / "src" / "other.py", "def keep_alive():\n    return True\n")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "one")
+    git(root, "mv", "src/login.py", "src/entry.py")
+    git(root, "commit", "-q", "-m", "two")
+    return root
+
+
+def test_a_claim_that_no_longer_holds_is_told_with_what_became_of_it(memory: Path, project: Path) -> None:
+    put(memory, "gone", "The login is in `src/login.py`.")
+    put(memory, "mixed", "See `src/login.py` and `src/other.py`.")
+    put(memory, "sound", "Sessions are kept in `src/other.py`.")
+    with FileStore(memory) as store:
+        assert find(store, "stale") == [] == find(store, "partly_stale")
+        verify(store, project, now=NOW)
+        (stale,) = find(store, "stale")
+        (partly,) = find(store, "partly_stale")
+    assert stale.where == "gone.md" and "src/entry.py" in stale.message and stale.line == 7
+    assert stale.level == "warning" and "memdir edit gone" in stale.fix
+    assert partly.where == "mixed.md" and partly.level == "advice"
+
+
+def test_a_verdict_on_an_older_text_is_not_told(memory: Path, project: Path) -> None:
+    put(memory, "gone", "The login is in `src/login.py`.")
+    with FileStore(memory) as store:
+        verify(store, project, now=NOW)
+        put(memory, "gone", "The login is in `src/entry.py`.")
+        assert find(store, "stale") == []
+
+
+# --- contradictions -------------------------------------------------------------------------------------------------
+
+
+def test_two_statements_that_cannot_both_hold_are_told_at_the_older_one(memory: Path) -> None:
+    old = put(memory, "staging", "The staging database runs on port 5433.", "project", "Staging database port")
+    put(memory, "ports", "The staging database runs on port 5544.", "project", "Staging database port")
+    os.utime(old, (1_700_000_000, 1_700_000_000))
+    (found,) = find(FileStore(memory), "contradiction")
+    assert found.where == "staging.md" and "5433" in found.message and "5544" in found.message
+    assert found.level == "advice"
+
+
+def test_statements_that_agree_or_differ_in_subject_are_no_contradiction(memory: Path) -> None:
+    put(memory, "staging", "The staging database runs on port 5433.", "project", "Staging database port")
+    put(memory, "cache", "The production cache runs on port 6380.", "project", "Production cache port")
+    assert find(FileStore(memory), "contradiction") == []
+
+
+# --- secrets --------------------------------------------------------------------------------------------------------
+
+
+def test_a_secret_is_told_by_rule_and_line_and_never_by_value(memory: Path) -> None:
+    put(memory, "pipeline", f"The pipeline pulls with {TOKEN} from the mirror.")
+    store = FileStore(memory)
+    (found,) = find(store, "secret")
+    assert found.where == "pipeline.md" and found.line == 7 and found.level == "warning"
+    assert TOKEN not in repr(examine(store)) and "github" in found.message.lower()
+
+
+def test_memories_without_secrets_are_clean_and_not_searched_again(memory: Path) -> None:
+    put(memory, "pipeline", "The pipeline pulls from the mirror with the token in the vault.")
+    with FileStore(memory) as store:
+        assert find(store, "secret") == []
+        assert read_clean(store, find_mark(Own())) == {store.read("pipeline").digest}
+        put(memory, "pipeline", f"The pipeline pulls with {TOKEN}.")
+        assert len(find(store, "secret")) == 1
+        assert len(find(store, "secret")) == 1  # what was found is told every time
+
+
+def test_other_rules_search_again(memory: Path) -> None:
+    put(memory, "gateway", "The gateway wants acme_0123456789 as its word.")
+    rule = Rule("acme", "a word of our gateway", r"acme_[0-9]{10}")
+    with FileStore(memory) as store:
+        assert find(store, "secret") == []
+        own = Own((rule,), ())
+        assert [at.message for at in find(store, "secret", own)] == ["looks like a word of our gateway (acme)"]
+        allowed = Own((rule,), (Allow("^acme_0", "it is public"),))
+        assert find(store, "secret", allowed) == []
+
+
+# --- never recalled -------------------------------------------------------------------------------------------------
+
+
+def recall_often(store: FileStore, name: str, *, days: int, sessions: int) -> None:
+    step = timedelta(days=days) / sessions
+    rows = [Surfacing(name, NOW - timedelta(days=days) + step * at, "why?", f"s-{at}") for at in range(sessions)]
+    store.note_recalls(rows)
+
+
+def make_old(memory: Path, *names: str) -> None:
+    for name in names:
+        moment = (NOW - timedelta(days=400)).timestamp()
+        os.utime(put(memory, name, f"All about {name} and nothing else."), (moment, moment))
+
+
+def test_what_was_never_recalled_in_a_long_time_is_told_in_one_line(memory: Path) -> None:
+    make_old(memory, "used", "idle", "lonely")
+    with FileStore(memory, clock=lambda: NOW) as store:
+        recall_often(store, "used", days=UNUSED_DAYS + 5, sessions=UNUSED_SESSIONS)
+        (found,) = find(store, "never_recalled")
+    assert "2 memories" in found.message and "idle, lonely" in found.message and found.level == "advice"
+
+
+@pytest.mark.parametrize(("days", "sessions"), [(UNUSED_DAYS - 5, 50), (UNUSED_DAYS + 5, UNUSED_SESSIONS - 1)])
+def test_a_ledger_that_is_young_or_thin_says_nothing(memory: Path, days: int, sessions: int) -> None:
+    make_old(memory, "used", "idle")
+    with FileStore(memory, clock=lambda: NOW) as store:
+        assert find(store, "never_recalled") == []
+        recall_often(store, "used", days=days, sessions=sessions)
+        assert find(store, "never_recalled") == []
+
+
+def test_a_young_or_a_pinned_memory_is_not_called_unused(memory: Path) -> None:
+    make_old(memory, "used", "pinned")
+    pinned = memory / "pinned.md"
+    pinned.write_text(pinned.read_text(encoding="utf-8").replace("type:", "pinned: true\ntype:"), encoding="utf-8")
+    os.utime(put(memory, "young", "All new."), (NOW.timestamp(), NOW.timestamp()))
+    with FileStore(memory, clock=lambda: NOW) as store:
+        recall_often(store, "used", days=UNUSED_DAYS + 5, sessions=UNUSED_SESSIONS)
+        assert find(store, "never_recalled") == []
+
+
+# --- history --------------------------------------------------------------------------------------------------------
+
+HOLD = """
+import sys
+from pathlib import Path
+from memdir.store.files import FileStore
+with FileStore(Path(sys.argv[1])) as store, store._holding():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_an_edit_that_history_could_not_see_is_told_and_recorded_by_fix(memory: Path) -> None:
+    with FileStore(memory) as store:
+        store.write(sample_memory())
+        store.write(Draft(Kind.USER, "Role", "A data scientist who reads logs", "Reads logs all day."))
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(memory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env
+        )
+        assert holder.stdin is not None and holder.stdout is not None
+        with holder:
+            assert holder.stdout.readline() == b"held\n"
+            path = memory / "terse-replies.md"
+            path.write_text(path.read_text(encoding="utf-8") + "\nBy hand.\n", encoding="utf-8")
+            (memory / "role.md").unlink()
+            found = find(store, "out_of_step")
+            holder.stdin.close()
+            assert holder.wait(timeout=60) == 0
+        assert [(at.where, at.fixable) for at in found] == [("role.md", True), ("terse-replies.md", True)]
+        assert repair(store, found) == 2
+        assert find(store, "out_of_step") == []
+        assert [act.verb for act in store.acts("terse-replies")] == ["outside", "save"]
+
+
+def test_an_edit_by_hand_is_recorded_by_looking_and_nothing_wrong(memory: Path) -> None:
+    with FileStore(memory) as store:
+        store.write(sample_memory())
+        path = memory / "terse-replies.md"
+        path.write_text(path.read_text(encoding="utf-8") + "\nBy hand.\n", encoding="utf-8")
+        assert examine(store) == ()
+        assert [act.verb for act in store.acts("terse-replies")] == ["outside", "save"]

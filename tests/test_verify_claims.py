@@ -1,0 +1,196 @@
+"""What a memory's text claims to be there, and what it does not."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memdir.limits import CLAIMS
+from memdir.records import Kind
+from memdir.verify.claims import find_claims
+
+
+def claims_of(body: str, *, weak: bool = False) -> list[tuple[str, str]]:
+    return [(str(at.kind), at.text) for at in find_claims(body, Kind.PROJECT) if weak or not at.is_weak]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("See `src/auth/login.ts`.", [("path", "src/auth/login.ts")]),
+        ("See src/auth/login.ts, then stop.", [("path", "src/auth/login.ts")]),
+        ("It fails at `app/main.py:12`.", [("path", "app/main.py")]),
+        ("Tests lie in `tests/unit/` today.", [("path", "tests/unit/")]),
+        ("`Makefile` and `package.json` differ.", [("path", "Makefile"), ("path", "package.json")]),
+        ("The `app/[slug]/page.tsx` route.", [("path", "app/[slug]/page.tsx")]),
+        ("A [guide](docs/guide.html) exists.", [("path", "docs/guide.html")]),
+        ("`handleAuth()` is slow.", [("symbol", "handleAuth")]),
+        ("Call handleAuth() once.", [("symbol", "handleAuth")]),
+        ("`GameState.update` and `store::open`.", [("symbol", "GameState.update"), ("symbol", "store::open")]),
+        ("The `Card` class is frozen.", [("symbol", "Card")]),
+        ("The class GameState holds it.", [("symbol", "GameState")]),
+        ("`user_id` is an int, parse_user_id checks it.", [("symbol", "user_id"), ("symbol", "parse_user_id")]),
+        ("`MAX_RETRIES` is 3.", [("constant", "MAX_RETRIES")]),
+        ("The environment variable `API_TOKEN` must be set.", [("variable", "API_TOKEN")]),
+        ("Set `$DEPLOY_ENV` first.", [("variable", "DEPLOY_ENV")]),
+        ("Use `--dry-run`.", [("flag", "--dry-run")]),
+        ("Run `npm run build:prod`.", [("command", "npm run build:prod")]),
+        ("Run `make deploy`.", [("command", "make deploy")]),
+        ("Run `python -m tools.seed --all`.", [("command", "python -m tools.seed"), ("flag", "--all")]),
+        ("Run `./scripts/setup --fast`.", [("path", "./scripts/setup"), ("flag", "--fast")]),
+        ("Run `git rebase --onto main`.", [("branch", "main")]),
+        ("Run `pip install httpx==1.0`.", [("package", "httpx")]),
+        ("We use the `left-pad` package.", [("package", "left-pad")]),
+        ("Work on the `feature/login` branch.", [("branch", "feature/login")]),
+        ("Freeze until 2026-03-05.", [("date", "2026-03-05")]),
+        ("Due March 5, 2026.", [("date", "2026-03-05")]),
+        ("Frist: spätestens 5. März 2026.", [("date", "2026-03-05")]),
+        ("See [[deploy-freeze]].", [("link", "deploy-freeze")]),
+        ("```sh\nmake fixtures\n```", [("command", "make fixtures")]),
+        ("认证在`src/auth.py`里，调用 handleAuth()。", [("path", "src/auth.py"), ("symbol", "handleAuth")]),
+    ],
+)
+def test_what_is_named_is_claimed(text: str, wanted: list[tuple[str, str]]) -> None:
+    assert claims_of(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use tabs and/or spaces, 3/4 of the time, over TCP/IP.",
+        "Node.js and Vue.js people like GitHub, JavaScript and PostgreSQL; see https://a.example/b/c.py for more.",
+        "Mail me@example.com about v1.2.3, e.g. tomorrow -- or not. Make sure it works.",
+        "The API returns 503. TODO: ask. See www.example.com/x.html.",
+        "As of 2026-01-05 it worked; the freeze ended on 2026-01-06.",
+        "`application/json` and `text/plain` are types, `https://x.example/a.py` an address.",
+        "```python\nfrom old_module import old_name\nopen('x/y.py')\n```",
+        "He said *never* and _maybe_ and __always__.",
+        "<!-- src/hidden.py -->",
+        "It is `null`, `true` or `3.14`.",
+    ],
+)
+def test_prose_addresses_and_examples_claim_nothing(text: str) -> None:
+    assert claims_of(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Notes lie in `~/notes/a.md`.", "outside the project"),
+        ("See `../other/main.py`.", "outside the project"),
+        ("Tests match `tests/test_*.py`.", "a placeholder"),
+        ("Copy `src/<name>/index.ts`.", "a placeholder"),
+        ("As in `path/to/file.py`.", "an example"),
+        ("`handleAuth` was removed in May.", "the memory itself says it is no more"),
+        ("Use the client instead of `old_client.py`.", "the memory itself says it is no more"),
+    ],
+)
+def test_what_no_project_can_settle_is_claimed_as_not_checkable(text: str, reason: str) -> None:
+    assert [at.reason for at in find_claims(text)] == [reason]
+
+
+def test_a_claim_keeps_its_place() -> None:
+    text = "---\nname: x\ndescription: about `a/b.py` here\ntype: project\n---\n\nFirst.\n\n- calls `doIt()` twice\n"
+    found = find_claims(text)
+    assert [(at.text, at.line, at.column, text[at.start : at.end]) for at in found] == [
+        ("a/b.py", 3, 21, "a/b.py"),
+        ("doIt", 9, 10, "doIt"),
+    ]
+
+
+def test_a_line_number_is_kept_beside_its_path() -> None:
+    assert [(at.text, at.extra) for at in find_claims("`a/b.py:12` and `c.ts#L7-L9`")] == [
+        ("a/b.py", "12"),
+        ("c.ts", "7"),
+    ]
+
+
+def test_a_weak_claim_is_marked_as_one() -> None:
+    weak = [(at.text, at.is_weak) for at in find_claims("Ask `owner/name` about the `redirect` thing.")]
+    assert weak == [("owner/name", True), ("redirect", True)]
+
+
+def test_what_a_repair_has_written_down_is_claimed_no_more() -> None:
+    text = (
+        "`handleAuth()` and `src/a.py` and `src/b.py` until 2026-03-05.\n\n"
+        "**Checked 2026-03-10:** `handleAuth` is gone; `authenticate` came with the commit that removed it; "
+        "`src/a.py` is now `src/c.py`; the date 2026-03-05 has passed.\n"
+    )
+    open_claims = [(at.text, at.line) for at in find_claims(text, Kind.PROJECT) if not at.reason and not at.is_weak]
+    assert open_claims == [("src/b.py", 1), ("src/c.py", 3)]
+
+
+def test_only_project_memories_have_deadlines() -> None:
+    assert find_claims("Freeze until 2026-03-05.", Kind.FEEDBACK) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Reported by the support team on 2026-01-12.",
+        "Decision by the board, 2026-01-12: use Go.",
+        "Due to the outage on 2026-01-05 the queue is drained by hand.",
+        "The latest release 2026-01-05 has the fault.",
+        "Merge freeze from 2026-03-05 for the mobile release.",
+        "The freeze starts on 2026-03-05.",
+        "The server closes idle connections, see the incident of 2026-02-01.",
+    ],
+)
+def test_the_day_of_an_event_is_no_deadline(text: str) -> None:
+    assert claims_of(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ship it by 2026-03-05.",
+        "Ship it by Thursday, 2026-03-05.",
+        "Due on 2026-03-05.",
+        "Due date: 2026-03-05",
+        "The sprint ends 2026-03-05.",
+        "The freeze begins 2026-03-01 and holds until 2026-03-05.",
+        "**Deadline:** 2026-03-05",
+        "No later than the release of 2026-03-05.",
+    ],
+)
+def test_the_day_that_ends_something_is_a_deadline(text: str) -> None:
+    assert claims_of(text) == [("date", "2026-03-05")]
+
+
+def test_no_more_than_so_many_claims_are_read() -> None:
+    assert len(find_claims("\n".join(f"`a/b{number}.py`" for number in range(2 * CLAIMS)))) == CLAIMS
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "`",
+        "a/",
+        "--",
+        "$",
+        "((",
+        "a.b.",
+        "[[",
+        "[[a]]\n",
+        "<a ",
+        "aB_",
+        "```\n",
+        "until 2026-",
+        "(a",
+        "`a b ",
+        "x=",
+        "a:1",
+        "{<*",
+        "'\"",
+    ],
+)
+def test_hostile_text_is_read_to_its_end(piece: str) -> None:
+    """A rule that is not linear would sit here for minutes; the clock of a loaded machine is no witness."""
+    assert len(find_claims(piece * 15_000, Kind.PROJECT)) <= CLAIMS
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet=st.sampled_from(list("ab/._-`$(){}<>[]:#*=\"' \n\t1A\u4e00\u00e9")), max_size=200))
+def test_any_text_is_read_and_places_are_right(text: str) -> None:
+    for at in find_claims(text, Kind.PROJECT):
+        assert 0 <= at.start < at.end <= len(text)
+        assert text.count("\n", 0, at.start) + 1 == at.line
