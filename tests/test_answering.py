@@ -1,0 +1,144 @@
+"""The assistant without a model: what it says of what was recalled and kept."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memdir.answering import answer_question, is_overview, is_question, tell_known, tell_learned
+from memdir.extracted import Extracted, Reason
+from memdir.gates import Skip
+from memdir.recall import Recalled
+from memdir.records import Excerpt, Header, Kind, Scope, Signature
+
+NOW = datetime(2026, 3, 9, 9, tzinfo=UTC)
+
+
+def make_excerpt(name: str, text: str, *, days: int = 0, score: float = 1.0, caveat: str = "") -> Excerpt:
+    when = NOW - timedelta(days=days)
+    header = Header(name, name, text, Kind.PROJECT, Scope.PRIVATE, when, False, Signature(0, 0, 0, 0))
+    return Excerpt(header, f"/m/{name}.md", text, "", 1, 1, score, caveat=caveat)
+
+
+def ask(query: str, *memories: Excerpt, skipped: Skip | None = None, asks: bool = True) -> str:
+    return answer_question(Recalled(query, "local", (), memories, skipped), now=NOW, asks=asks).text
+
+
+def test_one_memory_is_quoted_with_name_and_age() -> None:
+    said = ask("when do we deploy?", make_excerpt("deploys", "We deploy on Tuesdays."))
+    assert said == "We deploy on Tuesdays. (deploys, noted today)"
+    yesterday = ask("when do we deploy?", make_excerpt("deploys", "We deploy on Tuesdays.", days=1))
+    assert yesterday.endswith("(deploys, noted yesterday)")
+    old = ask("when do we deploy?", make_excerpt("deploys", "We deploy on Tuesdays.", days=9))
+    assert old.endswith("(deploys, noted 9 days ago; check that it still holds)")
+
+
+def test_a_caveat_that_is_known_takes_the_place_of_the_general_one() -> None:
+    said = ask("when?", make_excerpt("deploys", "We deploy on Tuesdays.", days=9, caveat="`deploy.sh` is gone."))
+    assert said == "We deploy on Tuesdays. (deploys, noted 9 days ago) `deploy.sh` is gone."
+
+
+def test_of_a_long_memory_the_nearest_sentence_speaks_and_its_reason_when_that_is_asked() -> None:
+    body = "The API is frozen. Deploys happen on Tuesdays. Lunch is at noon.\n\n**Why:** Support is there then."
+    memory = make_excerpt("life", body)
+    assert ask("when are deploys?", memory).startswith("Deploys happen on Tuesdays. (life")
+    assert ask("why are deploys then?", memory).startswith("Support is there then. (life")
+    assert ask("tell me about it all", memory).startswith("The API is frozen. (life")
+
+
+def test_memories_that_disagree_say_so_newest_first() -> None:
+    older = make_excerpt("old", "The nightly build starts at 02:00.", days=8, score=1.2)
+    newer = make_excerpt("new", "The nightly build starts at 03:30.", days=2)
+    found = Recalled("when does the nightly build start?", "local", (), (older, newer))
+    answer = answer_question(found, now=NOW)
+    assert answer.is_conflict and answer.names == ("new", "old")
+    first, second = answer.text.split("\n")
+    assert first.startswith("My memories disagree; the newest says: The nightly build starts at 03:30. (new, ")
+    assert second.startswith("Older: The nightly build starts at 02:00. (old, ")
+
+
+def test_memories_that_only_differ_do_not_disagree_and_far_ones_are_silent() -> None:
+    one = make_excerpt("build", "The nightly build starts at 02:00.", score=1.0)
+    two = make_excerpt("tests", "The nightly tests run for an hour.", score=0.8)
+    far = make_excerpt("lunch", "Lunch is at noon.", score=0.2)
+    answer = answer_question(Recalled("what happens at night?", "local", (), (one, two, far)), now=NOW)
+    assert not answer.is_conflict and answer.names == ("build", "tests") and "disagree" not in answer.text
+
+
+def test_nothing_is_said_to_be_nothing() -> None:
+    assert ask("who pays?", skipped=Skip.NOTHING_FITS) == "I know nothing about that. Tell me and I will remember it."
+    assert ask("who pays?", skipped=Skip.EMPTY).startswith("I know nothing about that.")
+    assert ask("it rains", skipped=Skip.NOTHING_FITS, asks=False).startswith("I kept nothing of that.")
+    assert "One word is too little" in ask("lunch", skipped=Skip.ONE_WORD)
+    assert ask("who pays?", skipped=Skip.PAUSED) == "I looked nothing up: memory is paused."
+
+
+def test_what_a_memory_says_cannot_break_the_line_it_is_told_in() -> None:
+    said = ask("what?", make_excerpt("x", "One\x1b[31m two. " + "long " * 200))
+    assert "\x1b" not in said and "\n" not in said and len(said) < 500
+
+
+def test_what_was_learned_is_told_by_its_description() -> None:
+    text = "---\nname: Deploys\ndescription: We deploy on Tuesdays\ntype: project\n---\n\nWe deploy on Tuesdays.\n"
+    reasons = (
+        Reason("deploys", "create", "asked for", "", text),
+        Reason("old", "forget", "asked to forget", "forget old"),
+        Reason("", "unclear", "asked to forget", "forget that thing"),
+        Reason("page", "wait", "foreign text", "", text),
+    )
+    assert tell_learned(Extracted(reasons=reasons)).split("\n") == [
+        "Noted: We deploy on Tuesdays",
+        "Forgotten: old",
+        "I could not tell which memory you mean: forget that thing",
+        "This waits for your word (/inbox): We deploy on Tuesdays",
+    ]
+    assert tell_learned(Extracted()) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("when do we deploy?", True),
+        ("when do we deploy", True),
+        ("was ist mein Beruf?", True),
+        ("什么时候部署？", True),
+        ("we deploy on Tuesdays", False),
+        ("remember that we deploy on Tuesdays", False),
+    ],
+)
+def test_a_question_is_told_from_a_statement(text: str, asks: bool) -> None:
+    assert is_question(text) is asks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What do you remember?",
+        "what do you know about me",
+        "what have you learned so far?",
+        "who am I?",
+        "Was weißt du über mich?",
+        "was hast du dir gemerkt?",
+        "que sais-tu de moi ?",
+        "¿Qué sabes de mí?",
+        "你知道我什么？",
+        "何を覚えていますか？",
+    ],
+)
+def test_who_asks_for_all_there_is_is_understood(text: str) -> None:
+    assert is_overview(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["what do you know about the freeze?", "who am I to judge this code?", "remember what you know", "what do you do?"],
+)
+def test_who_asks_for_something_is_not_told_everything(text: str) -> None:
+    assert not is_overview(text)
+
+
+def test_all_there_is_is_told_newest_first_and_not_endlessly() -> None:
+    headers = [make_excerpt(f"m{number}", f"Fact {number}.", days=number).header for number in range(8)]
+    told = tell_known(reversed(headers), "what do you remember?")
+    assert told.names == ("m0", "m1", "m2", "m3", "m4") and "And 3 more" in told.text
+    assert tell_known(headers, "who am I?").text.startswith("Nothing about you yet. I remember:")
+    assert tell_known([], "who am I?").text.startswith("I remember nothing yet.")

@@ -1,0 +1,269 @@
+"""`memdir chat` played from a pipe, with no model: what a newcomer sees first."""
+
+import os
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from chatting import THREE_DAYS, Chats, answer_to
+from loads import ROOT
+from memdir.transcripts import Format, describe, read_messages
+from test_json_docs import SCHEMAS, close
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Chats:
+    return Chats(tmp_path)
+
+
+def test_three_days_in_one_script(chats: Chats) -> None:
+    """As a process of its own, from a pipe: what a newcomer could type."""
+    played = chats.real("chat", given=THREE_DAYS.encode())
+    assert played.code == 0 and played.err == ""
+    shown = played.out
+    assert shown.count("No model is chosen") == 1
+    freeze = answer_to(shown, "We freeze all merges from Thursday, the mobile team cuts its release then.")
+    assert "Noted: We freeze all merges from 2026-03-05" in freeze and "[Memory saved: " in freeze
+    moved = answer_to(shown, "No, we freeze all merges from Friday, the mobile team cuts its release a day later.")
+    assert "Changed: We freeze all merges from 2026-03-06" in moved
+
+    ending = answer_to(shown, "how should a reply end?")
+    assert "Don't summarise at the end" in ending and "noted 7 days ago; check that it still holds" in ending
+    merging = answer_to(shown, "until when can I merge?")
+    assert merging.startswith("We freeze all merges from 2026-03-06,") and "noted 6 days ago" in merging
+    assert "check that it still holds" in merging
+    filing = answer_to(shown, "where do I file a defect of the pipeline?")
+    assert filing.index("Jira") < filing.index("Linear") and "My memories disagree" in filing
+    assert "The user is a data scientist, new to Rust." in answer_to(shown, "how much Rust do I know?")
+    gone = answer_to(shown, "when is staging emptied?")
+    assert gone.startswith("I know nothing about that. Tell me and I will remember it.")
+
+    picture = (ROOT / "docs" / "img" / "three-days.svg").read_text(encoding="utf-8")
+    drawn = [word for text in re.findall(r"<text[^>]*>(.*)</text>", picture)[1:] for word in unescape(text).split()]
+    told = shown.split("\n", 1)[1]
+    assert " ".join(drawn) == " ".join(told.split()), "run: python benchmarks/record.py"
+
+    names = {path.stem for path in chats.memory.glob("*.md")}
+    assert "MEMORY" in names and len(names) == 6 and not any("staging" in name for name in names)
+    text = (chats.memory / "freeze-merges-from-2026-03-05.md").read_text(encoding="utf-8")
+    assert "2026-03-06" in text and "Friday" not in text
+
+
+def test_a_date_that_has_passed_is_told_even_where_git_cannot_be_asked(chats: Chats) -> None:
+    """The project's repository is broken here: its folder is empty."""
+    script = "/now 2026-03-02\nWe freeze all merges until Thursday, the mobile team cuts its release then.\n"
+    shown = chats.play(f"{script}/now 2026-03-09\nwhen can I merge again?\n").out
+    answer = answer_to(shown, "when can I merge again?")
+    assert answer.rstrip().endswith("noted 7 days ago) The date 2026-03-05 has passed.")
+
+
+def test_who_asks_for_everything_is_told_what_there_is(chats: Chats) -> None:
+    script = "what do you remember?\nI'm a data scientist, new to Rust.\nremember that we deploy on Tuesdays\n"
+    shown = chats.play(f"{script}what do you know about me?\nwhat have you learned so far\nthanks!\n").out
+    assert "I remember nothing yet." in answer_to(shown, "what do you remember?")
+    own = answer_to(shown, "what do you know about me?")
+    assert "data scientist" in own and "deploy" not in own
+    assert "deploy on Tuesdays" in answer_to(shown, "what have you learned so far")
+    assert 'begin with "remember"' in answer_to(shown, "thanks!")
+    private = chats.play("what do you remember?\n", "--private").out
+    assert "deploy" not in private and "this conversation is private" in private
+
+
+def test_a_conversation_that_cannot_be_kept_is_held_all_the_same(chats: Chats) -> None:
+    chats.play("remember that we deploy on Tuesdays\n")
+    folder = chats.memory / ".memdir" / "chats"
+    os.rename(folder, chats.home / "aside")
+    folder.write_text("no folder", encoding="utf-8")
+    shown = chats.play("when do we deploy?\nand when do we deploy again?\n").out
+    assert shown.count("warning: this conversation cannot be resumed later") == 1
+    assert shown.count("We deploy on Tuesdays.") == 2
+
+
+def test_a_conversation_is_kept_and_can_be_resumed(chats: Chats) -> None:
+    events = chats.events("remember that we deploy on Tuesdays only\nwhen do we deploy?\n")
+    id = events[0]["session"]
+    (path,) = chats.transcripts
+    assert path.stem == id and path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
+    info = describe(path)
+    assert info.host is Format.CLAUDE and info.session == id and info.cwd == str(chats.project)
+    said = list(read_messages(path))
+    assert [message.role for message in said] == ["user", "assistant"] * 2
+    assert "We deploy on Tuesdays only. (" in said[-1].text
+
+    with path.open("ab") as file:
+        file.write(b'{"type": "user", "uuid": "half')  # as a process leaves it that is killed while it writes
+    again = chats.events("is it Tuesdays only?\n", "--resume", id[:6])
+    assert again[0]["session"] == id and "2 of your messages" in again[0]["text"]
+    assert [message.text for message in read_messages(path)][-2] == "is it Tuesdays only?"
+    newest = chats.events("thank you for all of it\n", "--continue")
+    assert newest[0]["session"] == id and "3 of your messages" in newest[0]["text"]
+    assert chats.play("", "--resume").out.startswith(id[:8])
+    assert "there is no conversation zzz" in chats.play("x\n", "--resume", "zzz").refusal
+
+
+def test_clear_and_compact_begin_anew_in_the_transcript(chats: Chats) -> None:
+    chats.play("remember that we deploy on Tuesdays only\n/clear\nremember that staging is reset on Sundays\n")
+    resumed = chats.events("when do we deploy?\n/compact\n", "--continue")
+    assert "1 of your messages" in resumed[0]["text"]
+    assert any("goes on from its notes" in event["text"] for event in resumed)
+    (path,) = chats.transcripts
+    rest = list(read_messages(path, since_compaction=True))
+    assert len(rest) == 1 and rest[0].is_meta and "deploy" in rest[0].text
+    assert len(list(read_messages(path))) == 8
+
+
+def test_commands_do_what_they_say(chats: Chats) -> None:
+    script = """\
+/remember The nightly build starts at 02:00.
+/forget nightly build starts at 02:00
+/undo
+/why nightly-build-starts-at-02-00
+/memory
+/memory list
+/memory nonsense
+/rember x
+/nothinglikeit
+/private
+remember that I like tea
+/private off
+/model wrong:
+/model
+/cost
+/inbox
+/notes
+/now yesterday
+/usr/bin/python is the interpreter
+/help
+/quit
+never reached
+"""
+    played = chats.play(script)
+    shown = played.out
+    assert "[Memory saved: nightly-build-starts-at-02-00.md]" in shown
+    assert "[Memory forgotten: nightly-build-starts-at-02-00.md]" in shown and "undone: act 2" in shown
+    assert f"1 memory  {chats.memory}" in answer_to(shown, "/memory") and "recall on" in answer_to(shown, "/memory")
+    assert "The nightly build starts at 02:00" in answer_to(shown, "/memory list")
+    assert "did you mean /remember?" in shown and "/help lists them" in answer_to(shown, "/nothinglikeit")
+    assert "this conversation is private" in answer_to(shown, "remember that I like tea")
+    assert "error: " in answer_to(shown, "/model wrong:") and "There is no model" in answer_to(shown, "/model")
+    assert "No model was asked." in shown and "no date" in answer_to(shown, "/now yesterday")
+    assert "I kept nothing of that" in answer_to(shown, "/usr/bin/python is the interpreter")
+    assert "/compact" in answer_to(shown, "/help") and "never reached" not in shown
+    assert not any("tea" in path.name for path in chats.memory.iterdir())
+
+
+def test_a_switch_that_is_turned_is_heard_at_once(chats: Chats) -> None:
+    script = "remember that we deploy on Tuesdays\n/memory recall off\nwhen do we deploy?\n/memory recall on\n"
+    shown = chats.play(script + "so when do we deploy?\n").out
+    assert "recall is switched off here" in answer_to(shown, "when do we deploy?")
+    assert "We deploy on Tuesdays" in answer_to(shown, "so when do we deploy?")
+
+
+def test_the_index_and_a_memory_open_in_the_editor(chats: Chats) -> None:
+    chats.play("remember that we deploy on Tuesdays\n")
+    editor = chats.home / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/Tuesdays/Thursdays/ "$1"\n', encoding="utf-8")
+    editor.chmod(0o700)
+    shown = chats.play("/memory open deploy-on-tuesdays\n/memory open\nwhen do we deploy?\n", EDITOR=str(editor)).out
+    assert "We deploy on Thursdays" in answer_to(shown, "when do we deploy?")
+    assert "Thursdays" in (chats.memory / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_messages_of_several_lines_and_any_script(chats: Chats) -> None:
+    quoted = '"""\nmerke dir bitte:\nwir deployen nur dienstags\n"""\n'
+    script = f"{quoted}记住我们每周二部署\nthank you \\\nfor all of it\n"
+    shown = chats.play(script).out
+    assert "> merke dir bitte:\n  wir deployen nur dienstags" in shown and "记住我们每周二部署" in shown
+    (path,) = chats.transcripts
+    said = [message.text for message in read_messages(path) if message.role == "user"]
+    assert said == [
+        "merke dir bitte:\nwir deployen nur dienstags",
+        "记住我们每周二部署",
+        "thank you \nfor all of it",
+    ]
+    assert len(list(chats.memory.glob("*.md"))) == 3
+
+
+def test_nothing_to_play_is_a_short_orientation(chats: Chats) -> None:
+    for script in ("", "\n  \n"):
+        shown = chats.play(script).out
+        assert "memdir demo" in shown and len(shown.splitlines()) < 12
+    assert not chats.memory.exists()
+    assert "cannot read nowhere.txt" in chats.call("chat", "--script", "nowhere.txt").refusal
+    assert "memdir demo" in chats.real("chat").out
+
+
+def test_a_script_file_plays_like_a_pipe_and_what_it_shows_cannot_harm_a_terminal(chats: Chats) -> None:
+    file = chats.project / "lines.txt"
+    file.write_text("remember that the tag is \x1b[31mred\x1b[0m and not blue\n/cost\n", encoding="utf-8")
+    shown = chats.call("chat", "--script", str(file)).out
+    assert "\x1b" not in shown and "\\x1b[31m" in shown and "No model was asked." in shown
+
+
+def test_memory_that_is_off_or_paused_is_said_and_nothing_is_kept(chats: Chats) -> None:
+    off = chats.play("remember that we deploy on Tuesdays\n", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").out
+    assert "Memory is off here" in off and "nothing is kept or looked up" in off
+    chats.play("/private\n/clear\nhello there\n", CLAUDE_CODE_DISABLE_AUTO_MEMORY="1")
+    assert not chats.memory.exists()
+    paused = chats.play("remember that we deploy on Tuesdays\n", MEMDIR_PAUSED="1").out
+    assert "memory is paused" in paused
+    private = chats.play("remember that we deploy on Tuesdays\n", "--private").out
+    assert "this conversation is private" in private
+    assert not list(chats.memory.glob("*.md"))
+
+
+def test_each_event_is_what_the_page_says(chats: Chats) -> None:
+    check = Draft202012Validator(close(SCHEMAS["chat"]))
+    events = chats.events(
+        "remember that we deploy on Tuesdays\nwhen do we deploy?\n/now 2026-03-02\n/undo\n/x\n/recall\n"
+    )
+    events += chats.events("", "--resume") + chats.events("")
+    for event in events:
+        check.validate(event)
+    kinds = [event["event"] for event in events]
+    assert kinds[0] == "start" and {"heard", "answer", "saved", "skipped", "output", "day", "error", "end"} <= set(
+        kinds
+    )
+    saved = next(event for event in events if event["event"] == "saved")
+    assert saved["written"] == ["deploy-on-tuesdays"]
+    answer = [event for event in events if event["event"] == "answer"][1]
+    assert answer["names"] == ["deploy-on-tuesdays"]
+
+
+def test_a_purge_leaves_no_conversation_that_taught_was_told_or_quotes_the_memory(chats: Chats) -> None:
+    """One conversation taught it, one was told it, one only names it; a fourth has nothing to do with it."""
+    chats.play("remember that the xylophone is in the cellar\n")
+    chats.play("where is the xylophone?\n")
+    chats.play("/memory list\nremember that lunch is at noon on Fridays\n")
+    chats.play("I think xylophone-in-cellar is old\n")
+    assert len(chats.transcripts) == 4
+    (name,) = [path.stem for path in chats.memory.glob("xylo*.md")]
+    assert chats("forget", name, "--purge", "--yes").code == 0
+    (kept,) = chats.transcripts
+    assert "lunch" in kept.read_text(encoding="utf-8")
+    held = [path for path in chats.memory.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
+    assert held == []
+
+
+def test_a_purge_within_a_conversation_is_a_purge_and_ends_it(chats: Chats) -> None:
+    chats.play("remember that the xylophone is in the cellar\n")
+    asked = chats.play("where is the xylophone?\n/forget --purge xylophone-in-cellar\n")
+    assert "Forgotten" not in asked.out and "say --yes" in asked.err and list(chats.memory.glob("xylo*.md"))
+    shown = chats.play("where is the xylophone?\n/forget --purge --yes xylophone-in-cellar\nthank you for that\n").out
+    assert "purged xylophone-in-cellar" in shown and "Forgotten" not in shown
+    held = [path for path in chats.memory.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
+    assert held == []
+
+
+def test_a_conversation_behind_a_link_is_refused(chats: Chats) -> None:
+    chats.play("remember that we deploy on Tuesdays\n")
+    folder = chats.memory / ".memdir" / "chats"
+    aside = chats.home / "aside"
+    os.rename(folder, aside)
+    folder.symlink_to(aside)
+    before = sorted(path.name for path in aside.iterdir())
+    shown = chats.play("remember that lunch is at noon\n").out
+    assert "it is a symbolic link" in shown and sorted(path.name for path in aside.iterdir()) == before
