@@ -1,0 +1,94 @@
+"""How long a prompt waits for its memories: the hook's process beside a bare Python that imports json and sqlite3.
+
+    python benchmarks/hook.py [--files 10000] [--runs 1000]
+
+Every run is a process of its own, started as the `memdir` script starts it, with a conversation of its own; a bare one
+runs after every tenth. Goals: the median at most 5 × the bare one's, the 99th percentile under 3 × the median. On a
+machine that does other things as well the time on the processor is the one to look at; the goals are on the clock.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from sentences import make_queries, write_files
+
+BASE = "import json, sqlite3"
+SCRIPT = "from memdir.__main__ import main; main()"
+EVENTS = ("user-prompt", "before-tool", "after-tool", "stop", "session-start")
+
+
+def run(command: list[str], given: bytes, env: dict[str, str], cwd: Path) -> tuple[float, float, bytes]:
+    """Seconds on the clock and on the processor, and what was printed."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run([sys.executable, *command], input=given, env=env, cwd=cwd, check=True, capture_output=True)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+def find_medians(rows: list[tuple[float, float, bytes]]) -> tuple[float, float]:
+    return statistics.median(at[0] for at in rows), statistics.median(at[1] for at in rows)
+
+
+def make_given(event: str, number: int, query: str, project: Path) -> bytes:
+    table = {
+        "session_id": f"{event}-{number}",
+        "cwd": str(project),
+        "prompt": query,
+        "source": "startup",
+        "tool_name": "Read" if event == "after-tool" else "Write",
+        "tool_input": {"file_path": str(project / "src" / "main.py"), "content": "x"},
+    }
+    return json.dumps(table).encode()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=1_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home, project = Path(folder) / "home", Path(folder) / "project"
+        home.mkdir()
+        project.mkdir()
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        env = {**env, "HOME": str(home), "MEMDIR_HOOK_PATIENCE": "60"}
+        where = run(["-P", "-m", "memdir", "where", "--json"], b"", env, project)[2]
+        write_files(Path(json.loads(where)["private"]["path"]), options.files)
+        queries = make_queries(50)
+
+        def call(event: str, number: int) -> tuple[float, float, bytes]:
+            given = make_given(event, number, queries[number % len(queries)], project)
+            return run(["-P", "-c", SCRIPT, "hook", event], given, env, project)
+
+        for event in EVENTS:
+            call(event, -1)  # the index is built, and every module is compiled
+        found = {event: [call(event, at) for at in range(20)] for event in EVENTS[1:]}
+        base, prompts = [], []
+        for number in range(options.runs):
+            prompts.append(call("user-prompt", number))
+            if number % 10 == 0:
+                base.append(run(["-c", BASE], b"", env, project))
+        told = sum(bool(at[2]) for at in prompts)
+    walls = sorted(at[0] for at in prompts)
+    median, tail = statistics.median(walls), walls[int(len(walls) * 0.99)]
+    bare, bare_cpu = find_medians(base)
+    print(f"{options.files:,} memories, {options.runs:,} prompts, {told:,} of them with memories\n")
+    print("| event | ms | × bare | processor ms | × bare |\n|---|---|---|---|---|")
+    for event, rows in {"bare python": base, "user-prompt": prompts, **found}.items():
+        wall, cpu = find_medians(rows)
+        print(f"| {event} | {wall * 1000:.0f} | {wall / bare:.1f} | {cpu * 1000:.0f} | {cpu / bare_cpu:.1f} |")
+    ratio, spread = median / bare, tail / median
+    print(f"\nmedian ÷ bare {ratio:.2f} (goal 5), p99 ÷ median {spread:.2f} (goal 3)")
+    return int(ratio > 5 or spread >= 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What a worker does beside learning, and that it runs nobody else's code."""
+
+from pathlib import Path
+
+import pytest
+
+from homes import git, write
+from hooking import Hooks, wait_until
+from memdir.chores import do_chores
+from memdir.events import read_problems
+from memdir.opening import open_places
+from memdir.queue import Entry, enqueue, read_queue
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Hooks:
+    return Hooks(tmp_path)
+
+
+def test_after_a_long_turn_there_are_notes_and_a_fresh_index(hooks: Hooks) -> None:
+    said = "Please move the billing tables to the new schema. " * 900
+    path = hooks.transcript(said, "I moved two of five tables. " * 900)
+    hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
+    enqueue(hooks.state, Entry("s-1", str(path)))
+    assert hooks.cli("worker").code == 0 and read_queue(hooks.state) == ()
+    (notes,) = (hooks.cli.home / ".claude" / "projects").glob("*/s-1/session-memory/summary.md")
+    assert "billing tables" in notes.read_text(encoding="utf-8")
+    assert (hooks.state / "index.db").exists()
+
+
+def test_what_a_worker_found_out_of_date_is_told_at_the_next_prompt(hooks: Hooks) -> None:
+    project = hooks.cli.project
+    (project / ".git").rmdir()
+    git(project, "init", "-q")
+    write(project / "src" / "login.py", "def render_login():\n    return 'a form with two fields'\n" * 5)
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "one")
+    git(project, "mv", "src/login.py", "src/entry.py")
+    git(project, "commit", "-q", "-m", "two")
+    head = "---\nname: Login page\ndescription: where the login page is rendered\ntype: reference\n---\n\n"
+    hooks.cli.file("login-page", f"{head}It is rendered by `src/login.py`.\n")
+    asked = {"prompt": "where is the login page rendered?"}
+    assert "src/entry.py" not in hooks("user-prompt", session="s-1", **asked).context
+    assert hooks.cli("worker").code == 0
+    assert "`src/login.py` is now `src/entry.py`" in hooks("user-prompt", session="s-2", **asked).context
+
+
+def test_a_dream_that_is_due_comes_after_learning(hooks: Hooks) -> None:
+    for name in ("one", "two"):
+        hooks.cli.save(name, "The mobile release is cut on Thursdays, before noon.")
+    hooks.cli.variables |= {"MEMDIR_DREAM_HOURS": "0", "MEMDIR_DREAM_SESSIONS": "0"}
+    assert hooks.cli("worker").code == 0
+    assert (hooks.cli.memory / ".consolidate-lock").exists()
+
+
+def test_a_model_that_cannot_be_opened_keeps_nothing_from_being_remembered(hooks: Hooks) -> None:
+    hooks.cli.variables["MEMDIR_MODEL"] = "anthropic:claude-x"
+    path = hooks.transcript("Remember that invoices are sent on the third of each month.", "Noted.")
+    enqueue(hooks.state, Entry("s-1", str(path)))
+    assert hooks.cli("worker").code == 0
+    kept = [at.read_text(encoding="utf-8") for at in hooks.cli.memory.glob("*.md")]
+    assert any("third of each month" in text for text in kept)
+    assert ["model: " in at.text for at in read_problems(hooks.state)] == [True]
+
+
+def test_a_chore_that_fails_is_noted_and_the_next_is_done(hooks: Hooks) -> None:
+    hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
+    opened = open_places(hooks.cli.project, environ=hooks.cli.environ())
+    try:
+        do_chores(opened, [Entry("s-1", str(hooks.cli.home / "nowhere.jsonl"))], None)
+    finally:
+        opened.close()
+    assert [at.text.partition(":")[0] for at in read_problems(hooks.state)] == ["notes"]
+    assert (hooks.state / "index.db").exists()
+
+
+def test_a_project_cannot_put_its_own_modules_into_hooks_and_workers(hooks: Hooks) -> None:
+    for name in ("json", "sqlite3", "memdir", "click"):
+        (hooks.cli.project / f"{name}.py").write_text("open('caught', 'w', encoding='utf-8')\n", encoding="utf-8")
+    path = hooks.transcript("Remember that invoices are sent on the third of each month.", "Noted.")
+    hooks("stop", transcript_path=str(path))
+    wait_until(lambda: read_queue(hooks.state) == (), "the queue is empty")
+    assert not (hooks.cli.project / "caught").exists()

@@ -1,0 +1,165 @@
+"""`memdir export`, and that what was exported comes back the same."""
+
+import io
+import json
+import os
+import sqlite3
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli, memory_text
+from homes import write
+from importers import BILLING, DEPLOYS, TOKEN, make_source, read_tree
+from memdir.dialects import translate
+from memdir.frontmatter import parse_fields, split
+from memdir.records import Dialect
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A project with a directory in both dialects, something a team shares, and bytes that are no UTF-8."""
+    cli = Cli(tmp_path)
+    make_source(cli.memory)
+    cli.file("team/tracker", memory_text("Tracker"))
+    cli.file("crlf", BILLING.replace("\n", "\r\n").replace("BILL", "CRLF"))
+    cli.save("mine", "Text.")
+    return cli
+
+
+def other(cli: Cli, name: str) -> Cli:
+    """The same person on another machine."""
+    return Cli(cli.home.parent / name)
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return {at.name: found.read() for at in archive if (found := archive.extractfile(at)) is not None}
+
+
+@pytest.mark.parametrize("format", ["tar", "jsonl"])
+def test_what_was_exported_and_imported_into_an_empty_place_is_the_same(cli: Cli, format: str) -> None:
+    away = other(cli, "away")
+    path = str(cli.home / f"m.{format}")
+    assert cli("export", "--format", format, "-o", path).code == 0
+    assert away("import", path, "--apply", "--with-team").code == 0
+    wanted = read_tree(cli.memory)
+    lines = [line for line in wanted["MEMORY.md"].splitlines(keepends=True) if b"gone.md" not in line]
+    wanted["MEMORY.md"] = b"".join(lines)
+    assert set(read_tree(away.memory)) == set(wanted) | {"team/MEMORY.md"}
+    assert {path: data for path, data in read_tree(away.memory).items() if path in wanted} == wanted
+    ages = [
+        {row["name"]: row["since"][:16] for row in each("recall", "billing bugs", "--json").json["memories"]}
+        for each in (cli, away)
+    ]
+    assert ages[0] == ages[1] and ages[0]["billing"].startswith("2020-09-13")
+
+
+def test_the_same_memories_give_the_same_bytes_whoever_reads_them_and_whenever(cli: Cli) -> None:
+    first = cli("export", MEMDIR_NOW="2100-01-01T00:00:00+00:00").data
+    os.utime(cli.memory / "MEMORY.md")
+    assert cli("export", MEMDIR_NOW="2100-02-02T00:00:00+00:00").data == first
+    with tarfile.open(fileobj=io.BytesIO(first)) as archive:
+        found = archive.getmembers()
+    assert [at.name for at in found] == sorted(at.name for at in found)
+    assert {(at.uid, at.gid, at.uname, at.gname, at.mode) for at in found} == {(0, 0, "", "", 0o600)}
+    packed = [cli("export", "-o", name).code or (cli.project / name).read_bytes() for name in ("a.tar.gz", "b.tar.gz")]
+    assert packed[0] == packed[1]
+
+
+def test_an_archive_in_another_dialect_says_the_same(cli: Cli) -> None:
+    for format, dialect in (("claude-code", Dialect.NESTED), ("flat", Dialect.FLAT)):
+        found = members(cli("export", "--format", format).data)
+        for path, data in read_tree(cli.memory).items():
+            before, after = parse_fields(data.decode()), parse_fields(found[path].decode())
+            if path.endswith("MEMORY.md"):
+                assert found[path] == data
+                continue
+            assert after.dialect is dialect
+            assert (after.title, after.description, after.kind, after.modified) == (
+                before.title,
+                before.description,
+                before.kind,
+                before.modified,
+            )
+            assert split(found[path].decode()).body == split(data.decode()).body
+    assert "mood: calm" in members(cli("export", "--format", "flat").data)["sub/deploys.md"].decode()
+
+
+def test_a_file_in_the_wanted_dialect_and_one_that_cannot_be_read_keep_every_byte() -> None:
+    assert translate(DEPLOYS, Dialect.NESTED) == DEPLOYS
+    assert translate(BILLING, Dialect.FLAT) == BILLING
+    assert translate(translate(BILLING, Dialect.NESTED), Dialect.FLAT) == BILLING
+    for odd in (
+        "no head\n",
+        "---\nname: [\n---\n\nx\n",
+        "---\nname: x\ndescription: y\nmetadata: {type: user}\n---\n\nx\n",
+    ):
+        told = translate(odd, Dialect.FLAT)
+        assert told == odd or parse_fields(told).kind == parse_fields(odd).kind
+
+
+def test_markdown_is_one_document_in_the_order_of_the_index(cli: Cli) -> None:
+    cli.file(
+        "code", memory_text("Code", "How the quoted snippet of the parser looks", "# Top\n\n```\n# no heading\n```\n")
+    )
+    text = cli("export", "--format", "markdown").out
+    heads = [line for line in text.splitlines() if line.startswith("## ")]
+    assert heads[:3] == ["## deploys", "## Billing bugs", "## mine"]
+    assert "> Deploys happen on Tuesday mornings only" in text and "\n### Top\n" in text and "\n# no heading\n" in text
+
+
+def test_json_lines_hold_every_file_whole(cli: Cli) -> None:
+    rows = [json.loads(line) for line in cli("export", "--format", "jsonl").lines]
+    files = {f"{row['name']}.md": row["text"].encode() for row in rows if "name" in row}
+    assert files == {path: data for path, data in read_tree(cli.memory).items() if not path.endswith("MEMORY.md")}
+    assert {row["memdir"] for row in rows} == {1} and rows[0]["index"] == ""
+    assert next(row for row in rows if row.get("name") == "sub/deploys")["hook"] == "on Tuesdays, says the team"
+
+
+def test_scope_says_which(cli: Cli) -> None:
+    cli.save("ours", "Text.", "--scope", "user")
+    assert set(members(cli("export", "--scope", "team").data)) == {"team/tracker.md"}
+    assert "team/tracker.md" not in members(cli("export", "--scope", "private").data)
+    assert set(members(cli("export", "--scope", "user").data)) == {"MEMORY.md", "ours.md"}
+
+
+def test_history_goes_along_if_asked_for_and_is_whole(cli: Cli, tmp_path: Path) -> None:
+    assert not any(path.startswith(".memdir") for path in members(cli("export").data))
+    past = tmp_path / "past.db"
+    past.write_bytes(members(cli("export", "--with-history").data)[".memdir/history.db"])
+    db = sqlite3.connect(past)
+    try:
+        assert db.execute("SELECT verb FROM acts").fetchall() == [("save",)]
+    finally:
+        db.close()
+    assert cli("export", "--with-history", "--format", "jsonl").code == 2
+
+
+def test_secrets_and_unread_files_are_warned_of_by_place_alone(cli: Cli) -> None:
+    cli.file("token", memory_text("Token", "How the payment gateway is reached", f"The token is {TOKEN}.\n"))
+    (cli.memory / "link.md").symlink_to("billing.md")
+    told = cli("export", "-o", "m.tar", "--json")
+    assert TOKEN not in told.out + told.err
+    assert any("token.md" in at and "secret" in at for at in told.json["warnings"])
+    assert any(at.startswith("link.md is not in it") for at in told.json["warnings"])
+    assert TOKEN.encode() in (cli.project / "m.tar").read_bytes()
+
+
+def test_a_file_that_is_there_is_not_replaced_unasked_and_is_for_its_owner_alone(cli: Cli) -> None:
+    write(cli.project / "m.tar", "mine\n")
+    assert "--force" in cli("export", "-o", "m.tar").refusal
+    assert (cli.project / "m.tar").read_text(encoding="utf-8") == "mine\n"
+    assert cli("export", "-o", "m.tar", "--force").code == 0
+    assert (cli.project / "m.tar").stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_to_export_is_said_and_wrong_use_is_2(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    assert "no memories" in cli("export").refusal
+    assert cli("export", "--json").code == 2
+
+
+def test_an_export_goes_through_a_pipe_to_the_letter(cli: Cli) -> None:
+    assert cli.real("export").data == cli("export").data

@@ -1,0 +1,132 @@
+"""Archives and files that somebody made to do harm: nothing leaves the memory directory, nothing fills the memory."""
+
+import gzip
+import io
+import json
+import random
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from clihelp import Cli
+from homes import write
+from importers import BILLING, INDEX, make_tar, read_tree
+from loads import scaled
+from memdir.errors import MemdirError
+from memdir.importing.piles import read_pile
+from memdir.importing.sources import detect
+from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def test_links_devices_and_paths_that_lead_out_are_named_and_left_out(cli: Cli, tmp_path: Path) -> None:
+    odd = []
+    for name, kind, target in (
+        ("link.md", tarfile.SYMTYPE, "/etc/passwd"),
+        ("hard.md", tarfile.LNKTYPE, "memory/billing.md"),
+        ("device.md", tarfile.CHRTYPE, ""),
+        ("pipe.md", tarfile.FIFOTYPE, ""),
+    ):
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, target
+        odd.append(member)
+    out = {"../escape.md": b"x", "/abs.md": b"x", "a/../../b.md": b"x", "c:\\d.md": b"x"}
+    good = {"memory/MEMORY.md": INDEX.encode(), "memory/billing.md": BILLING.encode()}
+    archive = make_tar(tmp_path / "m.tar", {**good, **out}, odd=tuple(odd))
+    before = set(tmp_path.rglob("*"))
+    told = cli("import", str(archive), "--apply", "--json").json
+    assert [row["name"] for row in told["steps"] if row["fate"] == "new"] == ["billing"]
+    assert {row["source"] for row in told["steps"] if row["fate"] == "refused"} == {*out, *(at.name for at in odd)}
+    made = {path for path in set(tmp_path.rglob("*")) - before if path.suffix == ".md"}
+    assert made == {cli.memory / "billing.md", cli.memory / "MEMORY.md"}
+
+
+def test_a_zip_is_read_likewise(cli: Cli, tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("memory/link.md")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "m.zip", "w") as archive:
+        archive.writestr("memory/billing.md", BILLING)
+        archive.writestr("memory/.hidden.md", BILLING)
+        archive.writestr(link, "/etc/passwd")
+        archive.writestr("../out.md", "x")
+    told = cli("import", str(tmp_path / "m.zip"), "--json").json
+    assert {row["source"]: row["fate"] for row in told["steps"]} == {
+        "billing.md": "new",
+        "memory/link.md": "refused",
+        "../out.md": "refused",
+    }
+
+
+def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(cli: Cli, tmp_path: Path) -> None:
+    packed = tmp_path / "bomb.tar.gz"
+    with gzip.open(packed, "wb", compresslevel=9) as file:
+        block = bytes(1 << 20)
+        for _ in range(IMPORT_BYTES // len(block) + 1):
+            file.write(block)
+    assert "unpacks to more than" in cli("import", str(packed)).refusal
+    huge = io.BytesIO()
+    with zipfile.ZipFile(huge, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("memory/big.md", bytes(FILE_BYTES + 1))
+        archive.writestr("memory/billing.md", BILLING)
+    (tmp_path / "big.zip").write_bytes(huge.getvalue())
+    told = cli("import", str(tmp_path / "big.zip"), "--json").json
+    assert [row["fate"] for row in told["steps"]] == ["new", "refused"]
+
+
+def test_too_many_members_are_refused(cli: Cli, tmp_path: Path) -> None:
+    if scaled(10) < 10:
+        pytest.skip("twenty thousand members: full load only")
+    (tmp_path / "many.tar").write_bytes(tarfile.TarInfo("a.md").tobuf() * (IMPORT_FILES + 1) + bytes(1024))
+    assert "too much" in cli("import", str(tmp_path / "many.tar")).refusal
+
+
+def test_the_last_of_two_members_with_one_path_counts_and_names_that_fold_alike_stay_two(
+    cli: Cli, tmp_path: Path
+) -> None:
+    one, two = BILLING.replace("project BILL", "project ONE"), BILLING.replace("project BILL", "project TWO")
+    with zipfile.ZipFile(tmp_path / "m.zip", "w") as archive:
+        archive.writestr("a.md", one)
+        archive.writestr("A.md", two)
+    told = cli("import", str(tmp_path / "m.zip"), "--apply", "--json").json
+    assert sorted(row["name"] for row in told["steps"]) == ["A", "a-2"]
+
+
+def test_forbidden_characters_and_device_names_do_not_come_in(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    write(folder / "bell.md", BILLING + "\x07\n")
+    write(folder / "con.md", BILLING.replace("BILL", "CON"))
+    write(folder / "..two..dots.md", BILLING)
+    (folder / "bad.md").write_bytes(BILLING.encode().replace(b"BILL", b"\xff\xfe"))
+    told = {row["source"]: row for row in cli("import", str(folder), "--apply", "--json").json["steps"]}
+    assert told["bell.md"]["fate"] == "refused" and told["bad.md"]["fate"] == "refused"
+    assert told["con.md"]["name"] == "con-memory"
+    assert sorted(read_tree(cli.memory)) == ["MEMORY.md", "con-memory.md"]
+
+
+def test_deep_json_and_garbage_never_raise_anything_of_pythons_own(tmp_path: Path) -> None:
+    random_bytes = random.Random(10)
+    good = make_tar(tmp_path / "good.tar", {"memory/billing.md": BILLING.encode(), "memory/MEMORY.md": INDEX.encode()})
+    seeds = [good.read_bytes(), gzip.compress(good.read_bytes()), json.dumps({"results": [{"memory": "x"}]}).encode()]
+    seeds += [
+        b"[" * 100_000,
+        b'{"type":"entity","name":' + b"[" * 50_000,
+        b"PK\x03\x04" + bytes(100),
+        b"BZh9" + bytes(50),
+    ]
+    for number in range(scaled(1_000)):
+        data = bytearray(random_bytes.choice(seeds))
+        for _ in range(random_bytes.randrange(0, 12)):
+            data[random_bytes.randrange(min(len(data), 2048))] = random_bytes.randrange(256)
+        path = tmp_path / f"f{number}"
+        path.write_bytes(data)
+        try:
+            detect(read_pile(path))
+        except MemdirError:
+            pass
+        path.unlink()

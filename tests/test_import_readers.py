@@ -1,0 +1,163 @@
+"""What each reader makes of another tool's memories; tests/data/import/README.md says where the samples are from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clihelp import Cli
+from homes import git, write
+from importers import sample
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def steps(cli: Cli, *argv: str) -> list[dict[str, Any]]:
+    told = cli("import", *argv, "--json")
+    assert told.code == 0, told.err
+    found: list[dict[str, Any]] = told.json["steps"]
+    return found
+
+
+def new(cli: Cli, *argv: str) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in steps(cli, *argv) if row["fate"] == "new"}
+
+
+def test_the_graph_of_the_mcp_server_is_one_memory_an_entity_with_links(cli: Cli) -> None:
+    path = sample(cli, "mcp-memory.jsonl")
+    rows = steps(cli, path, "--apply")
+    assert {row["name"]: row["type"] for row in rows if row["fate"] == "new"} == {
+        "default_user": "user",
+        "billing-service": "reference",
+        "mobile-release": "project",
+    }
+    assert [(row["title"], row["why"]) for row in rows if row["fate"] == "refused"] == [
+        ("Empty shell", "nothing is said about it")
+    ]
+    text = cli("read", "mobile-release").out
+    assert "- The merge freeze begins on 2026-03-05\n- depends on [[billing-service]]" in text
+    assert {row["fate"] for row in steps(cli, path, "--apply")} == {"same", "refused"}
+    assert not [line for line in cli("doctor").lines if "link" in line]
+
+
+def test_the_graph_of_a_fork_and_broken_lines_are_read_as_far_as_they_go(cli: Cli) -> None:
+    rows = [
+        {
+            "type": "entity",
+            "name": "Feed",
+            "entityType": "system",
+            "observations": [{"content": "Down every Sunday"}, 7],
+        },
+        {"type": "relation", "from": "Feed", "to": 3},
+        {"type": "else"},
+    ]
+    write(cli.home / "g.jsonl", "\n".join(map(json.dumps, rows)) + "\n{broken\n[1]\n")
+    found = steps(cli, str(cli.home / "g.jsonl"))
+    assert [(row["fate"], row["name"]) for row in found] == [("refused", None), ("refused", None), ("new", "feed")]
+
+
+def test_mem0_rows_keep_their_type_and_their_date(cli: Cli) -> None:
+    rows = steps(cli, sample(cli, "mem0.json"), "--apply")
+    assert [(row["fate"], row["type"]) for row in rows] == [
+        ("new", "user"),
+        ("new", "feedback"),
+        ("new", "project"),
+        ("refused", None),
+    ]
+    listed = {row["description"]: row["modified"] for row in cli("list", "--json").json}
+    assert listed["Works as a data engineer in the payments team"] == "2025-11-03T18:00:00.000+00:00"
+    assert listed["Prefers short answers without a closing summary"].startswith("2025-12-24")
+
+
+def test_mem0_as_lines_or_as_a_list_is_the_same(cli: Cli) -> None:
+    rows = json.loads(Path(sample(cli, "mem0.json")).read_text(encoding="utf-8"))["results"]
+    write(cli.home / "list.json", json.dumps(rows))
+    write(cli.home / "lines.jsonl", "\n".join(map(json.dumps, rows)))
+    wanted = new(cli, str(cli.home / "mem0.json"))
+    assert set(new(cli, str(cli.home / "list.json"))) == set(new(cli, str(cli.home / "lines.jsonl"))) == set(wanted)
+
+
+def test_chatgpts_memories_are_about_the_user_unless_they_say_how_to_answer(cli: Cli) -> None:
+    found = steps(cli, sample(cli, "chatgpt.txt"))
+    assert [row["type"] for row in found] == ["user", "feedback", "user", "reference"]
+    assert found[2]["modified"].startswith("2025-04-05")
+    bullets = write(cli.home / "b.txt", "- User is learning Rust on weekends.\n- User lives in a small town.\n")
+    assert len(steps(cli, str(bullets), "--from", "chatgpt")) == 2
+
+
+def test_codex_gives_what_belongs_to_this_project_and_no_recipes(cli: Cli) -> None:
+    rows = steps(cli, sample(cli, "codex"))
+    assert {(row["type"], row["title"]) for row in rows if row["fate"] == "new"} >= {
+        ("feedback", "ingest pipeline retries: user preferences"),
+        ("project", "ingest pipeline retries: reusable knowledge"),
+        ("user", "User profile from Codex"),
+    }
+    assert [row["why"].split(" (")[0] for row in rows if row["fate"] == "refused"] == [
+        "failures and their fixes: the code has them by now",
+        "it belongs to another project",
+    ]
+    knowledge = next(row for row in rows if row["title"].endswith("reusable knowledge"))
+    assert knowledge["modified"].startswith("2026-02-12") and "every Sunday" in knowledge["text"]
+
+
+def test_codex_is_found_where_it_keeps_its_memories_and_its_older_layout_is_read(cli: Cli) -> None:
+    (cli.home / ".codex").mkdir()
+    sample(cli, "codex", ".codex/memories")
+    assert cli("import", "codex", "--json").json["format"] == "codex"
+    (row,) = new(cli, sample(cli, "codex-older-MEMORY.md")).values()
+    assert row["title"] == "how the ingest pipeline is deployed and who is asked"
+    assert "Tuesday mornings" in row["text"] and row["modified"].startswith("2026-01-20")
+
+
+def test_of_agents_md_facts_are_taken_and_neither_orders_nor_what_the_project_shows(cli: Cli) -> None:
+    rows = steps(cli, sample(cli, "agents-sample.md", "AGENTS.md"))
+    assert {row["title"]: row["type"] for row in rows if row["fate"] == "new"} == {
+        "Ledger service frozen until 2026-06-30": "project",
+        "On-call rota escalation rules in PagerDuty": "reference",
+    }
+    refused = {row["title"]: row["why"] for row in rows if row["fate"] == "refused"}
+    assert refused["Always use tabs."] == "it is an instruction, and belongs into an instruction file"
+    assert refused["The parser is a recursive descent parser."] == "the project itself shows it"
+    assert not any("secret-sauce" in json.dumps(row) for row in rows)
+    ledger = next(row for row in rows if row["name"] == "ledger-service-frozen-until-2026-06-30")
+    assert "**Why:** The auditors are at work." in ledger["text"]
+
+
+def test_a_fact_that_another_instruction_file_says_is_not_remembered(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    (cli.project / ".git").rmdir()
+    git(cli.project, "init", "-q")
+    fact = "The ledger service is frozen until 2026-06-30 because the auditors are at work."
+    write(cli.project / "AGENTS.md", f"- {fact}\n")
+    assert [row["fate"] for row in steps(cli, "agents-md")] == ["new"]
+    write(cli.project / "CLAUDE.md", f"# Rules\n\n- {fact}\n")
+    (row,) = steps(cli, "agents-md")
+    assert row["fate"] == "refused" and "CLAUDE.md" in row["why"]
+
+
+def test_what_gemini_added_is_taken_as_asked_for(cli: Cli) -> None:
+    (cli.home / ".gemini").mkdir()
+    sample(cli, "gemini-sample.md", ".gemini/GEMINI.md")
+    rows = steps(cli, "gemini-md")
+    assert [(row["fate"], row["type"]) for row in rows] == [("refused", None), ("new", "user"), ("new", "reference")]
+    assert "The user's preferred programming language is Python." in rows[1]["text"]
+
+
+def test_the_same_fact_from_two_tools_is_kept_once(cli: Cli) -> None:
+    write(cli.home / "a.txt", "The user works as a data engineer in the payments team.\n")
+    write(cli.home / "b.txt", "In the payments team the user works as a data engineer.\n")
+    assert [row["fate"] for row in steps(cli, str(cli.home / "a.txt"), "--from", "chatgpt", "--apply")] == ["new"]
+    (row,) = steps(cli, str(cli.home / "b.txt"), "--from", "chatgpt", "--apply")
+    assert row["fate"] in ("same", "merged") and len(cli("list", "--json").json) == 1
+
+
+def test_a_made_memory_follows_the_dialect_of_the_directory(cli: Cli) -> None:
+    cli.file(
+        "n", "---\nname: n\ndescription: Deploys happen on Tuesdays only\nmetadata:\n  type: project\n---\n\nBody.\n"
+    )
+    (row, *_) = new(cli, sample(cli, "mem0.json")).values()
+    assert "\nmetadata:\n  type: user\n  modified:" in row["text"]

@@ -1,0 +1,124 @@
+"""What `pipx install memdir` and `uvx memdir` get: a wheel that works with its required dependencies alone."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from loads import ROOT, scaled
+
+# Without this nothing could be built; tests/test_local_model.py skips for its reasons likewise.
+pytest.importorskip("hatchling", reason="hatchling absent: the extra `dev` brings it")
+
+SECONDS = 300.0
+
+
+def run(*command: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+    done = subprocess.run(
+        [str(part) for part in command], env=env, cwd=cwd, capture_output=True, encoding="utf-8", timeout=SECONDS
+    )
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def make_venv(folder: Path) -> Path:
+    """A fresh environment without anything; answers its python."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    return folder / "bin" / "python"
+
+
+def copy_package(name: str, site: Path) -> None:
+    """A distribution of this environment, file by file, as an installer would lay it there."""
+    for file in distribution(name).files or ():
+        if ".." not in file.parts and file.suffix != ".pyc":
+            target = site / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(Path(str(file.locate())).read_bytes())
+
+
+def try_out(*program: str | Path, home: Path) -> None:
+    """A person's first minute."""
+    project = home / "work"
+    (project / ".git").mkdir(parents=True)
+    env = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    assert run(*program, "--version", env=env, cwd=project).startswith("memdir ")
+    options = ("--type", "reference", "--name", "tracker", "--description", "Bugs of the billing service are in Linear")
+    run(*program, "save", *options, "--body", "Project BILL.", env=env, cwd=project)
+    assert "Project BILL." in run(*program, "recall", "where are billing bugs tracked?", env=env, cwd=project)
+
+
+def test_everything_the_package_needs_is_in_the_wheel_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if name.startswith("memdir/")}
+        (found,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = Parser().parsestr(archive.read(found).decode("utf-8"))
+        scripts = archive.read(found.replace("METADATA", "entry_points.txt")).decode("utf-8")
+    source = ROOT / "src"
+    files = {path.relative_to(source).as_posix() for path in (source / "memdir").rglob("*") if path.is_file()}
+    assert names == {name for name in files if not name.endswith(".pyc")}
+    assert {"memdir/py.typed", "memdir/search/words.bin", "memdir/prompts/select.md"} <= names
+    assert "memdir = memdir.__main__:main" in scripts
+    needed = [at for at in metadata.get_all("Requires-Dist", []) if "extra ==" not in at]
+    assert sorted(at.split(">")[0].split("<")[0].lower() for at in needed) == [
+        "click",
+        "pystemmer",
+        "pyyaml",
+        "tomlkit",
+    ]
+
+
+def test_the_wheel_works_with_its_required_dependencies_alone(wheel: Path, tmp_path: Path) -> None:
+    python = make_venv(tmp_path / "venv")
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    for name in ("click", "PyStemmer", "PyYAML", "tomlkit"):
+        copy_package(name, site)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    try_out(python, "-m", "memdir", home=tmp_path / "home")
+
+
+def test_an_installer_fetches_what_it_needs_and_an_upgrade_keeps_the_memories(wheel: Path, tmp_path: Path) -> None:
+    if scaled(10) < 10:
+        pytest.skip("an installation from the package index: full load only")
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    install = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    run(*install, wheel)
+    program, home = python.parent / "memdir", tmp_path / "home"
+    try_out(program, home=home)
+    env = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    assert "tracker" in run(program, "prompt", env=env, cwd=home / "work")
+    run(program, "export", "-o", home / "m.tar", env=env, cwd=home / "work")
+    assert "known already" in run(program, "import", home / "m.tar", env=env, cwd=home / "work")
+    served = subprocess.run([program, "mcp"], env=env, capture_output=True, encoding="utf-8", timeout=SECONDS)
+    assert served.returncode == 1 and "Traceback" not in served.stderr and "memdir[mcp]" in served.stderr
+    run(*install, "--force-reinstall", "--no-deps", wheel)
+    assert "tracker" in run(program, "list", env=env, cwd=home / "work")
+
+
+def test_the_source_archive_can_build_the_wheel_again(wheel: Path, tmp_path: Path) -> None:
+    if scaled(10) < 10:
+        pytest.skip("a second build: full load only")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path, cwd=ROOT)
+    (path,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path / "src", filter="data")
+    (source,) = (tmp_path / "src").iterdir()
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again", cwd=source)
+    (again,) = (tmp_path / "again").glob("*.whl")
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert one.namelist() == other.namelist()

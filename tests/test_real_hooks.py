@@ -1,0 +1,173 @@
+"""memdir inside the real Claude Code client: what reaches the API, what is kept, and what is denied."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claude_client import Client, make_client
+from clihelp import SOURCE, memory_text
+from hooking import PATIENT, wait_until
+from loads import scaled
+from memdir.events import read_events
+from memdir.slugs import slug
+from memdir.testing import Answer, AnthropicServer, Call
+
+# The client has a scanner of its own for tokens of known vendors; a password in plain words is ours to find.
+PASSWORD = "Xk93vP2q7Lw4mZ"
+FERRY = memory_text(
+    "Ferry", "When the ferry to Lindholm leaves", "The ferry to Lindholm leaves at six, from pier nine.\n"
+)
+ASKED = "When does the ferry to Lindholm leave?"
+
+
+class Project:
+    """A client with memdir in its settings, and the memory directory that both of them use."""
+
+    def __init__(self, tmp_path: Path, url: str) -> None:
+        variables = {**PATIENT, "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "0", "PYTHONPATH": str(SOURCE)}
+        self.client: Client = make_client(tmp_path, url, **variables)
+        self.memory = Path(json.loads(self.memdir("where", "--json"))["private"]["path"])
+
+    def memdir(self, *arguments: str) -> str:
+        """memdir as this project's person would run it."""
+        command = [sys.executable, "-P", "-m", "memdir", *arguments]
+        env, cwd = self.client.environment(), self.client.cwd
+        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def keep(self, name: str, text: str) -> Path:
+        path = self.memory / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@contextmanager
+def playing(tmp_path: Path, *script: Answer, installed: bool = True) -> Iterator[tuple[Project, AnthropicServer]]:
+    """A client that talks to a scripted model, with memdir in its settings."""
+    with AnthropicServer(list(script)) as server:
+        project = Project(tmp_path, server.url)
+        if installed:
+            project.memdir("install", "claude-code")
+        yield project, server
+        assert server.problems == []
+
+
+def list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for at in value.values():
+            yield from list_texts(at)
+    elif isinstance(value, list):
+        for at in value:
+            yield from list_texts(at)
+
+
+def said_to_model(body: Any) -> str:
+    return "\n".join(list_texts([body.get("system"), body.get("messages")]))
+
+
+def test_a_memory_is_kept_after_a_conversation_recalled_in_the_next_and_a_secret_is_denied(tmp_path: Path) -> None:
+    """Two runs of the client, because each takes seconds: what is asked of either is told apart below."""
+    key = slug(os.path.realpath(tmp_path / "project"))
+    team = tmp_path / "claude-home" / ".claude" / "projects" / key / "memory" / "team"
+    text = memory_text("Ci", body=f"The password of the staging database is {PASSWORD}\n")
+    calls = [
+        Call("Write", {"file_path": str(team / "ci.md"), "content": text}, "toolu_1"),
+        Call("Write", {"file_path": str(team / "runners.md"), "content": memory_text("Runners")}, "toolu_2"),
+    ]
+    with playing(tmp_path, "Noted.", calls, "On the third.") as (project, server):
+        assert project.memory == team.parent
+        project.keep("ferry", FERRY)
+        (project.memory / "MEMORY.md").write_text("- [Ferry](ferry.md) — to Lindholm, by boat\n", encoding="utf-8")
+        assert project.client("Remember that invoices are sent on the third of each month.").out == "Noted."
+        state = project.memory / ".memdir"
+        wait_until(lambda: any("third of each month" in text for text in read_kept(project)), "it is kept")
+        writing = ("--allowedTools", "Write", "--permission-mode", "acceptEdits")
+        assert project.client("On which day of the month are invoices sent?", *writing).out == "On the third."
+        first, second, third = bodies(server)
+        assert len(read_kept(project)) == 1
+        check_recalled(project, said_to_model(first), said_to_model(second))
+        check_denied(team, third)
+        events = {at.event for at in read_events(state) if at.host == "claude-code"}
+        assert {"session-start", "user-prompt", "before-tool", "stop", "session-end"} <= events
+
+
+def read_kept(project: Project) -> list[str]:
+    """What a worker that nobody waited for has written, beside the client's own files."""
+    paths = [path for path in project.memory.glob("*.md") if path.name not in ("ferry.md", "MEMORY.md")]
+    return [path.read_text(encoding="utf-8") for path in paths]
+
+
+def check_recalled(project: Project, first: str, second: str) -> None:
+    """A prompt that fits nothing brings nothing, and the next one what was kept after it."""
+    assert "pier nine" not in first and "sent on the third of each month" in second
+    for said in (first, second):
+        # The client has loaded the index by itself, from the directory that memdir found, and nobody sent it again.
+        assert said.count("to Lindholm, by boat") == 1 and str(project.memory) in said
+
+
+def check_denied(team: Path, body: Any) -> None:
+    """A password is kept out of the team's memory with a reason that does not tell it; another file goes in."""
+    assert [at.name for at in team.glob("*.md")] == ["runners.md"]
+    results = [at for at in find_blocks(body, "tool_result") if at["tool_use_id"] == "toolu_1"]
+    reason = "\n".join(list_texts(results[0]["content"]))
+    assert results[0]["is_error"] is True and "memdir keeps this out of memory" in reason and PASSWORD not in reason
+
+
+def test_the_plugin_recalls_without_touching_settings(tmp_path: Path) -> None:
+    with playing(tmp_path, "At six.", installed=False) as (project, server):
+        path = project.keep("ferry", FERRY)
+        project.memdir("install", "claude-code", "--plugin")
+        folder = project.client.home / ".local" / "state" / "memdir" / "claude-plugin"
+        # Without the plugin's MCP server: that one is another test's subject.
+        turn = project.client(ASKED, "--plugin-dir", str(folder), "--strict-mcp-config")
+        said = said_to_model(bodies(server)[0])
+        assert turn.out == "At six." and "leaves at six, from pier nine" in said and str(path) in said
+        assert "memdir:memory" in json.dumps(bodies(server)[0])
+        assert not (project.client.home / ".claude" / "settings.json").exists()
+
+
+@pytest.mark.load
+def test_the_client_finds_nothing_wrong_with_the_plugin(tmp_path: Path) -> None:
+    if scaled(10) < 10:
+        pytest.skip("another start of the client: full load only")
+    with playing(tmp_path, installed=False) as (project, _):
+        project.memdir("install", "claude-code", "--plugin")
+        folder = project.client.home / ".local" / "state" / "memdir" / "claude-plugin"
+        command = [project.client.program, "plugin", "validate", str(folder), "--strict"]
+        checked = subprocess.run(command, env=project.client.environment(), capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.load
+def test_after_a_compaction_the_memories_come_again(tmp_path: Path) -> None:
+    if scaled(10) < 10:
+        pytest.skip("four turns of the client: full load only")
+    summary = "<summary>They asked about a boat.</summary>"
+    with playing(tmp_path, "At six.", "An hour.", summary, "Quite sure.") as (project, server):
+        project.keep("ferry", FERRY)
+        project.client(ASKED)
+        project.client("And how long does it take?", "-c")
+        assert project.client("/compact", "-c").code == 0
+        assert project.client("Are you sure about that?", "-c").out == "Quite sure."
+        assert "pier nine" in said_to_model(bodies(server)[-1])
+
+
+def find_blocks(body: Any, kind: str) -> list[Any]:
+    contents = [at["content"] for at in body["messages"] if isinstance(at["content"], list)]
+    return [block for content in contents for block in content if block.get("type") == kind]
+
+
+def bodies(server: AnthropicServer) -> list[Any]:
+    """What was asked in conversations; the client asks other things by itself, without tools."""
+    return [at.body for at in server.requests if at.body.get("tools")]

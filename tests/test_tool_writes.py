@@ -1,0 +1,77 @@
+"""What a tool is about to write, told from its input in every host's spelling."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clihelp import memory_text
+from memdir.records import ToolCall
+from memdir.secrets import find_secrets
+from memdir.tool_writes import Ground, Verdict, Write, find_writes, judge
+
+TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
+
+
+def look(memory: Path, tool: str, **given: Any) -> list[Write]:
+    return list(find_writes(ToolCall("", tool, given), [Ground(memory)], cwd=str(memory), home=str(memory.parent)))
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    path = tmp_path / "memory"
+    path.mkdir()
+    (path / "x.md").write_text("one two one\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "text", "is_whole"),
+    [
+        ("Write", {"file_path": "x.md", "content": "new"}, "new", True),
+        ("write_file", {"file_path": "x.md", "content": "new"}, "new", True),
+        ("create_file", {"filePath": "x.md", "content": "new"}, "new", True),
+        ("NotebookEdit", {"notebook_path": "x.md", "new_source": "new"}, "new", True),
+        ("Edit", {"file_path": "x.md", "old_string": "one", "new_string": "1"}, "1 two one\n", True),
+        ("Edit", {"file_path": "x.md", "old_string": "one", "new_string": "", "replace_all": True}, " two \n", True),
+        ("Edit", {"file_path": "y.md", "old_string": "", "new_string": "fresh"}, "fresh", False),
+        ("replace_string_in_file", {"filePath": "x.md", "oldString": "two", "newString": "2"}, "one 2 one\n", True),
+        ("Edit", {"file_path": "x.md", "old_string": "nowhere", "new_string": "said"}, "x.md\nsaid", False),
+    ],
+)
+def test_the_text_is_that_of_the_file_after_the_call(
+    memory: Path, tool: str, given: dict[str, Any], text: str, is_whole: bool
+) -> None:
+    (write,) = look(memory, tool, **given)
+    assert (write.text, write.is_whole) == (text, is_whole)
+
+
+def test_several_edits_come_one_after_the_other(memory: Path) -> None:
+    edits = [{"old_string": "two", "new_string": "three"}, {"old_string": "three", "new_string": "four"}]
+    (write,) = look(memory, "MultiEdit", file_path="x.md", edits=edits)
+    assert (write.path, write.text) == ("x.md", "one four one\n")
+
+
+def test_what_only_reads_or_writes_elsewhere_is_no_write(memory: Path) -> None:
+    assert look(memory, "Read", file_path="x.md") == []
+    assert look(memory, "Write", file_path=str(memory.parent / "x.md"), content="x") == []
+    assert look(memory, "Bash", command="cat x.md") == []
+    assert look(memory, "Bash", command=f"cp /etc/hosts {memory}/y.md")[0].path == "y.md"
+    assert look(memory, "mcp__memdir__memory_save", name="x", body="y") == []
+
+
+def test_of_directories_in_one_another_the_inner_one_counts(memory: Path) -> None:
+    inner = memory / "shared"
+    call = ToolCall("", "Write", {"file_path": str(inner / "x.md"), "content": TOKEN})
+    grounds = [Ground(memory), Ground(inner, is_shared=True)]
+    (write,) = find_writes(call, grounds, cwd="/", home="/")
+    assert (write.path, write.is_shared) == ("x.md", True)
+    assert judge(write, find_secrets).refused.startswith("others read this memory")
+
+
+def test_a_sound_memory_passes_and_an_index_may_hold_what_it_likes_but_secrets(memory: Path) -> None:
+    ground = Ground(memory)
+    for path, text in (("team/x.md", memory_text("X")), ("team/MEMORY.md", "- [X](x.md) — x\n"), ("logs/a/b.md", "x")):
+        assert judge(Write(ground, path, text, True), find_secrets) == Verdict()
+    assert judge(Write(ground, "team/MEMORY.md", TOKEN, True), find_secrets).refused
+    assert judge(Write(ground, "x.md", TOKEN, True), find_secrets).said
