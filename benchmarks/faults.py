@@ -33,6 +33,14 @@ LOADS = [
     ("full disk, read-only, no descriptors, every call failing", "tests/hostile/test_full_disk.py", ""),
     ("10,000 files never seen: bytes read", "tests/hostile/test_reads.py", ""),
     ("notes of 2,000 records by the real client, with a compaction", "tests/test_notes_real.py", ""),
+    ("500 turns ended while host and worker are killed", "tests/hostile/test_worker_kills.py", ""),
+    ("64 dreamers started together, 200 rounds", "tests/test_dream_lock.py", "64_dreamers"),
+    ("8 clones × 500 acts and syncs, killed, the remote away", "tests/test_team_clones.py", ""),
+    ("a hostile team remote", "tests/hostile/test_team_remote.py", ""),
+    ("1,000 hooks with random breakage", "tests/test_hooks_broken.py", ""),
+    ("the real Claude Code client with our hooks", "tests/test_real_hooks.py", ""),
+    ("1,000 malformed MCP frames by each way in", "tests/test_mcp_frames.py", ""),
+    ("the official MCP conformance tool", "tests/test_mcp_conformance.py", ""),
 ]
 
 
@@ -64,7 +72,8 @@ def main() -> int:
             print(f"| {line} | {passed} | {failed} | {skipped} | {seconds:.0f} |", flush=True)
     if not only:
         print()
-        worst |= subprocess.run([sys.executable, "benchmarks/startup.py"], cwd=ROOT, check=False).returncode
+        for timing in ("startup", "hook"):
+            worst |= subprocess.run([sys.executable, f"benchmarks/{timing}.py"], cwd=ROOT, check=False).returncode
     return int(bool(worst))
 
 

@@ -21,6 +21,8 @@ from memdir.frozen import dataclass, field
 
 SECONDS = 60.0  # a turn takes one; a machine under load may take its time
 # MEMDIR_CLAUDE names another client, read before the tests' own environment is made.
+# MEMDIR_NEEDS_CLAUDE: a run that must not do without it fails instead of skipping.
+_IS_NEEDED = bool(os.environ.get("MEMDIR_NEEDS_CLAUDE"))
 _PROGRAM = os.environ.get("MEMDIR_CLAUDE") or str(ROOT / ".venv" / "claude" / "node_modules" / ".bin" / "claude")
 
 
@@ -131,6 +133,8 @@ class Talk:
 def make_client(tmp_path: Path, url: str, **variables: str) -> Client:
     """A client in a repository of its own; skips where there is none."""
     program = shutil.which(_PROGRAM)
+    if program is None and _IS_NEEDED:
+        pytest.fail(f"the Claude Code client is needed, and not at {_PROGRAM}")
     if program is None:
         pytest.skip("claude client absent: scripts/test fetches it with npm")
     home = tmp_path / "claude-home"

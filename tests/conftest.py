@@ -5,6 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, however slow the machine: a red run is somebody's change. The full loads look further.
+settings.register_profile("steady", derandomize=True, deadline=None, database=None)
+settings.register_profile("searching", deadline=None, database=None, max_examples=1000)
+settings.load_profile("searching" if os.environ.get("MEMDIR_LOAD") == "full" else "steady")
 
 SKIPPED: list[str] = []
 

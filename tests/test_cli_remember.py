@@ -72,9 +72,19 @@ def test_words_that_say_nothing_are_refused(cli: Cli, text: str) -> None:
     assert "recall could find" in cli("remember", text).refusal
 
 
-def test_a_password_is_refused_and_not_repeated(cli: Cli) -> None:
-    refusal = cli("remember", "the admin password is hunter2000").refusal
-    assert "password manager" in refusal and "hunter2000" not in refusal
+def test_a_password_is_warned_of_and_stands_in_the_body_alone(cli: Cli) -> None:
+    kept = cli("remember", "the admin password is hunter2000", "--json")
+    row = kept.json
+    assert "secret" in kept.err and "told-password" in row["warnings"][0] and "hunter2000" not in kept.out + kept.err
+    assert "hunter2000" in cli("read", row["name"]).out and "hunter2000" not in cli("list").out
+    again = cli("remember", "the admin password is hunter3000 now")
+    assert again.code == 0 and "hunter2000" not in again.out + again.err and "hunter3000" not in again.out + again.err
+    assert "opens something" in cli("remember", "the door code is 48151623").err
+
+
+def test_a_password_is_refused_in_what_a_team_shares(cli: Cli) -> None:
+    refusal = cli("remember", "--scope", "team", "the admin password is hunter2000").refusal
+    assert "told-password" in refusal and "hunter2000" not in refusal
 
 
 def test_what_the_project_already_says_is_warned_of(cli: Cli) -> None:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loads import bench
@@ -120,6 +120,7 @@ def test_every_real_file_survives_a_rewrite_byte_for_byte() -> None:
 PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_characters="\ufeff\ufffe\uffff"))
 
 
+@example("true")
 @given(PRINTABLE.filter(lambda text: text == " ".join(text.split()) and text))
 def test_any_line_of_text_round_trips_through_both_dialects(value: str) -> None:
     for dialect in Dialect:

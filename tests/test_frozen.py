@@ -134,3 +134,29 @@ def _header() -> Header:
     from memdir.store.ram import RamStore
 
     return RamStore().write(sample_memory()).header
+
+
+def test_a_first_call_with_wrong_arguments_is_refused_like_any_other() -> None:
+    @frozen.dataclass(frozen=True, slots=True)
+    class Fresh:
+        name: str
+        size: int = 0
+
+    for wrong in ((), ("a", 1, 2)):
+        with pytest.raises(TypeError, match="__init__"):
+            Fresh(*wrong)
+    assert Fresh("a").size == 0 and Fresh(name="a", size=1) == Fresh("a", 1)
+
+
+def test_a_class_made_from_a_record_keeps_its_own_way_of_being_made() -> None:
+    @frozen.dataclass(frozen=True, slots=True)
+    class Fresh:
+        size: int
+
+    class Twice(Fresh):
+        __slots__ = ()
+
+        def __init__(self, size: int) -> None:
+            super().__init__(size * 2)
+
+    assert (Twice(1).size, Twice(2).size, Fresh(3).size) == (2, 4, 3)

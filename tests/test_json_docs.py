@@ -94,6 +94,12 @@ def cli(tmp_path: Path) -> Cli:
     cli("notes", "update", "--transcript", "talk.json", "--session", "n")
     cli("recall", "no summary in a reply")
     cli("log", "yesterday", MEMDIR_NOW="2026-03-04T12:00:00")
+    elsewhere = cli.project / "elsewhere"
+    elsewhere.mkdir()
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    for name, body in (("fresh", "Fresh.\n"), ("secret", f"The token is {token}.\n"), ("bell", "\x07\n")):
+        (elsewhere / f"{name}.md").write_text(memory_text(name, body=body), encoding="utf-8")
+    (cli.project / "AGENTS.md").write_text("- We froze the ledger until 2026-06-30.\n- Use tabs.\n", encoding="utf-8")
     waiting = InboxItem(
         InboxKind.MEMORY, "T", "W", datetime(2026, 3, 4, tzinfo=UTC), payload={"edits": render_edits([Forget("a")])}
     )
@@ -115,26 +121,34 @@ RUNS: list[list[str]] = [
     ["save", "--type", "project", "--name", "p", "--description", "Freeze of mobile releases", "--body", "Tomorrow."],
     ["remember", "the staging db is reset every Sunday"], ["remember", "the release is tomorrow", "--pin"],
     ["edit", "a", "--title", "Another"], ["edit", "a", "--title", "a"], ["pin", "a"], ["pin", "a", "--off"],
+    ["promote", "a"], ["promote", "a", "--to", "user", "--name", "b"], ["demote", "ours"],
     ["log", "add", "out"], ["log", "show", "2026-03-04"], ["log", "list"],
     ["forget", "a"], ["forget", "a", "--purge", "--yes"], ["history"], ["history", "a"], ["history", "--limit", "1"],
     ["diff"], ["diff", "1"], ["diff", "a"], ["undo"], ["undo", "1", "--scope", "user"],
     ["restore", "a"], ["restore", "a", "--to", "1"], ["where"], ["status"],
+    ["agent", "list"], ["agent", "show", "reviewer", "--scope", "user"],
+    ["agent", "where", "reviewer", "--scope", "local"],
     ["extract"], ["extract", "talk.json", "--dry-run"], ["extract", "talk.json"],
     ["notes", "update", "--transcript", "talk.json", "--session", "s"], ["notes", "list"], ["notes", "where"],
     ["notes", "where", "--session", "n"], ["notes", "show", "--session", "n"], ["notes", "show", "--as", "hook"],
     ["dream", "--preview"], ["dream"], ["dream", "--if-due"], ["dream", "--status"],
     ["inbox", "list"], ["inbox", "list", "--all"], ["inbox", "show", "1"], ["inbox", "approve", "1", "2"],
     ["inbox", "reject", "1"], ["inbox", "reject", "--all"],
+    ["import", "elsewhere"], ["import", "elsewhere", "--apply"], ["import", "AGENTS.md"],
+    ["export", "-o", "m.tar"], ["export", "-o", "m.jsonl", "--format", "jsonl", "--scope", "user"],
     ["config", "list"], ["config", "get", "model"], ["config", "set", "lock_seconds", "5"],
     ["config", "unset", "model"],
     ["pause"], ["resume"], ["doctor"], ["doctor", "--fix"],
+    ["verify"], ["verify", "a"], ["verify", "--stamp"], ["verify", "--changed", "--scope", "user"],
+    ["install", "claude-code", "codex", "cursor"], ["install", "claude", "--print"], ["install", "claude", "--plugin"],
+    ["uninstall", "--all"], ["uninstall", "vscode", "--project"],
     ["bench", "recall", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl"],
     ["bench", "recall", "--corpus", "corpus.jsonl", "--queries", "queries.jsonl", "--k", "10", "--no-semantic"],
 ]  # fmt: skip
 
 
 def name_command(argv: list[str]) -> str:
-    return " ".join(argv[: 2 if argv[0] in ("config", "bench", "inbox", "notes", "log") else 1])
+    return " ".join(argv[: 2 if argv[0] in ("config", "bench", "inbox", "notes", "log", "agent", "team") else 1])
 
 
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)
@@ -146,8 +160,29 @@ def test_what_a_command_prints_is_what_the_page_says(cli: Cli, argv: list[str]) 
 
 
 def test_every_command_is_run_here() -> None:
-    run = {name_command(argv) for argv in RUNS} | {"relink"}
+    run = {name_command(argv) for argv in RUNS} | {"chat", "relink", *(f"team {verb}" for verb in TEAM_VERBS)}
     assert run == set(SCHEMAS)
+
+
+TEAM_VERBS = ("init", "join", "sync", "status", "log", "revert", "leave")
+
+
+def test_team_in_all_its_forms(tmp_path: Path) -> None:
+    ada, bob = (Cli(tmp_path / name, MEMDIR_AUTHOR=f"{name} <{name}@example.org>") for name in ("ada", "bob"))
+    remote = tmp_path / "remote.git"
+    remote.mkdir()
+    git(remote, "init", "-q", "--bare")
+    check("team status", ada("team", "status", "--json").json)
+    check("team leave", ada("team", "leave", "--json").json)
+    ada.file("team/t", memory_text("Ours"))
+    ada.file("team/me", memory_text("Me").replace("type: reference", "type: user"))
+    check("team init", ada("team", "init", "--remote", str(remote), "--json").json)
+    check("team join", bob("team", "join", "--remote", str(remote), "--review", "--json").json)
+    check("team status", bob("team", "status", "--json").json)
+    for argv in (["sync"], ["log"], ["log", "--author", "ada"], ["status"], ["revert", "--author", "ada"], ["leave"]):
+        told = ada("team", *argv, "--json")
+        assert told.code == 0, told.err
+        check(f"team {argv[0]}", told.json)
 
 
 def test_relink_in_all_its_forms(tmp_path: Path) -> None:

@@ -115,6 +115,7 @@ def test_what_is_worth_keeping_is_heard_without_being_asked(
         ("forget that I use vim", "I use vim"),
         ("please forget what I told you about the merge freeze, it was called off", "the merge freeze"),
         ("lösch aus deinem Gedächtnis, was ich zum Merge-Freeze gesagt hab", "Merge-Freeze"),
+        ("vergiss das mit dem Merge-Freeze", "dem Merge-Freeze"),
         ("oublie la consigne sur les tests", "les tests"),
         ("olvida lo de las aprobaciones", "las aprobaciones"),
         ("把记忆里关于代码冻结的那条删掉吧", "代码冻结"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memdir.search.catalog import Catalog
+from memdir.search.entries import Totals
 from memdir.search.words import open_words
 from memdir.store.files import FileStore
 from pressure import Unavailable, nobody_folder, run_in_child
@@ -272,3 +273,8 @@ def test_processes_that_refresh_at_once_lose_nothing(memory: Path, tmp_path: Pat
         assert refresh(store, index) == []
         refresh(store, tmp_path / "new.db")
         assert snapshot(index) == snapshot(tmp_path / "new.db")
+
+
+def test_a_word_that_another_process_has_just_added_to_more_documents_than_were_counted_is_merely_common() -> None:
+    totals = Totals(docs=4, length=44, passages=8)
+    assert totals.idf(5) == totals.idf(4) > 0

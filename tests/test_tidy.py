@@ -398,6 +398,15 @@ def test_the_newer_statement_wins_and_the_older_memory_gives_way(store: RamStore
     assert not find_contradictions(facts, keep=frozenset("a"))
 
 
+def test_a_title_that_says_the_value_is_still_about_the_same_thing() -> None:
+    """As the rules word it: what was said is the title, too."""
+    linear = make_fact("Bugs are tracked in Linear.", days=9, title="Pipeline bugs tracked in Linear")
+    jira = make_fact("Bugs are tracked in Jira.", name="b", title="Pipeline bugs tracked in Jira")
+    assert [at.names for at in find_contradictions([linear, jira])] == [("a", "b")]
+    other = make_fact("Bugs are tracked in Jira.", name="b", title="Mobile bugs tracked in Jira")
+    assert not find_contradictions([linear, other])
+
+
 def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: RamStore) -> None:
     name = put(store, "Freeze for mobile", "The merge freeze ends on 2026-10-12.")
     planned = plan_tidy(store, now=NOW)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memdir.asking import recall
-    from memdir.clip import clip_index
+    from memdir.conversing import Session
     from memdir.dream import dream, dream_is_due
     from memdir.errors import (
         ConflictError,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memdir.manifest import render_manifest
     from memdir.models import open_model
     from memdir.opening import open_store
-    from memdir.records import Act, Clip, Draft, Header, Kind, Memory, Message, Origin, Scope
+    from memdir.records import Act, Draft, Header, Kind, Memory, Message, Origin, Scope
     from memdir.reminder import render_reminder
     from memdir.store.contract import Store
     from memdir.store.files import FileStore
@@ -44,7 +44,6 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Act": "memdir.records",
-    "Clip": "memdir.records",
     "ConflictError": "memdir.errors",
     "DiskError": "memdir.errors",
     "Draft": "memdir.records",
@@ -61,9 +60,9 @@ _HOMES = {
     "PathError": "memdir.errors",
     "RamStore": "memdir.store.ram",
     "Scope": "memdir.records",
+    "Session": "memdir.conversing",
     "SettingsError": "memdir.errors",
     "Store": "memdir.store.contract",
-    "clip_index": "memdir.clip",
     "dream": "memdir.dream",
     "dream_is_due": "memdir.dream",
     "extract": "memdir.extract",
@@ -77,7 +76,6 @@ _HOMES = {
 
 __all__ = [
     "Act",
-    "Clip",
     "ConflictError",
     "DiskError",
     "Draft",
@@ -94,9 +92,9 @@ __all__ = [
     "PathError",
     "RamStore",
     "Scope",
+    "Session",
     "SettingsError",
     "Store",
-    "clip_index",
     "dream",
     "dream_is_due",
     "extract",

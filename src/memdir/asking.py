@@ -7,6 +7,7 @@ For whoever has a store or a working directory and a question, and no wish to ch
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from memdir.aging import read_half_lives
 from memdir.limits import SELECTED
 from memdir.opening import Opened
 from memdir.recall import Asked, Recalled, account, find_memories
@@ -45,13 +46,16 @@ def recall_here(
     semantic: bool = True,
     peek: bool = False,
     on_read: Callable[[int], None] = lambda count: None,
+    on_found: Callable[[Recalled], None] = lambda found: None,
 ) -> Recalled:
     """As `recall`, where somebody works: by their settings, in the conversation of that id.
 
-    To `peek` is to look without telling: nothing counts as surfaced. `on_read` hears of files read into the index.
+    To `peek` is to look without telling: nothing counts as surfaced. `on_read` hears of files read into the index,
+    `on_found` of what was found before it is accounted for.
     """
     settings = opened.settings
-    with LocalSearch(opened.stores, semantic=semantic, on_read=on_read) as search:
+    lives = read_half_lives(settings)
+    with LocalSearch(opened.stores, semantic=semantic, half_lives=lives, on_read=on_read) as search:
         asked = Asked(
             opened.stores,
             query,
@@ -64,4 +68,5 @@ def recall_here(
             paused=settings.flag("paused"),
         )
         found = find_memories(asked)
+        on_found(found)
         return found if peek else account(found, asked)

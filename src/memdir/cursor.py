@@ -65,9 +65,10 @@ def find_position(messages: Sequence[Message], cursor: Cursor) -> int | None:
     """
     if cursor.id:
         return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].id == cursor.id), None)
-    if cursor.position < len(messages) and digest_message(messages[cursor.position]) == cursor.digest:
+    bare = [at for at, message in enumerate(messages) if not message.id]  # one with an id would be known by it
+    if cursor.position in bare and digest_message(messages[cursor.position]) == cursor.digest:
         return cursor.position
-    same = [at for at, message in enumerate(messages) if not message.id and digest_message(message) == cursor.digest]
+    same = [at for at in bare if digest_message(messages[at]) == cursor.digest]
     return same[0] if len(same) == 1 else None
 
 

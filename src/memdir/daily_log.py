@@ -100,12 +100,17 @@ def make_path(day: date) -> str:
     return f"{LOGS_FOLDER}/{day.year:04}/{day.month:02}/{day.isoformat()}.md"
 
 
-def find_date_change(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None) -> str:
-    """A sentence for the conversation when the day is another than the one it knows of; else nothing."""
+def find_date_change(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: bool = True) -> str:
+    """A sentence for the conversation when the day is another than the one it knows of; else nothing.
+
+    Only where a daily log is kept does it speak of one.
+    """
     today = now.astimezone(zone).date()
     if last_seen is None or last_seen == today:
         return ""
-    return render_prompt("log_date", date=today.isoformat(), weekday=_WEEKDAYS[today.weekday()])
+    return render_prompt(
+        "log_date" if logs else "date_change", date=today.isoformat(), weekday=_WEEKDAYS[today.weekday()]
+    )
 
 
 def read_log(store: FileStore, day: date) -> str:

@@ -16,6 +16,7 @@ from memdir.records import Signature
 
 _HEAD_CHUNK = 4096
 _TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
+_INDEX_CHARS = len(f"{guard.INDEX_FOLDED}.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,14 @@ def move_staged(root: int, temp: str, path: str) -> Signature:
         return guard.make_signature(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
 
 
+def set_time(root: int, path: str, mtime_ns: int) -> None:
+    """Give a file the time its words had elsewhere; a link is not followed."""
+    *folders, leaf = path.split("/")
+    with guard.disk_errors(path), guard.open_folder(root, tuple(folders)) as folder:
+        guard.check_target(folder, leaf, path)
+        os.utime(leaf, ns=(mtime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)
+
+
 def remove_file(root: int, path: str) -> None:
     *folders, leaf = path.split("/")
     with guard.disk_errors(path), guard.open_folder(root, tuple(folders)) as folder:
@@ -159,26 +168,32 @@ def walk(root: int, *, folder: str = "") -> Iterator[Found]:
         yield from walk(root, folder=path)
 
 
-def read_signatures(root: int, folder: str = "") -> dict[str, str]:
-    """Path to signature of every readable memory file below the root, as `walk` would find them, with less ado."""
+def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = None) -> dict[str, str]:
+    """Path to signature of every readable memory file below the root, as `walk` would find them, with less ado.
+
+    `marks` is given the time of each folder's last change, as it was before the look into it.
+    """
     found: dict[str, str] = {}
     segments = tuple(folder.split("/")) if folder else ()
     prefix = f"{folder}/" if folder else ""
     folders = []
     try:
         with guard.open_folder(root, segments) as handle, os.scandir(handle) as entries:
+            if marks is not None:
+                marks[folder] = os.fstat(handle).st_mtime_ns
             for entry in entries:
                 name = entry.name
-                if name[0] == "." or not _is_utf8(name):
+                if name[0] == "." or not (name.isascii() or _is_utf8(name)):
                     continue
-                if name[-3:] == ".md" and name[:-3].casefold() != guard.INDEX_FOLDED:
+                # The length first: ten thousand names are not folded to find the one index.
+                if name[-3:] == ".md" and (len(name) != _INDEX_CHARS or name[:-3].casefold() != guard.INDEX_FOLDED):
                     try:
                         facts = entry.stat(follow_symlinks=False)
                     except OSError:  # gone since; the others are still there
                         continue
-                    if stat.S_ISREG(facts.st_mode) and facts.st_size <= FILE_BYTES:
-                        times = f"{facts.st_mtime_ns} {facts.st_ctime_ns}"
-                        found[prefix + name] = f"{facts.st_ino} {facts.st_size} {times}"
+                    size = facts.st_size
+                    if size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
+                        found[prefix + name] = f"{facts.st_ino} {size} {facts.st_mtime_ns} {facts.st_ctime_ns}"
                         continue
                 if entry.is_dir(follow_symlinks=False) and (folder or name.casefold() != "logs"):
                     folders.append(prefix + name)
@@ -186,7 +201,7 @@ def read_signatures(root: int, folder: str = "") -> dict[str, str]:
         return found
     if len(segments) + 1 < NAME_DEPTH:
         for path in folders:
-            found |= read_signatures(root, path)
+            found |= read_signatures(root, path, marks)
     return found
 
 

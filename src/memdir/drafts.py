@@ -10,6 +10,7 @@ import unicodedata
 from memdir import limits
 from memdir.errors import FormatError
 from memdir.filler import count_content
+from memdir.lazy import compile_late
 from memdir.records import Kind
 from memdir.text import fold
 
@@ -30,15 +31,15 @@ _PART = (
     r"^[ \t>*+-]*{words}[ \t]*[:：])"
 )
 _PARTS = {
-    WHY: re.compile(_PART.format(words="why"), re.IGNORECASE | re.MULTILINE),
-    HOW: re.compile(_PART.format(words=r"how[ \t]+to[ \t]+apply"), re.IGNORECASE | re.MULTILINE),
+    WHY: compile_late(_PART.format(words="why"), re.IGNORECASE | re.MULTILINE),
+    HOW: compile_late(_PART.format(words=r"how[ \t]+to[ \t]+apply"), re.IGNORECASE | re.MULTILINE),
 }
 # The paragraph of a part as `compose_body` writes it: up to a blank line or the next bold word at the start of a line.
 _PARAGRAPH = r"^{mark}.*(?:\n(?!\s*$|\*\*).*)*"
 
-_DEVICES = re.compile(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
+_DEVICES = compile_late(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
 # Letters and marks that show nothing (default-ignorable): a name must not hold what nobody can see.
-_IGNORABLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+_IGNORABLE = compile_late("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
 
 def check_description(description: str, kind: Kind | None = None) -> None:

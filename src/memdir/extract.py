@@ -22,13 +22,13 @@ from memdir.extract_gates import ExtractSkip
 from memdir.extracted import NOWHERE, Conversation, Extracted, Reason
 from memdir.fork import Ran
 from memdir.frozen import dataclass, replace
-from memdir.judging import FORGET, Doubt, doubt_credentials, judge_staged, mask_doubt
+from memdir.judging import FORGET, SECRET, Doubt, doubt_credentials, doubt_shared, judge_staged, mask_doubt
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models import can_use_tools
 from memdir.own_writes import find_written_memory
 from memdir.project_files.secrecy import looks_secret
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin
-from memdir.rules import Placed, Wish, find_wishes, is_said, place
+from memdir.rules import Placed, Wish, find_hidden_wishes, find_wishes, is_said, place
 from memdir.staging import Staged, Staging, make_edits
 from memdir.store.contract import Verbs, utc_now
 from memdir.store.history import OUTSIDE
@@ -151,18 +151,30 @@ class _Run:
         self.explicit_only = self.is_partial = True
 
     def plan(self) -> "_Planned":
-        """Everything that would be written, on a staging of its own, without what holds a credential."""
+        """Everything that would be written, on a staging of its own, without credentials and what others share."""
         planned = self._plan()
-        find = self.store.rules.find
-        secret = [doubt for at in planned.staging.staged if (doubt := doubt_credentials(at, find))]
-        for doubt in secret:
+        rules = self.store.rules
+        held = [
+            doubt
+            for at in planned.staging.staged
+            if (doubt := doubt_credentials(at, rules.find) or doubt_shared(at, rules))
+        ]
+        for doubt in held:
             planned.staging.drop(doubt.staged.name)
-        gone = {doubt.staged.name for doubt in secret}
-        return replace(
-            planned,
-            placed=tuple(at for at in planned.placed if at.name not in gone),
-            doubts=tuple(mask_doubt(doubt, find) for doubt in (*planned.doubts, *secret)),
-        )
+        gone = {doubt.staged.name for doubt in held}
+        doubts = [mask_doubt(doubt, rules.find) for doubt in (*planned.doubts, *held)]
+        hidden = list(self._doubt_hidden())
+        if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(hidden):
+            doubts += hidden  # else the model has heard them too
+        placed = tuple(at for at in planned.placed if at.name not in gone)
+        return replace(planned, placed=placed, doubts=tuple(doubts))
+
+    def _doubt_hidden(self) -> Iterator[Doubt]:
+        """What was asked to be kept and holds a secret: it waits without the value, each as a memory of its own."""
+        for wish in find_hidden_wishes(self.talk, now=self.now):
+            staging = Staging(self.store, now=self.now)
+            self._place_one(wish, staging)
+            yield from (Doubt(at, f"{SECRET}: {wish.hides}", wish.quote) for at in staging.staged)
 
     def _plan(self) -> "_Planned":
         staging = Staging(self.store, now=self.now)

@@ -21,7 +21,7 @@ _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _TRUE = frozenset({"true", "yes", "on", "1"})
 # Keys that live inside `metadata:` in the nested dialect.
-_NESTED_KEYS = frozenset({"type", "pinned", "modified"})
+_NESTED_KEYS = frozenset({"type", "pinned", "modified", "verified"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Fields:
     modified: str = ""
     dialect: Dialect | None = None
     problem: str = ""
+    verified: str = ""
     raw: Mapping[str, yaml_subset.Node] = field(default_factory=dict)
 
 
@@ -92,11 +93,11 @@ def compose(wanted: Mapping[str, str | None], body: str, dialect: Dialect) -> st
     """A new file from `name`, `description`, `type` and, where wanted, `pinned`."""
     fields = {key: value for key, value in wanted.items() if value is not None}
     top = {key: value for key, value in fields.items() if dialect is Dialect.FLAT or key not in _NESTED_KEYS}
-    lines = [f"{key}: {yaml_subset.render_scalar(value)}\n" for key, value in top.items()]
+    lines = [f"{key}: {_render_value(key, value)}\n" for key, value in top.items()]
     if dialect is Dialect.NESTED:
         lines.append("metadata:\n")
         nested = {key: value for key, value in fields.items() if key in _NESTED_KEYS}
-        lines += [f"  {key}: {yaml_subset.render_scalar(value)}\n" for key, value in nested.items()]
+        lines += [f"  {key}: {_render_value(key, value)}\n" for key, value in nested.items()]
     text = "---\n" + "".join(lines) + "---\n\n" + body.lstrip("\n")
     text = text if text.endswith("\n") else text + "\n"
     _check_reads_back(text, fields)
@@ -178,6 +179,7 @@ def _make_fields(raw: Mapping[str, yaml_subset.Node], problem: str, body: str) -
         modified=_scalar(raw, nested, "modified"),
         dialect=dialect,
         problem=problem,
+        verified=_scalar(raw, nested, "verified"),
         raw=raw,
     )
 
@@ -219,23 +221,28 @@ def _set_line(lines: list[str], key: str, value: str | None, *, nested: bool, ne
     for number in range(start, end):
         if pattern.match(lines[number]):
             until = _find_end(lines, number, len(indent))
-            fresh = [] if value is None else [_render_over(lines[number], until - number == 1, value, newline)]
+            fresh = [] if value is None else [_render_over(lines[number], until - number == 1, _render_value(key, value), newline)]
             return [*lines[:number], *fresh, *lines[until:]]
     if value is None:
         return lines
     place = end if nested else _find_place(lines, key)
     if place and not lines[place - 1].endswith("\n"):
         lines = [*lines[: place - 1], lines[place - 1] + newline, *lines[place:]]
-    return [*lines[:place], f"{indent}{key}: {yaml_subset.render_scalar(value)}{newline}", *lines[place:]]
+    return [*lines[:place], f"{indent}{key}: {_render_value(key, value)}{newline}", *lines[place:]]
+
+
+def _render_value(key: str, value: str) -> str:
+    """A pin is a truth value; everything else is text, whatever it looks like."""
+    return value if key == "pinned" and value in ("true", "false") else yaml_subset.render_scalar(value)
 
 
 def _render_over(line: str, is_single: bool, value: str, newline: str) -> str:
-    """The same key with another value; a comment behind a one-line value stays."""
+    """The same key with another value, rendered; a comment behind a one-line value stays."""
     prefix = line[: line.index(":") + 1]
     ending = newline if line.endswith("\n") else ""
     comment = re.search(r"[ \t]#[^\"']*$", line.rstrip("\r\n")) if is_single else None
     kept = comment.group() if comment else ""
-    return f"{prefix} {yaml_subset.render_scalar(value)}{kept}{ending}"
+    return f"{prefix} {value}{kept}{ending}"
 
 
 def _find_block(lines: list[str], key: str) -> tuple[int, int]:
@@ -283,5 +290,5 @@ def _edit_flow(line: str, key: str, value: str | None) -> str | None:
         return None
     pairs = [pair for pair in match.group(2).split(",") if pair.strip() and not re.match(rf"\s*{key}\s*:", pair)]
     if value is not None:
-        pairs.append(f" {key}: {yaml_subset.render_scalar(value)}" if pairs else f"{key}: {value}")
+        pairs.append(f" {key}: {_render_value(key, value)}" if pairs else f"{key}: {value}")
     return match.group(1) + ",".join(pairs) + match.group(3)

@@ -2,7 +2,8 @@
 
 Every process of memdir, one at each prompt, makes some fifty kinds of record before it does anything. The standard
 library takes half a millisecond for each, and its import as long again; together that was a third of a cold recall.
-Here one function is compiled for each kind, its `__init__`; the others are shared.
+Here one function is compiled for each kind, its `__init__`, and that when the first record of the kind is made; the
+others are shared.
 
 Type checkers take it for `dataclasses.dataclass`, and so do `dataclasses.replace`, `fields` and `asdict`. It knows
 neither inheritance between records nor fields that are not in `__init__`, and every record is frozen and has slots.
@@ -10,7 +11,7 @@ neither inheritance between records nor fields that are not in `__init__`, and e
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -73,7 +74,7 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     specs = {name: _make_spec(body.pop(name, _MISSING)) for name in cls.__annotations__}
     body["__slots__"] = body["__match_args__"] = tuple(specs)
-    body["__init__"] = _compile_init(cls.__qualname__, specs)
+    body["__init__"] = _make_first_init(cls.__qualname__, specs)
     body["__dataclass_fields__"] = _Fields(specs, cls.__annotations__)
     body["_shown"] = tuple(name for name, spec in specs.items() if spec.repr)
     body["_key"] = staticmethod(_make_key([name for name, spec in specs.items() if spec.compare]))
@@ -92,6 +93,20 @@ def _make_spec(value: Any) -> _Spec:
 
 def _make_key(names: list[str]) -> Callable[[Any], Any]:
     return attrgetter(*names) if names else (lambda record: ())
+
+
+def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
+    """Compiles the real one when the first record is made: most kinds are never made in most processes."""
+
+    def __init__(self: Any, *given: Any, **named: Any) -> None:
+        real: Any = _compile_init(kind, specs)
+        # A class that somebody has made from the record may have one of its own; another thread may have been first.
+        for cls in type(self).__mro__:
+            if vars(cls).get("__init__") is __init__:
+                cast("Any", cls).__init__ = real
+        real(self, *given, **named)
+
+    return __init__
 
 
 def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:

@@ -80,11 +80,16 @@ def find_git_dir(root: Path) -> Path | None:
 
 def find_remote(root: Path) -> str | None:
     """The address of `origin`, else of the first remote, without any credentials."""
+    address = find_address(root)
+    return strip_credentials(address) if address else None
+
+
+def find_address(root: Path) -> str | None:
+    """The same as it stands in the repository's config, credentials and all: for use, not for keeping."""
     common = find_git_dir(root)
     data = read_small(common / "config", CONFIG_BYTES).data if common else None
     addresses = _parse_remotes((data or b"").decode("utf-8", "replace"))
-    address = addresses.get("origin") or next(iter(addresses.values()), None)
-    return strip_credentials(address) if address else None
+    return addresses.get("origin") or next(iter(addresses.values()), None)
 
 
 def find_root_commit(root: Path, timeout: float = GIT_SECONDS) -> str | None:
@@ -177,6 +182,21 @@ def _parse_remotes(config: str) -> dict[str, str]:
         if name is not None and equals and key.strip().lower() == "url" and (address := _unquote(value)):
             remotes.setdefault(name, address)
     return remotes
+
+
+def parse_config(config: str, section: str) -> list[tuple[str, str]]:
+    """The keys, in small letters, and values of a plain section such as [user], in the order of the file."""
+    found: list[tuple[str, str]] = []
+    inside = False
+    for line in config.splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            head, _, text = text.partition("]")
+            inside = head[1:].strip().lower() == section
+        key, equals, value = text.partition("=")
+        if inside and equals:
+            found.append((key.strip().lower(), _unquote(value)))
+    return found
 
 
 def _unquote(value: str) -> str:

@@ -48,6 +48,7 @@ class Setup:
     directory: str = ""
     user: str = ""
     team: str = ""
+    project: str = ""
     agent: str = ""
     agent_scope: str = ""
     skip_index: bool = False
@@ -99,6 +100,7 @@ def _render_where(setup: Setup) -> str:
         purpose, more = "purpose_agent", [_render(f"agent_{setup.agent_scope}")]
     elif setup.mode is Mode.TEAM:
         first = _render("where_team", directory=directory, team=one_line(setup.team))
+        more += [_render("where_project", directory=one_line(setup.project))] if setup.project else []
     elif setup.mode is Mode.DAILY_LOG:
         first, more = _render("where_log", pattern=f"{directory}/{LOG_PATTERN}"), []
     else:

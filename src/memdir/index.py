@@ -5,7 +5,6 @@ Order, headings and prose belong to whoever curates the index. A pointer is a li
 Names here are relative to the folder the index lies in. What a session loads of it is `clip`'s business.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
@@ -13,22 +12,23 @@ from urllib.parse import unquote
 
 from memdir.frontmatter import split_lines
 from memdir.frozen import dataclass
+from memdir.lazy import compile_late
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Kind
 from memdir.text import fold, one_line, shorten
 
 INDEX_FILE = "MEMORY.md"
 
-_LINK = re.compile(
+_LINK = compile_late(
     r"(?P<lead>\s*(?:[-*+]|\d+[.)])\s+)(?:\*\*|__)?"
     r"\[(?P<title>(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*\])*)\]"
     r"\(\s*<?(?P<target>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+\"[^\"\n]*\")?\s*\)"
     r"(?:\*\*|__)?\s*(?:[—–:-]+\s*)?(?P<hook>.*)"
 )
-_OLD = re.compile(r"(?P<lead>\s*(?:[-*+]\s+)?)(?P<title>.*?\S)\s*\[(?P<target>[^\[\]\s()]+\.md)\]\s*\Z")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
-_FENCE = re.compile(r"\s*(```+|~~~+)")
-_WORD = re.compile(r"\w+")
+_OLD = compile_late(r"(?P<lead>\s*(?:[-*+]\s+)?)(?P<title>.*?\S)\s*\[(?P<target>[^\[\]\s()]+\.md)\]\s*\Z")
+_HEADING = compile_late(r"(#{1,6})[ \t]+(.*)")
+_FENCE = compile_late(r"\s*(```+|~~~+)")
+_WORD = compile_late(r"\w+")
 _NOT_TELLING = frozenset(("and", "are", "does", "for", "from", "how", "not", "our", "that", "the", "use", "with"))
 _TITLE_FILLER = ("memory", "memories", "notes", "the")
 

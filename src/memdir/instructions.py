@@ -25,13 +25,15 @@ from pathlib import Path
 
 from memdir import guard
 from memdir.agent_places import AgentPlace
+from memdir.agents import keep_out, open_agent_store
+from memdir.authors import read_authors
 from memdir.clip import clip_index
 from memdir.errors import SettingsError
 from memdir.frozen import dataclass, replace
 from memdir.guidance import LOGS_FOLDER, Mode, Part, Setup, render_guidance
-from memdir.index import INDEX_FILE
+from memdir.index import INDEX_FILE, parse_index
 from memdir.opening import Opened
-from memdir.paths import DIR_NAME, find_state_dir
+from memdir.paths import DIR_NAME
 from memdir.prompts import render_prompt
 from memdir.records import Clip, Header, Scope
 from memdir.reminder import defuse
@@ -39,7 +41,9 @@ from memdir.slugs import find_project_dir, slug
 from memdir.store.contract import Store
 from memdir.store.files import FileStore
 from memdir.store.plan import TEAM_FOLDER
-from memdir.text import one_line, printable
+from memdir.text import fold, one_line, printable
+
+_PLAIN = str.maketrans("[]()", "    ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,8 @@ def find_frame(
 def make_directories(frame: Frame) -> tuple[Path, ...]:
     """Make what a model is about to be told of, mode 0700; answers what was not there before."""
     made: list[Path] = []
+    if frame.agent is not None:
+        keep_out(frame.agent)
     for store in frame.stores:
         if isinstance(store, FileStore):
             folders = _list_folders(frame, store)
@@ -160,7 +166,7 @@ def load_indexes(frame: Frame) -> tuple[Loaded, ...]:
 
 def load_store(frame: Frame, store: Store) -> Iterator[Loaded]:
     """The index of one store, and that of its team where there is one; none where the switch of Claude Code says so."""
-    if not frame.is_loaded:
+    if not frame.is_loaded or not _is_told(frame, store):
         return
     headers, uses = store.scan(), store.uses() if isinstance(store, FileStore) else {}
     scope = getattr(store, "scope", Scope.PRIVATE)
@@ -171,8 +177,26 @@ def load_store(frame: Frame, store: Store) -> Iterator[Loaded]:
         # An index spells names from its own folder, and so must what is compared with it.
         ours = [replace(at, name=at.name.removeprefix(start)) for at in headers if at.name.startswith(start)]
         used = {name.removeprefix(start): count for name, count in uses.items() if name.startswith(start)}
-        text = store.index(TEAM_FOLDER)
+        text = sign_lines(store.index(TEAM_FOLDER), _find_authors(store, start))
         yield _load(frame, Scope.TEAM, str(store.root / TEAM_FOLDER / INDEX_FILE), text, ours, used)
+
+
+def sign_lines(text: str, authors: Mapping[str, str]) -> str:
+    """A team's index with the author, by the name of the memory, behind each line; the file itself has none."""
+    if not authors:
+        return text
+    lines = []
+    for line in parse_index(text):
+        author = authors.get(fold(line.name)) if line.is_pointer else None
+        end = line.text[len(line.text.rstrip("\r\n")) :]
+        lines.append(f"{line.text.rstrip()} (by {author}){end}" if author else line.text)
+    return "".join(lines)
+
+
+def _find_authors(store: FileStore, start: str) -> dict[str, str]:
+    known = read_authors(store.state).items()
+    # An author's name must not look like a pointer of the index.
+    return {fold(name.removeprefix(start)): at.name.translate(_PLAIN) for name, at in known if name.startswith(start)}
 
 
 # --- what is chosen -------------------------------------------------------------------------------------------------
@@ -196,7 +220,7 @@ def _find_frame_here(opened: Opened, mode: Mode | None, agent: AgentPlace | None
     )
     if chosen is not Mode.AGENT or agent is None:
         return frame
-    return replace(frame, stores=(_open_agent(opened, agent),), team=False, transcripts=None, agent=agent)
+    return replace(frame, stores=(open_agent_store(opened, agent),), team=False, transcripts=None, agent=agent)
 
 
 def _choose_mode(opened: Opened, agent: AgentPlace | None) -> Mode:
@@ -205,12 +229,6 @@ def _choose_mode(opened: Opened, agent: AgentPlace | None) -> Mode:
     if opened.settings.flag("daily_log"):
         return Mode.DAILY_LOG
     return Mode.TEAM if opened.settings.flag("team") else Mode.NORMAL
-
-
-def _open_agent(opened: Opened, agent: AgentPlace) -> FileStore:
-    state = find_state_dir(agent.path, opened.environment)
-    skip = opened.settings.flag("skip_index")
-    return FileStore(agent.path, state=state, scope=Scope.AGENT, skip_index=skip, clock=opened.clock)
 
 
 def _find_transcripts(opened: Opened) -> Path:
@@ -225,13 +243,14 @@ def _make_setup(frame: Frame) -> Setup:
     if frame.mode is Mode.OFF:
         return Setup(Mode.OFF)
     roots = [store.root for store in frame.stores if isinstance(store, FileStore)]
-    user = next((at.root for at in frame.stores[1:] if isinstance(at, FileStore) and at.scope is Scope.USER), None)
+    others = {at.scope: str(at.root) for at in frame.stores[1:] if isinstance(at, FileStore)}
     transcripts = frame.transcripts
     return Setup(
         frame.mode,
         directory=str(roots[0]) if roots else "",
-        user=str(user or ""),
+        user=others.get(Scope.USER, ""),
         team=str(roots[0] / TEAM_FOLDER) if roots and frame.mode is Mode.TEAM else "",
+        project=others.get(Scope.PROJECT, ""),
         agent=frame.agent.name if frame.agent else "",
         agent_scope=frame.agent.scope if frame.agent else "",
         skip_index=frame.skip_index,
@@ -240,6 +259,11 @@ def _make_setup(frame: Frame) -> Setup:
         transcripts=str(transcripts) if transcripts is not None and transcripts.is_dir() else "",
         extra=frame.extra,
     )
+
+
+def _is_told(frame: Frame, store: Store) -> bool:
+    """What a project keeps in its own history is shared as a team's is: it is told where the team's is."""
+    return frame.team or getattr(store, "scope", Scope.PRIVATE) is not Scope.PROJECT
 
 
 def _list_folders(frame: Frame, store: FileStore) -> list[str]:

@@ -2,8 +2,8 @@
 
 A model can be talked into anything by the text it reads, so it is not asked. What rests on the person's own plain words
 is kept. What carries text from tools, files, pages or quotes waits for a person, whatever its type. What rests on the
-agent's own words may be a fact about the project, but no rule, no portrait of the person, and nothing a team shares. A
-deletion needs a person's word, and so does an update that drops what nobody spoke of.
+agent's own words may be a fact about the project, but no rule and no portrait of the person. A deletion needs
+somebody's word, and so does an update that drops what nobody spoke of. What a team shares waits: others would read it.
 
 What waits is kept without the credentials in it.
 """
@@ -12,19 +12,24 @@ import re
 from collections.abc import Mapping, Sequence
 
 from memdir import frontmatter
+from memdir.drafts import make_slug
 from memdir.frozen import dataclass, replace
 from memdir.records import Kind
 from memdir.rules import Wish, is_said
 from memdir.secrets import Finding, find_secrets, mask, render_findings
 from memdir.staging import Staged
 from memdir.store.payloads import MASK
-from memdir.store.plan import TEAM_FOLDER, Finder
+from memdir.store.plan import Finder, Rules
+from memdir.store.shared import is_shared, is_team
 from memdir.taint import Sources, Trust, judge, split_sentences
 from memdir.taint.claims import find_keys
-from memdir.text import fold, one_line, shorten
+from memdir.text import one_line, shorten
 
 FORGET = "forget"
+SECRET = "it holds a secret"
+SHARED = "a team shares it, and only a person may say so"
 _FACTS = (Kind.PROJECT, Kind.REFERENCE)
+_TELLING = 5  # characters of a secret that may stand at the end of a name: `ghp` tells nothing
 # Lines of a head that say nothing besides what the fields say.
 _PLAIN = re.compile(r"\s*(?:(?:name|description):[^#]*|metadata:|(?:type|pinned):\s*\w+|modified:[\s\d:TZ+.'\"-]*)\s*")
 
@@ -50,6 +55,11 @@ def judge_staged(
     return tuple(doubts)
 
 
+def doubt_shared(staged: Staged, rules: Rules) -> Doubt | None:
+    """Why a write to what others read has to wait, whoever said it; None for any other."""
+    return Doubt(staged, SHARED) if is_shared(staged.name, rules) else None
+
+
 def find_credentials(staged: Staged, find: Finder | None) -> list[Finding]:
     """The credentials in a write that were not in the memory before."""
     found = (find or find_secrets)(staged.text or "")
@@ -59,17 +69,24 @@ def find_credentials(staged: Staged, find: Finder | None) -> list[Finding]:
 def doubt_credentials(staged: Staged, find: Finder | None) -> Doubt | None:
     """Why a write with a credential in it has to wait; None for one without."""
     found = find_credentials(staged, find)
-    return Doubt(staged, f"it holds a secret: {'; '.join(render_findings(found))}") if found else None
+    return Doubt(staged, f"{SECRET}: {'; '.join(render_findings(found))}") if found else None
 
 
 def mask_doubt(doubt: Doubt, find: Finder | None) -> Doubt:
     """A doubt as it may be kept: the credentials taken out of the text, the reason and the quotation."""
     text, found = doubt.staged.text or "", find_credentials(doubt.staged, find)
     secrets = [text[at.start : at.end] for at in found]
-    masked = replace(doubt.staged, text=_mask_file(text, secrets)) if secrets else doubt.staged
-    plain = (_mask(words, secrets) for words in (doubt.why, doubt.quote))
-    why, quote = (mask(words, (find or find_secrets)(words)) for words in plain)
+    masked = doubt.staged
+    if secrets:
+        name = masked.name if masked.before is not None else _mask_name(masked.name, secrets)
+        masked = replace(masked, name=name, text=_mask_file(text, secrets))
+    why, quote = (mask_words(_mask(words, secrets), find) for words in (doubt.why, doubt.quote))
     return Doubt(masked, why, quote)
+
+
+def mask_words(text: str, find: Finder | None) -> str:
+    """A reason or a quotation as it may be kept."""
+    return mask(text, (find or find_secrets)(text)) if text else ""
 
 
 def _mask_file(text: str, secrets: Sequence[str]) -> str:
@@ -82,6 +99,17 @@ def _mask_file(text: str, secrets: Sequence[str]) -> str:
     return _mask(frontmatter.replace_body(frontmatter.set_fields(text, changes), body), secrets)
 
 
+def _mask_name(name: str, secrets: Sequence[str]) -> str:
+    """A name without a secret that became part of it: names are shown everywhere."""
+    folder, slash, leaf = name.rpartition("/")
+    for slug in map(make_slug, secrets):
+        leaf = re.sub(re.escape(slug), "masked", leaf, flags=re.IGNORECASE)
+        # A long title is cut, perhaps in the middle of the secret.
+        cut = next((end for end in range(len(slug), _TELLING, -1) if leaf.lower().endswith(slug[:end])), 0)
+        leaf = f"{leaf[:-cut]}masked" if cut else leaf
+    return folder + slash + leaf
+
+
 def _mask(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, MASK)
@@ -89,12 +117,11 @@ def _mask(text: str, secrets: Sequence[str]) -> str:
 
 
 def _find_doubt(staged: Staged, sources: Sources, quote: str, wishes: Sequence[Wish]) -> str:
+    if is_team(staged.name):
+        return SHARED
     if staged.text is None:
         asked = any(wish.action == FORGET and is_said(wish, staged.before or "") for wish in wishes)
         return "" if asked else "nobody asked to forget it"
-    is_shared = fold(staged.name).startswith(f"{TEAM_FOLDER}/")
-    if is_shared and staged.before is None:
-        return "a team would share it, and only a person may say so"
     # A new memory is written anew from its fields; one that is rewritten keeps whatever its head says.
     if staged.before is not None and _find_extras(staged.text) - _find_extras(staged.before):
         return "it puts something into the head of the file that belongs nowhere"
@@ -104,7 +131,7 @@ def _find_doubt(staged: Staged, sources: Sources, quote: str, wishes: Sequence[W
     if not added:
         return "" if staged.before is None else "it only takes something away, and nobody asked for that"
     verdict = judge(added, quote, sources)
-    if verdict.trust is Trust.PERSON or (verdict.trust is Trust.AGENT and kind in _FACTS and not is_shared):
+    if verdict.trust is Trust.PERSON or (verdict.trust is Trust.AGENT and kind in _FACTS):
         return _find_loss(staged.before or "", staged.text, sources)
     return verdict.why
 

@@ -16,7 +16,7 @@ from memdir.frozen import dataclass, replace
 from memdir.models import new_run
 from memdir.opening import Opened
 from memdir.records import Message, Model
-from memdir.rules import find_wishes
+from memdir.rules import find_hidden_wishes, find_wishes
 from memdir.runs import note_run, render_ran
 from memdir.session import Record, SessionFile
 from memdir.store.files import FileStore
@@ -65,9 +65,16 @@ def make_conversation(opened: Opened) -> Conversation:
 
 
 def learn(
-    store: FileStore, session: SessionFile, turn: Turn, *, manner: Manner = PLAINLY, model: Model | None, now: datetime
+    store: FileStore,
+    session: SessionFile,
+    turn: Turn,
+    *,
+    manner: Manner = PLAINLY,
+    model: Model | None,
+    now: datetime,
+    seconds: float = 0,
 ) -> Extracted:
-    """Run extraction over what is new in a conversation, if it may be."""
+    """Run extraction over what is new in a conversation, if it may be; another run is waited for so many seconds."""
     if turn.is_subagent:
         return _note(store, session, Extracted(skipped=ExtractSkip.SUBAGENT), now)
     record = session.change(lambda at: replace(at, turns=at.turns + 1))
@@ -82,7 +89,7 @@ def learn(
         return _note(store, session, Extracted(skipped=ExtractSkip.THROTTLED), now)
     explicit = turn.is_headless and manner.headless != HEADLESS_ON
     try:
-        with store.hold_beside(LOCK):
+        with store.hold_beside(LOCK, seconds=seconds):
             done = _extract(store, session, turn, record, cursor, model, explicit, throttled, now)
     except LockedError:
         return _note(store, session, Extracted(skipped=ExtractSkip.BUSY), now)
@@ -144,7 +151,8 @@ def _find_skip(manner: Manner, record: Record, turn: Turn) -> ExtractSkip | None
 def _asks(turn: Turn, cursor: Cursor | None, now: datetime) -> bool:
     """Whether a person asks for something in what is new: that does not wait for its turn."""
     new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
-    return any(wish.is_explicit for wish in find_wishes(clean(new), now=now))
+    talk = clean(new)
+    return any(wish.is_explicit for wish in find_wishes(talk, now=now)) or bool(find_hidden_wishes(talk, now=now))
 
 
 def _keep(session: SessionFile, cursor: Cursor | None, failures: int) -> None:

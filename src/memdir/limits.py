@@ -63,7 +63,9 @@ DREAM_LOG_CHARS = 60_000  # of daily logs in one dream, about 15,000 tokens; the
 DREAM_TEXT_CHARS = 60_000  # of memories in one request to a model that cannot read files
 DREAM_EXCERPTS = 8  # of one search through transcripts, a line each
 DREAM_DRIFTED = 20  # memories pointed out as old
-DREAM_DRIFTED_DAYS = 30.0  # a project's fact of this age may have been overtaken
+DREAM_VERIFY_SECONDS = 20.0  # of git history, before a dream looks at what is out of date
+DREAM_REVIEWS = 3  # memories that wait for a person to say whether they still hold
+DREAM_REVIEW_LIVES = 3  # half-lives after which that is asked
 DREAM_GONE_SHARE = 0.2  # of all memories, or of all sentences: a model that takes away more is not believed at all
 DREAM_GONE_LEAST = 3  # so many may always go, as proposals: in a small directory one is a large share
 DREAM_FAILURES = 3  # of a model in a row, after which one dream does without it
@@ -108,3 +110,50 @@ DAY_TOKENS = 3_000_000  # of one day; about a hundred turns of a day's work, a f
 CACHED_WEIGHT = 0.1  # of a token read from a provider's cache, which is what it costs
 USAGE_DAYS = 400  # a year of weeks, and the same week a year ago
 USAGE_ROWS = 200_000  # newest kept
+
+# --- hooks --------------------------------------------------------------------------------------------------------
+HOOK_PROMPT_SECONDS = 1.0  # a person waits for their prompt, an agent for its tool
+HOOK_START_SECONDS = 2.0  # once a conversation
+HOOK_SECONDS = 0.3  # everything else only leaves a note
+HOOK_CHARS = 9_500  # of one answer: Claude Code puts what is over 10,000 into a file that nobody reads
+HOOK_TOKENS = 2_400  # the same for Codex, whose limit is 2,500
+HOOK_LEAST_CHARS = 600  # less of a memory than this is not worth a paragraph: then one line says where it is
+HOOK_INDEX_CHARS = 6_000  # of the index, for hosts that do not load it
+HOOK_INPUT_BYTES = 33_554_432  # what a host tells: the result of a tool can be a whole file, twice
+
+# --- age ----------------------------------------------------------------------------------------------------------
+# Days after which a memory counts half as fresh, by type: plans change within weeks, systems within a quarter, people
+# within a year, and how somebody wants to be worked with stays until they say otherwise.
+HALF_LIFE_PROJECT = 30
+HALF_LIFE_REFERENCE = 90
+HALF_LIFE_USER = 365
+HALF_LIFE_FEEDBACK = 0
+
+# --- verification -------------------------------------------------------------------------------------------------
+CLAIMS = 500  # of one memory; the largest real one seen has 60
+VERIFY_FILES = 200_000  # of a project; a listing longer than this is cut, and nothing in it counts as gone
+VERIFY_FILE_BYTES = 1_048_576  # searched of one file: what is longer is data, or made by a program
+VERIFY_BYTES = 536_870_912  # searched in all; where there is more, no word counts as gone
+VERIFY_GIT_SECONDS = 30.0  # one listing, or one question beside it
+VERIFY_PAST_SECONDS = 10.0  # of git history, newest first; what lies further back is not known
+VERIFY_REFRESH_SECONDS = 60.0  # of one run in the background
+VERIFY_EVERY_MINUTES = 10  # between two runs in the background
+
+# --- team sync ----------------------------------------------------------------------------------------------------
+TEAM_FETCH_BYTES = 67_108_864  # of one fetch: all that a large team has written in years, packed
+TEAM_ENTRIES = 5_000  # files in a team's branch; more are not memories, and none of them is taken then
+TEAM_BYTES = 16_777_216  # of all files that are new in one sync: each is searched for secrets, and that takes its time
+TEAM_SECONDS = 60.0  # one sync from beginning to end
+TEAM_TRIES = 12  # of a push that others were quicker with; each time the merge is made anew
+TEAM_NEWS = 100  # newest kept
+TEAM_LOG = 5_000  # commits looked at
+TEAM_DUE_MINUTES = 15  # between two syncs in the background
+
+# --- import -------------------------------------------------------------------------------------------------------
+IMPORT_BYTES = 67_108_864  # of one source, unpacked: ten thousand memories are some 20 MB
+IMPORT_FILES = 20_000  # of one source
+IMPORT_ITEMS = 20_000  # things in one file that could become memories
+
+# Definitions of agents: people have some dozens; a clone with thousands must not keep anybody waiting.
+AGENT_FILES = 1_000
+AGENT_DEPTH = 5

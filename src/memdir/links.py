@@ -19,8 +19,10 @@ def find_links(text: str) -> Iterator[tuple[str, int]]:
     if "[[" not in text:
         return
     blank = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    line, place = 1, 0
     for match in _LINK.finditer(blank):
-        yield match.group(1).partition("|")[0].strip(), blank.count("\n", 0, match.start()) + 1
+        line, place = line + blank.count("\n", place, match.start()), match.start()
+        yield match.group(1).partition("|")[0].strip(), line
 
 
 def make_targets(headers: Sequence[Header]) -> dict[str, str]:

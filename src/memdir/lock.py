@@ -10,7 +10,6 @@ It does not work across machines on network file systems without lock support.
 import errno
 import fcntl
 import os
-import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +47,7 @@ def _wait_for(handle: int, seconds: float) -> None:
         if time.monotonic() >= deadline:
             raise _locked(handle, seconds)
         # Waiters that wake together would only meet again: each waits its own random while.
-        time.sleep(pause * random.uniform(0.5, 1.5))
+        time.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
         pause = min(pause * 2, _LONGEST_WAIT)
 
 

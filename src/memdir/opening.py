@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from memdir.errors import SettingsError
 from memdir.frozen import dataclass
 from memdir.identity import check_identity, find_identity, read_identity, write_identity
-from memdir.paths import Place, Places, find_state_dir, read_places
+from memdir.paths import Place, Places, find_state_dir, is_shared_dir, read_places
 from memdir.records import Scope
 from memdir.settings import Environment, Settings, read_environment
 from memdir.slugs import slug
@@ -19,6 +19,7 @@ from memdir.store.contract import Clock, utc_now
 from memdir.store.files import FileStore
 
 if TYPE_CHECKING:
+    from memdir.authors import Author
     from memdir.secrets import Finding
 
 
@@ -32,11 +33,12 @@ class Opened:
     private: FileStore
     user: FileStore | None
     clock: Clock
+    project: FileStore | None = None
 
     @property
     def stores(self) -> tuple[FileStore, ...]:
         """Every store that is read here, the project's own first: of two memories with one name it wins."""
-        return (self.private,) if self.user is None else (self.private, self.user)
+        return tuple(store for store in (self.private, self.project, self.user) if store is not None)
 
     def now(self) -> datetime:
         return self.clock()
@@ -63,11 +65,13 @@ def open_places(
     fixed = environment.now
     clock = utc_now if fixed is None else lambda: fixed
     if directory is not None:
-        private = _open_place(Place(Scope.PRIVATE, directory.absolute(), "--dir"), None, environment, settings, clock)
+        place, shared = Place(Scope.PRIVATE, directory.absolute(), "--dir"), is_shared_dir(directory, environment)
+        private = _open_place(place, None, environment, settings, clock, shared=shared)
         return Opened(environment, settings, places, private, None, clock)
     private = _open_place(places.private, places.root.path, environment, settings, clock)
     user = None if places.user is None else _open_place(places.user, None, environment, settings, clock)
-    return Opened(environment, settings, places, private, user, clock)
+    own = None if places.project is None else _open_place(places.project, None, environment, settings, clock)
+    return Opened(environment, settings, places, private, user, clock, own)
 
 
 def open_store(path: Path | str | None = None, *, cwd: Path | None = None, scope: Scope = Scope.PRIVATE) -> FileStore:
@@ -85,7 +89,13 @@ def open_store(path: Path | str | None = None, *, cwd: Path | None = None, scope
 
 
 def _open_place(
-    place: Place, root: Path | None, environment: Environment, settings: Settings, clock: Clock
+    place: Place,
+    root: Path | None,
+    environment: Environment,
+    settings: Settings,
+    clock: Clock,
+    *,
+    shared: bool = False,
 ) -> FileStore:
     state = find_state_dir(place.path, environment)
     if place.is_keyed and root is not None:
@@ -104,6 +114,12 @@ def _open_place(
 
         return find_for(environment, text)
 
+    def find_author() -> "Author":
+        # Imported here: only writes to what a team shares are signed.
+        from memdir.authors import find_own_author
+
+        return find_own_author(environment, root)
+
     return FileStore(
         place.path,
         state=state,
@@ -114,4 +130,7 @@ def _open_place(
         clock=clock,
         on_open=record_identity,
         find_secrets=find_secrets,
+        shared=shared,
+        team=settings.flag("team"),
+        find_author=find_author if place.scope is Scope.PRIVATE else None,
     )

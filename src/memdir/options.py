@@ -14,6 +14,10 @@ from memdir.limits import (
     DREAM_HOURS,
     DREAM_SCAN_MINUTES,
     DREAM_SESSIONS,
+    HALF_LIFE_FEEDBACK,
+    HALF_LIFE_PROJECT,
+    HALF_LIFE_REFERENCE,
+    HALF_LIFE_USER,
     LOCK_SECONDS,
     MODEL_SECONDS,
     RUN_TOKENS,
@@ -77,6 +81,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "recall", True, "Bring memories into a conversation when they matter.", project=True, since_reader="asking"
     ),
+    Setting(
+        "selector",
+        "local",
+        "Who chooses memories beside a conversation: the local index, or the model; hooks always ask the index.",
+        choices=("local", "model"),
+        since_reader="conversing",
+    ),
     Setting("past_context", True, "Tell the agent how to search past sessions.", since_reader="instructions"),
     Setting("extract", True, "Learn from each turn in the background.", project=True),
     Setting(
@@ -87,6 +98,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("extract_every", 1, "Learn after every so many turns.", minimum=1),
     Setting("team", False, "Keep and load the team's memory.", since_reader="instructions"),
+    Setting(
+        "author",
+        "default",
+        "Who signs what you share, as `Name <mail>`; `default` is who git's config says you are.",
+        since_reader="authors",
+    ),
     Setting("daily_log", False, "Append to a log a day instead of keeping an index.", since_reader="instructions"),
     Setting("notes", True, "Keep a running summary of each session.", project=True, since_reader="notes"),
     Setting("dream", True, "Tidy the memory between sessions.", project=True, since_reader="dream_gates"),
@@ -97,6 +114,27 @@ SETTINGS: tuple[Setting, ...] = (
         DREAM_SCAN_MINUTES,
         "Minutes between two counts of the sessions.",
         since_reader="dream_gates",
+    ),
+    Setting(
+        "half_life.project",
+        HALF_LIFE_PROJECT,
+        "Days after which a memory about the project counts half as fresh; 0 is never.",
+        since_reader="aging",
+    ),
+    Setting(
+        "half_life.reference",
+        HALF_LIFE_REFERENCE,
+        "The same for references, and for memories without a type.",
+        since_reader="aging",
+    ),
+    Setting("half_life.user", HALF_LIFE_USER, "The same for what is known of a person.", since_reader="aging"),
+    Setting("half_life.feedback", HALF_LIFE_FEEDBACK, "The same for feedback.", since_reader="aging"),
+    Setting(
+        "hook_patience",
+        1.0,
+        "How many times longer than usual a hook may take: for slow disks and machines.",
+        since_reader="doors",
+        minimum=1,
     ),
     Setting(
         "model", "none", "The model that helps, as provider:name; `none` works by rules alone.", since_reader="models"

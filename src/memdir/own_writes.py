@@ -37,6 +37,7 @@ COMMAND_KEYS = ("command", "cmd", "script", "input")
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _OWN_TOOL = re.compile(
     r"(?:^|[^a-z])memdir[^a-z]+(?:memory[^a-z]+)?(?:save|update|remember|forget|edit|delete|write|log)(?![a-z])"
+    r"|^memory_(?:save|update|forget|log)$"  # as hosts call it that leave the server's name out
 )
 _OWN_VERBS = frozenset("save remember forget edit restore undo promote demote log".split())
 

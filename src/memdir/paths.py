@@ -25,7 +25,7 @@ from memdir.options import parse_flag
 from memdir.records import Scope
 from memdir.settings import Environment, Settings, read_settings
 from memdir.slugs import find_project_dir, slug
-from memdir.text import one_line, shorten
+from memdir.text import fold, one_line, shorten
 from memdir.traces import find_transcript_cwd, read_record
 
 STATE = ".memdir"
@@ -33,6 +33,10 @@ DEFAULT_RULE = "default"
 OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
 DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
 REMOTE_DIR = "CLAUDE_CODE_REMOTE_MEMORY_DIR"
+OWN_FOLDERS = (".claude", "memory")  # where a project keeps memory in its own history
+_COMMITTED = ("memory", "agent-memory")
+_NOT_COMMITTED = "a committed file may not choose the directory"
+COMMITTED = f"refused: {_NOT_COMMITTED}"  # the verdict on such a one, which the host itself may believe
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class Places:
     private: Place
     user: Place | None
     notes: tuple[str, ...] = ()
+    project: Place | None = None
 
 
 def read_places(environment: Environment, cwd: Path) -> tuple[Settings, Places]:
@@ -92,9 +97,11 @@ def resolve(settings: Settings, claude: ClaudeSettings, environment: Environment
     base, base_note = find_base(environment)
     private = _find_private(claude, environment, root, base)
     user, user_note = _find_user(settings, base, private)
+    project, project_note = _find_project(environment, private, base, root, cwd)
     refused = (f"{step.rule}: {step.verdict}" for step in private.steps if step.verdict.startswith("refused"))
-    notes = (root.note, *settings.notes, *claude.notes, base_note, *refused, user_note)
-    return Places(root, _find_switch(claude, environment), private, user, tuple(note for note in notes if note))
+    notes = (root.note, *settings.notes, *claude.notes, base_note, *refused, user_note, project_note)
+    found = tuple(note for note in notes if note)
+    return Places(root, _find_switch(claude, environment), private, user, found, project)
 
 
 def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
@@ -111,6 +118,19 @@ def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
 
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
     return environment.state_home / "dirs" / f"{slug(real)[-60:].strip('-')}-{digest}"
+
+
+def is_shared_dir(directory: Path, environment: Environment) -> bool:
+    """Whether a directory that was named by its path is one that others read, or lies in one."""
+    own = {os.path.realpath(at) for at in (environment.home / ".claude", environment.claude_home)}
+    real = Path(os.path.realpath(directory))
+    for at in (real, *real.parents):
+        if at.parent.name == OWN_FOLDERS[0] and at.name in _COMMITTED and str(at.parent) not in own:
+            return True
+        # The team's folder of a memory directory; such a one has an index or a state folder.
+        if fold(at.name) == "team" and any(os.path.lexists(at.parent / leaf) for leaf in ("MEMORY.md", STATE)):
+            return True
+    return False
 
 
 def check_directory_setting(value: object, home: Path) -> Path:
@@ -226,14 +246,38 @@ def _find_user(settings: Settings, base: Path, private: Place) -> tuple[Place | 
     if not settings.flag("user_memory"):
         return None, ""
     path = base / "memory"
-    here, there = os.path.join(os.path.realpath(path), ""), os.path.join(os.path.realpath(private.path), "")
-    if here.startswith(there) or there.startswith(here):
+    if _are_one(path, private.path):
         return None, f"no user memory: {private.path} and {path} lie in one another"
     try:
         check_root(str(path))
     except PathError as error:
         return None, f"no user memory: {error}"
     return Place(Scope.USER, path, "user memory", (Step("user_memory", "true", "taken"),)), ""
+
+
+def _find_project(
+    environment: Environment, private: Place, base: Path, root: Root, cwd: Path
+) -> tuple[Place | None, str]:
+    """The memory a repository keeps in its own history, where the person works; it came with a clone."""
+    if root.kind == "plain":
+        return None, ""
+    top = root.path if root.kind == "git" else find_root(cwd, worktree="own").path
+    path = top.joinpath(*OWN_FOLDERS)
+    if not os.path.lexists(path):
+        return None, ""
+    # A home that is a repository: there the same name is the person's own memory.
+    if any(_are_one(path, other) for other in (private.path, base / "memory", environment.claude_home / "memory")):
+        return None, ""
+    for at in (path.parent, path):
+        if os.path.islink(at) or not at.is_dir():
+            return None, f"no project memory: {at} is {'a link' if os.path.islink(at) else 'no directory'}"
+    return Place(Scope.PROJECT, path, "kept in the project's own history"), ""
+
+
+def _are_one(one: Path, other: Path) -> bool:
+    """Whether one directory is the other, or lies in it."""
+    here, there = os.path.join(os.path.realpath(one), ""), os.path.join(os.path.realpath(other), "")
+    return here.startswith(there) or there.startswith(here)
 
 
 def _find_switch(claude: ClaudeSettings, environment: Environment) -> Switch:
@@ -263,7 +307,7 @@ def _check_override(value: object) -> Path:
 
 
 def _refuse_committed(value: object) -> Path:
-    raise PathError(_show(value), "a committed file may not choose the directory")
+    raise PathError(_show(value), _NOT_COMMITTED)
 
 
 def _check_place(text: str) -> str:

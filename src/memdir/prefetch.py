@@ -1,4 +1,4 @@
-"""Recall beside the model's work: started when the message arrives, looked at when there is time, never waited for.
+"""Recall beside the model's work: started when the message arrives, looked at when there is time.
 
 One at a time: starting another ends the one before. Nothing counts as surfaced until it is taken, so a turn that ends
 early leaves no trace. The thread is a daemon: it does not keep a process alive.
@@ -57,6 +57,11 @@ class Prefetch:
         """Whether there is something to take."""
         run = self._run
         return run is not None and run.done.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """The same, but no sooner than that or after so many seconds: for a host that has one chance only."""
+        run = self._run
+        return run is not None and run.done.wait(seconds)
 
     def take(self) -> Recalled | None:
         """The answer, once, accounted for as surfaced; None if there is none yet, none any more, or none at all."""

@@ -16,6 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from memdir.aging import find_ages
+from memdir.caveats import find_caveats
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass, field, replace
 from memdir.gates import Skip, find_skip
@@ -25,6 +27,7 @@ from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope
 from memdir.session import Record, Seen, SessionFile, make_key
 from memdir.store.contract import Ledger, Store
 from memdir.store.files import FileStore
+from memdir.store.shared import is_team
 from memdir.text import fold
 
 # Why a candidate was dropped.
@@ -33,6 +36,10 @@ READ = "the agent has read it already"
 HIDDEN = "the project has a memory of this name"
 UNREADABLE = "it cannot be read"
 OVER_BUDGET = "it would exceed the conversation's budget"
+TEAM_OFF = "the team's memory is off"
+# Before a question is searched for secrets it must hold a word for one, or letters and digits in one long word.
+_SECRET_WORDS = ("passw", "passphrase", "pwd", "kennwort", "contraseñ", "密码", "口令", "パスワード")
+_KEY_CHARS = 16
 
 
 @runtime_checkable
@@ -115,14 +122,33 @@ def account(found: Recalled, asked: Asked, *, seconds: float = SESSION_SECONDS) 
     if asked.session is not None and found.memories:
         found = _admit(found, asked.session, seconds)
     rows: dict[int, list[Surfacing]] = {}
+    query = _mask(found.query) if found.memories else ""
     for excerpt, owner in zip(found.memories, found.owners, strict=True):
         session = asked.session.id if asked.session else ""
-        row = Surfacing(excerpt.header.name, asked.now, found.query, session, found.selector, excerpt.score)
+        row = Surfacing(excerpt.header.name, asked.now, query, session, found.selector, excerpt.score)
         rows.setdefault(id(owner), []).append(row)
     for owner in {id(owner): owner for owner in found.owners}.values():
         if isinstance(owner, Ledger):
             owner.note_recalls(rows[id(owner)])
     return found
+
+
+def _mask(query: str) -> str:
+    """The question as the ledger may keep it: people paste keys into their prompts."""
+    if not _looks_secret(query):
+        return query
+    # Imported here: few questions hold what looks like a key, and the rules take longer to load than a recall.
+    from memdir.secrets import find_secrets, mask
+
+    return mask(query, find_secrets(query))
+
+
+def _looks_secret(query: str) -> bool:
+    folded = query.lower()
+    if any(word in folded for word in _SECRET_WORDS):
+        return True
+    long = (word for word in folded.split() if len(word) >= _KEY_CHARS)
+    return any(any(at.isdigit() for at in word) and any("a" <= at <= "z" for at in word) for word in long)
 
 
 def make_excerpt(memory: Memory, *, path: str, score: float = 0.0) -> Excerpt:
@@ -168,7 +194,7 @@ def _select(asked: Asked, record: Record, empty: Recalled) -> Recalled:
     picks = _find(by, asked, record) if isinstance(by, Finder) else _choose(by, asked, record)
     taken = [pick for pick in picks if not pick.dropped][: max(0, asked.limit)]
     read = [_read(asked.stores, pick) for pick in taken]
-    fit = [pair for pair in read if pair is not None]
+    fit = _complete([pair for pair in read if pair is not None], asked.now)
     gone = [replace(pick, dropped=UNREADABLE) for pick, pair in zip(taken, read, strict=True) if pair is None]
     skipped = None if fit else Skip.NOTHING_FITS if picks or _has_any(asked.stores) else Skip.EMPTY
     return replace(
@@ -195,12 +221,13 @@ def _choose(selector: Selector, asked: Asked, record: Record) -> Sequence[Pick]:
     """By one that chooses among headers: those it may not choose are taken out before."""
     headers, hidden = _scan(asked.stores)
     seen = []
-    if record.surfaced or record.read:
+    if record.surfaced or record.read or _hides_team(asked.stores):
         reasons = [(at, _find_seen(asked, record, at.scope, at.name)) for at in headers]
         seen = [_drop(header, reason) for header, reason in reasons if reason]
         have = {id(pick.header) for pick in seen}
         headers = [header for header in headers if id(header) not in have]
-    query = Query(asked.text, asked.tools, now=asked.now, seen=tuple(pick.header for pick in seen))
+    told = tuple(pick.header for pick in seen if pick.dropped != TEAM_OFF)  # a model is shown these, too
+    query = Query(asked.text, asked.tools, now=asked.now, seen=told)
     chosen = selector(query, headers, asked.limit) if headers else ()
     return [*chosen, *seen, *hidden]
 
@@ -227,7 +254,10 @@ def _drop(header: Header, reason: str) -> Pick:
 
 
 def _find_seen(asked: Asked, record: Record, scope: Scope, name: str) -> str:
-    """Why a memory is not news to the conversation; empty if it is."""
+    """Why a memory is not news to the conversation, or not for it; empty if it is."""
+    is_shared = scope is Scope.PROJECT or (scope is not Scope.USER and is_team(name))
+    if is_shared and _hides_team(asked.stores):
+        return TEAM_OFF
     if asked.session is None or not (record.surfaced or record.read):
         return ""
     keys = [_make_key(asked.session, store, name) for store in asked.stores if _may_hold(store, scope)]
@@ -236,12 +266,32 @@ def _find_seen(asked: Asked, record: Record, scope: Scope, name: str) -> str:
     return READ if any(key in record.read for key in keys) else ""
 
 
+def _hides_team(stores: Sequence[Store]) -> bool:
+    """Whether the person's settings leave out what a team shares; a store opened by its path leaves nothing out."""
+    return any(not getattr(store, "team", True) for store in stores)
+
+
 def _may_hold(store: Store, scope: Scope) -> bool:
     own = getattr(store, "scope", scope)
     return own is scope or (own is Scope.PRIVATE and scope is Scope.TEAM)
 
 
-def _read(stores: Sequence[Store], pick: Pick) -> tuple[Excerpt, Store] | None:
+def _complete(fit: Sequence[tuple[Memory, Excerpt, Store]], now: datetime) -> list[tuple[Excerpt, Store]]:
+    """The excerpts with what is known of each beside its words: from when it is, and what in it is out of date."""
+    ages: dict[int, dict[str, datetime]] = {}
+    doubts: dict[int, dict[str, str]] = {}
+    for store in {id(store): store for _, _, store in fit}.values():
+        memories = [memory for memory, _, owner in fit if owner is store]
+        ages[id(store)] = find_ages(store, memories, now=now)
+        doubts[id(store)] = find_caveats(store, memories)
+    return [
+        (replace(excerpt, since=ages[id(store)][name], caveat=doubts[id(store)].get(name, "")), store)
+        for memory, excerpt, store in fit
+        if (name := memory.header.name)
+    ]
+
+
+def _read(stores: Sequence[Store], pick: Pick) -> tuple[Memory, Excerpt, Store] | None:
     """The memory a pick means, from the store that has it; of several that could, the one whose file it is."""
     found: tuple[Memory, Store] | None = None
     for store in stores:
@@ -256,7 +306,17 @@ def _read(stores: Sequence[Store], pick: Pick) -> tuple[Excerpt, Store] | None:
         return None
     memory, store = found
     path = str(store.root / pick.header.file) if isinstance(store, FileStore) else pick.header.file
-    return make_excerpt(memory, path=path, score=pick.score), store
+    excerpt = make_excerpt(memory, path=path, score=pick.score)
+    return memory, (_sign(excerpt, store) if pick.header.scope is Scope.TEAM else excerpt), store
+
+
+def _sign(excerpt: Excerpt, store: Store) -> Excerpt:
+    """With who wrote it, as far as that is known."""
+    # Imported here: few recalls bring what a team shares.
+    from memdir.authors import read_authors
+
+    found = read_authors(store.state).get(excerpt.header.name) if isinstance(store, FileStore) else None
+    return replace(excerpt, author=found.name) if found else excerpt
 
 
 def _has_any(stores: Sequence[Store]) -> bool:

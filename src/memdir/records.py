@@ -26,6 +26,7 @@ class Scope(StrEnum):
     PRIVATE = "private"
     USER = "user"
     TEAM = "team"
+    PROJECT = "project"  # what a project keeps in its own history, `.claude/memory/`: shared like a team's
     AGENT = "agent"
 
 
@@ -168,6 +169,15 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Put:
+    """A whole file where none is, to the letter; `hook` is what its index line should say, if not the description."""
+
+    name: str
+    text: str
+    hook: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Forget:
     name: str
     expect: str | None = None
@@ -197,7 +207,7 @@ class ReplaceLine:
 
 
 IndexEdit = AddPointer | DropPointer | ReplaceLine
-Edit = Save | Rewrite | Forget | IndexEdit
+Edit = Save | Rewrite | Put | Forget | IndexEdit
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +321,13 @@ class Excerpt:
     score: float = 0.0
     truncated: bool = False
     caveat: str = ""
+    author: str = ""  # of a team's memory, as far as it is known
+    since: datetime | None = None  # from when its age counts; None: from the header's time
+
+    @property
+    def dated(self) -> datetime:
+        """From when its age counts."""
+        return self.since or self.header.modified
 
     @property
     def size(self) -> int:

@@ -67,6 +67,8 @@ class Environment:
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # the vendors' variables, secrets among them
     inherited: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # for child processes only
     disable_claude_mds: bool = False
+    project_dir: str = ""  # where a host was started; it may have changed its directory since
+    entrypoint: str = ""  # how Claude Code was started: `cli` by a person, `sdk-…` by a program
     variables: Mapping[str, str] = field(default_factory=dict)  # a setting's key -> the text of its variable
 
     @property
@@ -123,8 +125,10 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         now=_parse_now(env.get("MEMDIR_NOW", "")),
         editor=env.get("VISUAL") or env.get("EDITOR") or "",
         no_color=bool(env.get("NO_COLOR")),
-        session=env.get("MEMDIR_SESSION") or env.get("CLAUDE_SESSION_ID") or "",
+        session=env.get("MEMDIR_SESSION") or env.get("CLAUDE_CODE_SESSION_ID") or env.get("CLAUDE_SESSION_ID") or "",
         disable_claude_mds=parse_flag(env.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "")) is True,
+        project_dir=env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or "",
+        entrypoint=env.get("CLAUDE_CODE_ENTRYPOINT", ""),
         inside=bool(env.get("MEMDIR_INSIDE")),
         keys={name: env[name].strip() for name in VENDOR_VARIABLES if env.get(name, "").strip()},
         inherited=env,

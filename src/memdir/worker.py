@@ -5,8 +5,6 @@ the queue only after its turn was learned from, or cannot be any more; delivered
 wrong with one conversation is noted in the record of runs and does not keep the others waiting.
 """
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import groupby
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from memdir import queue
 from memdir.cursor import parse_cursor
+from memdir.detach import start_detached
 from memdir.errors import FormatError, LockedError, NotFoundError
 from memdir.extract_gates import ExtractSkip
 from memdir.extracted import NOWHERE, Conversation, Extracted
@@ -35,13 +34,7 @@ _AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)
 
 def start(cwd: Path, *arguments: str) -> int:
     """Begin a worker that outlives this process; answers its PID."""
-    command = [sys.executable, "-m", "memdir", *arguments, "worker"]
-    null = subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, cwd=cwd, stdin=null, stdout=null, stderr=null, start_new_session=True, close_fds=True
-    )
-    process.returncode = 0  # nobody waits for it: without this the interpreter would warn of a child left behind
-    return process.pid
+    return start_detached(cwd, *arguments, "worker")
 
 
 def work(

@@ -9,17 +9,18 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias, Union
 
+from memdir.lazy import compile_late
 from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES
 
 Node: TypeAlias = Union[str, list["Node"], dict[str, "Node"]]  # noqa: UP007  (a recursive alias cannot be written with `|`)
 
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?:[ ]+(.*?))?[ ]*\r?\n?\Z")
 _PLAIN = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`][^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*\Z")
-_QUOTED = re.compile(r"\"([^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029]*)\"\Z|'([^'\x00-\x1f\x7f-\x9f\u2028\u2029]*)'\Z")
-_BARE_SCALAR = re.compile(r"[^\W\d_][\w .,;/()+=~$^<>–—…\u2010-\u201f-]*\Z")
+_QUOTED = compile_late(r"\"([^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029]*)\"\Z|'([^'\x00-\x1f\x7f-\x9f\u2028\u2029]*)'\Z")
+_BARE_SCALAR = compile_late(r"[^\W\d_][\w .,;/()+=~$^<>–—…\u2010-\u201f-]*\Z")
 # Words that other YAML readers turn into something that is not text.
 _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n", "nan", "inf"})
-_MUST_ESCAPE = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]')
+_MUST_ESCAPE = compile_late('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]')
 
 
 class YamlError(Exception):
@@ -52,7 +53,7 @@ def parse_leniently(head: str) -> dict[str, Node]:
 def render_scalar(value: str) -> str:
     """A string as YAML that every reader takes for that string: plain where that is safe, else in double quotes."""
     plain = bool(_BARE_SCALAR.match(value)) and value == value.strip() and " #" not in value
-    if (plain and value.lower() not in _RESERVED and not value.startswith("---")) or value in ("true", "false"):
+    if plain and value.lower() not in _RESERVED and not value.startswith("---"):
         return value
     return '"' + _MUST_ESCAPE.sub(_escape, value) + '"'
 

@@ -6,7 +6,8 @@ A dream that fails, is cancelled or loses its lock has changed nothing, and the 
 Every run leaves a line in the record of runs, which names no memory.
 
 The rooms: progress; sets (the record and its JSON); material, hands and by_model (what a model sees, may do, and how it
-is asked); losses, believing and weighing (what may be kept of it); overlay; planning; applying.
+is asked); drifting (what may no longer hold); losses, believing and weighing (what may be kept of it); overlay;
+planning; applying.
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from memdir.aging import read_half_lives
 from memdir.dream import sets
 from memdir.dream.applying import Applied, Proof, apply_dream
 from memdir.dream.material import NOWHERE, Surroundings
@@ -167,7 +169,8 @@ def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None
 def find_surroundings(opened: Opened) -> Surroundings:
     """What a dream in this place may look at: the project, and its transcripts."""
     root = opened.places.root.path
-    return Surroundings(root, list_folders(opened.places, opened.environment.claude_home, Path(root)))
+    folders = list_folders(opened.places, opened.environment.claude_home, Path(root))
+    return Surroundings(root, folders, read_half_lives(opened.settings))
 
 
 def _plan(

@@ -1,9 +1,9 @@
 """May what a dreaming model wrote be kept as it is? By where its words came from, and by what they would become.
 
 A merge has the lowest trust of its parts. So a rule, or a portrait of the person, may be made of rules and portraits,
-of the daily log and of the person's own words, but not of facts about the project; team memory of team memory alone; a
-fact of anything that is remembered. What a tool, a file or a paste says is nobody's word. Nothing pins itself, and no
-credential is carried anywhere.
+of the daily log and of the person's own words, but not of facts about the project; a fact of anything that is
+remembered. What a tool, a file or a paste says is nobody's word. What a team shares is for a person to change. Nothing
+pins itself, and no credential is carried anywhere.
 
 It judges texts that are there (judging does so for a conversation's), and decides nothing about what is lost.
 """
@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from memdir import frontmatter
 from memdir.dream.losses import Remaining, list_sentences
 from memdir.frozen import dataclass, replace
+from memdir.judging import SHARED, doubt_credentials
 from memdir.records import Header, Kind, Message
-from memdir.secrets import find_secrets
 from memdir.staging import Staged
-from memdir.store.plan import TEAM_FOLDER
+from memdir.store.plan import Rules
+from memdir.store.shared import is_shared, is_team
 from memdir.taint import Sources, Trust, judge, trace
 from memdir.taint.claims import find_keys
 from memdir.text import fold
@@ -62,29 +63,24 @@ class Belief:
 
 
 def find_class(name: str, kind: Kind | None) -> str:
-    if name.startswith(f"{TEAM_FOLDER}/"):
+    if is_team(name):
         return TEAM
     return FACT if kind in _FACTS or kind is None else RULE
 
 
-def find_doubts(staged: Sequence[Staged], belief: Belief, evidence: Mapping[str, str]) -> dict[str, str]:
+def find_doubts(staged: Sequence[Staged], belief: Belief, evidence: Mapping[str, str], rules: Rules) -> dict[str, str]:
     """Name to why its new text may not be kept without a person."""
-    found = ((at.name, _find_doubt(at, belief, evidence.get(fold(at.name), ""))) for at in staged)
+    found = ((at.name, _find_doubt(at, belief, evidence.get(fold(at.name), ""), rules)) for at in staged)
     return {name: why for name, why in found if why}
 
 
-def find_new_secrets(staged: Staged) -> list[str]:
-    """Credentials that the memory did not hold before."""
-    text = staged.text or ""
-    found = (text[at.start : at.end] for at in find_secrets(text))
-    return [value for value in found if value not in (staged.before or "")]
-
-
-def _find_doubt(staged: Staged, belief: Belief, quote: str) -> str:
+def _find_doubt(staged: Staged, belief: Belief, quote: str, rules: Rules) -> str:
+    if is_shared(staged.name, rules):
+        return SHARED
     if staged.text is None:
         return ""
-    if find_new_secrets(staged):
-        return "it holds a secret"
+    if secret := doubt_credentials(staged, rules.find):
+        return secret.why
     fields = frontmatter.parse_fields(staged.text)
     if fields.pinned:  # one that was pinned before is never staged
         return "it would pin itself, and only a person does that"

@@ -6,27 +6,29 @@ as distilled when the dream has been applied. Nothing is written here, and no tr
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
+from memdir.age import HALF_LIVES, HalfLives
 from memdir.daily_log import LogSlice, list_undistilled, mark_distilled
+from memdir.dream.drifting import find_drifted
 from memdir.errors import MemdirError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass, field, replace
 from memdir.limits import (
     DREAM_DRIFTED,
-    DREAM_DRIFTED_DAYS,
     DREAM_LOG_CHARS,
     DREAM_TEXT_CHARS,
     MANIFEST_ENTRIES,
 )
 from memdir.manifest import render_manifest
-from memdir.records import Header, Kind, Message
+from memdir.records import Header, Message
 from memdir.search.terms import parse_terms
 from memdir.staging import Ground
 from memdir.store.contract import Verbs
 from memdir.store.files import FileStore
 from memdir.store.plan import digest_of
+from memdir.verify.records import Verdict, render_caveat
 
 NONE = "(none)"
 _ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
@@ -34,10 +36,11 @@ _ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where a dream may look besides the memory: the project's files, and the folders of its transcripts."""
+    """What a dream goes by besides the memory: the project's files, the folders of its transcripts, how types age."""
 
     project: Path | None = None
     transcripts: tuple[Path, ...] = ()
+    half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
 
 
 NOWHERE = Surroundings()
@@ -50,6 +53,7 @@ class Material:
     headers: tuple[Header, ...]
     logs: tuple[LogSlice, ...]
     drifted: tuple[Header, ...]
+    caveats: Mapping[str, str] = field(default_factory=dict)
 
     def render_manifest(self) -> str:
         return render_manifest(self.headers, MANIFEST_ENTRIES) or NONE
@@ -58,7 +62,9 @@ class Material:
         return "\n\n".join(f"[{at.day.isoformat()}]\n{at.text.rstrip()}" for at in self.logs) or NONE
 
     def render_drifted(self) -> str:
-        return "\n".join(f"- {header.file}, of {header.modified:%Y-%m-%d}" for header in self.drifted) or NONE
+        """With what is known to be out of date in each."""
+        told = [(f"- {at.file}, of {at.modified:%Y-%m-%d}", self.caveats.get(at.name, "")) for at in self.drifted]
+        return "\n".join(f"{line}: {why}" if why else line for line, why in told) or NONE
 
     def list_messages(self) -> Iterator[Message]:
         """The logs, entry by entry, for whoever asks where a text came from: an entry is the agent's own note."""
@@ -68,10 +74,14 @@ class Material:
                     yield Message("user", entry.strip(), f"{at.day.isoformat()}:{number}")
 
 
-def gather(store: Verbs, ground: Ground, *, now: datetime) -> Material:
+def gather(
+    store: Verbs, ground: Ground, verdicts: Mapping[str, Verdict], *, lives: HalfLives = HALF_LIVES, now: datetime
+) -> Material:
     headers = ground.scan()
     logs = tuple(_take_logs(store)) if isinstance(store, FileStore) else ()
-    return Material(headers, logs, tuple(_find_drifted(headers, now)))
+    drifted = tuple(find_drifted(headers, verdicts, lives, now)[:DREAM_DRIFTED])
+    caveats = {at.name: render_caveat(verdicts[at.name]) for at in drifted if at.name in verdicts}
+    return Material(headers, logs, drifted, caveats)
 
 
 def mark_read(store: FileStore, logs: Sequence[LogSlice]) -> None:
@@ -123,13 +133,6 @@ def _read_bytes(store: FileStore, path: str) -> bytes | None:
         return store.read_bytes(path)
     except MemdirError:
         return None
-
-
-def _find_drifted(headers: Sequence[Header], now: datetime) -> list[Header]:
-    """Facts about the project that are old, the oldest first."""
-    oldest = now - timedelta(days=DREAM_DRIFTED_DAYS)
-    found = [at for at in headers if at.kind is Kind.PROJECT and at.modified < oldest and not at.pinned]
-    return sorted(found, key=lambda at: at.modified)[:DREAM_DRIFTED]
 
 
 def _find_closest(material: Material) -> list[Header]:

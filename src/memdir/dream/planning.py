@@ -4,27 +4,35 @@ The model works on an overlay in memory, so its changes are written against the 
 expect the files as they are on the disk. Applied together, in this order, they fit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 
+from memdir.age import HalfLives
 from memdir.dream.by_model import dream_on
+from memdir.dream.drifting import propose_repairs, propose_reviews, read_verdicts
 from memdir.dream.losses import Fate, Remaining, Removed, find_ages, find_removed, list_sentences
 from memdir.dream.material import NOWHERE, Surroundings, gather, mark_read
 from memdir.dream.overlay import Overlaid
 from memdir.dream.progress import Cancelled, OnProgress, Phase, Watch, go_on, say_nothing
 from memdir.dream.sets import MODEL, RULES, VERB, Checks, Patch, PatchSet, list_kept, make_id
-from memdir.dream.weighing import WHO, weigh
+from memdir.dream.weighing import KEY, WHO, weigh
 from memdir.errors import MemdirError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
+from memdir.judging import SHARED, mask_words
+from memdir.limits import DREAM_VERIFY_SECONDS
 from memdir.models import new_run
-from memdir.records import Forget, InboxItem, Model, Origin, Rewrite
+from memdir.records import Forget, InboxItem, InboxKind, IndexEdit, Memory, Model, Origin, Rewrite
 from memdir.staging import Staging
 from memdir.store.contract import Verbs, utc_now
 from memdir.store.files import FileStore
+from memdir.store.payloads import render_edits
 from memdir.store.plan import digest_of, encode
+from memdir.store.shared import is_team
 from memdir.tidy import Tidied, make_item, plan_tidy
+from memdir.verify.records import Verdict
+from memdir.verify.verifying import refresh
 
 
 def plan_dream(
@@ -43,14 +51,18 @@ def plan_dream(
 def plan(store: Verbs, watch: Watch, *, model: Model | None, now: datetime, surroundings: Surroundings) -> PatchSet:
     """The same, watched by the caller, who sees what it took even where it fails."""
     watch.enter(Phase.TIDY)
-    tidied = _tidy(store, now)
+    if isinstance(store, FileStore) and surroundings.project is not None:
+        refresh(store, surroundings.project, now=now, seconds=DREAM_VERIFY_SECONDS)
+    memories = _read_memories(store)
+    verdicts = read_verdicts(store, memories)
+    tidied = _look_at_age(store, _tidy(store, now), memories, verdicts, surroundings.half_lives, now)
     ground = Overlaid(store, [patch.edits for patch in tidied.patches], now=now)
     watch.touch(sum(not at.is_index for at in ground.batch.changes))
     if model is None:
         watch.enter(Phase.CHECK)
         checks, items = _count(store, ground, ()), tidied.list_items(())
         return PatchSet(make_id(now), now, RULES, tidied.patches, items, checks=checks, spared=tidied.spared)
-    return _plan_with(new_run(model), store, ground, tidied, watch, now, surroundings)
+    return _plan_with(new_run(model), store, ground, tidied, verdicts, watch, now, surroundings)
 
 
 def settle_logs(store: FileStore) -> None:
@@ -76,19 +88,61 @@ class _Tidied:
 def _tidy(store: Verbs, now: datetime) -> _Tidied:
     found = plan_tidy(store, now=now)
     origin = Origin(WHO, f"by {RULES}")
-    patches = _list_patches(found)
+    every = _list_patches(found)
+    patches = [at for at in every if not _changes_team(at)]
     wanted = _leave_taken_back(store, patches)
-    spared = frozenset(name for at in patches if at not in wanted for name in at.names)
+    spared = frozenset(name for at in every if at not in wanted for name in at.names)
+    left = wanted
     if spared:  # once more, as if they were pinned: the index has to fit what stays
         found = plan_tidy(store, now=now, keep=spared)
-    return _Tidied(
-        _leave_taken_back(store, _list_patches(found)) if spared else wanted,
-        tuple(
-            (at.names, item)
-            for at in found.proposals
-            if _is_unasked(store, item := make_item(at, at=now, origin=origin))
-        ),
-        len(patches) - len(wanted),
+        left = _leave_taken_back(store, [at for at in _list_patches(found) if not _changes_team(at)])
+    proposals = [(at.names, make_item(at, at=now, origin=origin)) for at in found.proposals]
+    proposals += [(at.names, _make_team_item(at, now, origin)) for at in every if _changes_team(at)]
+    unasked = tuple((names, item) for names, item in proposals if _is_unasked(store, item))
+    return _Tidied(left, unasked, len(patches) - len(wanted))
+
+
+def _look_at_age(
+    store: Verbs,
+    tidied: _Tidied,
+    memories: Sequence[Memory],
+    verdicts: Mapping[str, Verdict],
+    lives: HalfLives,
+    now: datetime,
+) -> _Tidied:
+    """With what is out of date or old, as far as nothing else is to be done with it."""
+    changing = [at for at in tidied.patches if not all(isinstance(edit, IndexEdit) for edit in at.edits)]
+    busy = {name for patch in changing for name in patch.names}
+    busy |= {name for names, _ in tidied.proposals for name in names}
+    free = [memory for memory in memories if memory.header.name not in busy]
+    origin = Origin(WHO, f"by {RULES}")
+    repairs = [at for at in propose_repairs(free, verdicts, now, origin) if _is_unasked(store, at[1])]
+    reviews = propose_reviews(store, free, verdicts, lives, now, origin)
+    return replace(tidied, proposals=(*tidied.proposals, *repairs, *reviews))
+
+
+def _read_memories(store: Verbs) -> list[Memory]:
+    found = []
+    for header in store.scan():
+        try:
+            found.append(store.read(header.name))
+        except MemdirError:
+            continue
+    return found
+
+
+def _changes_team(patch: Patch) -> bool:
+    """Whether it changes what a team shares, or takes away what only the team says too; an index may be mended."""
+    return any(map(is_team, patch.names)) and not all(isinstance(edit, IndexEdit) for edit in patch.edits)
+
+
+def _make_team_item(patch: Patch, now: datetime, origin: Origin) -> InboxItem:
+    edits = render_edits(patch.edits)
+    key = digest_of(repr(edits).encode("utf-8", "replace"))[:24]
+    payload: dict[str, object] = {"edits": edits, "evidence": list(patch.evidence)}
+    title, why = f"{patch.kind} {patch.names[0]}", f"{SHARED}: {patch.reason}"
+    return InboxItem(
+        InboxKind.PROPOSAL, title, why, now, key=f"{KEY}{key}", name=patch.names[0], origin=origin, payload=payload
     )
 
 
@@ -125,11 +179,12 @@ def _plan_with(
     store: Verbs,
     ground: Overlaid,
     tidied: _Tidied,
+    verdicts: Mapping[str, Verdict],
     watch: Watch,
     now: datetime,
     surroundings: Surroundings,
 ) -> PatchSet:
-    material = gather(store, ground, now=now)
+    material = gather(store, ground, verdicts, lives=surroundings.half_lives, now=now)
     staging = Staging(ground, now=now)
     memory = Path(getattr(store, "root", "/memory"))
     dreamt = dream_on(model, staging, ground, material, memory=memory, surroundings=surroundings, watch=watch, now=now)
@@ -146,7 +201,7 @@ def _plan_with(
         done.usage,
         _count(store, ground, weighed.removed),
         material.logs,
-        dreamt.summary,
+        mask_words(dreamt.summary, store.rules.find),
         done.turns,
         done.calls,
         dreamt.refused,

@@ -9,18 +9,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from memdir.dream.believing import Belief, find_doubts, find_new_secrets
+from memdir.dream.believing import Belief, find_doubts
 from memdir.dream.by_model import Dreamt
 from memdir.dream.losses import Fate, Remaining, Removed, find_ages, find_removed, list_sentences
 from memdir.dream.overlay import Overlaid
 from memdir.dream.sets import Patch
 from memdir.errors import MemdirError, ReplyError
 from memdir.frozen import dataclass, replace
+from memdir.judging import Doubt, mask_doubt, mask_words
 from memdir.limits import DREAM_GONE_LEAST, DREAM_GONE_SHARE
 from memdir.records import Edit, InboxItem, InboxKind, Message, Origin, Rewrite
 from memdir.staging import Staged, Staging, make_edits
 from memdir.store.payloads import Quote, render_edits, render_evidence
-from memdir.store.plan import digest_of
+from memdir.store.plan import Finder, digest_of
 from memdir.text import fold, one_line, shorten
 
 REASON = "tidied by the model"
@@ -48,7 +49,8 @@ def weigh(staging: Staging, ground: Overlaid, dreamt: Dreamt, notes: Iterable[Me
     remaining = Remaining(after, ages)
     removed = find_removed({at.name: at.before for at in staged if at.before is not None}, remaining)
     _check_gross(staged, removed, before)
-    doubts = find_doubts(staged, Belief(ground.scan(), before, ages, tuple(notes), dreamt.shown), dreamt.evidence)
+    belief = Belief(ground.scan(), before, ages, tuple(notes), dreamt.shown)
+    doubts = find_doubts(staged, belief, dreamt.evidence, ground.rules)
     return _sort(_group(staged, removed), removed, doubts, ground, dreamt, before, now)
 
 
@@ -139,7 +141,7 @@ def _sort(
         lost = [at for at in removed if at.name in names and at.fate is Fate.LOST]
         doubt = next((doubts[name] for name in names if name in doubts), "")
         if doubt or lost:
-            proposals.append(_make_item(group, doubt, lost, dreamt, now))
+            proposals.append(_make_item(group, doubt, lost, dreamt, now, ground.rules.find))
         else:
             patches.append(_make_patch(group, removed, ground, dreamt, before))
             kept |= set(names)
@@ -152,9 +154,10 @@ def _make_patch(
     real = [replace(at, digest=ground.find_digest(at.name) if at.digest else None) for at in group.staged]
     edits = (*make_edits(real), *_make_guards(group, ground, before))
     overtaken = [at.text for at in removed if at.fate is Fate.OVERTAKEN and at.name in {one.name for one in real}]
-    evidence = (*_list_evidence(group, dreamt), *(f"overtaken: {text}" for text in overtaken))
+    find = ground.rules.find
+    evidence = (*_list_evidence(group, dreamt, find), *(f"overtaken: {mask_words(text, find)}" for text in overtaken))
     names = tuple(at.name for at in real)
-    return Patch(_name_kind(group), names, edits, _give_reason(group, dreamt), evidence)
+    return Patch(_name_kind(group), names, edits, _give_reason(group, dreamt, find), evidence)
 
 
 def _make_guards(group: _Group, ground: Overlaid, before: Mapping[str, str]) -> Iterator[Edit]:
@@ -168,15 +171,22 @@ def _make_guards(group: _Group, ground: Overlaid, before: Mapping[str, str]) -> 
             yield Rewrite(name, before[name], digest)
 
 
-def _make_item(group: _Group, doubt: str, lost: Sequence[Removed], dreamt: Dreamt, now: datetime) -> InboxItem:
-    edits = render_edits(make_edits(group.staged))
-    main = next((at for at in group.staged if at.text is not None), group.staged[0])
+def _make_item(
+    group: _Group, doubt: str, lost: Sequence[Removed], dreamt: Dreamt, now: datetime, find: Finder | None
+) -> InboxItem:
+    """What waits, as it may be kept: no credential is in it any more."""
+    staged = [mask_doubt(Doubt(at, ""), find).staged for at in group.staged]
+    edits = render_edits(make_edits(staged))
+    main = next((at for at in staged if at.text is not None), staged[0])
     why = doubt or f"it would lose what stands nowhere else: “{shorten(one_line(lost[0].text), 120)}”"
-    quotes = [Quote(text, "what the model says it rests on") for text in _list_evidence(group, dreamt)]
+    told = [
+        mask_doubt(Doubt(at, "", text), find).quote
+        for text in _list_evidence(group, dreamt, find)
+        for at in group.staged
+    ]
+    quotes = [Quote(text, "what the model says it rests on") for text in dict.fromkeys(told)]
     key = digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
     payload: dict[str, object] = {"edits": edits, "evidence": render_evidence(quotes)}
-    if secrets := [value for at in group.staged for value in find_new_secrets(at)]:
-        payload["secrets"] = secrets
     return InboxItem(
         InboxKind.MEMORY if doubt else InboxKind.PROPOSAL,
         f"{_name_kind(group)} {main.name}",
@@ -184,18 +194,18 @@ def _make_item(group: _Group, doubt: str, lost: Sequence[Removed], dreamt: Dream
         now,
         key=f"{KEY}{key}",
         name=main.name,
-        origin=Origin(WHO, f"by model: {_give_reason(group, dreamt)}"),
+        origin=Origin(WHO, f"by model: {_give_reason(group, dreamt, find)}"),
         payload=payload,
     )
 
 
-def _give_reason(group: _Group, dreamt: Dreamt) -> str:
-    reasons = (dreamt.reasons.get(fold(at.name), "") for at in group.staged)
+def _give_reason(group: _Group, dreamt: Dreamt, find: Finder | None) -> str:
+    reasons = (mask_words(dreamt.reasons.get(fold(at.name), ""), find) for at in group.staged)
     return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or REASON
 
 
-def _list_evidence(group: _Group, dreamt: Dreamt) -> list[str]:
-    quotes = (dreamt.evidence.get(fold(at.name), "") for at in group.staged)
+def _list_evidence(group: _Group, dreamt: Dreamt, find: Finder | None) -> list[str]:
+    quotes = (mask_words(dreamt.evidence.get(fold(at.name), ""), find) for at in group.staged)
     return list(dict.fromkeys(quote for quote in quotes if quote))
 
 

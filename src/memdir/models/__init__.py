@@ -10,7 +10,7 @@ It knows nothing of memory, and decides neither what is asked nor what an answer
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,12 +26,12 @@ from memdir.models.meter import Meter, ask_metered
 from memdir.models.openai import OpenAIModel
 from memdir.models.retry import with_retry
 from memdir.models.usage import FILE
-from memdir.models.wire import can_use_tools
-from memdir.records import Model, Reply, Request
+from memdir.models.wire import as_list, can_use_tools
+from memdir.records import Message, Model, Reply, Request
 from memdir.settings import Environment, Settings, read_environment, read_settings
 from memdir.text import one_line, shorten
 
-__all__ = ["OpenModel", "can_use_tools", "find_model", "forbid", "new_run", "open_model", "with_retry"]
+__all__ = ["OpenModel", "can_use_tools", "find_model", "forbid", "new_run", "open_model", "render_parent", "with_retry"]
 
 NONE = "none"
 OLLAMA = "http://127.0.0.1:11434"
@@ -108,6 +108,22 @@ def new_run(model: Model, run: str = "") -> Model:
     if not isinstance(model, OpenModel):
         return model
     return replace(model, meter=replace(model.meter, run=run or _make_run()))
+
+
+def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
+    """What a host asked and was answered, as the body that a fork goes on from; None for a model that has no such.
+
+    It begins with the very bytes of the host's request, so the provider's cache knows it.
+    """
+    provider = model.model if isinstance(model, OpenModel) else model
+    render = getattr(provider, "render", None)
+    said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
+    return None if render is None else _add_answer(render(request), render(replace(request, messages=(said,))))
+
+
+def _add_answer(body: dict[str, object], answered: Mapping[str, object]) -> Mapping[str, object]:
+    """The first with the last message of the second."""
+    return {**body, "messages": [*as_list(body["messages"]), *as_list(answered["messages"])[-1:]]}
 
 
 def absent(request: Request) -> Reply:

@@ -45,6 +45,10 @@ class AnthropicModel:
         check_request(request)
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
+    def render(self, request: Request) -> dict[str, object]:
+        """The body as this endpoint is sent it, for a fork to go on from."""
+        return render_body(self._name, request, frozenset(self._quirks))
+
     def _send(self, request: Request, quirks: frozenset[str]) -> Heard:
         body = render_body(self._name, request, quirks)
         headers = make_headers(request.parent or {})

@@ -25,7 +25,8 @@ _CURES = {
     PLAIN: re.compile(r"response_format|json_schema|schema|grammar", re.IGNORECASE),
 }
 _STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED, "tool_calls": Stop.CALLS, "function_call": Stop.CALLS}
-_OURS = ("max_tokens", "max_completion_tokens", "stream", "stream_options")
+_LIMITS = ("max_completion_tokens", "max_tokens")
+_OURS = (*_LIMITS, "stream", "stream_options")
 
 
 class OpenAIModel:
@@ -41,6 +42,10 @@ class OpenAIModel:
     def __call__(self, request: Request) -> Reply:
         check_request(request)
         return ask_adapting(self._send, request, self._quirks, _CURES)
+
+    def render(self, request: Request) -> dict[str, object]:
+        """The body as this endpoint is sent it, for a fork to go on from."""
+        return render_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
 
     def _send(self, request: Request, quirks: frozenset[str]) -> Heard:
         body = render_body(self._name, request, quirks, is_vendor=self._is_vendor)
@@ -82,7 +87,9 @@ def render_body(
         body = {key: value for key, value in request.parent.items() if key not in _OURS}
         body.setdefault("model", name)
         body["messages"] = [*as_list(request.parent["messages"]), *render_messages(request.messages)]
-        return {**body, limit: room}
+        # The host knows by which name its endpoint takes the limit.
+        own = next((name for name in _LIMITS if name in request.parent and OTHER_LIMIT not in quirks), limit)
+        return {**body, own: room}
     system = [{"role": "system", "content": request.system}] if request.system else []
     body = {"model": name, "messages": [*system, *render_messages(request.messages)], limit: room}
     if request.tools:

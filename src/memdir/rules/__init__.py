@@ -11,6 +11,16 @@ from memdir.rules.composing import compose, is_forgetting
 from memdir.rules.merging import is_said, place
 from memdir.rules.records import Placed, Wish
 from memdir.rules.tongue import Category
-from memdir.rules.wishing import find_wishes
+from memdir.rules.wishing import find_hidden_wishes, find_wishes
 
-__all__ = ["Category", "Placed", "Wish", "compose", "find_wishes", "is_forgetting", "is_said", "place"]
+__all__ = [
+    "Category",
+    "Placed",
+    "Wish",
+    "compose",
+    "find_hidden_wishes",
+    "find_wishes",
+    "is_forgetting",
+    "is_said",
+    "place",
+]

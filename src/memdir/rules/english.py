@@ -11,6 +11,7 @@ from memdir.rules.english_work import (
     CORRECTIONS_NORM,
     CORRECTIONS_PLAIN,
     CORRECTIONS_WHOLE,
+    ENDINGS,
 )
 from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words_of
 
@@ -53,6 +54,7 @@ ENGLISH = Tongue(
             kind=Kind.FEEDBACK,
         ),
         *(make_rule(Category.REQUEST, at, kind=Kind.FEEDBACK) for at in NORMS),
+        *(make_rule(Category.CORRECTION, at, Need.WHOLE, kind=Kind.FEEDBACK) for at in ENDINGS),
         *(
             make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.WHOLE, kind=Kind.FEEDBACK)
             for at in (*CORRECTIONS_WHOLE, *CORRECTIONS_NORM)

@@ -33,7 +33,8 @@ CORRECTIONS_WHOLE = (
     rf"(?P<what>we (?:always |never |only |usually |generally |deliberately )?{HABIT} (?!it\b|that\b|this\b|you\b|"
     rf"about\b|for a\b)(?=.*\b(?:code|tests?|commits?|prs?|branch\w*|names?|files?|functions?|versions?|modules?|"
     rf"types?|docs?|logs?|configs?|errors?|comments?|legacy|apis?|deps|dependencies|imports?|"
-    rf"releases?)\b)(?!.*\b(?:now|tomorrow|today|tonight|later|soon|this (?!project|repo|codebase|team)\w+)\b).+)",
+    rf"releases?)\b)(?!.*\b(?:now|tomorrow|today|tonight|later|soon|this (?!project|repo|codebase|team)\w+|(?:from|"
+    rf"until|till|by|starting|as of) (?:next )?(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b).+)",
     r"(?P<what>we use [^,]{2,40},? (?:not|never|instead of|rather than) .+)",
     r"(?P<what>.{4,80}\bunless i (?:ask|say|tell|explicitly|want|request)\b.*)",
     r"(?P<what>(?!it\b|that\b|this\b).{6,60}\b(?:is|are) (?:not|never|no)\b.{3,40}\b(?:for us|with us|around here|"
@@ -252,6 +253,12 @@ CORRECTIONS_GENERAL = (
     r"(?P<what>(?:it's|it is|that's|they're|they are) (?!the\b|an?\b|my\b|\d)[\w`.-]+(?: \w+)?, not (?!the\b|"
     r"\d)[\w`.-]+.*)",
     r"(?P<what>(?:that|this|these|those|it)(?:'s| is| are) too (?:long|verbose|short|wordy|much|detailed|chatty)\b.+)",
+)
+# How an answer ends is the agent's way of working in any case: no answer has to stand before it.
+ENDINGS = (
+    r"(?P<what>(?:do not|don't|dont|stop|quit|no need to) (?:summari[sz](?:e|ing)|recap(?:ping)?|sum(?:ming)? up)\b"
+    r"(?! (?:the|this|that|it|these|those)\b).{0,60}?\bat the end\b(?! of (?:the|this|that)\b).*)",
+    r"(?P<what>no (?:more )?(?:closing |final )?(?:summar(?:y|ies)|recaps?) at the end\b(?! of (?:the|this|that)\b).*)",
 )
 BARE_PROHIBITION = (
     r"(?P<what>(?:do not|don't|dont|avoid|refrain from|no need to|you shouldn't|you should not|you mustn't|"

@@ -180,6 +180,11 @@ GERMAN = Tongue(
             Need.STRONG,
         ),
         make_rule(Category.FORGET, r"vergiss(?: bitte)?,? (?P<what>dass .+)", Need.STRONG),
+        make_rule(
+            Category.FORGET,
+            r"(?:vergiss|vergesse|lösche?|streiche?)(?: bitte| mal| wieder)* (?:das|die sache) mit (?P<what>.{3,60})",
+            Need.STRONG,
+        ),
         *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in _SAVED_BEFORE),
         *(make_rule(Category.REQUEST, at, Need.STRONG) for at in _SAVES),
         *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CONFIRMATIONS),

@@ -15,6 +15,8 @@ from memdir.records import Draft, Header, Kind
 from memdir.rules.records import FORGET, Placed, Wish
 from memdir.rules.sense import Relation, Sense, find_terms, measure_cover, parse_sense, relate, split_text
 from memdir.staging import Staging
+from memdir.store.plan import TEAM_FOLDER
+from memdir.store.shared import is_team
 from memdir.text import fold, one_line, shorten
 
 _READ = 8  # candidates whose text is read for a merge
@@ -37,9 +39,9 @@ class _Known:
     sentences: tuple[str, ...]
 
 
-def place(wish: Wish, staging: Staging) -> tuple[Placed, ...]:
-    """Stage a wish; tells what it came to."""
-    return (_forget(wish, staging) if wish.action == FORGET else _save(wish, staging),)
+def place(wish: Wish, staging: Staging, *, team: bool = False) -> tuple[Placed, ...]:
+    """Stage a wish; tells what it came to. With `team` among what the team shares, and nowhere else."""
+    return (_forget(wish, staging) if wish.action == FORGET else _save(wish, staging, team=team),)
 
 
 def is_said(wish: Wish, text: str) -> bool:
@@ -54,20 +56,23 @@ def is_said(wish: Wish, text: str) -> bool:
 # --- save -----------------------------------------------------------------------------------------------------------
 
 
-def _save(wish: Wish, staging: Staging) -> Placed:
+def _save(wish: Wish, staging: Staging, *, team: bool) -> Placed:
     new = split_text(_cut_parts(wish.body))
     sense = parse_sense(new[0]) if new else parse_sense(wish.description)
     best = max(
         (
             (relation, known, old)
             for known in _find_candidates(wish, staging)
+            if is_team(known.name) or not team
             for relation, old in [_compare(sense, wish.kind, known)]
+            # What others share is no place for what one person said to their own agent, unless it says so already.
+            if is_team(known.name) is team or (relation is Relation.SAME and is_said(wish, known.text))
         ),
         key=lambda at: at[0],
         default=None,
     )
     if best is None or best[0] is Relation.OTHER:
-        return Placed(_create(wish, staging), "create", wish, wish.quote)
+        return Placed(_create(wish, staging, f"{TEAM_FOLDER}/" if team else ""), "create", wish, wish.quote)
     relation, known, old = best
     if relation is Relation.SAME and is_said(wish, known.text):
         return Placed(known.name, "unchanged", wish, wish.quote)
@@ -75,14 +80,14 @@ def _save(wish: Wish, staging: Staging) -> Placed:
     return Placed(known.name, "update", wish, wish.quote)
 
 
-def _create(wish: Wish, staging: Staging) -> str:
+def _create(wish: Wish, staging: Staging, folder: str) -> str:
     kind = wish.kind or Kind.PROJECT
-    name = _find_free(staging, make_slug(wish.title))
+    name = folder + _find_free(staging, make_slug(wish.title), folder.rstrip("/"))
     return staging.save(Draft(kind, wish.title, wish.description, wish.body, name))
 
 
-def _find_free(staging: Staging, slug: str) -> str:
-    taken = {fold(path.removesuffix(".md")) for path in staging.list_files("")}
+def _find_free(staging: Staging, slug: str, folder: str) -> str:
+    taken = {fold(path.removesuffix(".md")) for path in staging.list_files(folder)}
     numbered = (f"{slug[:90]}-{number}" for number in range(2, len(taken) + 3))
     return slug if fold(slug) not in taken else next(name for name in numbered if fold(name) not in taken)
 

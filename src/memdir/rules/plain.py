@@ -53,7 +53,7 @@ _NUMBER = re.compile(
     r"(?:\b(?:pass ?words?|passwort|kennwort|mot de passe|contraseña|(?:launch|access|door|entry|security|alarm|"
     r"unlock) code|pin(?: code)?|api[- ]?(?:key|token)|credit card|kreditkarte|iban|ssn|cvv|tarjeta|carte bancaire|"
     r"wi-?fi key)\b|密码|口令|密钥|パスワード|暗証番号)"
-    r"[^\n]{0,40}?(?<![\w-])(?!\d{4}-\d\d-\d\d)(?!\d{1,3}\b)(?=\S*\d)\S{4,}",
+    r"[^\n]{0,40}?(?<![\w-])(?!\d{4}-\d\d-\d\d)(?!\d{1,3}\b)(?=\S*\d)(?P<value>\S{4,})",
     re.IGNORECASE,
 )
 
@@ -79,6 +79,18 @@ def has_date(text: str, now: datetime) -> bool:
 
 def holds_secret(text: str) -> bool:
     return bool(find_secrets(text)) or _NUMBER.search(text) is not None
+
+
+def find_secret_values(text: str) -> tuple[str, ...]:
+    """What in a text may not be repeated, the longest first: a part of one may be another."""
+    found = {text[at.start : at.end] for at in find_secrets(text)} | {at["value"] for at in _NUMBER.finditer(text)}
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def name_secrets(text: str) -> str:
+    """What sort of secrets a text holds, in words; never the values."""
+    kinds = [f"{at.what} ({at.rule})" for at in find_secrets(text)] or ["a number that opens something"]
+    return ", ".join(dict.fromkeys(kinds))
 
 
 def _is_handing_over(text: str) -> bool:

@@ -35,6 +35,7 @@ class Wish:
     message: str = ""
     at: datetime | None = None
     language: str = ""
+    hides: str = ""  # what secret was taken out of its words
 
     @property
     def is_explicit(self) -> bool:

@@ -10,9 +10,9 @@ It hears nothing itself.
 import re
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import cache
 
 from memdir.frozen import dataclass
+from memdir.once import once
 from memdir.records import Kind
 
 # Where a clause may begin: the sentence, or after a comma, dash, colon or bracket.
@@ -157,12 +157,12 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-@cache
+@once
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-@cache
+@once
 def _compile_lead(leads: str, spaced: bool) -> re.Pattern[str]:
     end = r"(?![\w'])" if spaced else ""
     return re.compile(rf"(?:{leads}){end}[\s,.:!…，、]*", re.IGNORECASE)
@@ -185,7 +185,7 @@ def find_tongues(text: str, tongues: Sequence[Tongue]) -> list[Tongue]:
     return wide + (near if most or not wide else [])
 
 
-@cache
+@once
 def _compile_any(tongue: Tongue, whole: bool) -> re.Pattern[str]:
     """All rules of a language as one pattern, to pass quickly over sentences that none of them fits."""
     patterns = [rule.pattern for rule in tongue.rules if (Need.WHOLE in rule.needs) is whole]

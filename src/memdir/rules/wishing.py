@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from memdir.filler import count_content
+from memdir.frozen import replace
 from memdir.ignoring import Ignoring, find_ignoring
 from memdir.records import Kind, Message
 from memdir.rules.chinese import CHINESE
@@ -21,15 +22,17 @@ from memdir.rules.japanese import JAPANESE
 from memdir.rules.joining import join_heard, strip_leads
 from memdir.rules.naming import guess_kind, tidy, word_memory
 from memdir.rules.passing import is_derivable, is_recorded
-from memdir.rules.plain import find_plain, holds_secret
+from memdir.rules.plain import find_plain, find_secret_values, holds_secret, name_secrets
 from memdir.rules.records import FORGET, SAVE, Wish
 from memdir.rules.sentences import Sentence, split_items, split_sentences
 from memdir.rules.spanish import SPANISH
 from memdir.rules.tongue import Category, Need, Tongue, compile_pattern, find_tongues, has, may_fit, starts
+from memdir.store.payloads import MASK
 from memdir.text import shorten
 
 TONGUES: tuple[Tongue, ...] = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
 _CLAUSE_END = re.compile(r"[,;，；、]\s*| (?:gesagt|erzählt|geschrieben) hab\w*|(?<=[^ ]) (?:- |– |— )")
+_TOKEN = re.compile(r"[!-~]{24,}")  # a key or an address: letters, but of no language
 _LONG = 1200  # a longer message is mostly material: only what asks for memory in so many words is heard in it
 _BEFORE = 240  # of the agent's message
 _PRAISED = 2  # words beside the praise itself, to count as saying what for
@@ -37,7 +40,20 @@ _MOST = 8  # wishes of one message
 
 
 def find_wishes(messages: Sequence[Message], *, now: datetime) -> tuple[Wish, ...]:
-    """All that the user's messages want, in order; the assistant's message before one gives a confirmation content."""
+    """All that the user's messages want, in order; the assistant's message before one gives a confirmation content.
+
+    What holds a secret is left out.
+    """
+    return tuple(wish for wish in _hear_messages(messages, now) if not wish.hides)
+
+
+def find_hidden_wishes(messages: Sequence[Message], *, now: datetime) -> tuple[Wish, ...]:
+    """What was plainly asked to be kept and holds a secret, in words without it: a person has to decide about those."""
+    found = _hear_messages(messages, now)
+    return tuple(wish for wish in found if wish.hides and wish.is_explicit and wish.action == SAVE)
+
+
+def _hear_messages(messages: Sequence[Message], now: datetime) -> list[Wish]:
     found: list[Wish] = []
     before: str | None = None
     for message in messages:
@@ -45,11 +61,11 @@ def find_wishes(messages: Sequence[Message], *, now: datetime) -> tuple[Wish, ..
             before = message.text
         if message.role == "user" and not message.is_meta:
             found += _hear_message(message, before, message.at or now)
-    return tuple(found)
+    return found
 
 
 def _hear_message(message: Message, before: str | None, now: datetime) -> list[Wish]:
-    tongues = find_tongues(message.text, TONGUES)
+    tongues = find_tongues(_TOKEN.sub(" ", message.text), TONGUES)
     if not any(may_fit(tongue, at.hidden) for at in split_sentences(message.text) for tongue in tongues):
         return []
     if find_ignoring(message.text) in (Ignoring.TURN, Ignoring.CONVERSATION):
@@ -62,7 +78,8 @@ def _hear_message(message: Message, before: str | None, now: datetime) -> list[W
     setting = Setting(before is not None, is_long, now)
     heard = join_heard(list(hear_all(sentences, tongues, setting)), sentences, setting.answered)
     wishes = [wish for at in heard for wish in _make_wishes(at, sentences, before or "", message, now)]
-    return _drop_repeated(wishes)[:_MOST]
+    parts = ([wish for wish in wishes if bool(wish.hides) is hides] for hides in (False, True))
+    return [wish for part in parts for wish in _drop_repeated(part)[:_MOST]]
 
 
 def _make_wishes(
@@ -75,9 +92,35 @@ def _make_wishes(
     elif at.points:
         praised = shorten(split_sentences(before)[0].text, _BEFORE)
     for part in split_items(content) if Need.STRONG in at.rule.needs else [content]:
+        said = f"{quote}\n{part}\n{praised}"
+        if holds_secret(said):
+            yield from _hide(at, part, praised, quote, message, now)
+            continue
         wish = _make_wish(at, part, praised, quote, message, now)
-        if wish is not None and not holds_secret(f"{wish.quote}\n{wish.body}"):
+        if wish is not None and not holds_secret(wish.body):
             yield wish
+
+
+def _hide(at: Heard, part: str, praised: str, quote: str, message: Message, now: datetime) -> Iterator[Wish]:
+    """A wish without its secret; where nothing telling is left of a request, one that says so."""
+    said = f"{quote}\n{part}\n{praised}"
+    values, secrets = find_secret_values(said), name_secrets(said)
+    part, praised, quote = (_mask(text, values) for text in (part, praised, quote))
+    wish = _make_wish(at, part, praised, quote, message, now)
+    if wish is not None:
+        yield replace(wish, hides=secrets)
+    elif at.rule.category is Category.REQUEST:
+        about = f"Something that was to be remembered and held {secrets}"
+        title = "A request with a secret"
+        yield Wish(
+            at.rule.category, SAVE, Kind.PROJECT, title, about, quote, quote, message.id, message.at, hides=secrets
+        )
+
+
+def _mask(text: str, values: Sequence[str]) -> str:
+    for value in values:
+        text = text.replace(value, MASK)
+    return text
 
 
 def _make_wish(at: Heard, content: str, praised: str, quote: str, message: Message, now: datetime) -> Wish | None:

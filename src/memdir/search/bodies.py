@@ -51,6 +51,7 @@ def parse_body(path: str, text: str, signature: str) -> Body:
     parsed = [parse_terms("\n".join(heads)), *map(parse_terms, split_passages(body))]
     passages = [passage for passage in parsed if passage]
     links = frozenset(fold_link(link.removesuffix(".md")) for link, _ in find_links(text))
-    modified = read_time(fields.modified) or datetime.fromtimestamp(int(signature.split()[2]) / 1e9, UTC)
+    written = read_time(fields.modified) or datetime.fromtimestamp(int(signature.split()[2]) / 1e9, UTC)
+    modified = max(written, read_time(fields.verified) or written)
     facts = Facts(modified, fields.pinned, fields.kind, links)
     return Body(path, "\n".join(map(" ".join, passages)), sum(map(len, passages)), facts)

@@ -47,6 +47,8 @@ class Totals:
     passages: int
 
     def idf(self, df: int) -> float:
+        """How telling a word is that so many documents have; some may have been added since these were counted."""
+        df = min(df, self.docs)
         return math.log(1.0 + (self.docs - df + 0.5) / (df + 0.5))
 
 

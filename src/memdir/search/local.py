@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memdir.age import days_old
+from memdir.age import HALF_LIVES, HalfLives, find_half_life, weigh_age
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass, replace
-from memdir.records import Evidence, Header, Kind, Memory, Pick, Query, Scope
+from memdir.records import Evidence, Header, Memory, Pick, Query, Scope
 from memdir.search import floor, rank
 from memdir.search.bodies import Facts
 from memdir.search.catalog import Catalog, Read
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 DATE = 0.2  # a question that names the day
 PINNED, RECENT, LINKED = 0.02, 0.02, 0.05  # weak evidence: it breaks near ties and nothing else
-HALF_LIFE = {Kind.PROJECT: 30, Kind.REFERENCE: 90, Kind.USER: 365, Kind.FEEDBACK: 0, None: 90}  # days; 0: never
 FEW = 5  # below so many that were met, related ones are looked for
 SHORTLIST = 5  # how many more than asked for are opened, to be shown by --explain
 BELOW, WORSE, HIDDEN = "below the floor", "others fit better", "the project has a memory of this name"
@@ -51,12 +50,21 @@ def take_all(_: Store, __: str) -> str:
 
 
 class LocalSearch:
-    """The open indexes of several stores, the project's first. `on_read` is told how many files were read so far."""
+    """The open indexes of several stores, the project's first. `on_read` is told how many files were read so far;
+    `read_signatures` lists a store's files for whoever need not look at each of them anew."""
 
     def __init__(
-        self, stores: Sequence[Store], *, semantic: bool = True, on_read: Callable[[int], None] = lambda count: None
+        self,
+        stores: Sequence[Store],
+        *,
+        semantic: bool = True,
+        half_lives: HalfLives = HALF_LIVES,
+        on_read: Callable[[int], None] = lambda count: None,
+        read_signatures: "Callable[[Store], dict[str, str]] | None" = None,
     ) -> None:
         self._stores = tuple(stores)
+        self._read_signatures = read_signatures or list_signatures
+        self._half_lives = half_lives
         self._semantic = semantic
         self._on_read = on_read
         self._reads = 0
@@ -131,7 +139,8 @@ class LocalSearch:
         for number, store in enumerate(self._stores):
             scored = self._score(number, query, drop)
             enough = enough or scored.enough
-            picks = (_make_pick(store, *at, self.name) for at in _weigh(scored.kept, query)[: limit + SHORTLIST])
+            best = _weigh(scored.kept, query, self._half_lives)[: limit + SHORTLIST]
+            picks = (_make_pick(store, *at, self.name) for at in best)
             ranked += [(pick, store) for pick in picks if pick is not None]
             for at, reason in sorted(scored.dropped, key=lambda at: -at[0].score)[:SHORTLIST]:
                 if (pick := _make_pick(store, at, 0.0, self.name)) is not None:
@@ -193,7 +202,7 @@ class LocalSearch:
     def _refresh(self, number: int) -> int:
         store = self._stores[number]
         try:
-            self._paths[number] = signatures = _read_signatures(store)
+            self._paths[number] = signatures = self._read_signatures(store)
         except MemdirError:  # it cannot be looked at, so nothing of it can be read either
             self._paths[number] = ()
             return 0
@@ -227,7 +236,7 @@ class _Scored:
     enough: bool
 
 
-def _read_signatures(store: Store) -> dict[str, str]:
+def list_signatures(store: Store) -> dict[str, str]:
     if isinstance(store, FileStore):
         return store.signatures()
     facts = ((header.file, header.signature) for header in store.scan())
@@ -265,10 +274,10 @@ def _read(store: Store, name: str) -> Memory | None:
         return None
 
 
-def _weigh(scored: Sequence[rank.Scored], query: Query) -> list[tuple[rank.Scored, float]]:
+def _weigh(scored: Sequence[rank.Scored], query: Query, lives: HalfLives) -> list[tuple[rank.Scored, float]]:
     """Every candidate with its weak evidence, best first, ties to the newer."""
     dates = parse_dates(query.text)
-    priors = {at.path: _find_prior(at.facts, dates, query.now) for at in scored}
+    priors = {at.path: _find_prior(at.facts, dates, query.now, lives) for at in scored}
     best = sorted(scored, key=lambda at: (-(at.score + priors[at.path]), at.path))
     linked: dict[str, float] = {}
     for at in best[:5]:
@@ -282,10 +291,9 @@ def _weigh(scored: Sequence[rank.Scored], query: Query) -> list[tuple[rank.Score
     return [(at, priors[at.path]) for at in order]
 
 
-def _find_prior(facts: Facts, dates: list[tuple[int, int, int]], now: datetime) -> float:
+def _find_prior(facts: Facts, dates: list[tuple[int, int, int]], now: datetime, lives: HalfLives) -> float:
     prior = DATE * match_date(dates, facts.modified) if dates else 0.0
-    life = HALF_LIFE[facts.kind]
-    fresh = 0.5 ** (days_old(facts.modified, now) / life) if life else 1.0
+    fresh = weigh_age(facts.modified, now, find_half_life(facts.kind, lives))
     return prior + RECENT * fresh + (PINNED if facts.pinned else 0.0)
 
 

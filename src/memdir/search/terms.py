@@ -10,6 +10,8 @@ from functools import lru_cache
 
 import Stemmer
 
+from memdir.lazy import compile_late
+
 PASSAGE_WORDS = 60  # a longer line is cut at sentence ends: the best passage of a long memory must be able to stand out
 
 _STOP = """
@@ -26,14 +28,14 @@ know plan best good great better provide explain describe list show example info
 wondering curious guide guidance way kind type sort thing
 """.split()
 
-_WISH = re.compile(
+_WISH = compile_late(
     r"\b(?:recommend\w*|suggest\w*|advi[cs]e|tips?|ideas?|options?|what are (?:some|the best)|should i)\b",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_CJK = compile_late(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_CAMEL = compile_late(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SENTENCE = compile_late(r"(?<=[.!?])\s+|(?<=[。！？])")
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH = {name: number for number, name in enumerate(_MONTHS, 1)}
 _MONTH |= {name[:3]: number for number, name in enumerate(_MONTHS, 1)} | {"sept": 9}

@@ -1,6 +1,7 @@
 """Where memories are kept: the small `Store` contract, and what keeps it.
 
     plan.py      a draft, an edit or a deletion -> the bytes of every file before and after (pure)
+    shared.py    what others will read, and what may not come into it (pure)
     rewind.py    undo and restore, planned the same way (pure)
     batch.py     many edits as one act, planned the same way (pure)
     contract.py  the Store protocol and the verbs that FileStore and RamStore share
@@ -9,6 +10,7 @@
     database.py  a SQLite file that is kept: migrations, transactions, errors in our words
     history.py   every act kept in SQLite, which is also the journal the healing reads
     acts.py      the recorded acts read back
+    dating.py    when the bytes of a memory came to be what they are
     ledger.py    what was recalled, when and for which query: a table beside the acts
     inbox.py     what waits for a person: a table beside the acts, and the verbs of a store for it
     kept.py      ledger and inbox of a real directory

@@ -1,10 +1,10 @@
 """The recorded acts as records: which, in what order, with their changes, and which of them were taken back.
 
-Functions on an open `history.db`; they read and never write.
+Functions on an open `history.db` or on acts that were read; they never write.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from memdir.records import Act, Change, Origin
@@ -31,6 +31,17 @@ def find_undone(db: sqlite3.Connection) -> dict[int, int]:
         if latest[target] not in undone:
             undone[target] = latest[target]
     return undone
+
+
+def find_moved(acts: Iterable[Act], name: str) -> set[str]:
+    """Names from or to which a memory was moved in these acts: the same bytes left one path and came to the other."""
+    path, found = f"{name}.md", set()
+    for act in acts:
+        left = {at.before: at.path for at in act.changes if at.after is None}
+        came = {at.after: at.path for at in act.changes if at.before is None}
+        pairs = ((left[digest], came[digest]) for digest in left.keys() & came.keys() if digest is not None)
+        found |= {other.removesuffix(".md") for pair in pairs if path in pair for other in pair if other != path}
+    return found
 
 
 def read_changes(db: sqlite3.Connection, act: int) -> tuple[Change, ...]:

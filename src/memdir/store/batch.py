@@ -12,7 +12,7 @@ from memdir import frontmatter
 from memdir.errors import ConflictError, NotFoundError
 from memdir.frozen import dataclass
 from memdir.guard import check_name, check_path
-from memdir.records import AddPointer, DropPointer, Edit, IndexEdit, ReplaceLine, Rewrite, Save
+from memdir.records import AddPointer, DropPointer, Edit, IndexEdit, Put, ReplaceLine, Rewrite, Save
 from memdir.store import plan
 from memdir.store.plan import Planned, Rules, View, digest_of
 
@@ -138,6 +138,8 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
         return plan.plan_dead(overlay, [name])
     if isinstance(edit, ReplaceLine):
         return plan.plan_line(overlay, name, edit.was, edit.line)
+    if isinstance(edit, Put):
+        return plan.plan_put(overlay, name, edit.text, edit.hook, rules)
     expect = _find_expected(overlay, name, edit.expect)
     if isinstance(edit, Save):
         return plan.plan_write(overlay, edit.draft, expect, now, rules)[1]

@@ -13,7 +13,7 @@ from memdir.errors import NotFoundError
 from memdir.frontmatter import Fields, parse_fields, split
 from memdir.frozen import dataclass
 from memdir.records import Act, Changed, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
-from memdir.store import plan, rewind
+from memdir.store import plan, rewind, shared
 from memdir.store.inbox import Inbox
 from memdir.store.plan import Planned, Planner, Rules, View
 from memdir.text import replace_surrogates
@@ -98,7 +98,7 @@ class Verbs(Inbox):
         def planner(view: View) -> list[Planned]:
             name, changes = plan.plan_write(view, draft, expect, self.clock(), self.rules)
             names.append(name)
-            return plan.check_shared(changes, self.rules)
+            return shared.check_shared(changes, self.rules)
 
         self._act("save" if expect is None else "edit", origin, planner)
         return self.read(names[-1])
@@ -107,7 +107,7 @@ class Verbs(Inbox):
         """Replace a memory's whole text, frontmatter included."""
 
         def planner(view: View) -> list[Planned]:
-            return plan.check_shared(plan.plan_text(view, name, text, expect, self.rules), self.rules)
+            return shared.check_shared(plan.plan_text(view, name, text, expect, self.rules), self.rules)
 
         self._act("edit", origin, planner)
         return self.read(name)
@@ -148,7 +148,7 @@ class Verbs(Inbox):
                     view, edits, self.clock(), self.rules, drop_conflicts=drop_conflicts, keep_pinned=keep_pinned
                 )
             )
-            return plan.check_shared(list(planned[-1].changes), self.rules)
+            return shared.check_shared(list(planned[-1].changes), self.rules)
 
         done = self._act(verb, origin, planner, mark=mark)
         if done.repeated and done.act is not None:
@@ -156,10 +156,22 @@ class Verbs(Inbox):
             return Changed(done.act, tuple(path.removesuffix(".md") for path in topics), repeated=True)
         return Changed(done.act, planned[-1].names, planned[-1].dropped)
 
+    def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> Done:
+        """Whatever a planner makes of the present files, as one act: for whole files that came from elsewhere."""
+
+        def checked(view: View) -> list[Planned]:
+            return shared.check_shared(planner(view), self.rules)
+
+        return self._act(verb, origin, checked, mark=mark)
+
     def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
         """Index lines for memories that have none."""
         wanted = list(names)
-        return self._act("index", origin, lambda view: plan.plan_pointers(view, wanted)).changes
+
+        def planner(view: View) -> list[Planned]:
+            return shared.check_shared(plan.plan_pointers(view, wanted), self.rules)
+
+        return self._act("index", origin, planner).changes
 
     def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
         """Take out index lines whose memory does not exist."""
@@ -175,8 +187,11 @@ class Verbs(Inbox):
             hint = f"`memdir undo {found.undone_by}` brings it back"
             raise NotFoundError(f"act {found.id} was already undone", name=str(found.id), hint=hint)
         taken = found
-        done = self._act("undo", origin, lambda view: rewind.plan_undo(view, taken, self.read_content), undoes=taken.id)
-        return found, done.changes
+
+        def planner(view: View) -> list[Planned]:
+            return shared.check_shared(rewind.plan_undo(view, taken, self.read_content), self.rules)
+
+        return found, self._act("undo", origin, planner, undoes=taken.id).changes
 
     def restore(self, name: str, *, act: int | None = None, origin: Origin = PERSON) -> Memory:
         """Bring back an earlier version of a memory, deleted or not."""
@@ -185,7 +200,7 @@ class Verbs(Inbox):
         def planner(view: View) -> list[Planned]:
             current = view.read_bytes(f"{name}.md")
             digest = rewind.find_version(acts, name, act, plan.digest_of(current) if current is not None else None)
-            return plan.check_shared(rewind.plan_restore(view, name, self.read_content(digest)), self.rules)
+            return shared.check_shared(rewind.plan_restore(view, name, self.read_content(digest)), self.rules)
 
         self._act("restore", origin, planner)
         return self.read(name)

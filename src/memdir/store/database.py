@@ -1,6 +1,7 @@
 """One SQLite file that is kept: opened, brought to its newest shape, changed whole or not at all.
 
-It knows no table. A reader may meet a file of an older shape, since only writers migrate: `version` says which.
+It knows no table. A reader may meet a file of an older shape, since only writers migrate: `version` says which. Into
+one of a newer shape than it knows nobody writes.
 """
 
 import os
@@ -31,6 +32,7 @@ class Database:
                 self._prepare()
 
     def _prepare(self) -> None:
+        self._check_known()
         if self._read_version() < len(self._migrations):
             self._db.execute("PRAGMA journal_mode = WAL")
             with self.transaction(durable=True):
@@ -41,6 +43,17 @@ class Database:
                         self._db.execute(statement)
                     self._db.execute(f"PRAGMA user_version = {number}")
         self._db.execute("PRAGMA secure_delete = ON")
+
+    def _check_known(self) -> None:
+        """Refuse to write into a shape that a newer memdir has made; whoever only reads takes what it finds."""
+        version, known = self._read_version(), len(self._migrations)
+        if version > known:
+            self._db.close()
+            raise DiskError(
+                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
+                path=str(self.path),
+                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
+            )
 
     @property
     def version(self) -> int:

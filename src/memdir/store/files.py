@@ -9,26 +9,38 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memdir import disk, frontmatter, guard, session
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
+from memdir.frozen import replace
 from memdir.index import INDEX_FILE
 from memdir.limits import LOCK_SECONDS
 from memdir.records import Act, Header, Memory, Origin, Scope, Signature
 from memdir.store import headers, history
+from memdir.store.acts import find_moved
 from memdir.store.apply import apply
 from memdir.store.contract import Clock, Done, Verbs, make_header, make_memory, utc_now
 from memdir.store.held import NOTICE_SECONDS, STATE_FOLDER, DiskView, try_to_heal
 from memdir.store.kept import KeptDirectory
-from memdir.store.plan import Finder, Planner, Rules, decode
+from memdir.store.plan import Finder, Planned, Planner, Rules, decode
+from memdir.store.shared import is_team
 
+if TYPE_CHECKING:
+    from memdir.authors import Author
+
+SYNC = "sync"  # who brings what others wrote, and says by whom
 _TRIES = 5
-# The record of background runs (runs): its errors may speak a memory's name.
-_RUNS = "runs.jsonl"
+# The records of background runs (runs) and of hooks (events): their errors may speak a memory's name.
+_DIARIES = ("runs.jsonl", "problems.jsonl")
 
 
 class FileStore(KeptDirectory, Verbs):
-    """`state` holds history and cache, `.memdir/` inside by default; `cache` is for a directory that is read-only."""
+    """`state` holds history and cache, `.memdir/` inside by default; `cache` is for a directory that is read-only.
+
+    `shared` says that others will read all of it, `team` whether what a team shares in it is told in conversations;
+    `find_author` says who signs what is written into that.
+    """
 
     def __init__(
         self,
@@ -42,12 +54,17 @@ class FileStore(KeptDirectory, Verbs):
         clock: Clock = utc_now,
         on_open: Callable[[], None] | None = None,
         find_secrets: Finder | None = None,
+        shared: bool = False,
+        team: bool = True,
+        find_author: "Callable[[], Author] | None" = None,
     ) -> None:
         super().__init__(root, state or root / STATE_FOLDER, lock_seconds=lock_seconds, on_open=on_open)
         self.cache = cache
         self.scope = scope
-        self.rules = Rules(scope, skip_index, find_secrets)
+        self.rules = Rules(scope, skip_index, find_secrets, shared)
         self.clock = clock
+        self.team = team
+        self._find_author = find_author
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -73,14 +90,17 @@ class FileStore(KeptDirectory, Verbs):
         ]
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
 
-    def signatures(self) -> dict[str, str]:
-        """Every memory file with its stat signature as text: the cheapest way to see that nothing has changed."""
+    def signatures(self, marks: dict[str, int] | None = None) -> dict[str, str]:
+        """Every memory file with its stat signature as text: the cheapest way to see that nothing has changed.
+
+        `marks` is given the folders that were looked into, each with the time of its last change.
+        """
         try:
             root = guard.open_root(self.root)
         except NotFoundError:
             return {}
         try:
-            return disk.read_signatures(root)
+            return disk.read_signatures(root, marks=marks)
         finally:
             os.close(root)
 
@@ -190,11 +210,25 @@ class FileStore(KeptDirectory, Verbs):
             return tuple(at.path for at in past.note_outside(seen, self.clock())) if seen else ()
 
     def purge(self, name: str) -> int:
-        """Forget a memory and take every trace of it out; answers how many acts it was part of."""
-        # Imported here: a recall purges nothing, and has no time for it.
-        from memdir import kept_dreams
-
+        """Forget a memory and take every trace of it out, under former names too; answers in how many acts it was."""
         guard.check_name(name)
+        former = self.find_former(name)
+        return self._purge_name(name) + sum(map(self._purge_name, former))
+
+    def find_former(self, name: str) -> tuple[str, ...]:
+        """The names a memory had before it was moved, as far as nothing has them now."""
+        known, left = {name}, [name]
+        while left:
+            moved = find_moved(self.acts(found := left.pop()), found)
+            left += sorted(moved - known)
+            known |= moved
+        return tuple(at for at in sorted(known - {name}) if not os.path.lexists(self.root / f"{at}.md"))
+
+    def _purge_name(self, name: str) -> int:
+        # Imported here: a recall purges nothing, and has no time for it.
+        from memdir import authors, kept_chats, kept_dreams, kept_team
+
+        sessions, texts = self._find_said(name)
         lines = self._find_pointer_lines(name)
         try:
             self.delete(name)
@@ -212,8 +246,14 @@ class FileStore(KeptDirectory, Verbs):
             session.drop_name(folder, name, seconds=self._lock_seconds)
         for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_dreams.FOLDER))]:
             kept_dreams.drop_sets(folder)
+        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_chats.FOLDER))]:
+            kept_chats.drop_chats(folder, ids=sessions, name=name, texts=texts)
+        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(authors.FILE))]:
+            authors.drop_author(folder, name)
+        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_team.POINT))]:
+            kept_team.drop_name(folder, name)
         for folder in [self.state, *aside]:
-            for path in folder.glob(f"**/{_RUNS}"):
+            for path in [path for leaf in _DIARIES for path in folder.glob(f"**/{leaf}")]:
                 path.unlink(missing_ok=True)
         self._drop_cache()
         return count
@@ -261,7 +301,24 @@ class FileStore(KeptDirectory, Verbs):
         except DiskError:
             # The files and the record are on the disk; only the mark is missing, and healing makes it at the next open.
             pass
+        if self._find_author is not None and origin.who != SYNC:
+            self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
         return Done(act, tuple(changes))
+
+    def _sign(self, changes: list[Planned], find_author: "Callable[[], Author]") -> None:
+        """Note who changed what the team shares: best effort, the next sync knows it from the commits."""
+        if not changes:
+            return
+        # Imported here: only writes to what a team shares are signed.
+        from memdir import authors
+
+        names = {planned.path.removesuffix(".md"): planned.after is not None for planned in changes}
+        try:
+            author = replace(find_author(), when=self.clock())
+            known = {name: at for name, at in authors.read_authors(self.state).items() if name not in names}
+            authors.write_authors(self.state, known | {name: author for name, is_there in names.items() if is_there})
+        except MemdirError:
+            pass  # the act itself is done
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -314,6 +371,19 @@ class FileStore(KeptDirectory, Verbs):
         for folder in (self.state, self.cache):
             if folder is not None:
                 headers.drop_index(folder / headers.FILE)
+
+    def _find_said(self, name: str) -> tuple[set[str], list[str]]:
+        """The conversations that a memory was learned in or told to, and all it ever said, for purging."""
+        acts, file = self.acts(name), f"{name}.md"
+        sessions = {act.origin.session for act in acts} | {row.session for row in self.recalls(name)}
+        changes = [change for act in acts for change in act.changes if change.path == file and not change.splice]
+        data = [self.read_content(at) for change in changes for at in (change.before, change.after) if at is not None]
+        try:
+            data.append(self.read_bytes(file) or b"")
+        except MemdirError:
+            pass  # what may not be read was never told either
+        found = [make_memory(name, at, Signature(0, 0, 0, 0), self.scope) for at in data]
+        return sessions, [text for at in found for text in (at.header.title, at.header.description, at.body)]
 
     def _find_pointer_lines(self, name: str) -> list[bytes]:
         """How index lines that point to a memory look, for purging: any spelling of the link's end."""

@@ -4,7 +4,7 @@ FileStore is built on it. It knows nothing of drafts or headers: it opens, locks
 """
 
 import os
-import threading
+from _thread import RLock  # what `threading` has, without importing all of it at every prompt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +32,7 @@ class HeldDirectory:
         self.state = state
         self._lock_seconds = lock_seconds
         self._on_open = on_open
-        self._threads = threading.RLock()
+        self._threads = RLock()
         self._history: history.History | None = None
         self._pid = 0
 

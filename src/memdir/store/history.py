@@ -19,7 +19,7 @@ from pathlib import Path
 from memdir.errors import NotFoundError
 from memdir.index import find_splice
 from memdir.records import Act, Origin, Signature
-from memdir.store import acts, inbox, ledger
+from memdir.store import acts, dating, inbox, ledger
 from memdir.store.database import Database, sqlite_errors
 from memdir.store.plan import Planned, digest_of, is_index
 from memdir.text import replace_surrogates
@@ -50,6 +50,7 @@ MIGRATIONS = (
     CREATE INDEX acts_mark ON acts (mark) WHERE mark <> '';
     """,
     inbox.MIGRATION,
+    dating.MIGRATION,
 )
 OUTSIDE = "outside"
 
@@ -229,8 +230,10 @@ class History(Database):
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             return
         digest = digest_of(data)
-        values = (path, digest, signature.inode, signature.size, signature.mtime_ns, signature.ctime_ns)
-        self._db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", values)
+        select = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
+        times = dating.find_times(self._db.execute(select, (path,)).fetchone(), digest, signature)
+        values = (path, digest, signature.inode, signature.size, signature.mtime_ns, signature.ctime_ns, *times)
+        self._db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         if is_index(path):
             self._db.execute("INSERT OR REPLACE INTO indexes VALUES (?, ?)", (path, data))
         else:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from memdir.errors import MemdirError
-from memdir.records import Surfacing
-from memdir.store import history, inbox, ledger
+from memdir.records import Memory, Surfacing
+from memdir.store import dating, history, inbox, ledger
 from memdir.store.held import NOTICE_SECONDS, HeldDirectory
 
 
@@ -41,6 +41,19 @@ class KeptDirectory(HeldDirectory):
                 ledger.add_rows(db, recalls)
         except (OSError, MemdirError):
             pass
+
+    def recorded(self) -> dict[str, str]:
+        """Path to the digest of every file as history last saw it."""
+        with self._reading_history() as past:
+            return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
+
+    def find_dates(self, memories: Sequence[Memory]) -> tuple[dating.Dated, ...]:
+        """What history knows of when each memory came to have its bytes."""
+        with self._reading_history() as past:
+            if past is None:
+                return tuple(dating.Dated() for _ in memories)
+            with past.reading() as db:
+                return tuple(dating.find_dates(db, at.header.file, at.digest, at.header.signature) for at in memories)
 
     def has_items(self, name: str) -> bool:
         """Whether anything in the inbox, waiting or decided, is about this memory."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from memdir.errors import FormatError
 from memdir.frozen import dataclass
-from memdir.records import AddPointer, Draft, DropPointer, Edit, Forget, Kind, ReplaceLine, Rewrite, Save
+from memdir.records import AddPointer, Draft, DropPointer, Edit, Forget, Kind, Put, ReplaceLine, Rewrite, Save
 
 MASK = "[masked]"
 
@@ -79,6 +79,8 @@ def _render_edit(edit: Edit) -> dict[str, object]:
         return {"edit": "forget", "name": edit.name, "expect": edit.expect}
     if isinstance(edit, Rewrite):
         return {"edit": "rewrite", "name": edit.name, "text": edit.text, "expect": edit.expect}
+    if isinstance(edit, Put):
+        return {"edit": "put", "name": edit.name, "text": edit.text, "hook": edit.hook}
     if isinstance(edit, AddPointer | DropPointer):
         return {"edit": "add_pointer" if isinstance(edit, AddPointer) else "drop_pointer", "name": edit.name}
     if isinstance(edit, ReplaceLine):
@@ -104,6 +106,8 @@ def _parse_edit(value: object) -> Edit:
         return Forget(_text(value, "name"), _maybe(value, "expect"))
     if what == "rewrite":
         return Rewrite(_text(value, "name"), _text(value, "text"), _text(value, "expect"))
+    if what == "put":
+        return Put(_text(value, "name"), _text(value, "text"), _maybe(value, "hook") or "")
     if what in ("add_pointer", "drop_pointer"):
         return AddPointer(_text(value, "name")) if what == "add_pointer" else DropPointer(_text(value, "name"))
     if what == "replace_line":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memdir import frontmatter, index
 from memdir.drafts import check_description, check_title, make_slug
-from memdir.errors import ConflictError, FormatError, NotFoundError, PathError, SecretError
+from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.limits import FILE_BYTES
@@ -92,11 +92,15 @@ def index_path(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a store asks of everything written into it. `find` looks for secrets, if the built-in rules do not."""
+    """What a store asks of everything written into it. `find` looks for secrets, if the built-in rules do not.
+
+    `shared` says that others will read all of it; else that is so of the team's folder alone.
+    """
 
     scope: Scope = Scope.PRIVATE
     skip_index: bool = False
     find: Finder | None = None
+    shared: bool = False
 
 
 def plan_write(view: View, draft: Draft, expect: str | None, now: datetime, rules: Rules) -> tuple[str, list[Planned]]:
@@ -129,6 +133,22 @@ def plan_text(view: View, name: str, text: str, expect: str | None, rules: Rules
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or name, fields.description, "", name)
     pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, frontmatter.parse_fields(old))
     return [Planned(f"{name}.md", found, data), *pointers]
+
+
+def plan_put(view: View, name: str, text: str, hook: str, rules: Rules) -> list[Planned]:
+    """The changes that lay a whole file where none is: its bytes stay, and it is checked as if it were new."""
+    *folders, leaf = check_name(name)
+    if any(fold(at) == fold(f"{leaf}.md") for at in view.list_files("/".join(folders))):
+        raise ConflictError(f"{name} exists already", hint="read it first, then choose another name or merge by hand")
+    fields, data = frontmatter.parse_fields(text), encode(text)
+    check_kind(fields, rules)
+    check_text(text, "body")
+    check_description(fields.description, fields.kind)
+    if len(data) > FILE_BYTES:
+        raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
+    draft = Draft(fields.kind or Kind.PROJECT, fields.title or leaf, hook or fields.description, "", name)
+    pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, None)
+    return [Planned(f"{name}.md", None, data), *pointers]
 
 
 def plan_pin(view: View, name: str, *, pinned: bool) -> list[Planned]:
@@ -230,46 +250,10 @@ def check_expected(name: str, found: bytes | None, expect: str | None) -> None:
         raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
 
 
-def check_shared(changes: list[Planned], rules: Rules) -> list[Planned]:
-    """The changes as they are, or SecretError: no secret may come into what a team shares.
-
-    One that was there already is no reason to refuse another change; the index and `doctor` must still be mended.
-    """
-    for planned in changes:
-        if planned.after is not None and _is_shared(planned.path, rules):
-            name = planned.path.removesuffix(".md")
-            _check_secrets(name, "", "its name", rules)
-            _check_secrets(decode(planned.after), decode(planned.before or b""), planned.path, rules)
-    return changes
-
-
 def check_text(text: str, field: str) -> None:
     found = find_forbidden(text, lines=field == "body")
     if found:
         raise FormatError(f"the {field} holds {found}", field=field, hint="take the character out and save again")
-
-
-def _is_shared(path: str, rules: Rules) -> bool:
-    # Folded: where the file system knows no case, `Team/` is the same folder.
-    folder, slash, _ = path.partition("/")
-    return rules.scope is Scope.TEAM or bool(slash and fold(folder) == TEAM_FOLDER)
-
-
-def _check_secrets(text: str, before: str, place: str, rules: Rules) -> None:
-    # Imported here: only what a team shares is searched, and recall has no time for it.
-    from memdir.secrets import find_secrets, render_findings
-
-    find = rules.find or find_secrets
-    known = {before[at.start : at.end] for at in find(before)} if before else set()
-    found = [at for at in find(text) if text[at.start : at.end] not in known]
-    if found:
-        said = render_findings(found, place=place)
-        more = f" and {len(said) - 3} more" if len(said) > 3 else ""
-        raise SecretError(
-            f"team memory may not hold secrets: {', '.join(said[:3])}{more}",
-            findings=said,
-            hint="say where it is kept instead; docs/secrets.md tells how to allow what is none",
-        )
 
 
 def _check_scope(kind: Kind, scope: Scope) -> None:

@@ -22,6 +22,7 @@ _WIDE_RUN = re.compile(rf"[{_WIDE}]+")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _WORD = re.compile(rf"(?:(?![{_WIDE}])[^\W\d_])+")
 _TOKEN = re.compile(rf"[{_WIDE}]|(?:(?![{_WIDE}])\w)+")
+_REPLY = re.compile(r"^\s*(?:no|nope|nein|nee|non)\s*[,:;.!–—]\s*", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])\d++(?:[.,]\d++)*+(?!\w{0,20}[A-Za-z_]{3})")
 _DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b|\d{4}年\d{1,2}月\d{1,2}日")
 _EXACT = re.compile(
@@ -152,7 +153,8 @@ def _small_words() -> dict[str, frozenset[str]]:
 
 
 def is_negated(text: str) -> bool:
-    return _matches(NEGATION, text)
+    """Whether it denies something; a "No," at its beginning denies what was said before it, not what follows."""
+    return _matches(NEGATION, _REPLY.sub("", text))
 
 
 def is_hearsay(text: str) -> bool:

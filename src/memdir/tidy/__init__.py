@@ -17,6 +17,7 @@ from memdir.index import INDEX_FILE, parse_index
 from memdir.records import Header, Memory, Rewrite
 from memdir.store.contract import Verbs, make_memory
 from memdir.store.plan import TEAM_FOLDER, decode, encode, index_path
+from memdir.store.shared import find_unfit
 from memdir.text import fold
 from memdir.tidy.contradictions import find_contradictions
 from memdir.tidy.dates import plan_dates
@@ -108,4 +109,5 @@ def _order_indexes(
         mine = [name for name in memories if index_path(name)[0] == file]
         yield from plan_long_lines(text, prefix, free, digests, pinned)
         yield from plan_dead(text, prefix, mine, store)
-        yield from plan_missing(text, prefix, sorted(name for name in mine if name not in merging.gone))
+        fit = [at for at in mine if at not in merging.gone and not find_unfit(memories[at].header, store.rules)]
+        yield from plan_missing(text, prefix, sorted(fit))

@@ -73,7 +73,8 @@ def are_contrary(one: Claim, other: Claim) -> bool:
     if covers(one.value, other.value) or covers(other.value, one.value):
         return False
     said, told = find_words(one.fact.memory.body), find_words(other.fact.memory.body)
-    return one.value not in told and other.value not in said and _are_about_one(one.fact, other.fact)
+    values = frozenset(value.lower() for value in (one.value, other.value))
+    return one.value not in told and other.value not in said and _are_about_one(one.fact, other.fact, values)
 
 
 def find_claims(fact: Fact) -> Iterator[Claim]:
@@ -95,10 +96,10 @@ def _order(claim: Claim) -> tuple[object, ...]:
     return claim.fact.memory.header.modified, claim.fact.name
 
 
-def _are_about_one(one: Fact, other: Fact) -> bool:
-    """Titles that each name something the other memory never does speak of two things."""
+def _are_about_one(one: Fact, other: Fact, values: frozenset[str] = frozenset()) -> bool:
+    """Titles that each name something the other memory never does speak of two things; the values are none of them."""
     first, second = find_words(one.memory.header.title), find_words(other.memory.header.title)
-    return not (first - other.words and second - one.words)
+    return not (first - other.words - values and second - one.words - values)
 
 
 def cut_sentences(tokens: Sequence[Token]) -> Iterator[list[Token]]:

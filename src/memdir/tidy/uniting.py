@@ -20,7 +20,7 @@ _COMMENT = re.compile(r"^[ \t]*#[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
 _DESCRIPTION = 300  # characters up to which descriptions are joined; beyond that the second goes into the body
 _ORDERED = NEGATIONS | frozenset("before after until since than above below only".split())
 # What tools note of a memory for themselves; all else in a head may be a fact.
-_NOTED = frozenset("name description type pinned modified created updated node_type originsessionid".split())
+_NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
 _LINK = re.compile(r"(```.*?```|~~~.*?~~~|`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]", re.DOTALL)
 
 

@@ -13,17 +13,27 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
-from memdir.doors.cli.call import Call
+from memdir.doors.cli.call import Call, Door
 from memdir.doors.cli.output import PipeClosedError, complain, flush
 from memdir.doors.cli.quick import parse_recall
 from memdir.doors.cli.words import DONE, INTERRUPTED, REFUSED, render_error, render_os_error
 from memdir.errors import MemdirError
 
 
-def run(argv: list[str], *, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
-    """One call of the command line; answers its exit code and never raises for what a person can do wrong."""
-    call = Call(environ, cwd)
+def run(
+    argv: list[str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    doors: Mapping[str, Door] = MappingProxyType({}),
+) -> int:
+    """One call of the command line; answers its exit code and never raises for what a person can do wrong.
+
+    `doors` are others that a verb leads to: doors do not know each other, so whoever knows them all hands them in.
+    """
+    call = Call(environ, cwd, doors)
     try:
         code = _run(argv, call)
         flush(sys.stdout)

@@ -75,9 +75,12 @@ def _make_row(excerpt: Excerpt, opened: Opened) -> dict[str, Any]:
         "scope": header.scope.value,
         "description": header.description,
         "modified": make_time(header.modified),
-        "age": render_age(header.modified, opened.now().astimezone()),
+        "age": render_age(excerpt.dated, opened.now().astimezone()),
+        "since": make_time(excerpt.dated),
+        "caveat": excerpt.caveat,
         "score": round(excerpt.score, 4),
         "truncated": excerpt.truncated,
+        "author": excerpt.author or None,
     }
 
 
@@ -114,7 +117,8 @@ def _show(out: Output, found: Recalled, opened: Opened) -> None:
         header = excerpt.header
         if number:
             out.line()
-        facts = (header.kind or "no type", header.scope.value, render_age(header.modified, now))
+        scope = f"{header.scope.value} by {excerpt.author}" if excerpt.author else header.scope.value
+        facts = (header.kind or "no type", scope, render_age(excerpt.dated, now))
         out.line(Styled(header.name, "bold"), Styled(f"  {' · '.join(facts)}", "dim"))
         if header.description:
             out.line(header.description)

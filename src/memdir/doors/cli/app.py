@@ -15,12 +15,15 @@ from memdir.doors.cli.words import DONE, INTERRUPTED, MISUSED, REFUSED, render_m
 
 # Subject -> verb -> the module that holds it.
 VERBS: dict[str, dict[str, str]] = {
+    "Talk": {"chat": "chatting", "demo": "chatting"},
     "Write": {
         "save": "saving",
         "remember": "remembering",
         "edit": "changing",
         "pin": "changing",
         "forget": "forgetting",
+        "promote": "promoting",
+        "demote": "promoting",
         "log": "daybook",
     },
     "Read": {"list": "listing", "read": "reading", "show": "showing", "prompt": "prompting", "context": "surroundings"},
@@ -28,8 +31,18 @@ VERBS: dict[str, dict[str, str]] = {
     "Look back": {"history": "past", "diff": "past", "undo": "rewinding", "restore": "rewinding"},
     "Learn": {"extract": "extracting", "notes": "noting", "dream": "dreaming"},
     "Decide": {"inbox": "inboxing"},
+    "Share": {"team": "teaming", "agent": "agenting"},
     "Places": {"where": "placing", "relink": "relinking"},
-    "State": {"status": "standing", "config": "tuning", "pause": "tuning", "resume": "tuning", "doctor": "checking"},
+    "Carry": {"import": "importing", "export": "exporting"},
+    "State": {
+        "status": "standing",
+        "config": "tuning",
+        "pause": "tuning",
+        "resume": "tuning",
+        "verify": "verifying",
+        "doctor": "checking",
+    },
+    "Agents": {"install": "installing", "uninstall": "installing", "hook": "hooking", "mcp": "serving"},
     "Measure": {"bench": "benching"},
     "Shell": {"completion": "completing"},
 }

@@ -54,10 +54,11 @@ def edit_verb(call: Call, /, name: str, scope: str | None, as_json: bool, **chan
         after = store.write(draft, expect=before.digest, origin=call.origin())
     else:
         after = _edit_in_editor(call, opened, store, before)
-    _report(call, store, before, after, dating, as_json=as_json)
-    if after.digest != before.digest:
-        for warning in warn_of_secrets(after.text, header.file, opened.environment):
-            call.out.warn(warning)
+    changed = after.digest != before.digest
+    warnings = warn_of_secrets(after.text, header.file, opened.environment) if changed else []
+    _report(call, store, before, after, dating, warnings, as_json=as_json)
+    for warning in warnings:
+        call.out.warn(warning)
 
 
 @click.command(
@@ -76,7 +77,7 @@ def pin_verb(call: Call, name: str, off: bool, scope: str | None, as_json: bool)
     store, header = find_memory(call.open_to_write(), name, scope)
     before = store.read(header.name)
     after = store.pin(header.name, pinned=not off, origin=call.origin())
-    _report(call, store, before, after, None, as_json=as_json)
+    _report(call, store, before, after, None, [], as_json=as_json)
 
 
 def _make_draft(memory: Memory, changes: Changes, dating: Dating) -> Draft:
@@ -152,13 +153,21 @@ def _tell_where(error: MemdirError, path: Path, data: bytes) -> None:
 
 
 def _report(
-    call: Call, store: FileStore, before: Memory, after: Memory, dating: Dating | None, *, as_json: bool
+    call: Call,
+    store: FileStore,
+    before: Memory,
+    after: Memory,
+    dating: Dating | None,
+    warnings: list[str],
+    *,
+    as_json: bool,
 ) -> None:
     header = after.header
     action = "unchanged" if after.digest == before.digest else "changed"
     if as_json:
         act = store.acts(header.name, limit=1)[0].id if action == "changed" else None
-        call.out.json(make_row(header, store) | {"action": action, "act": act, "dates": dating.rows if dating else []})
+        row = make_row(header, store) | {"action": action, "act": act, "dates": dating.rows if dating else []}
+        call.out.json(row | {"warnings": warnings})
         return
     pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
     verb = "nothing to change in" if action == "unchanged" else pin or "changed"

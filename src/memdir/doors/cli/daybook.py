@@ -8,7 +8,7 @@ import click
 from memdir.daily_log import append_log, list_logs, list_undistilled, make_path, read_log
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.columns import Column
-from memdir.doors.cli.incoming import read_body
+from memdir.doors.cli.incoming import read_body, warn_of_secrets
 from memdir.doors.cli.output import Styled
 from memdir.doors.cli.rows import make_time
 from memdir.doors.cli.verb import VerbGroup, json_option
@@ -62,12 +62,15 @@ def _add(call: Call, words: tuple[str, ...], as_json: bool) -> None:
     """Append an entry to today's log; `-` reads it from standard input. `memdir log TEXT` does the same."""
     opened = call.open_to_write()
     now = opened.now()
-    log = append_log(opened.private, read_body(" ".join(words)), now=now)
+    text = read_body(" ".join(words))
+    log = append_log(opened.private, text, now=now)
     if as_json:
         path = str(opened.private.root / log.path)
         call.out.json({"day": log.day.isoformat(), "at": make_time(now), "path": path, "bytes": log.size})
-        return
-    call.out.line("logged in ", Styled(log.path, "cyan"))
+    else:
+        call.out.line("logged in ", Styled(log.path, "cyan"))
+    for warning in warn_of_secrets(text, "the entry", opened.environment):
+        call.out.warn(warning)
 
 
 @log_verb.command("show", examples=("memdir log show", "memdir log show 2026-03-05", "memdir log show yesterday"))

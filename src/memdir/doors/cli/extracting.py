@@ -10,10 +10,12 @@ from typing import Any
 import click
 
 from memdir import queue
+from memdir.chores import WHO, do_chores
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.output import Output, Styled, is_terminal
 from memdir.doors.cli.verb import Verb, json_option
-from memdir.errors import FormatError, NotFoundError
+from memdir.errors import FormatError, MemdirError, NotFoundError
+from memdir.events import note_problem
 from memdir.extract_gates import ExtractSkip
 from memdir.extracted import Extracted, Reason
 from memdir.gitroot import find_root
@@ -86,10 +88,23 @@ def extract_verb(
 @click.command("worker", hidden=True, cls=Verb, examples=("memdir worker",))
 @click.pass_obj
 def worker_verb(call: Call) -> None:
-    """Learn from what waits in the queue, quietly; hooks start this beside the conversation."""
+    """Learn from what waits in the queue, quietly, then see to notes, index and dream; hooks start this."""
     opened = call.open()
-    if not opened.environment.inside:
-        _run_worker(opened, find_model(opened.settings, opened.environment, project=str(opened.places.root.path)))
+    if opened.environment.inside:
+        return
+    try:
+        model = find_model(opened.settings, opened.environment, project=str(opened.places.root.path))
+    except MemdirError as error:
+        # What a person asked to remember does not wait until the model is there again.
+        note_problem(opened.private.state, WHO, f"model: {error}", opened.now())
+        model = None
+    entries: list[queue.Entry] = []
+    _run_worker(opened, model, lambda entry, _: entries.append(entry))
+    left = {entry.path for entry in queue.read_queue(opened.private.state)}
+    do_chores(opened, entries, model)
+    # The end of a session leaves a note and begins no worker: one that came meanwhile need not wait for the next start.
+    if any(entry.path not in left for entry in queue.read_queue(opened.private.state)):
+        _run_worker(opened, model, lambda entry, _: None)
 
 
 def _choose(

@@ -5,16 +5,18 @@ from typing import Any
 
 import click
 
-from memdir.doors.cli.call import Call
+from memdir.doors.cli.call import Call, name_scope, scope_flag
 from memdir.doors.cli.names import find_past
 from memdir.doors.cli.output import Styled, is_terminal
 from memdir.doors.cli.verb import Verb, json_option, name_argument, scope_option
 from memdir.edits import drop_edits
+from memdir.opening import Opened
+from memdir.promoting import find_traces
 from memdir.store.files import FileStore
 
 UNREACHED = (
-    "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions, and"
-    " backups"
+    "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
+    " histories of other projects that it was promoted from, and backups"
 )
 
 
@@ -41,14 +43,14 @@ def forget_verb(call: Call, name: str, purge: bool, yes: bool, scope: str | None
     store, found = find_past(opened, name, scope)
     if purge:
         _confirm(found, yes=yes)
-        _purge(call, store, found, as_json=as_json)
+        _purge(call, opened, store, found, as_json=as_json)
         return
     store.delete(found, origin=call.origin())
     act = store.acts(found, limit=1)[0].id
     if as_json:
         call.out.json(_make_row(store, found, act=act))
         return
-    call.out.line("forgot ", Styled(found, "cyan"), f"; `memdir undo{_option(store)} {act}` brings it back")
+    call.out.line("forgot ", Styled(found, "cyan"), f"; `memdir undo{scope_flag(store)} {act}` brings it back")
 
 
 def _confirm(name: str, *, yes: bool) -> None:
@@ -59,9 +61,11 @@ def _confirm(name: str, *, yes: bool) -> None:
     click.confirm(f"Wipe every trace of {name!r}? This cannot be undone.", abort=True, err=True)
 
 
-def _purge(call: Call, store: FileStore, name: str, *, as_json: bool) -> None:
-    count = store.purge(name)
-    drop_edits(call.environment, store.root, name)
+def _purge(call: Call, opened: Opened, store: FileStore, name: str, *, as_json: bool) -> None:
+    traces = find_traces(opened, store, name)
+    count = store.purge(name) + sum(other.purge(was) for other, was in traces)
+    for at, was in ((store, name), *traces):
+        drop_edits(call.environment, at.root, was)
     if as_json:
         call.out.json(_make_row(store, name) | {"purged": True, "acts_cleaned": count, "unreached": UNREACHED})
         return
@@ -71,9 +75,5 @@ def _purge(call: Call, store: FileStore, name: str, *, as_json: bool) -> None:
 
 
 def _make_row(store: FileStore, name: str, *, act: int | None = None) -> dict[str, Any]:
-    row = {"name": name, "scope": store.scope.value, "act": act}
+    row = {"name": name, "scope": name_scope(store, name), "act": act}
     return row | {"purged": False, "acts_cleaned": 0, "unreached": None}
-
-
-def _option(store: FileStore) -> str:
-    return " --scope user" if store.scope == "user" else ""

@@ -1,6 +1,7 @@
 """`inbox`: what waits for a person, one thing at a time; look at it, let it happen, or not.
 
-Items of the project's own memory go by their number, those of the memory for all projects by `u` and their number.
+Items of the project's memory go by their number, those of the memory for all projects by `u` and their number, those of
+the memory that a repository keeps in its own history by `p` and their number.
 """
 
 import re
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from memdir.deciding import approve, reject
-from memdir.doors.cli.call import Call, choose_store
+from memdir.doors.cli.call import Call, choose_store, scope_flag
 from memdir.doors.cli.columns import Column
 from memdir.doors.cli.output import Styled, complain
 from memdir.doors.cli.rows import Row, make_time, show_time
@@ -27,7 +28,8 @@ from memdir.text import one_line
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_ID = re.compile(r"(u?)([0-9]{1,18})", re.IGNORECASE)
+_ID = re.compile(r"([up]?)([0-9]{1,18})", re.IGNORECASE)
+_LETTERS = {Scope.USER: "u", Scope.PROJECT: "p"}
 _COLUMNS = (
     Column("ID", "bold"),
     Column("KIND", "magenta"),
@@ -48,7 +50,7 @@ class Placed(NamedTuple):
 
     @property
     def id(self) -> str:
-        return f"u{self.item.id}" if self.store.scope is Scope.USER else str(self.item.id)
+        return f"{_LETTERS.get(self.store.scope, '')}{self.item.id}"
 
 
 class InboxGroup(VerbGroup):
@@ -184,7 +186,8 @@ def _find(opened: Opened, ids: Iterable[str]) -> list[Placed]:
         match = _ID.fullmatch(text)
         if match is None:
             raise click.BadParameter(f"{text!r} is no item's number; `memdir inbox` lists them")
-        store = choose_store(opened, Scope.USER.value if match[1] else None)
+        scope = next((at.value for at, letter in _LETTERS.items() if letter == match[1].lower()), None)
+        store = choose_store(opened, scope)
         try:
             placed = Placed(store, store.inbox_item(int(match[2])))
         except NotFoundError as error:
@@ -237,7 +240,7 @@ def _tell(call: Call, placed: Placed, changed: Changed | None, done: str) -> Non
     title = one_line(mask_text(placed.item.title, placed.item.payload))
     call.out.line(f"{done} ", Styled(placed.id, "bold"), f": {title}")
     if changed is not None and changed.act is not None:
-        option = " --scope user" if placed.store.scope is Scope.USER else ""
+        option = scope_flag(placed.store)
         names = ", ".join(dict.fromkeys(changed.names))
         call.out.line("  changed ", Styled(names, "cyan"), f"; `memdir undo{option} {changed.act}` takes it back")
 

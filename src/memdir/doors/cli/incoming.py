@@ -9,16 +9,20 @@ from memdir.clip import Fill, measure
 from memdir.dates import Replaced, make_absolute
 from memdir.derivable import find_derivable
 from memdir.doors.cli.output import complain, is_terminal
-from memdir.drafts import find_missing_parts
+from memdir.drafts import find_missing_parts, make_slug
 from memdir.errors import FormatError, SettingsError
+from memdir.frozen import replace
 from memdir.index import INDEX_FILE
 from memdir.limits import FILE_BYTES
-from memdir.records import Draft, Kind
-from memdir.secrets import render_findings
+from memdir.records import Draft, Kind, Scope
+from memdir.secrets import find_secrets, mask, render_findings
 from memdir.secrets.own import find_for
 from memdir.settings import Environment
 from memdir.store.files import FileStore
-from memdir.store.plan import index_path
+from memdir.store.plan import TEAM_FOLDER, index_path
+from memdir.store.preview import find_existing, find_free_name
+from memdir.store.shared import is_team
+from memdir.text import fold
 
 
 @dataclass(slots=True)
@@ -85,6 +89,34 @@ def warn_of_secrets(text: str, place: str, environment: Environment) -> list[str
         return [f"secrets were not looked for: {error}"]
     said = render_findings(found, place=place)
     return [f"this looks like a secret: {at}; say where it is kept instead" for at in said]
+
+
+def mask_secrets(text: str, environment: Environment) -> str:
+    """A text as it may be shown without having been asked for: the values are not repeated."""
+    try:
+        return mask(text, find_for(environment, text))
+    except SettingsError:  # what cannot be searched is not shown
+        return mask(text, find_secrets(text))
+
+
+def place_draft(store: FileStore, draft: Draft, scope: str | None) -> Draft:
+    """The draft with a name in the folder of its scope; two titles that make one name never meet there."""
+    if scope != Scope.TEAM.value:
+        return draft
+    named = replace(draft, name=f"{TEAM_FOLDER}/{draft.name or make_slug(draft.title)}")
+    if draft.name is not None:
+        return draft if is_team(draft.name) else named
+    existing = find_existing(store, named)
+    if existing is None or fold(existing.header.title) == fold(draft.title):
+        return named
+    return replace(named, name=find_free_name(store, named))
+
+
+def warn_of_team(store: FileStore, scope: Scope) -> list[str]:
+    """That what was saved is kept and shared, but told nowhere here."""
+    if scope not in (Scope.TEAM, Scope.PROJECT) or store.team:
+        return []
+    return ["what a team shares is not told in conversations here; `memdir config set team true` changes that"]
 
 
 def measure_index(store: FileStore, name: str) -> Fill:

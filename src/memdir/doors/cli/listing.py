@@ -8,9 +8,9 @@ import click
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.columns import Column
 from memdir.doors.cli.output import Output
-from memdir.doors.cli.rows import NO_TYPE, make_row, show_time
-from memdir.doors.cli.verb import KINDS, Verb, json_option
-from memdir.records import Header, Scope
+from memdir.doors.cli.rows import NO_TYPE, find_author, make_row, show_time
+from memdir.doors.cli.verb import KINDS, SCOPES, Verb, json_option
+from memdir.records import Header
 from memdir.store.files import FileStore
 
 _ORDER = {kind: number for number, kind in enumerate((*KINDS, NO_TYPE))}
@@ -34,7 +34,9 @@ Listed = tuple[FileStore, Header]
 )
 @click.option("--type", "kind", type=click.Choice((*KINDS, NO_TYPE)), help="Only memories of this type.")
 @click.option(
-    "--scope", type=click.Choice((Scope.PRIVATE.value, Scope.USER.value, Scope.TEAM.value)), help="Only this scope."
+    "--scope",
+    type=click.Choice(SCOPES),
+    help="Only this memory: yours for this project, the team's, yours for all projects, or the repository's own.",
 )
 @click.option(
     "--sort", type=click.Choice(("newest", "name", "type")), default="newest", show_default=True, help="The order."
@@ -42,9 +44,10 @@ Listed = tuple[FileStore, Header]
 @json_option
 @click.pass_obj
 def list_verb(call: Call, kind: str | None, scope: str | None, sort: str, as_json: bool) -> None:
-    """List what is remembered here: the project's memory and the one for all projects.
+    """List what is remembered here: the project's memory, what its team shares, and the memory for all projects.
 
     In a pipe each memory is one line: name, type, scope, time, `pinned` or nothing, description, with tabs between.
+    Who wrote a team's memory is told on a terminal and in JSON.
     """
     opened = call.open()
     found = [(store, header) for store in opened.stores for header in store.scan()]
@@ -52,7 +55,7 @@ def list_verb(call: Call, kind: str | None, scope: str | None, sort: str, as_jso
     if as_json:
         call.out.json([make_row(header, store) for store, header in chosen])
     elif chosen:
-        call.out.table(_COLUMNS, [_make_cells(header, call.out, opened.now()) for _, header in chosen])
+        call.out.table(_COLUMNS, [_make_cells(header, store, call.out, opened.now()) for store, header in chosen])
     elif call.out.is_table:
         call.out.line(
             "nothing is remembered here yet; `memdir save --help` shows how to begin" if not found else "none"
@@ -72,7 +75,9 @@ def _is_wanted(header: Header, kind: str | None, scope: str | None) -> bool:
     return (kind is None or kind == (header.kind or NO_TYPE)) and (scope is None or scope == header.scope)
 
 
-def _make_cells(header: Header, out: Output, now: datetime) -> list[str]:
+def _make_cells(header: Header, store: FileStore, out: Output, now: datetime) -> list[str]:
     pinned = "pinned" if header.pinned else ""
     when = show_time(out, header.modified, now)
-    return [header.name, header.kind or NO_TYPE, header.scope, when, pinned, header.description]
+    author = find_author(header, store) if out.is_table else None
+    scope = f"{header.scope} by {author}" if author else header.scope
+    return [header.name, header.kind or NO_TYPE, scope, when, pinned, header.description]

@@ -10,10 +10,14 @@ from memdir.opening import Opened
 from memdir.records import Header, Scope
 from memdir.store.files import FileStore
 from memdir.store.lookup import find_header
+from memdir.store.plan import TEAM_FOLDER
+from memdir.store.shared import is_team
 from memdir.text import fold
 
 # How long a verb that only looks waits to record outside edits before it goes on without.
 _NOTICE_SECONDS = 1.0
+# Whether a scope means what the team shares of the project's memory, or the rest of it; others mean all of theirs.
+_SHARED: dict[str | None, bool] = {Scope.PRIVATE.value: False, Scope.TEAM.value: True}
 
 
 def find_memory(opened: Opened, text: str, scope: str | None = None) -> tuple[FileStore, Header]:
@@ -26,9 +30,10 @@ def find_memory(opened: Opened, text: str, scope: str | None = None) -> tuple[Fi
     for store in stores:
         own = {fold(header.name) for header in headers}
         headers += [header for header in store.scan() if fold(header.name) not in own]
-    header = find_header(headers, text)
-    is_user = header.scope is Scope.USER and opened.user is not None and opened.user in stores
-    return (opened.user if is_user and opened.user else stores[0]), header
+    wanted = _SHARED.get(scope)
+    header = find_header([at for at in headers if wanted is None or (at.scope is Scope.TEAM) is wanted], text)
+    home = Scope.PRIVATE if header.scope is Scope.TEAM else header.scope
+    return next((store for store in stores if store.scope is home), stores[0]), header
 
 
 def find_past(opened: Opened, text: str, scope: str | None = None) -> tuple[FileStore, str]:
@@ -37,11 +42,17 @@ def find_past(opened: Opened, text: str, scope: str | None = None) -> tuple[File
         store, header = find_memory(opened, text, scope)
         return store, header.name
     except NotFoundError:
-        name = text.strip().removeprefix("./").removesuffix(".md")
+        name = spell_name(text, scope)
         for store in opened.stores if scope is None else (choose_store(opened, scope),):
             if store.acts(name, limit=1):
                 return store, name
         raise
+
+
+def spell_name(text: str, scope: str | None) -> str:
+    """A name as it stands below the memory directory; of the team's memories the folder may be left out."""
+    name = text.strip().removeprefix("./").removesuffix(".md")
+    return f"{TEAM_FOLDER}/{name}" if scope == Scope.TEAM.value and not is_team(name) else name
 
 
 def find_surfaced(opened: Opened, text: str, scope: str | None = None) -> tuple[FileStore, str]:
@@ -49,7 +60,7 @@ def find_surfaced(opened: Opened, text: str, scope: str | None = None) -> tuple[
     try:
         return find_past(opened, text, scope)
     except NotFoundError:
-        name = text.strip().removeprefix("./").removesuffix(".md")
+        name = spell_name(text, scope)
         for store in opened.stores if scope is None else (choose_store(opened, scope),):
             if store.recalls(name, limit=1):
                 return store, name

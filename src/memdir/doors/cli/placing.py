@@ -59,6 +59,7 @@ def _make_facts(environment: Environment, places: Places, notes: Sequence[str]) 
         "rule": places.switch.rule,
         "private": _make_place(places.private, environment),
         "user": None if user is None else _make_place(user, environment),
+        "own": None if places.project is None else _make_place(places.project, environment),
         "config": {"path": str(environment.config_file), "exists": environment.config_file.is_file()},
         "notes": list(notes),
     }
@@ -90,6 +91,9 @@ def _show(out: Output, facts: dict[str, Any], places: Places) -> None:
                 value = f" = {step['value']}" if step["value"] and step["verdict"] != "taken" else ""
                 out.line(Styled(f"{'':<11}{step['rule']}{value}: {step['verdict']}", "dim"))
         _row(out, "  state", place["state"], "", exists=place["state_exists"])
+    if own := facts["own"]:
+        _row(out, "project", own["path"], own["rule"])
+        _row(out, "  state", own["state"], "", exists=own["state_exists"])
     _row(out, "config", facts["config"]["path"], "", exists=facts["config"]["exists"])
     for note in facts["notes"]:
         out.line(Styled("note: ", "yellow"), note)

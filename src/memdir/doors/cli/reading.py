@@ -7,7 +7,7 @@ import click
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.names import find_memory
 from memdir.doors.cli.output import Output, Styled
-from memdir.doors.cli.rows import make_row, show_time
+from memdir.doors.cli.rows import find_author, make_row, show_time
 from memdir.doors.cli.verb import Verb, json_option, name_argument, scope_option
 from memdir.errors import NotFoundError
 from memdir.records import Memory
@@ -44,7 +44,9 @@ def read_verb(call: Call, name: str, scope: str | None, raw: bool, as_json: bool
 
 def _show_memory(out: Output, memory: Memory, store: FileStore, now: datetime) -> None:
     header = memory.header
-    facts = [header.kind or "no type", header.scope.value, show_time(out, header.modified, now)]
+    author = find_author(header, store)
+    scope = f"{header.scope.value} by {author}" if author else header.scope.value
+    facts = [header.kind or "no type", scope, show_time(out, header.modified, now)]
     out.line(Styled(header.title, "bold"))
     out.line(Styled(" · ".join([*facts, *(["pinned"] if header.pinned else [])]), "dim"))
     out.line(Styled(str(store.root / header.file), "dim"))

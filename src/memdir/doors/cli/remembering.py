@@ -5,15 +5,25 @@ import click
 from memdir import frontmatter
 from memdir.doors.cli.call import Call, choose_store
 from memdir.doors.cli.diffs import render_diff, shorten_diff
-from memdir.doors.cli.incoming import Dating, find_warnings, measure_index, read_body, warn_of_fill
+from memdir.doors.cli.incoming import (
+    Dating,
+    find_warnings,
+    mask_secrets,
+    measure_index,
+    place_draft,
+    read_body,
+    warn_of_fill,
+    warn_of_team,
+)
 from memdir.doors.cli.output import Output, Styled
 from memdir.doors.cli.rows import make_fill_row, make_row
-from memdir.doors.cli.verb import KINDS, SCOPES, Verb, json_option
+from memdir.doors.cli.verb import KINDS, SCOPE_HELP, SCOPES, Verb, json_option
 from memdir.errors import ConflictError, FormatError
 from memdir.frozen import dataclass, replace
 from memdir.opening import Opened
-from memdir.records import Draft, Kind, Memory
+from memdir.records import Draft, Kind, Memory, Scope
 from memdir.rules import Category, Wish, compose, is_forgetting, place
+from memdir.rules.plain import holds_secret
 from memdir.staging import Staging, make_edits
 from memdir.store.files import FileStore
 
@@ -27,19 +37,20 @@ _EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a text came to: the memory it is in now, what was done, the act, and the memory's text before."""
+    """What a text came to: the memory it is in now, what was done, the act, and its text before and now, as shown."""
 
     memory: Memory
     action: str
     act: int | None
     before: str | None
+    now: str = ""
 
 
 @click.command("remember", short_help="Remember what you say, in your own words.", cls=Verb, examples=_EXAMPLES)
 @click.argument("words", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--type", "kind", type=click.Choice(KINDS), help="What sort of thing it is; guessed if not given.")
 @click.option("--name", help="The new file's name without .md; made from the text if not given.")
-@click.option("--scope", type=click.Choice(SCOPES), default="private", show_default=True, help="This project, or all.")
+@click.option("--scope", type=click.Choice(SCOPES), default="private", show_default=True, help=SCOPE_HELP)
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
 @json_option
 @click.pass_obj
@@ -60,15 +71,18 @@ def remember_verb(
             field="body",
             hint="`memdir forget NAME` does it, `memdir list` has the names",
         )
-    draft = compose(text, now=now, kind=None if kind is None else Kind(kind))
+    store = choose_store(opened, scope)
+    draft = compose(text, now=now, kind=None if kind is None else Kind(kind), secrets=True)
     draft = replace(draft, name=None if name is None else name.removesuffix(".md"), pinned=True if pinned else None)
-    kept = _keep(call, choose_store(opened, scope), draft, text)
-    _report(call, opened, choose_store(opened, scope), draft, kept, text, as_json=as_json)
+    if draft.name is not None:
+        draft = place_draft(store, draft, scope)
+    kept = _keep(call, store, draft, text, team=scope == Scope.TEAM.value)
+    _report(call, opened, store, draft, kept, text, as_json=as_json)
 
 
-def _keep(call: Call, store: FileStore, draft: Draft, text: str) -> _Kept:
+def _keep(call: Call, store: FileStore, draft: Draft, text: str, *, team: bool) -> _Kept:
     staging = Staging(store, now=store.clock())
-    name, action = _stage(staging, draft, text)
+    name, action = _stage(staging, draft, text, team=team)
     if draft.pinned:
         staging.write(name, frontmatter.set_fields(staging.read(name), {"pinned": "true"}))
     before = next((at.before for at in staging.staged), None)
@@ -78,7 +92,7 @@ def _keep(call: Call, store: FileStore, draft: Draft, text: str) -> _Kept:
     return _Kept(store.read(name), action, changed.act, before)
 
 
-def _stage(staging: Staging, draft: Draft, text: str) -> tuple[str, str]:
+def _stage(staging: Staging, draft: Draft, text: str, *, team: bool) -> tuple[str, str]:
     if draft.name is not None:
         if staging.read_bytes(f"{draft.name}.md") is not None:
             raise ConflictError(
@@ -86,7 +100,7 @@ def _stage(staging: Staging, draft: Draft, text: str) -> tuple[str, str]:
             )
         return staging.save(draft), "created"
     wish = Wish(Category.REQUEST, "save", draft.kind, draft.title, draft.description, draft.body, text)
-    (placed,) = place(wish, staging)
+    (placed,) = place(wish, staging, team=team)
     return placed.name, _ACTIONS[placed.action]
 
 
@@ -97,11 +111,15 @@ def _report(
     dating.apply(text)
     fill = measure_index(store, kept.memory.header.name)
     warnings = [*find_warnings(draft, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
+    warnings += warn_of_team(store, kept.memory.header.scope)
+    if holds_secret(text) and not any("secret" in at for at in warnings):
+        warnings.append("this looks like a number that opens something; say where it is kept instead")
     if as_json:
         row = make_row(kept.memory.header, store) | {"action": kept.action, "act": kept.act, "dates": dating.rows}
         call.out.json(row | {"warnings": warnings, "index": make_fill_row(fill)})
     else:
-        _show(call.out, kept, store, dating)
+        before, after = (mask_secrets(at or "", opened.environment) for at in (kept.before, kept.memory.text))
+        _show(call.out, replace(kept, before=None if kept.before is None else before, now=after), store, dating)
     for warning in warnings:
         call.out.warn(warning)
 
@@ -116,4 +134,4 @@ def _show(out: Output, kept: _Kept, store: FileStore, dating: Dating) -> None:
         for at in dating.done:
             out.line(f"  {at.was} -> {at.now_text}")
     if kept.action == "updated" and kept.before is not None:
-        out.diff(shorten_diff(render_diff(kept.before, kept.memory.text, header.file, f"{header.file} (now)")))
+        out.diff(shorten_diff(render_diff(kept.before, kept.now, header.file, f"{header.file} (now)")))

@@ -2,7 +2,7 @@
 
 import click
 
-from memdir.doors.cli.call import Call, choose_store
+from memdir.doors.cli.call import Call, choose_store, scope_flag
 from memdir.doors.cli.names import find_past, notice
 from memdir.doors.cli.output import Styled
 from memdir.doors.cli.rows import find_names, make_act_row, make_row, show_time
@@ -46,8 +46,7 @@ def undo_verb(call: Call, act_id: int | None, scope: str | None, as_json: bool) 
     if not planned:
         call.out.line("  everything already was as before it")
     if number is not None:
-        option = " --scope user" if scope == "user" else ""
-        call.out.line(f"`memdir undo{option} {number}` takes this undo back")
+        call.out.line(f"`memdir undo{scope_flag(store)} {number}` takes this undo back")
 
 
 @click.command(

@@ -2,10 +2,12 @@
 
 import os
 from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memdir.age import render_age
-from memdir.records import Act, Header
+from memdir.records import Act, Header, Scope
 from memdir.store.files import FileStore
 
 if TYPE_CHECKING:
@@ -40,7 +42,28 @@ def make_row(header: Header, store: FileStore) -> Row:
         "scope": header.scope.value,
         "modified": make_time(header.modified),
         "pinned": header.pinned,
+        "author": find_author(header, store),
     }
+
+
+def find_author(header: Header, store: FileStore) -> str | None:
+    """Who changed a team's memory last; None for any other, and where nobody knows."""
+    if header.scope is not Scope.TEAM:
+        return None
+    try:
+        at = os.stat(store.state / "team-authors.json")
+    except OSError:
+        return None
+    return _read_authors(store.state, at.st_mtime_ns, at.st_size, at.st_ino).get(header.name)
+
+
+@lru_cache(maxsize=2)
+def _read_authors(state: Path, *_: int) -> dict[str, str]:
+    """Read once for a list of many, and again when the file is another."""
+    # Imported here: most lists have no team's memory in them.
+    from memdir.authors import read_authors
+
+    return {name: author.name for name, author in read_authors(state).items()}
 
 
 def make_act_row(act: Act) -> Row:

@@ -2,12 +2,23 @@
 
 import click
 
+from memdir.agent_places import AgentScope
+from memdir.agents import find_place, open_agent_store
 from memdir.doors.cli.call import Call, choose_store
 from memdir.doors.cli.diffs import render_diff, shorten_diff
-from memdir.doors.cli.incoming import Dating, find_warnings, measure_index, read_body, warn_of_fill
+from memdir.doors.cli.incoming import (
+    Dating,
+    find_warnings,
+    mask_secrets,
+    measure_index,
+    place_draft,
+    read_body,
+    warn_of_fill,
+    warn_of_team,
+)
 from memdir.doors.cli.output import Output, Styled
 from memdir.doors.cli.rows import make_fill_row, make_row
-from memdir.doors.cli.verb import KINDS, SCOPES, Verb, json_option
+from memdir.doors.cli.verb import KINDS, SCOPE_HELP, SCOPES, Verb, json_option
 from memdir.drafts import compose_body
 from memdir.errors import ConflictError, NotFoundError
 from memdir.frozen import replace
@@ -32,7 +43,12 @@ _EXAMPLES = (
 @click.option("--body", required=True, metavar="TEXT|-", help="What is to be remembered; - reads standard input.")
 @click.option("--why", help="Why it is so; becomes the Why part of the body.")
 @click.option("--how", help="When and how to apply it; becomes the How part of the body.")
-@click.option("--scope", type=click.Choice(SCOPES), default="private", show_default=True, help="This project, or all.")
+@click.option(
+    "--scope",
+    type=click.Choice((*SCOPES, AgentScope.LOCAL.value)),
+    help=f"{SCOPE_HELP} Private if not given. With --agent: user, project or local.",
+)
+@click.option("--agent", metavar="NAME", help="Into this agent's own memory, by its definition or by --scope.")
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is taken, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory of that name.")
@@ -47,13 +63,17 @@ def save_verb(
     body: str,
     why: str | None,
     how: str | None,
-    scope: str,
+    scope: str | None,
+    agent: str | None,
     pinned: bool,
     is_new: bool,
     is_replacing: bool,
     as_json: bool,
 ) -> None:
     """Remember one thing. A name that exists is refused with the difference; --replace or --new then decide.
+
+    --scope team puts it where the team's memory is synced from, --scope user into the memory for all projects (types
+    user and feedback only), --scope project into .claude/memory of the repository, for people to commit.
 
     Warnings (a missing Why or How, a secret, text that the project already says, an index nearly full) go to standard
     error. In what a team shares a secret is refused.
@@ -64,13 +84,28 @@ def save_verb(
         raise click.UsageError("a memory needs --name or --title")
     if is_new and is_replacing:
         raise click.UsageError("--new and --replace exclude one another")
+    _check_scope(scope, agent)
     opened = call.open_to_write()
-    store = choose_store(opened, scope)
+    store = choose_store(opened, scope) if agent is None else _open_agent(opened, agent, scope)
     dating = Dating(Kind(kind), opened.now().astimezone())
     text = compose_body(dating.apply(read_body(body)), dating.apply_maybe(why), dating.apply_maybe(how))
     draft = Draft(Kind(kind), shown_title, dating.apply(description), text, name, True if pinned else None)
+    draft = place_draft(store, draft, scope) if agent is None else draft
     memory, action = _save(call, store, draft, is_new=is_new, is_replacing=is_replacing, as_json=as_json)
     _report(call, opened, store, draft, memory, action, dating, as_json=as_json)
+
+
+def _check_scope(scope: str | None, agent: str | None) -> None:
+    """Words of one kind of memory mean nothing for the other."""
+    if agent is None and scope == AgentScope.LOCAL:
+        raise click.UsageError("--scope local is for an agent's memory: say --agent NAME")
+    if agent is not None and scope not in (None, *(at.value for at in AgentScope)):
+        raise click.UsageError("an agent's memory has the scope user, project or local")
+
+
+def _open_agent(opened: Opened, agent: str, scope: str | None) -> FileStore:
+    place, _ = find_place(opened, agent, None if scope is None else AgentScope(scope))
+    return open_agent_store(opened, place)
 
 
 def _save(
@@ -107,7 +142,8 @@ def _refuse(call: Call, store: FileStore, draft: Draft, existing: Memory, *, as_
     if new == existing.text:
         return existing
     if not as_json:
-        call.out.diff(shorten_diff(render_diff(existing.text, new, f"{name}.md", f"{name}.md (yours)")))
+        old, mine = (mask_secrets(text, call.environment) for text in (existing.text, new))
+        call.out.diff(shorten_diff(render_diff(old, mine, f"{name}.md", f"{name}.md (yours)")))
     raise ConflictError(
         f"{name} exists already and says something else",
         found=existing.digest,
@@ -128,6 +164,7 @@ def _report(
 ) -> None:
     fill = measure_index(store, memory.header.name)
     warnings = [*find_warnings(draft, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
+    warnings += warn_of_team(store, memory.header.scope)
     if as_json:
         last = store.acts(memory.header.name, limit=1)
         act = last[0].id if last and action != "unchanged" else None

@@ -32,7 +32,7 @@ def show_verb(call: Call, as_json: bool) -> None:
     for number, loaded in enumerate(clips):
         if number:
             call.out.line()
-        _show(call, loaded)
+        show_index(call, loaded)
 
 
 def make_index_row(loaded: Loaded) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def measure_text(text: str) -> dict[str, int]:
     return {"chars": len(text), "bytes": len(text.encode("utf-8", "replace")), "tokens": estimate_tokens(text)}
 
 
-def _show(call: Call, loaded: Loaded) -> None:
+def show_index(call: Call, loaded: Loaded) -> None:
     clip = loaded.clip
     dead = f", {clip.dead} to missing files left out" if clip.dead else ""
     counts = f"{clip.lines} of {clip.lines_total} lines, {clip.bytes:,} of {clip.bytes_total:,} bytes{dead}"

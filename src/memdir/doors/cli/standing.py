@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -17,9 +18,13 @@ from memdir.doors.cli.verb import KINDS, Verb, json_option
 from memdir.instructions import build_instructions
 from memdir.opening import Opened
 from memdir.options import SETTINGS
+from memdir.records import Header
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
+from memdir.store.plan import digest_of
 from memdir.tokens import estimate_tokens
+from memdir.verify.cached import read_verdicts
+from memdir.verify.records import State, Verdict
 
 _SKIP_TITLES = {
     "recall": "recall brings nothing when",
@@ -91,7 +96,23 @@ def _make_scope(store: FileStore, order: str) -> dict[str, Any]:
         "history": {"acts": store.count_acts(), "bytes": _measure_history(store)},
         "last_change": make_act_row(last[0]) if last else None,
         "recalled": make_recalled_row(store),
+        "verdicts": _count_verdicts(store, headers),
     }
+
+
+def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
+    """How many memories hold by the last verification of the text they have now."""
+    verdicts, digests = read_verdicts(store), store.recorded() if store.count_acts() else {}
+    counts = Counter(
+        _find_state(store, header, verdicts[header.name], digests) if header.name in verdicts else State.UNCHECKED
+        for header in headers
+    )
+    return {state.value: counts[state] for state in State}
+
+
+def _find_state(store: FileStore, header: Header, verdict: Verdict, digests: Mapping[str, str]) -> State:
+    digest = digests.get(header.file) or digest_of(store.read_bytes(header.file) or b"")
+    return verdict.state if verdict.digest == digest else State.UNCHECKED
 
 
 def _measure_history(store: FileStore) -> int:
@@ -146,6 +167,9 @@ def _show_scope(out: Output, opened: Opened, scope: dict[str, Any], store: FileS
     out.line(f"  history   {scope['history']['acts']} acts, {scope['history']['bytes']:,} bytes")
     used = scope["recalled"]
     out.line(f"  recalled  {used['times']} times; {used['never']} never recalled")
+    if any(count for state, count in scope["verdicts"].items() if state != State.UNCHECKED):
+        told = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
+        out.line(f"  verified  {told}", Styled("  (`memdir verify` looks again)", "dim"))
     last = next(iter(store.acts(limit=1)), None)
     if last is not None:
         when = show_time(out, last.at, opened.now())

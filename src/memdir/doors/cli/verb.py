@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 KINDS = tuple(kind.value for kind in Kind)
-SCOPES = (Scope.PRIVATE.value, Scope.USER.value)
+SCOPES = (Scope.PRIVATE.value, Scope.TEAM.value, Scope.USER.value, Scope.PROJECT.value)
+SCOPE_HELP = "For you here, for the team, for you in all projects, or in the repository itself."
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -45,7 +46,7 @@ def json_option(decorated: Decorated) -> Decorated:
 
 
 def scope_option(decorated: Decorated) -> Decorated:
-    text = "Look in this memory only: the project's own, or the one for all projects."
+    text = "Only this memory: yours for this project, the team's, yours for all projects, or the repository's own."
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
 
 
