@@ -321,8 +321,9 @@ def test_plain_text_comes_back_to_the_letter(text: str, commands: MemoryCommands
     assert (header.name, header.title, header.kind, header.problem) == ("a/plan__txt", "plan.txt", Kind.REFERENCE, "")
     memory = commands.store.read(header.name)
     assert memory.text.endswith(f"---\n\n{text}")
+    end = "\r\n" if "\r\n" in text else "\n"
     ask(commands, "insert", path="/memories/a/plan.txt", insert_line=0, insert_text="one more line\n")
-    assert commands.store.read(header.name).text.endswith(f"---\n\none more line\n{text}")
+    assert commands.store.read(header.name).text.endswith(f"---\n\none more line{end}{text}")
 
 
 def test_what_the_agent_writes_down_is_recalled_and_listed(commands: MemoryCommands) -> None:
@@ -461,3 +462,25 @@ def test_two_agents_that_edit_one_file_at_once_lose_nothing(memory: Path) -> Non
     done = [n for n, answer in enumerate(answers) if answer == "The file /memories/a.md has been edited."]
     assert [f"line {n}\n" in text for n in done] == [True] * len(done) and len(done) >= 1
     assert all("changed since" in answers[n] for n in range(count) if n not in done)
+
+
+def test_a_path_without_a_suffix_is_the_folder_if_there_is_one(commands: MemoryCommands) -> None:
+    ask(commands, "create", path="/memories/notes", file_text="A file that is called notes.\n")
+    assert "called notes" in ask(commands, "view", path="/memories/notes")
+    ask(commands, "create", path="/memories/notes/inside.md", file_text="What is in the folder.\n")
+    assert "/memories/notes/inside.md" in ask(commands, "view", path="/memories/notes")
+    assert "called notes" in ask(commands, "view", path="/memories/notes.md")
+    assert "is a directory" in ask(commands, "create", path="/memories/notes", file_text="Another.\n")
+    assert ask(commands, "delete", path="/memories/notes") == "Successfully deleted /memories/notes"
+    assert [header.name for header in commands.store.scan()] == ["notes"]
+
+
+def test_line_ends_of_windows_are_not_shown_and_are_kept(commands: MemoryCommands, memory: Path) -> None:
+    file = write(memory / "win.md", "")
+    file.write_bytes((HEAD.format(kind="reference") + "one\ntwo\nthree\n").replace("\n", "\r\n").encode())
+    assert ask(commands, "view", path="/memories/win.md", view_range=[7, 9]).endswith(
+        "7\tone\n     8\ttwo\n     9\tthree"
+    )
+    ask(commands, "str_replace", path="/memories/win.md", old_str="one\ntwo", new_str="1\n2")
+    ask(commands, "insert", path="/memories/win.md", insert_line=9, insert_text="four")
+    assert file.read_bytes().endswith(b"\r\n1\r\n2\r\nthree\r\nfour\r\n")

@@ -18,7 +18,20 @@ from memdir.doors.cli.quick import Wish, parse_recall
 from memdir.doors.cli.recalling import recall_verb
 
 DEPLOY = "how do we deploy the billing service?"
-FIELDS = ["name", "path", "type", "scope", "description", "modified", "age", "since", "caveat", "score", "truncated", "author"]
+FIELDS = [
+    "name",
+    "path",
+    "type",
+    "scope",
+    "description",
+    "modified",
+    "age",
+    "since",
+    "caveat",
+    "score",
+    "truncated",
+    "author",
+]
 
 
 @pytest.fixture

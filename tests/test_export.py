@@ -163,3 +163,13 @@ def test_nothing_to_export_is_said_and_wrong_use_is_2(tmp_path: Path) -> None:
 
 def test_an_export_goes_through_a_pipe_to_the_letter(cli: Cli) -> None:
     assert cli.real("export").data == cli("export").data
+
+
+def test_a_memory_that_nobody_could_save_so_today_comes_back_from_json_lines_too(tmp_path: Path) -> None:
+    cli = Cli(tmp_path / "one")
+    write(cli.memory / "old.md", memory_text("Old", "stuff", "The old server hums in the cellar at night.\n"))
+    out = tmp_path / "m.jsonl"
+    cli("export", "--format", "jsonl", "-o", str(out))
+    other = Cli(tmp_path / "two")
+    assert other("import", str(out), "--apply", "--json").json["counts"]["new"] == 1
+    assert "hums in the cellar" in other("read", "old").out

@@ -274,3 +274,17 @@ def test_nothing_is_imported_where_memory_is_off(cli: Cli, source: Path) -> None
 def test_a_fifo_in_a_directory_keeps_nobody_waiting(cli: Cli, source: Path) -> None:
     os.mkfifo(source / "pipe.md")
     assert fates(cli, str(source))["pipe.md"] == "refused"
+
+
+def test_a_secret_in_an_index_line_or_a_file_name_is_kept_nowhere(cli: Cli, tmp_path: Path) -> None:
+    body = "The staging database is reset every Sunday night."
+    write(cli.memory / "staging.md", memory_text("Staging", "When the staging database is reset", body))
+    folder = tmp_path / "m"
+    same = "Every Sunday night the staging database is reset.\n"
+    write(folder / "reset.md", memory_text("Reset", "Reset of the staging database each week", same))
+    write(folder / f"{TOKEN}.md", memory_text("Robot", f"The robot logs in with {TOKEN}", "See there.\n"))
+    write(folder / "MEMORY.md", f"- [Reset](reset.md) — the login of the robot is {TOKEN}\n")
+    told = cli("import", str(folder), "--apply")
+    assert "merged\tstaging" in told.out and "waiting" in told.out
+    kept = [path.read_bytes() for path in cli.memory.rglob("*") if path.is_file()]
+    assert kept and not any(TOKEN.encode() in data for data in kept)

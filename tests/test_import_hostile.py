@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import random
 import tarfile
 import zipfile
@@ -130,3 +131,80 @@ def test_deep_json_and_garbage_never_raise_anything_of_pythons_own(tmp_path: Pat
         except MemdirError:
             pass
         path.unlink()
+
+
+def make_zip(method: int, name: str = "memory/billing.md", when: tuple[int, ...] = (2026, 1, 2, 3, 4, 6)) -> bytes:
+    info = zipfile.ZipInfo(name, when)  # type: ignore[arg-type]
+    info.compress_type = method
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(info, BILLING * 5)
+    return packed.getvalue()
+
+
+def test_a_broken_zip_is_refused_whatever_packed_it(tmp_path: Path) -> None:
+    dice, path = random.Random(14), tmp_path / "f.zip"
+    seeds = [
+        make_zip(method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+    ]
+    seeds.append(make_zip(zipfile.ZIP_STORED, name=""))
+    for _ in range(scaled(2_000)):
+        data = bytearray(dice.choice(seeds))
+        for _ in range(dice.randrange(6)):
+            data[dice.randrange(len(data))] = dice.choice((0, 255, dice.randrange(256)))
+        path.write_bytes(data)
+        try:
+            detect(read_pile(path))
+        except MemdirError:
+            pass
+
+
+def test_a_member_of_a_zip_with_a_day_that_no_calendar_has_is_read(tmp_path: Path) -> None:
+    data = make_zip(zipfile.ZIP_STORED, when=(2026, 15, 31, 3, 4, 6))
+    path = tmp_path / "m.zip"
+    path.write_bytes(data)
+    (file,) = read_pile(path).files
+    assert file.modified is None and file.text == BILLING * 5
+
+
+def test_times_that_no_database_holds_neither_fail_nor_stay(cli: Cli, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:") as archive:
+        for number, when in enumerate((2**35, -5, 4_000_000_000)):
+            data = BILLING.replace("BILL", f"BILL{number}").encode()
+            member = tarfile.TarInfo(f"memory/m{number}.md")
+            member.size, member.mtime = len(data), when
+            archive.addfile(member, io.BytesIO(data))
+    (tmp_path / "m.tar").write_bytes(packed.getvalue())
+    assert cli("import", str(tmp_path / "m.tar"), "--apply", "--json").json["counts"]["new"] == 3
+    assert len(cli("list", "--json").json) == 3
+    assert all(0 < path.stat().st_mtime < 4_000_000_000 for path in cli.memory.glob("m*.md"))
+
+
+def test_a_file_of_a_far_time_does_not_stop_anybody(cli: Cli, tmp_path: Path) -> None:
+    source = write(tmp_path / "m" / "billing.md", BILLING)
+    assert cli("import", str(source.parent), "--apply", "--json").json["counts"]["new"] == 1
+    os.utime(cli.memory / "billing.md", (2**33 + 2**31, 2**33 + 2**31))
+    write(source.parent / "other.md", BILLING.replace("BILL", "SHIP").replace("Linear", "Trello"))
+    assert cli("import", str(source.parent), "--apply", "--json").json["counts"]["new"] == 1
+    assert len(cli("list", "--json").json) == 2
+
+
+def test_rows_with_half_characters_odd_dates_and_endless_words_cost_nobody_else_anything(
+    cli: Cli, tmp_path: Path
+) -> None:
+    rows = [
+        {"memory": "The user likes \ud800 tea in the morning"},
+        {"memory": "The user plays chess on Fridays", "updated_at": "0001-01-01T00:00:00+14:00"},
+        {"memory": "The user lives in a house by the sea", "updated_at": "9999-12-31T23:59:59-14:00"},
+        {"memory": "The user collects " + "x" * 200_000},
+    ]
+    (tmp_path / "m.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
+    told = cli("import", str(tmp_path / "m.json"), "--apply", "--json").json
+    assert [row["fate"] for row in told["steps"]] == ["refused", "new", "new", "refused"]
+    assert "Unicode" in told["steps"][0]["why"]
+
+
+def test_a_text_without_any_group_of_codex_holds_no_memories(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "m.md").write_text("nothing\n", encoding="utf-8")
+    assert "no memories" in cli("import", str(tmp_path / "m.md"), "--from", "codex").refusal

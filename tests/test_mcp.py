@@ -333,3 +333,31 @@ def test_the_newest_revision_needs_no_handshake(server: Loopback) -> None:
     result = json.loads(data)["result"]
     assert status == 200 and "2026-07-28" in result["supportedVersions"] and result["resultType"] == "complete"
     assert server.call("memory_list")["structuredContent"]["total"] >= 0
+
+
+def test_a_memory_with_the_line_ends_of_windows_reads_as_plain_lines(cli: Cli) -> None:
+    file = cli.memory / "win.md"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(memory_text("Win", body="one\ntwo\n").replace("\n", "\r\n").encode())
+
+    async def main() -> str:
+        async with make_client(cli) as client:
+            return str((await client.call_tool("memory_read", {"name": "win"})).structured_content["body"])
+
+    assert anyio.run(main).strip() == "one\ntwo"
+
+
+def test_what_a_team_shares_is_told_only_where_it_is_on(cli: Cli) -> None:
+    (cli.memory / "team").mkdir(parents=True)
+    (cli.memory / "team" / "deploys.md").write_text(memory_text("Deploys"), encoding="utf-8")
+
+    async def main(**variables: str) -> tuple[int, bool, int]:
+        async with make_client(cli, **variables) as client:
+            listed = (await client.call_tool("memory_list", {})).structured_content["total"]
+            read = await client.call_tool("memory_read", {"name": "team/deploys"})
+            shown = [at for at in (await client.list_resources()).resources if at.uri.startswith("memdir://team/")]
+            return listed, read.is_error, len(shown)
+
+    assert anyio.run(main) == (1, False, 1)
+    cli("config", "set", "team", "false")
+    assert anyio.run(main) == (0, True, 0)

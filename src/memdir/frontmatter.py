@@ -221,7 +221,11 @@ def _set_line(lines: list[str], key: str, value: str | None, *, nested: bool, ne
     for number in range(start, end):
         if pattern.match(lines[number]):
             until = _find_end(lines, number, len(indent))
-            fresh = [] if value is None else [_render_over(lines[number], until - number == 1, _render_value(key, value), newline)]
+            fresh = (
+                []
+                if value is None
+                else [_render_over(lines[number], until - number == 1, _render_value(key, value), newline)]
+            )
             return [*lines[:number], *fresh, *lines[until:]]
     if value is None:
         return lines

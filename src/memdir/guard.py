@@ -27,6 +27,7 @@ INDEX_FOLDED = "memory"
 DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
 # Letters that show nothing, and so can make two names look alike.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
+_MOST = 2**63 - 1
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | CLOEXEC
@@ -120,7 +121,9 @@ def check_path(path: str) -> None:
 
 
 def make_signature(facts: os.stat_result) -> Signature:
-    return Signature(facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    """What tells one state of a file from another. Some disks know numbers and times that no database can hold."""
+    times = (max(-_MOST, min(at, _MOST)) for at in (facts.st_mtime_ns, facts.st_ctime_ns))
+    return Signature(facts.st_ino & _MOST, facts.st_size, *times)
 
 
 def flush(handle: int) -> None:

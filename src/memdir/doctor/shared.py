@@ -22,7 +22,9 @@ def check_team(state: Path, now: datetime) -> Iterator[Finding]:
     record = read_record(state)
     if message := _find_trouble(record, now):
         yield Finding("team_sync", RECORD, message, "`memdir team sync` tries again, `memdir team status` tells more")
-    yield from _tell_files(record.refused, "not taken", "its author has to mend it, or somebody takes it out of the branch with git")
+    yield from _tell_files(
+        record.refused, "not taken", "its author has to mend it, or somebody takes it out of the branch with git"
+    )
     yield from _tell_files(record.withheld, "not sent", "mend it here, then `memdir team sync`")
 
 

@@ -108,7 +108,7 @@ def _add_lines(text: str, steps: Sequence[Step], find: Finder) -> str:
 
 def _keep_times(store: FileStore, steps: Sequence[Step]) -> None:
     """Give files the time they had; best effort, since the memories themselves are safe by now."""
-    times = [(step.name, at) for step in steps if (at := _find_time(step)) is not None]
+    times = [(step.name, at) for step in steps if (at := _find_time(step, store.clock())) is not None]
     if not times:
         return
     try:
@@ -123,6 +123,9 @@ def _keep_times(store: FileStore, steps: Sequence[Step]) -> None:
         pass
 
 
-def _find_time(step: Step) -> datetime | None:
-    said = frontmatter.parse_fields(step.text).modified
-    return None if said else step.candidate.modified
+def _find_time(step: Step, now: datetime) -> datetime | None:
+    """The time of a file that does not tell its own; none that is yet to come, or before there were files."""
+    when = step.candidate.modified
+    if when is None or frontmatter.parse_fields(step.text).modified:
+        return None
+    return when if 0 < when.timestamp() <= now.timestamp() else None

@@ -12,11 +12,10 @@ from memdir import frontmatter, index
 from memdir.drafts import check_description, make_slug
 from memdir.errors import FormatError, PathError
 from memdir.guard import check_name
-from memdir.importing.made import guess_kind, refuse
+from memdir.importing.made import guess_kind, read_when, refuse
 from memdir.importing.records import Candidate, File, Format, Found, Pile
 from memdir.limits import FILE_BYTES, NAME_DEPTH
 from memdir.records import Dialect, Kind
-from memdir.store.contract import read_time
 from memdir.store.plan import TEAM_FOLDER, decode
 from memdir.store.shared import is_team
 from memdir.text import fold, one_line, shorten
@@ -82,13 +81,13 @@ def _is_index(path: str) -> bool:
 def _make(path: str, file: File, hook: str, with_team: bool) -> Candidate:
     text = decode(file.data)
     fields = frontmatter.parse_fields(text)
-    when = read_time(fields.modified) or file.modified
+    when = read_when(fields.modified) or file.modified
     if is_team(path) and not with_team:
         return refuse(path, fields.title or path, TEAM, when)
     if len(file.data) > FILE_BYTES:
         return refuse(path, fields.title or path, f"it is larger than {FILE_BYTES:,} bytes", when)
     try:
-        whole = _complete(text, fields, path)
+        whole = complete(text, fields, path)
     except FormatError as error:
         return refuse(path, fields.title or path, str(error), when)
     return Candidate(path, whole, _make_name(path[:-3]), hook, modified=when, is_whole=True)
@@ -103,7 +102,7 @@ def _make_name(path: str) -> str:
     return path
 
 
-def _complete(text: str, fields: frontmatter.Fields, path: str) -> str:
+def complete(text: str, fields: frontmatter.Fields, path: str) -> str:
     """The text with type and description; the very same if it has them."""
     said = _find_sentence(text) or fields.title
     description = fields.description

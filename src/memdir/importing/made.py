@@ -15,9 +15,13 @@ from memdir.importing.records import Candidate
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.records import Dialect, Kind
 from memdir.rules import compose
+from memdir.store.contract import read_time
 from memdir.text import one_line, shorten
 
 _DESCRIPTION = 140
+_JUDGED = 1_000  # characters that tell of which sort a text is
+_SENTENCE = 4_000  # what is longer is no statement to take apart: it is kept as it is
+_YEARS = range(1970, 9999)  # that every clock and every disk knows, in all zones
 _MANNER = re.compile(
     r"\b(?:prefer|want|like|ask|expect|appreciate|request|value)(?:s|ed|ing)?\b.*\b(?:answers?|responses?|repl(?:y|ies)|"
     r"code|comments?|styles?|tone|commits?|format(?:ting)?|explanations?|summar(?:y|ies)|tests?|reviews?|"
@@ -37,6 +41,7 @@ _PLAN = re.compile(
 
 def guess_kind(said: str, default: Kind) -> Kind:
     """What sort of thing a sentence says, told of a person in the third person or not."""
+    said = said[:_JUDGED]
     if _ORDER.match(said) or _MANNER.search(said):
         return Kind.FEEDBACK
     if _LINK.search(said):
@@ -46,6 +51,8 @@ def guess_kind(said: str, default: Kind) -> Kind:
 
 def make_sentence(said: str, source: str, *, now: datetime, at: datetime | None, kind: Kind | None) -> Candidate:
     """A candidate from one statement in somebody's own words."""
+    if len(said) > _SENTENCE:
+        return make_memory(kind or guess_kind(said, Kind.PROJECT), said[:200], said, said.strip(), source, at=at)
     try:
         draft = compose(said, now=(at or now).astimezone(), kind=kind, secrets=True)
         body = _ADDRESS.sub(r"\1\n", draft.body) if _ADDRESS.search(said + ".\n") else draft.body
@@ -84,6 +91,12 @@ def make_memory(
     except FormatError as error:
         return refuse(source, title, str(error), at)
     return Candidate(source, text, name, modified=at)
+
+
+def read_when(text: str) -> datetime | None:
+    """A time that a source gives, None if it is none or none that could be kept."""
+    when = read_time(text)
+    return when if when is not None and when.year in _YEARS else None
 
 
 def refuse(source: str, said: str, why: str, at: datetime | None = None) -> Candidate:

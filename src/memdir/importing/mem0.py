@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from memdir.importing.made import guess_kind, make_sentence
+from memdir.importing.made import guess_kind, make_sentence, read_when
 from memdir.importing.records import Candidate, File, Format, Found, Pile
 from memdir.limits import IMPORT_ITEMS
 from memdir.records import Kind
-from memdir.store.contract import read_time
 
 _LISTS = ("results", "memories", "data")
 _WORDS = ("memory", "text", "data", "content")
@@ -45,7 +44,7 @@ def _find_kind(row: Mapping[str, object], said: str) -> Kind:
 def _find_time(row: Mapping[str, object]) -> datetime | None:
     for key in ("updated_at", "created_at"):
         value = row.get(key)
-        if isinstance(value, str) and (when := read_time(value)) is not None:
+        if isinstance(value, str) and (when := read_when(value)) is not None:
             return when
     return None
 

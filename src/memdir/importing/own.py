@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from memdir.errors import PathError
+from memdir import frontmatter
+from memdir.errors import FormatError, PathError
 from memdir.guard import check_name
-from memdir.importing.claude_code import TEAM
-from memdir.importing.made import refuse
+from memdir.importing.claude_code import TEAM, complete
+from memdir.importing.made import read_when, refuse
 from memdir.importing.records import Candidate, File, Format, Found, Pile
 from memdir.limits import IMPORT_ITEMS
-from memdir.store.contract import read_time
 from memdir.store.shared import is_team
 
 
@@ -42,13 +42,17 @@ def _walk(file: File) -> Iterator[tuple[int, Mapping[str, object]]]:
 def _make(row: Mapping[str, object], source: str, with_team: bool) -> Candidate:
     name, text, hook = (at if isinstance(at := row.get(key), str) else "" for key in ("name", "text", "hook"))
     modified = row.get("modified")
-    when = read_time(modified) if isinstance(modified, str) else None
+    when = read_when(modified) if isinstance(modified, str) else None
     try:
         check_name(name)
     except PathError as error:
         return refuse(source, name, str(error), when)
     if is_team(name) and not with_team:
         return refuse(source, name, TEAM, when)
+    try:
+        text = complete(text, frontmatter.parse_fields(text), f"{name}.md")
+    except FormatError as error:
+        return refuse(source, name, str(error), when)
     return Candidate(source, text, name, hook, modified=when, is_whole=True)
 
 

@@ -77,6 +77,8 @@ class _Planning:
     def _place(self, candidate: Candidate) -> Step:
         if candidate.refusal:
             return Step(candidate, Fate.REFUSED, why=candidate.refusal)
+        if not _is_text(candidate.text + candidate.hook):
+            return Step(replace(candidate, text="", said=candidate.source), Fate.REFUSED, why="it is not valid Unicode")
         text = candidate.text if candidate.is_whole else translate(candidate.text, self._dialect)
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         if (same := self._known.find_same(fact)) is not None and not self._is_second(candidate, same):
@@ -152,6 +154,15 @@ class _Planning:
 
     def _make_fact(self, name: str, text: str) -> Fact:
         return Fact(make_memory(name, encode(text), _NOWHERE, self._store.scope))
+
+
+def _is_text(text: str) -> bool:
+    """Whether a file could hold this: JSON may spell half of a character."""
+    try:
+        encode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _read_all(store: FileStore) -> Iterable[tuple[str, Memory]]:

@@ -56,6 +56,11 @@ class Where:
             pass
 
 
+def list_told(store: FileStore) -> list[Header]:
+    """The memories that a conversation may see: what a team shares only where the person has it on."""
+    return [header for header in store.scan() if store.team or header.scope is not Scope.TEAM]
+
+
 def find_one(opened: Opened, text: str) -> tuple[FileStore, Header]:
     """The memory meant by a name, an unambiguous title or an address; the project's own hides the user's by name."""
     address = parse_address(text)
@@ -64,7 +69,7 @@ def find_one(opened: Opened, text: str) -> tuple[FileStore, Header]:
     headers: list[Header] = []
     for store in opened.stores:
         known = {fold(header.name) for header in headers}
-        for header in store.scan():
+        for header in list_told(store):
             if fold(header.name) not in known and scope in (None, header.scope.value):
                 owners.append(store)
                 headers.append(header)
@@ -114,7 +119,7 @@ def list_all(where: Where, given: Arguments) -> Row:
     found = [
         header
         for store in where.opened.stores
-        for header in store.scan()
+        for header in list_told(store)
         if kind in (None, header.kind) and scope in (None, header.scope.value)
     ]
     found.sort(key=lambda header: (header.modified, header.name), reverse=True)
@@ -143,7 +148,7 @@ def make_time(when: datetime) -> str:
 
 def clean(text: str) -> str:
     """A memory's words for a conversation: nothing hidden in them, nothing that could pass for the host's own voice."""
-    return defuse(printable(text))
+    return defuse(printable(text.replace("\r\n", "\n")))
 
 
 def _make_found(excerpt: Excerpt, now: datetime) -> Row:

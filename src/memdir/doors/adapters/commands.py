@@ -31,6 +31,7 @@ from memdir.store import plan
 from memdir.store.batch import Overlay
 from memdir.store.files import FileStore
 from memdir.text import find_forbidden, fold
+from memdir.toolset.looking import list_told
 
 Given = Mapping[str, object]
 _TRIES = 5  # when somebody else changes the same memory between reading and writing
@@ -65,7 +66,7 @@ class MemoryCommands:
 
     def clear(self) -> str:
         """Forget every memory, in one act that `memdir undo` takes back."""
-        names = [header.name for header in self._scan()]
+        names = [header.name for header in list_told(self.store)]
         if names:
             self.store.change([Forget(name) for name in names], verb="forget", origin=self.origin)
         return "All memory cleared"
@@ -173,12 +174,9 @@ class MemoryCommands:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _scan(self) -> list[Header]:
-        return [at for at in self.store.scan() if self.store.team or at.scope is not Scope.TEAM]
-
     def _list(self, segments: tuple[str, ...]) -> list[Header]:
         prefix = "".join(f"{segment}/" for segment in segments)
-        return [at for at in self._scan() if at.name.startswith(prefix)]
+        return [at for at in list_told(self.store) if at.name.startswith(prefix)]
 
     def _find(self, segments: tuple[str, ...]) -> Memory | None:
         """The memory that a path means, if it does."""

@@ -6,8 +6,8 @@ somebody has given it another. Pure.
 """
 
 from memdir import frontmatter
-from memdir.drafts import check_description
 from memdir.doors.adapters.paths import RefusedError
+from memdir.drafts import check_description
 from memdir.errors import FormatError
 from memdir.frozen import dataclass
 from memdir.records import Dialect, Kind, Scope

@@ -47,6 +47,8 @@ when is staging emptied?
 +
 # A dream tidies up between sessions. It is one step, says why, loses nothing, and one undo takes it back.
 /dream
+# The two trackers contradict each other: that is only proposed, and waits for a person's word.
+/inbox
 /undo
 # All of it was played in a temporary folder that is gone now. `memdir chat` begins your own.
 """

@@ -16,7 +16,7 @@ from memdir.small_files import write_private
 
 _EXAMPLES = (
     "memdir export -o memories.tar",
-    "memdir export --format markdown | less",
+    "memdir export --format markdown -o memories.md",
     "memdir export --format jsonl -o memories.jsonl",
 )
 

@@ -18,7 +18,7 @@ from memdir.store.files import FileStore
 from memdir.text import one_line, printable, shorten
 from memdir.toolset import OFFERS, Offer
 from memdir.toolset.addresses import make_address, make_index_address, parse_address, parse_index_address
-from memdir.toolset.looking import clean, find_one, make_time
+from memdir.toolset.looking import clean, find_one, list_told, make_time
 
 PAGE = 200  # resources of one answer; a client asks for the next
 _MARKDOWN = "text/markdown"
@@ -64,7 +64,7 @@ def list_resources(opened: Opened, cursor: str | None) -> types.ListResourcesRes
     start = _parse_cursor(cursor)
     if not opened.places.switch.on:
         return types.ListResourcesResult(resources=[])
-    found = [(store, header) for store in opened.stores for header in store.scan()]
+    found = [(store, header) for store in opened.stores for header in list_told(store)]
     found.sort(key=lambda at: (at[1].modified, at[1].name), reverse=True)
     shown = [_make_resource(store, header) for store, header in found[start : start + PAGE]]
     following = str(start + PAGE) if start + PAGE < len(found) else None
