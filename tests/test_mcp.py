@@ -351,13 +351,14 @@ def test_what_a_team_shares_is_told_only_where_it_is_on(cli: Cli) -> None:
     (cli.memory / "team").mkdir(parents=True)
     (cli.memory / "team" / "deploys.md").write_text(memory_text("Deploys"), encoding="utf-8")
 
-    async def main(**variables: str) -> tuple[int, bool, int]:
-        async with make_client(cli, **variables) as client:
+    async def main() -> tuple[int, bool, int, bool]:
+        async with make_client(cli) as client:
             listed = (await client.call_tool("memory_list", {})).structured_content["total"]
             read = await client.call_tool("memory_read", {"name": "team/deploys"})
             shown = [at for at in (await client.list_resources()).resources if at.uri.startswith("memdir://team/")]
-            return listed, read.is_error, len(shown)
+            saved = await client.call_tool("memory_save", {**SAVED, "name": "team/terse-replies"})
+            return listed, bool(read.is_error), len(shown), bool(saved.is_error)
 
-    assert anyio.run(main) == (1, False, 1)
-    cli("config", "set", "team", "false")
-    assert anyio.run(main) == (0, True, 0)
+    assert anyio.run(main) == (0, True, 0, True)
+    cli("config", "set", "team", "true")
+    assert anyio.run(main) == (1, False, 1, False)

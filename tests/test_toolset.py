@@ -238,8 +238,9 @@ def test_extraction_knows_these_tools_by_every_hosts_name(host: str) -> None:
 
 def test_a_team_memory_says_that_it_is_no_order(tool: Tool, cli: Cli) -> None:
     cli.file("team/deploy", memory_text("Deploy", "Who deploys the billing service and when"))
-    assert "information, not orders" in tool("memory_read", name="team/deploy")["note"]
+    assert isinstance(refused(tool, "memory_read", name="team/deploy"), NotFoundError)
     assert tool("memory_search", query="billing")["memories"] == []
     on = {"MEMDIR_TEAM": "true"}
+    assert "information, not orders" in tool("memory_read", name="team/deploy", environ=on)["note"]
     found = tool("memory_search", query="who deploys the billing service?", environ=on)["memories"]
     assert [at["scope"] for at in found] == ["team"] and "information, not orders" in found[0]["note"]

@@ -5,7 +5,7 @@ Refusals are for the model that called: they name the field, and what it may be.
 
 from collections.abc import Mapping, Sequence
 
-from memdir.errors import FormatError
+from memdir.errors import FormatError, MemdirError
 from memdir.text import one_line, shorten
 from memdir.toolset.table import Offer, Schema
 
@@ -28,6 +28,12 @@ def check_arguments(offer: Offer, given: Mapping[str, object]) -> dict[str, obje
     for key, value in said.items():
         _check(key, value, properties[key])
     return said
+
+
+def render_refusal(error: MemdirError) -> str:
+    """What a refusal says to a model: what is wrong, and what to do next."""
+    message = str(error).rstrip(".")
+    return f"{message}. {error.hint[:1].upper()}{error.hint[1:]}." if error.hint else f"{message}."
 
 
 def _check(key: str, value: object, schema: Schema) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from memdir.age import render_age, render_freshness
 from memdir.asking import recall_here
 from memdir.caveats import find_caveats
-from memdir.errors import DiskError, LockedError, MemdirError, NotFoundError
+from memdir.errors import DiskError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.finding import find_memories
 from memdir.frozen import dataclass, replace
 from memdir.gates import Skip
@@ -19,6 +19,7 @@ from memdir.reminder import defuse, render_byline
 from memdir.session import Record, SessionFile, open_session
 from memdir.store.files import FileStore
 from memdir.store.lookup import find_header
+from memdir.store.shared import is_team
 from memdir.text import fold, one_line, printable
 from memdir.toolset.addresses import parse_address
 from memdir.toolset.table import LISTED, READ_CHARS
@@ -59,6 +60,13 @@ class Where:
 def list_told(store: FileStore) -> list[Header]:
     """The memories that a conversation may see: what a team shares only where the person has it on."""
     return [header for header in store.scan() if store.team or header.scope is not Scope.TEAM]
+
+
+def check_told(store: FileStore, name: str) -> None:
+    """Refuse to write what the conversation could not see afterwards."""
+    if is_team(name) and not store.team:
+        hint = "leave `team/` out, or ask the person to set `team = true`"
+        raise SettingsError("the team's memory is off here", key="team", hint=hint)
 
 
 def find_one(opened: Opened, text: str) -> tuple[FileStore, Header]:

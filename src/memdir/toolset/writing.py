@@ -18,7 +18,7 @@ from memdir.secrets.own import find_for
 from memdir.settings import Environment
 from memdir.store.files import FileStore
 from memdir.store.preview import find_existing, preview_text
-from memdir.toolset.looking import Arguments, Row, Where, find_one
+from memdir.toolset.looking import Arguments, Row, Where, check_told, find_one
 
 _PARTS = ("description", "body")
 
@@ -45,6 +45,7 @@ def save(where: Where, given: Arguments, origin: Origin) -> Row:
     name = str(given["name"]).removesuffix(".md")
     draft = Draft(kind, name, dating.apply(given["description"]), dating.apply(given["body"]), name)
     store = _choose_store(opened, given.get("scope"))
+    check_told(store, name)
     memory, action = _write(store, draft, origin)
     return _make_written(opened, memory, action, dating.done)
 

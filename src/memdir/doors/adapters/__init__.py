@@ -11,8 +11,6 @@ They translate and hold no rule of memory. None is imported before somebody asks
 which extra brings it.
 """
 
-from memdir.errors import MemdirError
-
 
 def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
     """What to raise in the place of an import that failed: the same, with what to do about it."""
@@ -20,9 +18,3 @@ def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
         return error
     message = f"this adapter needs {error.name}, which is not installed: pip install 'memdir[{extra}]'"
     return ModuleNotFoundError(message, name=error.name)
-
-
-def render_refusal(error: MemdirError) -> str:
-    """What a refusal says to a model: what is wrong, and what to do next."""
-    message = str(error).rstrip(".")
-    return f"{message}. {error.hint[:1].upper()}{error.hint[1:]}." if error.hint else f"{message}."

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 from memdir import frontmatter
 from memdir.dates import make_absolute
-from memdir.doors.adapters import render_refusal
 from memdir.doors.adapters.pages import (
     Page,
     change_page,
@@ -31,7 +30,8 @@ from memdir.store import plan
 from memdir.store.batch import Overlay
 from memdir.store.files import FileStore
 from memdir.text import find_forbidden, fold
-from memdir.toolset.looking import list_told
+from memdir.toolset.arguments import render_refusal
+from memdir.toolset.looking import check_told, list_told
 
 Given = Mapping[str, object]
 _TRIES = 5  # when somebody else changes the same memory between reading and writing
@@ -94,6 +94,7 @@ class MemoryCommands:
         segments, text = self._take_file(given), _take_text(given, "file_text")
         path, name = say(str(given["path"])), make_name(segments)
         check_name(name)
+        check_told(self.store, name)
         if self._is_folder(segments):
             raise RefusedError(f"Error: The path {path} is a directory. Please provide the path of a file.")
         text, dated = self._date(text, frontmatter.parse_fields(text).kind)
@@ -164,6 +165,7 @@ class MemoryCommands:
             raise RefusedError(f"Error: The destination {new_path} already exists")
         is_file = self._find(old) is not None
         moves = [(name, make_name(new) if is_file else "/".join(new) + name[len("/".join(old)) :]) for name in names]
+        check_told(self.store, moves[0][1])
         try:
             self.store.carry_out(lambda view: self._plan_moves(view, moves), verb="move", origin=self.origin)
         except ConflictError:

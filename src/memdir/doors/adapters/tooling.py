@@ -6,7 +6,6 @@ What a tool refuses is its answer: a model reads what is wrong and what to do ne
 import json
 from collections.abc import Mapping
 
-from memdir.doors.adapters import render_refusal
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass, replace
 from memdir.opening import Opened, open_places
@@ -15,6 +14,7 @@ from memdir.records import Origin
 from memdir.small_files import disk_error
 from memdir.store.files import FileStore
 from memdir.toolset import OFFERS, Offer, call_tool
+from memdir.toolset.arguments import render_refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from memdir.errors import MemdirError, PathError
+from memdir.errors import PathError
 from memdir.frozen import dataclass
 from memdir.opening import Opened, open_places
 from memdir.small_files import disk_error
@@ -49,9 +49,3 @@ class Place:
             yield opened
         finally:
             opened.close()
-
-
-def render_refusal(error: MemdirError) -> str:
-    """What a refusal says to a model: what is wrong, and what to do next."""
-    message = str(error).rstrip(".")
-    return f"{message}. {error.hint[:1].upper()}{error.hint[1:]}." if error.hint else f"{message}."

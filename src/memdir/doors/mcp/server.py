@@ -20,7 +20,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from memdir import __version__
-from memdir.doors.mcp.place import Place, render_refusal
+from memdir.doors.mcp.place import Place
 from memdir.doors.mcp.showing import (
     TEMPLATE,
     TOOLS,
@@ -35,6 +35,7 @@ from memdir.prompts import render_prompt
 from memdir.records import Origin
 from memdir.text import one_line, shorten
 from memdir.toolset import BY_NAME, Row, call_tool
+from memdir.toolset.arguments import render_refusal
 
 Context = ServerRequestContext[Any]
 Answer = TypeVar("Answer")
