@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+IS_FULL = os.environ.get("MEMDIR_LOAD") == "full"
 
 
 def scaled(full: int) -> int:
     """A tenth of the full load, or all of it when scripts/faults asks."""
-    return full if os.environ.get("MEMDIR_LOAD") == "full" else max(full // 10, 1)
+    return full if IS_FULL else max(full // 10, 1)
 
 
 def bench(*parts: str) -> Path:

@@ -238,8 +238,10 @@ def test_wrong_settings_are_refused(cli: Cli) -> None:
     path = cli.home / ".config" / "memdir" / "config.toml"
     path.parent.mkdir(parents=True)
     path.write_text("= broken", encoding="utf-8")
-    for argv in (["config", "list"], ["list"], ["pause"], ["doctor"], ["where"]):
+    for argv in (["config", "list"], ["list"], ["pause"], ["where"]):
         assert "not valid TOML" in cli(*argv).refusal
+    told = cli("doctor")
+    assert told.code == 1 and "not valid TOML" in told.out
 
 
 def test_a_key_nobody_knows_can_be_taken_out(cli: Cli) -> None:

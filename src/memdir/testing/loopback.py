@@ -211,6 +211,8 @@ class Exchange(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     """Keeps its threads and connections, so that all of them can be ended and waited for."""
 
+    request_queue_size = 128  # the five of the standard library are too few for clients that come together
+
     def __init__(self, owner: Loopback) -> None:
         super().__init__(("127.0.0.1", 0), Exchange)
         self.owner = owner
