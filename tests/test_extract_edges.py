@@ -298,7 +298,7 @@ def test_a_harvest_begins_behind_the_cursor_wherever_it_stands() -> None:
 
 def test_a_long_transcript_is_asked_about_once(store: FileStore, tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
-    rows = [{"role": at.role, "content": at.text} for at in make_long(40)]
+    rows = [{"role": at.role, "content": at.text} for at in make_long(24)]
     path.write_text(json.dumps(rows), encoding="utf-8")
     session = open_session(store.state, "s1")
     asked: list[Request] = []

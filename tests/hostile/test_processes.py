@@ -18,7 +18,7 @@ from memdir.store.files import FileStore
 
 WORKER = Path(__file__).with_name("worker.py")
 PROCESSES = 64
-TURNS = 1000 if IS_FULL else 50  # of each process
+TURNS = 1000 if IS_FULL else 30  # of each process
 
 
 def run_workers(memory: Path, turns: int, *, lock: bool = True) -> list[dict[str, object]]:
