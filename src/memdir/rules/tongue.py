@@ -17,6 +17,7 @@ from memdir.records import Kind
 
 # Where a clause may begin: the sentence, or after a comma, dash, colon or bracket.
 _CLAUSE = re.compile(r"(?:^|[,;:!(—–，、；：（]|\s-\s)\s*[¿¡\"'“]?\s*")
+_LONGEST = 2_000  # of a sentence: requests are cut at a quarter of it, and the patterns take their time over long ones
 _LEADS = 8
 _LOOK = 1000  # characters that tell the language
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -193,7 +194,9 @@ def _compile_any(tongue: Tongue, whole: bool) -> re.Pattern[str]:
 
 
 def may_fit(tongue: Tongue, text: str) -> bool:
-    """Whether any rule fits a sentence at all; most sentences end here."""
+    """Whether any rule fits a sentence at all; most sentences end here, and all that nobody would say in one breath."""
+    if len(text) > _LONGEST:
+        return False
     whole, places = find_starts(text, tongue)
     if _compile_any(tongue, True).match(text, whole):
         return True
