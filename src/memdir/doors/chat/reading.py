@@ -8,6 +8,7 @@ It does not know what a line means.
 """
 
 import contextlib
+import os
 import select
 import signal
 import socket
@@ -17,14 +18,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from memdir.doors.chat.screen import Screen
+from memdir.doors.chat.screen import Screen, encode_for_screen
 
 PROMPT, MORE = "> ", ". "
 _QUOTES = '"""'
 _WAITING_SECONDS = 0.02  # between two lines of one paste
 _HISTORY = 1_000
-_HEARD_SECONDS = 0.2  # in which a Ctrl-C at the prompt is acted on, if it was not overlooked
-_SIGNAL = getattr(signal, "SIGUSR1", None)
+_NUDGES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between one and the next
+# One says that there is something to show; the other does nothing but end a wait.
+_NEWS, _NUDGE = getattr(signal, "SIGUSR1", None), getattr(signal, "SIGUSR2", None)
 
 
 class Interrupted(Exception):
@@ -61,7 +63,7 @@ class Terminal:
         self._screen = screen
         self._complete = complete
         self._offered: Sequence[str] = ()
-        self._is_waiting = False
+        self._is_waiting = self._shows_notices = self._is_showing = False
         self._main = threading.get_ident()
         self._number = 0  # of the prompt
         self._readline = _open_readline()
@@ -81,33 +83,30 @@ class Terminal:
             text = join_lines(first, lambda: self._input(MORE))
         except KeyboardInterrupt:
             raise Interrupted from None
-        except SystemError as error:
-            # Python runs the handler of a second signal while the exception of the first is set.
-            if not isinstance(error.__cause__, KeyboardInterrupt):
-                raise
-            raise Interrupted from None
         self.remember([text] if "\n" not in text and text.strip() else [])
         return text
 
     def ask(self, question: str) -> str:
         """A short answer to a question, empty for none; raises KeyboardInterrupt."""
         try:
-            return input(question).strip()
+            return self._wait(question).strip()
         except EOFError:
             return ""
 
     @contextlib.contextmanager
     def attending(self) -> Iterator[None]:
         """While it lasts, what threads tell is shown above an empty prompt at once, and no Ctrl-C goes unheard."""
-        if _SIGNAL is None:
+        if _NEWS is None or _NUDGE is None:
             yield
             return
-        before = signal.signal(_SIGNAL, self._show_notices)
+        before = [(number, signal.getsignal(number)) for number in (_NEWS, _NUDGE)]
+        signal.signal(_NEWS, self._show_notices)
+        signal.signal(_NUDGE, lambda *_: None)
         self._screen.on_queued = self._wake
         ears, mouth = socket.socketpair()
         mouth.setblocking(False)
         old = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-        thread = threading.Thread(target=self._repeat_interrupts, args=(ears,), name="memdir-keys", daemon=True)
+        thread = threading.Thread(target=self._nudge, args=(ears, _NUDGE), name="memdir-keys", daemon=True)
         thread.start()
         try:
             yield
@@ -117,48 +116,63 @@ class Terminal:
             thread.join()
             ears.close()
             self._screen.on_queued = lambda: None
-            signal.signal(_SIGNAL, before)
+            for number, handler in before:
+                signal.signal(number, handler)
 
     def _wake(self) -> None:
-        if self._is_waiting and _SIGNAL is not None:
-            signal.pthread_kill(self._main, _SIGNAL)
+        if self._shows_notices and _NEWS is not None:
+            signal.pthread_kill(self._main, _NEWS)
 
-    def _repeat_interrupts(self, ears: socket.socket) -> None:
-        """Python's readline overlooks a signal that comes while it handles a key, until the next one comes.
+    def _nudge(self, ears: socket.socket, nudge: int) -> None:
+        """Python's readline acts on a signal only if it waits for a key just then, else when the next signal comes.
 
-        So a Ctrl-C at a prompt that is still the same one a moment later is sent once more.
+        So each signal is followed by some that do nothing, until the prompt is another one. Sending the signal itself
+        once more would not do: a Ctrl-C that was heard after all would count as two.
         """
-        own = 0
         while caught := ears.recv(64):
-            for _ in range(caught.count(signal.SIGINT)):
-                if own:
-                    own -= 1
-                    continue
-                number = self._number if self._is_waiting else 0
-                time.sleep(_HEARD_SECONDS)
-                if number and self._is_waiting and self._number == number:
-                    own += 1
-                    signal.pthread_kill(self._main, signal.SIGINT)
+            if not caught.strip(bytes([nudge])):
+                continue
+            number = self._number
+            for pause in _NUDGES:
+                time.sleep(pause)
+                if not self._is_waiting or self._number != number:
+                    break
+                signal.pthread_kill(self._main, nudge)
 
     def _show_notices(self, *_: object) -> None:
-        """In the main thread, between two keys."""
-        if not (self._is_waiting and self._screen.has_queued and self._readline is not None):
+        """In the main thread, between two keys; also between two bytes of its own, as signals come when they like."""
+        if self._is_showing or not self._shows_notices or self._readline is None or self._readline.get_line_buffer():
             return
-        if not self._readline.get_line_buffer():
-            sys.stdout.write("\r\x1b[K")
-            self._screen.flush()
-            sys.stdout.write(PROMPT)
-            sys.stdout.flush()
+        self._is_showing = True
+        try:
+            while notices := self._screen.take_queued():
+                # Past Python's own buffer: what is in the middle of a write there cannot be called again.
+                os.write(sys.stdout.fileno(), encode_for_screen(f"\r\x1b[K{notices}{PROMPT}"))
+        finally:
+            self._is_showing = False
 
     def _input(self, prompt: str) -> str:
         self._screen.flush()
-        self._number += 1
-        self._is_waiting = prompt == PROMPT
+        self._shows_notices = prompt == PROMPT
         try:
-            line = input(prompt)
+            line = self._wait(prompt)
+        finally:
+            self._shows_notices = False
+        return "\n".join([line, *self._read_pasted()])
+
+    def _wait(self, prompt: str) -> str:
+        """One line; raises KeyboardInterrupt for a Ctrl-C, whichever way Python tells of it."""
+        self._number += 1
+        self._is_waiting = True
+        try:
+            return input(prompt)
+        except SystemError as error:
+            # Python runs the handler of a second signal while the exception of the first is set.
+            if not isinstance(error.__cause__, KeyboardInterrupt):
+                raise
+            raise KeyboardInterrupt from None
         finally:
             self._is_waiting = False
-        return "\n".join([line, *self._read_pasted()])
 
     def _read_pasted(self) -> Iterator[str]:
         """Lines that were there already when one was entered, where pastes cannot be told from typing."""

@@ -68,12 +68,15 @@ class Screen:
     def flush(self) -> None:
         """Show what threads have told meanwhile."""
         self._end_line()
-        while not self._queue.empty():
-            self._show(*self._queue.get())
+        _write(self.take_queued())
+        sys.stdout.flush()
 
-    @property
-    def has_queued(self) -> bool:
-        return not self._queue.empty()
+    def take_queued(self) -> str:
+        """What threads have told meanwhile, as it is to be shown."""
+        shown = []
+        while not self._queue.empty():
+            shown.append(self._render(*self._queue.get()))
+        return "".join(shown)
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
@@ -90,11 +93,15 @@ class Screen:
             sys.stdout.flush()
 
     def _show(self, kind: str, text: str, facts: dict[str, object]) -> None:
-        if self.as_json:
-            _write(_render_json({"event": kind, "text": text, **facts}) + "\n")
-        elif text and (self.echoes or kind != "heard") and not (kind == "answer" and facts.get("streamed")):
-            _write(self._dress(kind, text) + "\n")
+        _write(self._render(kind, text, facts))
         sys.stdout.flush()
+
+    def _render(self, kind: str, text: str, facts: dict[str, object]) -> str:
+        if self.as_json:
+            return _render_json({"event": kind, "text": text, **facts}) + "\n"
+        if text and (self.echoes or kind != "heard") and not (kind == "answer" and facts.get("streamed")):
+            return self._dress(kind, text) + "\n"
+        return ""
 
     def _dress(self, kind: str, text: str) -> str:
         before, style = _LOOKS[kind]
@@ -107,7 +114,14 @@ def _render_json(event: dict[str, object]) -> str:
     return json.dumps(event, ensure_ascii=True)
 
 
+def encode_for_screen(text: str) -> bytes:
+    """In the encoding of standard output; what it cannot spell becomes an escape."""
+    return text.encode(_encoding(), "backslashreplace")
+
+
 def _write(text: str) -> None:
-    """To standard output in its own encoding; what it cannot spell is written as an escape."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.write(encode_for_screen(text).decode(_encoding()))
+
+
+def _encoding() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
