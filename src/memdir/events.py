@@ -20,7 +20,7 @@ from pathlib import Path
 
 from memdir.errors import DiskError
 from memdir.frozen import dataclass, replace
-from memdir.small_files import make_private_dirs, read_small, write_private
+from memdir.small_files import append_private, make_private_dirs, read_small, write_private
 from memdir.text import one_line, shorten
 
 FOLDER = "events"
@@ -90,16 +90,8 @@ def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
     if state.is_symlink() or path.is_symlink():
         return
     row = {"at": now.isoformat(), "host": host[:48], "text": shorten(one_line(text), _TEXT)}
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        make_private_dirs(state)
-        handle = os.open(path, flags, 0o600)
-        try:
-            os.write(handle, json.dumps(row).encode("ascii") + b"\n")
-            size = os.fstat(handle).st_size
-        finally:
-            os.close(handle)
-        if size > _BYTES // 2:
+        if append_private(path, json.dumps(row).encode("ascii")) > _BYTES // 2:
             _keep(path, _read_rows(path)[-_KEPT:])
     except (OSError, DiskError):
         pass

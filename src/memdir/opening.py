@@ -5,6 +5,7 @@ It opens and checks; it writes nothing until the first memory is saved.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,28 +99,9 @@ def _open_place(
     shared: bool = False,
 ) -> FileStore:
     state = find_state_dir(place.path, environment)
-    if place.is_keyed and root is not None:
-        check_identity(state, root)
-
-    def record_identity() -> None:
-        """The project's record, made once and renewed when it was moved to a path with the same slug."""
-        if root is not None and place.is_keyed:
-            known = read_identity(state)
-            if known is None or known.root != str(root):
-                write_identity(state, find_identity(root))
-
-    def find_secrets(text: str) -> "Sequence[Finding]":
-        # Imported here: only writes to what a team shares are searched.
-        from memdir.secrets.own import find_for
-
-        return find_for(environment, text)
-
-    def find_author() -> "Author":
-        # Imported here: only writes to what a team shares are signed.
-        from memdir.authors import find_own_author
-
-        return find_own_author(environment, root)
-
+    keyed = root if place.is_keyed else None
+    if keyed is not None:
+        check_identity(state, keyed)
     return FileStore(
         place.path,
         state=state,
@@ -128,9 +110,31 @@ def _open_place(
         skip_index=settings.flag("skip_index"),
         lock_seconds=settings.number("lock_seconds"),
         clock=clock,
-        on_open=record_identity,
-        find_secrets=find_secrets,
+        on_open=partial(_record_identity, state, keyed),
+        find_secrets=partial(_find_secrets, environment),
         shared=shared,
         team=settings.flag("team"),
-        find_author=find_author if place.scope is Scope.PRIVATE else None,
+        find_author=partial(_find_author, environment, root) if place.scope is Scope.PRIVATE else None,
     )
+
+
+def _record_identity(state: Path, root: Path | None) -> None:
+    """The project's record, made once and renewed when it was moved to a path with the same slug."""
+    if root is not None:
+        known = read_identity(state)
+        if known is None or known.root != str(root):
+            write_identity(state, find_identity(root))
+
+
+def _find_secrets(environment: Environment, text: str) -> "Sequence[Finding]":
+    # Imported here: only writes to what a team shares are searched.
+    from memdir.secrets.own import find_for
+
+    return find_for(environment, text)
+
+
+def _find_author(environment: Environment, root: Path | None) -> "Author":
+    # Imported here: only writes to what a team shares are signed.
+    from memdir.authors import find_own_author
+
+    return find_own_author(environment, root)

@@ -5,13 +5,12 @@ memory's name, so purging removes it. It can be deleted at any time. Writing it 
 """
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from memdir.fork import Ran
 from memdir.records import Usage
-from memdir.small_files import make_private_dirs, read_small, write_private
+from memdir.small_files import append_private, read_small, write_private
 
 FILE = "runs.jsonl"
 _BYTES = 2_097_152
@@ -23,16 +22,8 @@ def note_run(state: Path, row: Mapping[str, object]) -> None:
     path = state / FILE
     if state.is_symlink() or path.is_symlink():
         return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        make_private_dirs(state)
-        handle = os.open(path, flags, 0o600)
-        try:
-            os.write(handle, json.dumps(row).encode("ascii") + b"\n")
-            size = os.fstat(handle).st_size
-        finally:
-            os.close(handle)
-        if size > _BYTES // 2:
+        if append_private(path, json.dumps(row).encode("ascii")) > _BYTES // 2:
             write_private(path, b"".join(_read_lines(path)[-_KEPT:]))
     except OSError:
         pass

@@ -94,6 +94,19 @@ def write_private(path: Path, data: bytes) -> None:
         raise disk_error(error, path) from error
 
 
+def append_private(path: Path, line: bytes) -> int:
+    """Add a whole line, mode 0600, not flushed; several processes may at once. Answers how long the file is now."""
+    make_private_dirs(path.parent)
+    # Without waiting: what stands there may be a FIFO nobody reads.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        os.write(descriptor, line + b"\n")
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
 def sync_dir(path: Path) -> None:
     """Make the names in a directory durable; a system that cannot sync a directory is left to its own promises."""
     if os.name == "nt":

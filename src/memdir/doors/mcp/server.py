@@ -38,6 +38,7 @@ from memdir.toolset import BY_NAME, Row, call_tool
 from memdir.toolset.arguments import render_refusal
 
 Context = ServerRequestContext[Any]
+Page = types.PaginatedRequestParams
 Answer = TypeVar("Answer")
 
 SESSION_KEY = "memdir/session"  # in a request's `_meta`: the conversation that it belongs to
@@ -46,52 +47,19 @@ _STATIC = CacheHint(ttl_ms=3_600_000)  # what does not change while the server l
 
 def make_server(place: Place) -> Server[Any]:
     """A server for one place; it holds no state, so one serves all connections."""
-
-    async def on_list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=TOOLS)
-
-    async def on_call_tool(context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        if asked.name not in BY_NAME:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(asked.name), 60)}")
-        work = partial(call_tool, name=asked.name, given=asked.arguments or {})
-        origin = _find_origin(context)
-        try:
-            row = await _run(place, lambda opened: work(opened, origin=_complete(origin, opened)))
-        except MemdirError as error:
-            return _make_refusal(error)
-        return _make_result(row)
-
-    async def on_list_resources(_: Context, asked: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        cursor = asked.cursor if asked is not None else None
-        return await _ask(place, lambda opened: list_resources(opened, cursor))
-
-    async def on_list_templates(
-        _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
-
-    async def on_read_resource(_: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await _ask(place, lambda opened: read_resource(opened, str(asked.uri)))
-
-    async def on_list_prompts(_: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return list_prompts()
-
-    async def on_get_prompt(_: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await _ask(place, lambda opened: render_asked_prompt(opened, asked.name, asked.arguments or {}))
-
     return Server(
         "memdir",
         version=__version__,
         title="memdir",
         instructions=render_prompt("mcp/instructions"),
         cache_hints={"tools/list": _STATIC, "prompts/list": _STATIC, "resources/templates/list": _STATIC},
-        on_list_tools=on_list_tools,
-        on_call_tool=on_call_tool,
-        on_list_resources=on_list_resources,
-        on_list_resource_templates=on_list_templates,
-        on_read_resource=on_read_resource,
-        on_list_prompts=on_list_prompts,
-        on_get_prompt=on_get_prompt,
+        on_list_tools=_list_tools,
+        on_call_tool=partial(_call_tool, place),
+        on_list_resources=partial(_list_resources, place),
+        on_list_resource_templates=_list_templates,
+        on_read_resource=partial(_read_resource, place),
+        on_list_prompts=_list_prompts,
+        on_get_prompt=partial(_render_prompt, place),
     )
 
 
@@ -117,6 +85,43 @@ def silence() -> None:
         log = logging.getLogger(name)
         log.addHandler(logging.NullHandler())
         log.propagate = False
+
+
+async def _list_tools(_: Context, __: Page | None) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=TOOLS)
+
+
+async def _call_tool(place: Place, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    if asked.name not in BY_NAME:
+        raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(asked.name), 60)}")
+    work = partial(call_tool, name=asked.name, given=asked.arguments or {})
+    origin = _find_origin(context)
+    try:
+        row = await _run(place, lambda opened: work(opened, origin=_complete(origin, opened)))
+    except MemdirError as error:
+        return _make_refusal(error)
+    return _make_result(row)
+
+
+async def _list_resources(place: Place, _: Context, asked: Page | None) -> types.ListResourcesResult:
+    cursor = asked.cursor if asked is not None else None
+    return await _ask(place, lambda opened: list_resources(opened, cursor))
+
+
+async def _list_templates(_: Context, __: Page | None) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
+
+
+async def _read_resource(place: Place, _: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    return await _ask(place, lambda opened: read_resource(opened, str(asked.uri)))
+
+
+async def _list_prompts(_: Context, __: Page | None) -> types.ListPromptsResult:
+    return list_prompts()
+
+
+async def _render_prompt(place: Place, _: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
+    return await _ask(place, lambda opened: render_asked_prompt(opened, asked.name, asked.arguments or {}))
 
 
 async def _run(place: Place, work: Callable[[Opened], Answer]) -> Answer:
