@@ -2,7 +2,7 @@
 
     python benchmarks/extraction.py [--measured] [--sample N] [--seed S] [--bench FOLDER]
 
-Precision and recall on the tuning part of the labelled corpus and on both halves of the fresh phrasings, by language
+Precision and recall on the tuning part of the labelled corpus and on both halves of the two other sets, by language
 and category, and with `--measured` on the part that nobody looks at, as counts only. Then the user turns of
 `longmemeval_pooled`, which is ordinary chat: one memory per how many messages, and with `--sample` some of those
 memories for a person to judge. The set keeps the turns of a session as lines of one text, so a line counts as a
@@ -23,7 +23,7 @@ from time import perf_counter
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from extraction_corpus import read_fresh, read_measured, read_tuning  # noqa: E402
+from extraction_corpus import read_fresh, read_measured, read_third, read_tuning  # noqa: E402
 from extraction_score import Score, score  # noqa: E402
 from memdir.records import Message  # noqa: E402
 from memdir.rules import Wish, find_wishes  # noqa: E402
@@ -71,9 +71,9 @@ def main() -> None:
     options.add_argument("--bench", type=Path, default=BENCH)
     chosen = options.parse_args()
     show_score("tuning", score(read_tuning()))
-    fitted, check = read_fresh()
-    show_score("fresh, fitted half", score(fitted))
-    show_score("fresh, check half", score(check))
+    for name, (fitted, check) in (("fresh", read_fresh()), ("third", read_third())):
+        show_score(f"{name}, fitted half", score(fitted))
+        show_score(f"{name}, check half", score(check))
     if chosen.measured:
         show_score("measured", score(read_measured()))
     count, wishes, mean, longest = hear_chat(chosen.bench)

@@ -26,6 +26,7 @@ from memdir.records import Kind
 
 CORPUS = Path(__file__).with_name("data") / "extraction.jsonl"
 FRESH = CORPUS.with_name("extraction_fresh.jsonl")
+THIRD = CORPUS.with_name("extraction_third.jsonl")
 _PARTS = 3
 
 
@@ -60,8 +61,12 @@ def read_corpus() -> tuple[Row, ...]:
 
 def read_fresh() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """Phrasings written apart from the corpus: the odd rows are fitted to, the even ones check what came of it."""
-    rows = tuple(_parse_row(json.loads(line)) for line in FRESH.read_text(encoding="utf-8").splitlines())
-    return rows[::2], rows[1::2]
+    return _read_halves(FRESH)
+
+
+def read_third() -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Messages by somebody who had not seen the rules; halved likewise, and the even texts are for no eyes."""
+    return _read_halves(THIRD)
 
 
 def read_tuning() -> tuple[Row, ...]:
@@ -83,6 +88,11 @@ def is_met(want: Want, saved: str) -> bool:
     folded = saved.casefold()
     has_all = all(any(way.casefold() in folded for way in one.split("|")) for one in want.must)
     return has_all and not any(one.casefold() in folded for one in want.unwanted)
+
+
+def _read_halves(path: Path) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    rows = tuple(_parse_row(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
+    return rows[::2], rows[1::2]
 
 
 def _parse_row(fields: Mapping[str, Any]) -> Row:

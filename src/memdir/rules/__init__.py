@@ -2,8 +2,7 @@
 
     messages --find_wishes--> wishes --place--> staging
 
-`tongue` and the languages hold the patterns, `hearing` and `joining` find what they fit,
-    `naming` words it as a memory,
+`tongue` and the languages hold the patterns, `hearing` and `joining` find what they fit, `naming` words it as a memory,
 `merging` lets it meet what is there already. It hears a person's own plain words; what was pasted is told by `taint`.
 """
 

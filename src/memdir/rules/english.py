@@ -2,16 +2,28 @@
 
 from memdir.records import Kind
 from memdir.rules.english_asking import BACK, FORGETS, LASTING, LASTING_BACK, NORMS, RULES, SAVED_BEFORE, SAVES, WEAK
-from memdir.rules.english_facts import DECIDED, DUE, IDENTITIES, POINTERS, WHO_DECIDES
-from memdir.rules.english_words import AGENT_THINGS, AND_NOW, GENERAL, LATER, VERB
+from memdir.rules.english_facts import DECIDED, DUE, IDENTITIES, OWN_WORK, POINTERS, SETTLED, WHO_DECIDES
+from memdir.rules.english_kinds import ABOUT_ME, DIRECTS, LOOKS, MINE, PLACES, PREFERS
+from memdir.rules.english_manner import ENDINGS, MANNER, MANNER_NORMS
+from memdir.rules.english_slots import (
+    ANNOUNCED_FACT,
+    ANNOUNCED_SCOPE,
+    ANNOUNCED_WISHES,
+    KEPT_BEFORE,
+    KEPT_FACTS,
+    LASTING_ORDERS,
+    MEANT_FOR_GOOD,
+    SLOT_NORMS,
+)
+from memdir.rules.english_words import AILING, AND_NOW, GENERAL, LATER, VERB
 from memdir.rules.english_work import (
     BARE_PROHIBITION,
     CONFIRMATIONS,
     CORRECTIONS_GENERAL,
     CORRECTIONS_NORM,
+    CORRECTIONS_NOUN,
     CORRECTIONS_PLAIN,
     CORRECTIONS_WHOLE,
-    ENDINGS,
 )
 from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words_of
 
@@ -36,32 +48,44 @@ ENGLISH = Tongue(
         wrong \w+(?=[:,]), (?:that's|this is|that is) (?:wrong|not right|incorrect|not ok(?:ay)?)(?=[\s]*[,.:;!–—]),
         wrong, not quite, not like this, not like that, ps, p\.s,
         simply, in this project, in this repo, when working with me, with me, small thing, one thing,
-        correction, attention"""
+        correction, attention, fine, alright, once more(?: for [\w ]{2,20})?, for the love of \w+, nope, i repeat,
+        whatever you do, you can always"""
     ),
     rules=(
         *(make_rule(Category.FORGET, at, Need.STRONG) for at in FORGETS),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in (*BACK, *SAVED_BEFORE)),
-        *(make_rule(Category.REQUEST, at, Need.WHOLE, Need.DIRECTING, kind=Kind.FEEDBACK) for at in LASTING_BACK),
+        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in (*BACK, *SAVED_BEFORE, *KEPT_BEFORE)),
+        *(
+            make_rule(Category.REQUEST, at, Need.WHOLE, Need.DIRECTING, kind=Kind.FEEDBACK)
+            for at in (*LASTING_BACK, *MEANT_FOR_GOOD)
+        ),
         *(make_rule(Category.REQUEST, at, Need.STRONG) for at in SAVES),
         *(make_rule(Category.REQUEST, at, Need.STRONG, Need.ALONE) for at in WEAK),
         *(make_rule(Category.REQUEST, at, Need.STRONG, default=Kind.FEEDBACK) for at in RULES),
+        make_rule(Category.REQUEST, ANNOUNCED_SCOPE, Need.STRONG, Need.WHOLE, kind=Kind.FEEDBACK),
+        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE, default=Kind.FEEDBACK) for at in ANNOUNCED_WISHES),
+        make_rule(Category.REQUEST, ANNOUNCED_FACT, Need.STRONG, Need.WHOLE),
+        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in KEPT_FACTS),
         *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in CONFIRMATIONS),
-        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in LASTING),
+        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in (*LASTING, *LASTING_ORDERS)),
         make_rule(
             Category.REQUEST,
             r"(?<!, )(?P<what>no more (?!than|errors|bugs|crashes|warnings|problems|issues|time|questions|ideas|info|"
             r"money|milk)\w+.{3,})",
             kind=Kind.FEEDBACK,
         ),
-        *(make_rule(Category.REQUEST, at, kind=Kind.FEEDBACK) for at in NORMS),
+        *(make_rule(Category.REQUEST, at, kind=Kind.FEEDBACK) for at in (*NORMS, *SLOT_NORMS)),
         *(make_rule(Category.CORRECTION, at, Need.WHOLE, kind=Kind.FEEDBACK) for at in ENDINGS),
         *(
             make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.WHOLE, kind=Kind.FEEDBACK)
-            for at in (*CORRECTIONS_WHOLE, *CORRECTIONS_NORM)
+            for at in (*CORRECTIONS_WHOLE, *CORRECTIONS_NOUN)
+        ),
+        *(
+            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.WHOLE, Need.SOUND, kind=Kind.FEEDBACK)
+            for at in (*CORRECTIONS_NORM, *MANNER_NORMS)
         ),
         *(
             make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK)
-            for at in (*CORRECTIONS_PLAIN, *BARE_PROHIBITION)
+            for at in (*CORRECTIONS_PLAIN, *BARE_PROHIBITION, *MANNER)
         ),
         *(
             make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.GENERAL, kind=Kind.FEEDBACK)
@@ -82,15 +106,18 @@ ENGLISH = Tongue(
             Need.WHOLE,
             kind=Kind.PROJECT,
         ),
+        *(make_rule(Category.DECISION, at, Need.WHOLE, kind=Kind.PROJECT) for at in SETTLED),
         *(make_rule(Category.POINTER, at, Need.WHOLE, kind=Kind.REFERENCE) for at in POINTERS),
         *(make_rule(Category.IDENTITY, at, kind=Kind.USER) for at in IDENTITIES),
         make_rule(
             Category.DEADLINE,
-            rf"(?P<what>{AND_NOW}(?!i\b|i'm\b|my\b|i've\b|{VERB} (?:(?:a|an|the|me|it|this|that|your|my|to|in|on)\b)|"
-            rf".*(?:, (?:please )?[a-z]+ (?:it|them)[.!]*$|\bdue to\b|\b(?:ship|release|launch)\w* (?:it|this)\b)|"
-            rf".*\b(?:since|went|appeared|broken?|fail\w*|crash\w*|happened|passed|(?:was|were)(?! (?:moved|"
-            rf"postponed|extended|pushed|set|announced|scheduled)))\b)(?:(?!\bi\b|\bmy\b|\bi'|"
-            rf", so\b).){{2,90}}?\b{DUE}\b.+)",
+            rf"(?P<what>{AND_NOW}(?!i\b|i'm\b|deadline\s*:|my (?!{OWN_WORK})|i've\b|{VERB} (?:(?:a|an|the|me|it|this|"
+            rf"that|your|my|to|in|on)\b)|"
+            rf".*\b(?:every|each) (?:\w+day|week|month|sprint|quarter|time)\b|.*(?:, (?:please )?[a-z]+ (?:it|"
+            rf"them)[.!]*$|\bdue to\b|\b(?:ship|release|launch)\w* (?:it|this)\b)|"
+            rf".*\b(?:since|went|appeared|expired|broken?|fail\w*|crash\w*|happened|passed|(?:was|were)(?! (?:moved|"
+            rf"postponed|extended|pushed|set|announced|scheduled)))\b)(?:(?!\bi\b|\bmy (?!{OWN_WORK})|\bi'|"
+            rf", so\b).){{0,90}}?\b{DUE}\b.+)",
             Need.WHOLE,
             Need.DATED,
             kind=Kind.PROJECT,
@@ -112,19 +139,30 @@ ENGLISH = Tongue(
             kind=Kind.PROJECT,
         ),
     ),
-    asks=r"(?:from now on|in (?:the )?future|going forward|next time)\b.*\b(?:can|could|would|will) you\b|"
-    r"^(?=.*(?:\bthat\b|something|:|\bnote\b|\bmind\b|always|never|from now on|in future|forget|remember (?:not|to)|"
+    asks=r"(?:can|could|shall) we (?:\w+ )?(?:agree|settle|make it a rule)\b|(?:from now on|in (?:the )?future|"
+    r"going forward|next time)\b.*\b(?:can|could|would|will) you\b|"
+    r"^(?=.*(?:\bthat\b|something|:|\bnote\b|\bmind\b|always|never|from now on|in future|forget|remember (?:not|to|"
+    r"this|that|it)|"
     r"every|each|whenever|(?:can|could|would|will) (?:you|u) (?:please )?(?:stop|quit|not|avoid|drop)))(?:\W*(?:ok|"
-    r"hey|hi|"
-    r"please|also|and|so|btw|by the way),?\s*)*(?:can|could|would|will) (?:you|u)\b|\bplease\b.*\bremember\b",
+    r"hey|hi|please|also|and|so|btw|by the way),?\s*)*(?:can|could|would|will) (?:you|u)\b|\bplease\b.*\bremember\b",
     begs=r"(?:\W*(?:ok|hey|hi|please|also|and|so|btw|seriously|again),?\s*)*(?:can|could|would|will) (?:you|u|we) "
     r"(?:please |pls |"
-    r"just )*(?:stop|quit|not|avoid|drop|skip|cut|leave out|lay off|refrain)\b",
+    r"just )*(?:stop|quit|not|avoid|drop|skip|cut|leave out|lay off|refrain|always|never|only ever|from now on|"
+    r"in future)\b",
+    breaks=r"\S\s+(?=(?:and|but|then|plus|so) (?:please |also |just |pls |do )*(?:remember|from now on|in future|next "
+    r"time|going forward|henceforth|never|always|note that|keep in mind|don't forget|(?:don't|do not|"
+    r"stop) .*\b(?:any ?more|again|ever)\b))",
+    ails=AILING,
+    tags=r"(?:,|\.| -)? (?:ok|okay|alright|deal|clear|understood|got it|agreed|please|pls|thanks|will you|"
+    r"would you)\?+$",
+    widens=r"\bnot (?:just|only) (?:(?:for|in|on|to) )?(?:this (?:one|time|file|once|pr|task)|here|now|today)\b|"
+    r"\b(?:now|today|here|this one) and (?:later|always|every\w*|those to come|in future|tomorrow|elsewhere|all \w+)\b|"
+    r"\bnot (?:now|today|here)(?: and|,| or) not (?:later|ever|tomorrow|anywhere)\b",
     questions=r"(?:and |so |but |ok |hey |btw )*(?:what|how|why|who|whom|whose|where|which|is (?:it|there|this|that)|"
     r"are (?:there|you|we)|do (?:you|we|i)|did (?:you|we|i)|does|"
     r"should (?:i|we)|can i|could i|would (?:it|you|that)|have you|has|was|were|am i|remind me)\b",
-    reported=r"\b(?:rewrite|rephrase|proofread|grammar|paraphrase|summari[sz]e|correct this|caption|headline|"
-    r"told (?:me|him|her|them)|novel|essay|"
+    reported=r"\b(?:sound|nicer|friendlier|wording|rewrite|rephrase|proofread|grammar|paraphrase|summari[sz]e|"
+    r"correct this|caption|headline|told (?:me|him|her|them)|novel|essay|"
     r"rules? (?:to|for|in) the|config (?:where|that)|firewall|cron|suppose|assume|assuming|let's say|"
     r"hypothetically|what if|in the game|role ?play|he|she|they|someone|somebody|captain|says?|said that|if i|"
     r"when i (?:tell|say|ask)|(?:would|could) it|supposing|imagine|pretend|translate|song|movie|film|title|scene|"
@@ -138,8 +176,7 @@ ENGLISH = Tongue(
     r"keep) (?:this|that|it|any of this) (?:(?:in|to|into) (?:your |the )?memory|down\b|anywhere)|"
     r"(?:don't|do not) (?:have|need) to (?:remember|save|store|memori[sz]e|note)(?!.*any ?(?:more|longer))|(?:don't|"
     r"do not|dont) memori[sz]e\b|(?:not|isn't|nothing) (?:worth|for|to) (?:remember\w*|saving|storing|your memory|"
-    r"memory)|without (?:saving|remembering|storing) (?:this|that|it)|forget (?:that )?i (?:said|mentioned|asked|"
-    r"told)|"
+    r"memory)|without (?:saving|remembering|storing) (?:this|that|it)|forget (?:that )?i (?:said|mentioned|asked|told)|"
     r"(?:don't|do not|dont|no need to) (?:\w+ ){0,2}(?:save|store|remember|memori[sz]e|record|note|"
     r"write)(?: down)?(?: the following|:| any of)|(?:don't|do not|dont|no need to) note (?:this|that|it)\b|"
     r"between (?:us|you and me)|off the record|forget (?:what|everything|all) (?:i|we) (?:just )?(?:said|wrote|"
@@ -147,10 +184,11 @@ ENGLISH = Tongue(
     tasks=r"(?:\bwe (?:always|never|still|sometimes) (?:get|got|see|had)\b|\b(?:that's|this is|which is|that is) "
     r"(?:the|a|why|our) (?:bug|problem|issue|reason|error|cause)\b|"
     r"\b(?:in|for|on|to) this (?!kind|sort|type|app\b|application|library|code\b|department|project|repo\w*|codebase|"
-    r"code base|team|company|org\w*|house|shop|product|"
-    r"monorepo|workspace|service|"
-    r"point|day|moment|way)\w+|\bthe (?:button|dialog|popup|modal|tooltip|dropdown|checkbox)\b|\w\(\)|"
-    r", so (?:please )?(?:update|"
+    r"code base|team|company|org\w*|house|shop|product|monorepo|workspace|service|"
+    r"point|day|moment|way)\w+|\bthe (?:\w+ )?(?:button|dialog|popup|modal|tooltip|dropdown|checkbox|sidebar|menu|"
+    r"header|footer|navbar|logo|icon|"
+    r"tab|banner|cursor|slider|spinner|counter|rows?|list|grid|image|font|background|screen|title)\b|\b\w+ rows\b|"
+    r"\w\(\)|, so (?:please )?(?:update|"
     r"rename|change|adapt|add|fix|remove|replace|bump|move|ignore|leave)\b)|\b(?:(?:the|this|that) (?:function|method|"
     r"variable|"
     r"loop|handler|constructor|callback|getter|setter|parameter|argument|regex|struct)\b(?! names?)|finally block|"
@@ -166,12 +204,15 @@ ENGLISH = Tongue(
     r"split it|the (?:loop|index) |(?:first|second|third|last|next) (?:argument|parameter|paragraph|version|option|"
     r"line)|in the readme|in the changelog|to a file|step \d|so far|compile|before you (?:commit|push) (?:this|it|"
     r"that)|"
-    r"later on we|until i'm done)\b",
+    r"later on we|until i'm done|until (?:\w+ ){1,3}(?:is|are) \w+|until (?:i'm|i am|i've|i have|we're|we've|tomorrow|"
+    r"tonight|then|monday)|"
+    r"before (?:i'm|i am|i've) |for (?:once|tonight|tomorrow)|one-off|in this case|at this stage|(?:on|in|"
+    r"for) the first "
+    r"(?:pass|draft|version|round)|for the (?:demo|meeting|call|spike|prototype|slide|poc)|in a (?:hurry|rush)|"
+    r"i'm (?:late|busy|on (?:the|a) \w+)|no time|this (?:week|round|afternoon|evening|morning))\b",
     states=r"\b(?:(?:i|we)(?:'ve| have)? (?:just|already) (?:\w+ed|done|run|made|written|put|set)\b|(?:the )?(?:pr|"
-    r"branch|build|ci|pipeline|ticket|"
-    r"deploy\w*) (?:is|are) "
-    r"(?:still|currently|now|already)\b|(?:for|at) the moment|tests? \d[\d, and]* (?:is|are)|(?:on|"
-    r"in) the old branch)|"
+    r"branch|build|ci|pipeline|ticket|deploy\w*) (?:is|are) "
+    r"(?:still|currently|now|already)\b|(?:for|at) the moment|tests? \d[\d, and]* (?:is|are)|(?:on|in) the old branch)|"
     r"[<>=]=? ?\d|\b[a-z] (?:is|be) an?\b|\b(?:the (?:loop|array|list|index|variable|string|parameter|argument|"
     r"pointer|iterator|regex|return value|input|counter) (?:is|can|may|starts?|must|has)|in this (?:chapter|story|"
     r"scene|game|exercise|example|paragraph|poem)|(?:only |just )?for (?:today|this (?:session|chat|conversation|"
@@ -185,8 +226,7 @@ ENGLISH = Tongue(
     idle=r"(?:(?:the|this) (?:variable|function|loop|index|class|method|parameter|counter|job|script|server|app|page)|"
     r"let [a-z] be|(?:the )?(?:port|site|service|database|url|hero)\b|cars|everything|things|we'll|i|i'm|i'll|"
     r"i will|i am|i can|i could|he|she|they|it (?:is|was|\w+s)|it'll|it will|maybe|perhaps|we might|we could|we hope|"
-    r"let's see|"
-    r"the loop|plugins)\b(?! (?:want|prefer|need|expect|would like|only want|don't want|'d like))",
+    r"let's see|the loop|plugins)\b(?! (?:want|prefer|need|expect|would like|only want|don't want|'d like))",
     general=GENERAL,
     pronouns=r"(?:please |just |always |never |only )*(?:[a-z-]+ (?:it|them)\b|[a-z-]+ (?:[\w-]+ ){1,3}(?:for|instead "
     r"of|like|with) (?:that|this|it|those|these)\b(?! \w)|(?:(?:do|keep|use|leave|touch|change|"
@@ -198,32 +238,19 @@ ENGLISH = Tongue(
     orders=r"(?:please )?(?:can you |could you )?(?:write|draft|create|make|generate|compose|give me|build|implement|"
     r"add|sort|translate|summari[sz]e|explain|design|plan|suggest|fix|help)\b",
     vouches=r"\b(?:rule|policy|convention|standard|always|every time|how we (?:do|work)|applies (?:to|every)|we "
-    r"(?:switched|moved|migrated) (?!on)|"
-    r"in general|from now on)\b",
-    refers=r"\b(?:it|they|them|that|those)\b",
+    r"(?:switched|moved|migrated) (?!on)|in general|from now on)\b",
+    refers=r"\b(?:it|they|them|that|those)\b|\bone[.!]*$",
     that=r"(?:[\s,:–—-]|(?:can|could|would|will) you\b|that\b(?!')|the fact that\b|to\b(?= always)|please\b|pls\b|"
-    r"also\b|both\b)+",
+    r"also\b|both\b(?=:))+",
     tail=r"[\s,]*\b(?:please|pls|plz|thanks|thank you|thx|ok|okay|will you|would you|alright)[.!?\s]*$",
     why=r"[,;:]?\s+(?:because|since(?! \d| (?:mon|tues|wednes|thurs|fri|satur|sun)day| last| version| v\d)|cause|"
     r"given that|as (?=we|they|it|our|the))\s+(?P<why>.{8,})$",
-    about_me=r"(?:(?:please )?(?:call me|address me as|refer to me)\b|i|i'm|im|i've|i'd|my|me)\b(?!'s not how)|"
-    r"as an? \w+.*,? i\b",
-    prefers=r"i(?:'d| would| really| strongly| always| generally)* (?:prefer|rather|like|can't stand|want|don't want|"
-    r"do not want|don't like|dislike|hate|love|need you|expect)\b|my preference\b|my preferred\b",
-    directs=rf"(?:please |you (?:must|should|may|can) (?:not|never|always|only)\b|you (?:can't|mustn't|shouldn't)\b|"
-    rf"(?:when|if|whenever|before|after) (?:you|we) [^,]{{3,50}}, (?:please |always |never )*(?:{VERB}|don't|"
-    rf"never)\b|[^,]{{4,50}}, never \w+(?: \w+)?[.!]*$|we (?:always |never |only |usually )?(?:do not|don't|never|"
-    rf"always|only|use|squash|merge|rebase|write|name|format|commit|test|prefer|avoid|put|keep|follow|want|call|say|"
-    rf"spell|lint|document|review|indent|mock|tag|version|sign|require|do code|stick)\b|"
-    rf"always\b|never\b|do not\b|don't\b|when in doubt\b|(?:each|every|all|any) (?:[\w-]+ ){{1,4}}(?:needs?|must|"
-    rf"should|gets?|has to|have to|goes|go)\b|no (?!one|body|docker)\w+ (?:\w+ )?(?:in|on|for)\b|no (?:more |"
-    rf"new )?(?:\w+ ){{0,2}}\w+s\b|{VERB}\b(?! (?:[\w-]+ ){{0,3}}(?:is|are|has|have|was|were|runs?|takes?|needs?|"
-    rf"goes|starts?|ends?|happens?|must|will|only|lives?|expires?)\b)|"
-    rf"(?:all |every |any |new |our |the )*{AGENT_THINGS} (?:to me )?(?:must|should|start|end|begin|always|never|"
-    rf"are (?:written|always|never|in|named|squash)|is (?:written|always|never)|need to|have to|go (?:in|under|into|"
-    rf"to)|use|follow|contain|in |get |without|with)\b|"
-    rf"\w+ (?:wants|prefers|expects|likes) .* (?:as|not|in|over)\b|\w+ (?:beats|over|before|trumps) \w+|"
-    rf"\w+ first, \w+ (?:second|later|after))",
+    places=PLACES,
+    looks=LOOKS,
+    mine=MINE,
+    about_me=ABOUT_ME,
+    prefers=PREFERS,
+    directs=DIRECTS,
     goes_on=r"(?:i can|i could|i know|i already|i do)\b.*\b(?:skip|stop|leave|drop|without) (?:them|it|that)\b|"
     r"(?!(?:i|i'm|i've|that's|that is|this|you|and then|then|also please|can|could|thanks|revert|undo|fix|"
     r"redo|change it|split|rename|please (?:change|revert|fix|undo|redo)|so|ok|what|why|how|now)\b)"

@@ -50,10 +50,9 @@ FORGETS = (
     r"(?P<what>(?:the|my|our) .+?),? (?:so )?(?:please )?forget (?:it|that|about it|this)\b",
 )
 SAVES = (
-    r"(?:once and for all|(?:just )?to have it noted|you(?:'ll| will) need (?:this|that) (?:later|again)|"
+    r"(?:(?:just )?to have it noted|you(?:'ll| will) need (?:this|that) (?:later|again)|"
     r"let it be known|note to (?:the )?future you|"
-    r"for what it's worth in future \w+|my standing (?:request|order|wish|instruction))(?: that\b|"
-    r"\s*[:,–—])\s*(?P<what>.+)",
+    r"for what it's worth in future \w+)(?: that\b|\s*[:,–—])\s*(?P<what>.+)",
     r"(?:save|store|keep|record)(?: the)? (?:info|information|fact|note|detail)(?: that|:) (?P<what>.+)",
     r"it(?:'s| is) (?:a|our|my|the) (?:\w+ )?(?:rule|policy|convention)(?: of (?:ours|mine)| here| in [\w ]{3,20})? "
     r"that (?P<what>.+)",
@@ -111,7 +110,7 @@ SAVES = (
     rf"{THAT}(?P<what>(?!(?:you|we|i) [^,:]{{3,50}}[:,]).+)",
     r"(?:i )?(?:hereby )?(?:instruct|ask) you to (?:remember (?:that )?)?(?P<what>.+)",
     r"(?:keep|make|take) a (?:mental )?note of (?:this|the following|that)[:.] ?(?P<what>.+)",
-    r"(?:memo|reminder|psa|fyi for (?:later|the future)|lesson learned|general preference|my preference|preference|"
+    r"(?:memo|reminder|psa|fyi for (?:later|the future)|lesson learned|(?:general |my )?preference(?=[:,–—]| -)|"
     r"update (?:your )?memory|for later(?: sessions| on)?|(?:house|ground) rules?|let the record show|"
     r"for the record)"
     r"(?: (?:to self|for (?:you|later|the future|next time|future \w+)|that))?(?:[:,–—]| -)? (?P<what>\w.+)",
@@ -134,6 +133,7 @@ WEAK = (
     r"note that (?P<what>(?:i|i'm|my|we|we're|our|all|every)\b .+)",
 )
 RULES = (
+    r"(?:once and for all|my standing (?:request|order|wish|instruction))(?: that\b|\s*[:,–—])\s*(?P<what>.+)",
     r"(?:[\w' ]{0,30}\b)?(?:my|our|a|an|one|another|this|general|personal|standing|strong) (?:\w+ )?(?:preference|"
     r"pref|convention|house rule|ground rule|habit|agreement|standing order)\b[\w ',]{0,30}: (?P<what>.+)",
     r"(?:let's|let us|can we|we should|i'd like to) (?:agree|settle)(?: (?:on (?:this|that|one thing|something)|here))?"
@@ -172,11 +172,11 @@ SAVED_BEFORE = (
 )
 LASTING = (
     rf"(?P<what>(?:please )?(?!write|draft|compose|say|tell|see)(?:{VERB}|don't|"
-    rf"do not)\b [^:\"]{{2,50}} next time\b.*)",
+    rf"do not)\b [^:\"]{{2,50}} (?<!and )next time\b.*)",
     rf"(?:going forward|moving forward|in (?:the )?future|for (?:the )?future)(?! (?:with|of|tense|"
     rf"versions?)\b)[\s,:–—-]+(?P<what>{DIRECTED}.+)",
     rf"(?P<what>(?:please |just )*(?!write|draft|compose|say|tell|print)(?:{VERB}|don't|do not|no|"
-    rf"only)\b [^:\"]{{3,60}}? (?:from now on|going forward|henceforth|from here on)\b.*)",
+    rf"only)\b [^:\"]{{3,60}}? (?<!and )(?:from now on|going forward|henceforth|from here on)\b.*)",
     r"(?P<what>for (?:every|each|all|any) .{3,40},? (?:i|we) (?:want|need|expect|require) .+)",
     rf"(?P<what>by default,? (?:please )?{VERB}\b .+)",
     r"(?P<what>(?:always )?default to (?!\d|.* if ).+)",

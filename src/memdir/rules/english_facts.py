@@ -38,14 +38,17 @@ DUE = any_of(
     migrat\w+, rollout, roll(?:s|ing)? out, demo, audit, handover, hand over, code complete, has to be, have to be,
     need(?:s)? to be, must be, switch(?:ed|es|ing)? off, shut(?:s|ting)? down, turn(?:ed|s) off, deprecat\w+, renew\w*,
     stops? working, switch(?:es|ing)? (?:to|over), (?:pilot|sprint|project|beta|trial|phase|onboarding|training|
-    support|course)\b.{0,20}\b(?:starts?|begins?|ends?), we have until, contract ends, ends on, runs? out,
+    support|course)\b.{0,20}\b(?:starts?|begins?|ends?), (?:we|you) (?:only )?have until, contract .{0,25}ends,
+    (?:support|trial|freeze|contract|licen[sc]e|sprint|phase|pilot|test)\b.{0,25}\b(?:ends?|starts?|begins?) (?:on|in|
+    at|next|this), ends on, runs? out,
     end of support, review on, kick[- ]?off, sprint ends, go/no-go, submission, submit\w*,
     deliverables?, moved to, pushed (?:back )?to, postponed (?:to|until), merge window, maintenance window"""
 )
 DECIDED = any_of(
     r"""decided(?! whether| if)(?:(?: \w+){0,3} (?:to|against|on|that|in|not)\b|:|,), agreed(?: with .{2,
     30}?)?(?: (?:to|on|that|today|yesterday|last)\b|:|,),
-    chose\b, (?:settled|signed off|voted) on, (?:cancell?ed|approved|rejected|vetoed|scrapped|shelved|postponed|
+    chose\b, (?:settled|signed off|voted) (?:on|for|against), picked .{2,30} over, (?:cancell?ed|approved|rejected|
+    vetoed|scrapped|shelved|postponed|
     dropped|
     killed|paused), ruled (?:that|out), told us (?:\w+ ){0,2}(?:that|to|not), (?:won't|will not|no longer) support,
     only support, going with, (?:are|'re) (?:moving|switching|migrating) (?:from|to|away|over|off), (?:dropping|
@@ -58,9 +61,41 @@ WHO_DECIDES = any_of(
     security, product, marketing, finance, compliance, procurement, upper management,
     the (?:ceo|cto|vp|lawyers|architects|investors|boss|steering \w+), (?:my|our) (?:boss|manager|team|client|lead|cto|
     ceo),
+    (?:yesterday|today|last \w+|this (?:morning|week)|on \w+day)[,]? (?:we|the \w+),
     it was, it's been, it has been, as of [^,]{3,30} we"""
 )
+# What is decided without a word on who did.
+SETTLED = (
+    r"(?P<what>(?!.*\b(?:runtime|option [a-z\d])\b)(?:[^,:]{2,40} )?(?:it's|it is|that's|that is|it has been) (?:now |"
+    r"finally )?(?:settled|decided|official|final|agreed)(?::|,| -| –| —| that\b) .{8,})",
+    r"(?P<what>(?:the|our) (?:final |board's |team's |client's )?(?:verdict|decision|vote|"
+    r"outcome)(?: from [\w ]{2,20})? "
+    r"(?:is in\b|is final\b|is made\b|was to\b|is to\b|is that\b|is:|was:|was that\b).{6,})",
+    r"(?P<what>(?:so |and )?(?:in the end|after (?:long|much|some|all) [\w ]{3,20}),? (?:we|the team|they) (?:go|went|"
+    r"stay|stayed|stick|stuck|chose|picked|settled|opted) .{6,})",
+)
+# Whose things are not the person's own.
+OTHERS = r"(?:\w+ )?(?:clients?|customers?|company|employer|team|project|app|servers?|boss|manager)\b"
+# What of one's own may be due as a project.
+OWN_WORK = any_of(
+    r"""(?:\w+ )?(?:thesis|dissertation|paper|grant|proposal|exam|project|talk|presentation|release|submission|
+    manuscript|
+    contract|report|team|client|app|book|course)\b"""
+)
 IDENTITIES = (
+    r"(?P<what>(?:i'm|i am) coming from (?-i:[A-Z])\w+.*|i (?:just |recently |only )?(?:switched|moved|"
+    r"came) (?:over )?from (?-i:[A-Z])\w+ to (?-i:[A-Z])\w+.*)",
+    r"(?P<what>i(?:'ve| have) never (?:used|touched|written|worked with|programmed in) (?-i:[A-Z])\w+.*)",
+    r"(?P<what>i know (?-i:[A-Z])[\w+#]* (?:well|best|inside out|by heart|but)\b.*)",
+    r"(?P<what>(?:i'm|i am) (?:more|most|really|not very) (?:comfortable|at home|familiar|fluent) (?:with|"
+    r"in) (?-i:[A-Z])\w*.*)",
+    r"(?P<what>i(?:'ve| have) got (?:\w+ ){1,3}years of .+)",
+    r"(?P<what>(?:i'm|i am) on (?:a |an )?(?-i:Mac|macOS|Windows|Linux|Ubuntu|WSL)\b(?!.*\b(?:error|fails?|"
+    r"broken)\b).*)",
+    r"(?P<what>i (?:come|came) (?:over )?from (?-i:[A-Z])\w+.*)",
+    r"(?P<what>(?:retired|former|freelance|self-taught|semi-retired|amateur|aspiring|part-time|junior|senior|"
+    r"hobby) (?:\w+ ){0,2}\w+(?: here)?, (?:learning|working|new to|coding|doing|trying|teaching|living|based)\b.+)",
+    r"(?P<what>(?:i'm|i am) (?:an? )?(?:absolute |complete |total )?(?:beginner|newbie|novice|noob|rookie)\b.*)",
     r"(?P<what>i (?:come|came) from an? .{2,30} background\b.*)",
     r"(?P<what>(?:i'm|i am) (?:currently |still )?learning (?-i:[A-Z])\w+\b.*)",
     r"(?P<what>i (?:studied|majored in|graduated in|trained as|have a (?:degree|phd|master's|bachelor's)) (?!it\b|"

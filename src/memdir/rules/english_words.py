@@ -35,7 +35,8 @@ VERB = any_of(
     restart, return, reuse, revert, review, rewrite, round, run, save, say, schedule, send, set, ship, shorten, show,
     sign, silence, skip, sort, speak, specify, split, squash, start, stash, state, stick, stop, store, structure, stub,
     suggest, summari[sz]e, suppress, swallow, switch, tag, take, talk, target, tell, test, throw, touch, translate,
-    treat, try, turn, type, update, upgrade, use, validate, verify, wait, wrap, write"""
+    treat, try, turn, type, update, upgrade, use, validate, verify, wait, wrap, write, cut, double-check, flag, hold,
+    notify, post, share, spare, stay, warn"""
 )
 # After "always" and "never" at the start of a clause: any base form, and neither a report nor an idiom.
 ANY_VERB = (
@@ -66,7 +67,7 @@ GENERAL = (
         r"""ever, every, each, any, anymore, all (?:our|my|the), always, never, unless, in general, generally,
     by default,
         whenever, everywhere, as a rule, at all, without (?:asking|telling|checking|my), by hand, every time,
-        anything, in (?:tests?|code|comments|docs|commit messages|prs|production|reviews|replies|answers|
+        in (?:tests?|code|comments|docs|commit messages|prs|production|reviews|replies|answers|
         user facing \w+),
         your (?:\w+ )?(?:answers|replies|responses|messages|explanations|code|tests|commits|summaries|output|prose),
         to me, at me, with me, for me, me like, again, over and over, how we (?:do|work|name|write)\b.*, a rule,
@@ -84,7 +85,8 @@ AND_NOW = (
 )
 # A sentence with a verb, without "that" before it.
 CLAUSE = (
-    r"(?:[\w'-]+ ){1,6}?(?:is|are|isn't|aren't|has|have|must|should|can|can't|cannot|will|won't|may|needs?|runs?|"
+    r"(?:(?!(?:when|while|if|after|before|until|where|which|who|as)\b)[\w'-]+ ){1,6}?(?:is|are|isn't|aren't|has|have|"
+    r"must|should|can|can't|cannot|will|won't|may|needs?|runs?|"
     r"starts?|ends?|goes|uses?|lives?|gets?|takes?|expires?|works?|wants?|owns?|never|always|"
     r"doesn't|don't|costs?|comes?|requires?|happens?|closes?|opens?|belongs?|likes?|prefers?|hates?|speaks?)"
 )
@@ -94,7 +96,8 @@ DIRECTED = (
     r"make sure|when|whenever|if you|tests?\b|commit|keep)"
 )
 WE_DO = any_of(
-    r"""write, name, indent, log, format, keep, work with, test, deploy, commit, merge, squash, rebase, put, store,
+    r"""write, name, indent, log, format, keep(?! \w+ing), work with, test, deploy, commit, merge, squash, rebase,
+    put, store,
     call, spell, avoid, prefer, follow, version, document, ship, lint, pin,
     wrap, throw, handle, group, sort, order, import, mock, stick to, stick with, roll forward, branch, tag, sign,
     review, split, validate, do code reviews"""
@@ -109,12 +112,15 @@ HABIT = (
 )
 # A base form that is in no list, where what stands before it leaves room for nothing else.
 ORDER = (
-    rf"(?:(?:please|pls|also|always|first|just|then|only|simply|kindly) )*(?:{VERB}|don't|do not|dont|never|no|avoid|"
+    r"(?:(?:please|pls|also|always|first|just|then|only|simply|kindly) )*(?:apply|reply|rely|embed|bring|ping|ask|"
+    r"answer|"
+    r"don't|do not|dont|never|no|avoid|"
     r"make sure|i want|i'd like|i expect|you (?:should|must|can|need to|have to)|"
     r"(?!(?:i|it|its|it's|the|this|that|there|an?|we|he|she|they|my|our|your|you|not|nothing|something|everything|"
     r"everyone|someone|and|or|but|so|because|which|who|what|why|how|when|where|then|than|even|still|also|too|very|"
     r"all|some|any|each|every|one|two|three|only|just|maybe|probably|sometimes|usually|please|as|if|in|on|at|for|"
-    r"with|from|to|by|of|after|before|is|are|was|were|has|had|did|does|can|could|will|would|should|might|may)\b)"
+    r"with|from|to|by|of|after|before|is|are|was|were|has|had|did|does|can|could|will|would|should|might|may|"
+    r"much|many|most|more|less|lots|thank|thanks|wow|yes|yeah|good|great|nice)\b)"
     r"(?!\w+(?:ed|ing|ly|[^su]s)\b)[a-z][a-z-]+(?= \w))\b"
 )
 # What makes a wish of the person's one for good.
@@ -133,11 +139,12 @@ NORM_SUBJECT = (
     r"[\w`'/.-]+(?: (?!(?:i|i'm|i've|i'd|my|me|you|to|that|which|who|and|but|is|are|was|were|been|"
     r"it)\b)[\w`'/.-]+){0,5}?"
 )
+# Says that something is out of order, or how it was.
 AILING = (
-    r"(?!.*\b(?:bugs?|fail\w*|broken?|breaks?|crash\w*|errors?|wrong|missing|slow|stale|red|green|down|null|empty|"
+    r"\b(?:bugs?|fail\w*|broken?|breaks?|crash\w*|errors?|wrong|missing|slow|stale|red|green|down|null|empty|"
     r"undefined|true|false|because|currently|still|now|today|tomorrow|yesterday|already|yet|was|were|had|did|"
     r"didn't|used to|seems?|maybe|probably|i think|no idea|not sure|too (?:much|many|few)|"
-    r"but here|here (?:it|they|is|are)|but (?:it|they|i)|i (?:can't|don't|couldn't))\b)"
+    r"but here|here (?:it|they|is|are)|but (?:it|they|i)|i (?:can't|don't|couldn't))\b"
 )
 # Says by itself that an order in the same sentence is meant for good.
 FUTURE = any_of(
@@ -150,6 +157,7 @@ FUTURE = any_of(
 )
 # Words that point at the task at hand.
 DEFINITE = (
-    r"(?:the|this|that|it|them|these|those|here|now|my|an?(?! time)|\d+|first|second|third|last|one(?! at a time|-))"
+    r"(?:the|this|that(?!'s (?:our|my|how|a)\b)|it|them|these|those|here|now|my|an?(?! time)|\d+|first|second|third|"
+    r"last|one(?! at a time|-))"
 )
 SAYING = r"(?:say|ask|write|paste|send|mention|type|share|request|tell|give|show|report|complain|push|commit)"

@@ -2,7 +2,6 @@
 
 from memdir.rules.english_words import (
     AGENT_THINGS,
-    AILING,
     AMONG_US,
     AND_NOW,
     DEFINITE,
@@ -27,9 +26,9 @@ CORRECTIONS_WHOLE = (
     r"(?P<what>[\w' -]{3,40} (?:isn't|aren't|is not|are not) (?:ok|okay|allowed|acceptable|fine|wanted|a thing) "
     r"(?:here|with us|for us|in (?:this|our) \w+)\b.*)",
     r"(?P<what>[\w -]{3,20}s like .{2,30} (?:are|is) .{3,30}, (?:use|write|prefer|say|name|pick) .+)",
-    rf"(?P<what>if (?:something|anything|you|a \w+|any \w+|tests?|a test) [^,]{{3,50}}, (?:always |just |please |"
-    rf"then )*"
-    rf"(?:{VERB}|don't|never)\b.+)",
+    r"(?P<what>if (?:something|anything|a \w+|any \w+|tests?|a test) [^,]{3,50}, (?:always |just |please |then )*"
+    r"(?:tell|ask|stop|warn|ping|report|say|let me|wait|check with|don't|never)\b.+)",
+    rf"(?P<what>if you [^,]{{3,50}}, (?:always |just |please |then )*(?:{VERB}|don't|never)\b.+)",
     rf"(?P<what>we (?:always |never |only |usually |generally |deliberately )?{HABIT} (?!it\b|that\b|this\b|you\b|"
     rf"about\b|for a\b)(?=.*\b(?:code|tests?|commits?|prs?|branch\w*|names?|files?|functions?|versions?|modules?|"
     rf"types?|docs?|logs?|configs?|errors?|comments?|legacy|apis?|deps|dependencies|imports?|"
@@ -50,7 +49,8 @@ CORRECTIONS_WHOLE = (
     rf"(?P<what>we (?:always |never |only |usually |generally )?{WE_DO} (?!it\b|that\b|this\b|now\b|going|in mind|"
     rf"to\b|you\b|on this|up\b|track\b)(?!.*\b(?:now|tomorrow|today|tonight|later|soon|for now|this (?!project|repo|"
     rf"codebase|team)\w+)\b).+)",
-    rf"(?P<what>{AND_NOW}(?!.*\bi (?:can't|don't|couldn't)\b)(?:all |every |new |our |such |those )?(?:[\w/-]+ "
+    rf"(?P<what>{AND_NOW}(?!.*\bi (?:can't|don't|couldn't)\b|the\b|this\b|that\b)(?:all |every |new |our |such |"
+    rf"those )?(?:[\w/-]+ "
     rf"){{0,2}}?(?:{AGENT_THINGS}|keys|files|"
     rf"classes|constants|(?-i:[A-Z]{{2,6}})) (?:don't|doesn't|do not|does not|shouldn't|should not|mustn't|must not|"
     rf"can't|cannot|always|never|only|must|"
@@ -65,21 +65,25 @@ CORRECTIONS_WHOLE = (
 )
 # A norm as a statement: what it is about, and a verb of obligation, belonging or custom.
 CORRECTIONS_NORM = (
-    rf"(?P<what>{AILING}{NORM_SUBJECT} (?:should|must|has to|have to|need to|needs to|ought to|is to|are to)(?: be)? "
+    rf"(?P<what>{NORM_SUBJECT} (?:should|must|has to|have to|need to|needs to|ought to|is to|are to)(?: be)? "
     rf"(?:always|never|only)\b.+)",
-    rf"(?P<what>{AILING}{NORM_SUBJECT} (?:is|are|gets?|goes?) (?:always|never|only) (?!the\b|a\b)\w+.+)",
-    rf"(?P<what>{AILING}(?:(?=.*, (?:not|never) )|(?!.*{SYSTEM})){NORM_SUBJECT} (?:belongs?|goe?s?|lives?|stays?) "
-    rf"(?:in|into|to|under|against|on|with|"
-    rf"at|after|before|inside|next)\b .+)",
-    rf"(?P<what>{AILING}our (?!users|customers|clients|flight|team is|server)(?:[\w-]+ ){{1,3}}?(?:is|are|use|uses|go|"
-    rf"goes|follow|follows|have|has|start|starts|end|ends|"
-    rf"need|needs|must|should) (?!\w+ing\b|very\b|so\b|too\b)(?:(?:in|on|to|with|at) )?\w+.*)",
-    rf"(?P<what>{AILING}{NORM_SUBJECT} (?:is|are|uses?|gets?|needs?|goe?s?|starts?|ends?|has|have|must|should|come|"
+    rf"(?P<what>{NORM_SUBJECT} (?:is|are|gets?|goes?) (?:always|never|only) (?!the\b|a\b)\w+.+)",
+    rf"(?P<what>{NORM_SUBJECT} (?:belongs?|goe?s?|lives?|stays?) "
+    rf"(?:in|into|to|under|against|on|with|at|after|before|inside|next)\b(?:(?=.*, (?:not|never) )|(?!.*{SYSTEM})) .+)",
+    r"(?P<what>our (?!users|customers|clients|flight|team is|server)(?:[\w-]+ ){1,3}?(?:is|are|use|uses|go|"
+    r"goes|follow|follows|have|has|start|starts|end|ends|"
+    r"need|needs|must|should) (?!\w+ing\b|very\b|so\b|too\b)(?:(?:in|on|to|with|at) )?\w+.*)",
+    rf"(?P<what>{NORM_SUBJECT} (?:is|are|uses?|gets?|needs?|goe?s?|starts?|ends?|has|have|must|should|come|"
     rf"comes|"
     rf"follows?) .{{2,60}}\b{AMONG_US}\b.*)",
-    rf"(?P<what>{AILING}{AND_NOW}(?:this|our|the) (?:[\w-]+ )?(?:project|repo|repository|codebase|code base|team|"
+    rf"(?P<what>{AND_NOW}(?:this|our|the) (?:[\w-]+ )?(?:project|repo|repository|codebase|code base|team|"
     rf"company) (?:uses|"
     rf"wants|follows|requires|prefers|sticks to|is on|expects|forbids) .+)",
+    r"(?P<what>in our (?:team|company|org|department|project|repo|codebase),? (?!the (?:button|page|app|"
+    r"test))\w+ .+)",
+)
+# A norm as a wish or a verdict, without such a verb.
+CORRECTIONS_NOUN = (
     r"(?P<what>[a-z]+ing (?!the\b|this\b|that\b|it\b|my\b)[\w `'/-]{2,40} (?:is|isn't|is not)(?: not| never)? (?:ok|"
     r"okay|allowed|acceptable|fine|an option|"
     r"wanted|cool|welcome|forbidden|discouraged|required|mandatory|a no-go|done|up to you|your job|a waste of time|"
@@ -98,8 +102,6 @@ CORRECTIONS_NORM = (
     r"breaks?)\b).+)",
     r"(?P<what>we(?:'ve| have| got)+ (?:an? |our own )[\w -]{2,25} for (?:that|this|those)\b.*)",
     rf"(?P<what>only (?:i|we|the \w+) (?:may |can |should )?{VERB}\b .+)",
-    rf"(?P<what>{AILING}in our (?:team|company|org|department|project|repo|codebase),? (?!the (?:button|page|app|"
-    rf"test))\w+ .+)",
     r"(?P<what>i(?: really| do| just| honestly)* (?:dislike|hate|can't stand|don't like|do not like|don't want|don't "
     r"need) "
     r"(?:all )?(?:these|those|your|such) [\w ]{3,40}.*)",
@@ -125,7 +127,7 @@ CORRECTIONS_PLAIN = (
     r"(?P<what>.+)",
     r"(?P<what>you (?:always|never|constantly|keep on|regularly) (?:forget|ignore|skip|miss|add|write|put|use|leave|"
     r"run|"
-    r"ask|change|break|touch|assume)\b .+)",
+    r"ask|change|break|touch|assume)\b (?!something|it\b|that\b).+)",
     r"(?P<what>(?:please )?(?:lay off|go easy on|ease up on|cool it with|tone down|cut back on|hold back on|cut it out "
     r"with|stay (?:out of|away from)|keep (?:your hands )?(?:off|out of|away from)|hands off) .{3,})",
     r"(?P<what>(?:i'm|i am) (?:so |really |getting )*(?:tired|sick|fed up)(?: of| with) (?:you|your|seeing|reading|"
@@ -254,12 +256,6 @@ CORRECTIONS_GENERAL = (
     r"\d)[\w`.-]+.*)",
     r"(?P<what>(?:that|this|these|those|it)(?:'s| is| are) too (?:long|verbose|short|wordy|much|detailed|chatty)\b.+)",
 )
-# How an answer ends is the agent's way of working in any case: no answer has to stand before it.
-ENDINGS = (
-    r"(?P<what>(?:do not|don't|dont|stop|quit|no need to) (?:summari[sz](?:e|ing)|recap(?:ping)?|sum(?:ming)? up)\b"
-    r"(?! (?:the|this|that|it|these|those)\b).{0,60}?\bat the end\b(?! of (?:the|this|that)\b).*)",
-    r"(?P<what>no (?:more )?(?:closing |final )?(?:summar(?:y|ies)|recaps?) at the end\b(?! of (?:the|this|that)\b).*)",
-)
 BARE_PROHIBITION = (
     r"(?P<what>(?:do not|don't|dont|avoid|refrain from|no need to|you shouldn't|you should not|you mustn't|"
     r"you must not|you may not|you can't|you cannot) (?!worry|"
@@ -272,6 +268,7 @@ BARE_PROHIBITION = (
 )
 CONFIRMATIONS = (
     r"(?:that|this)(?:'s| is) how it should (?:always )?be\b.*",
+    r"(?:please )?keep (?:at it|at this|it up)\b.*",
     r"(?:please )?do (?:that|this|it) (?:more often|more|every time|again)\b.*",
     r"thanks for \w+ing .+\b(?:always|keep|from now on|every time)\b.*",
     r"(?:please |pls |so |just )*(?:keep (?:doing|up|on|it (?:like (?:that|this)|that way|this way)(?=,? (?:for|from|"
@@ -282,7 +279,7 @@ CONFIRMATIONS = (
     r"(?:please |always |just )*(?:do|handle|write|structure|format|report|present|show|work) (?:it |that |this |"
     r"them |things )?(?:that way|this way|like (?:that|this)|exactly (?:that|this)|the same way|so|that|"
     r"the same)(?: again)?,? .*(?:going forward|from now on|always|every time|next time|in (?:the )?future|for all|"
-    r"for (?:bigger|other|similar|all)|again)\b.*",
+    r"for (?:bigger|other|similar|all)\b(?! (?:files|tests|functions|the|of)\b)|again\b).*",
     r"(?:please )?always (?:do|handle|write|work|structure|report|format|show) (?:it|that|this|them)(?: (?:like|that|"
     r"this)\b.*| for .*)?",
     r"(?:that|this)(?:'s| is| was) (?:exactly |precisely |just )?(?:how|the way|the (?:level|kind|sort|style|amount|"

@@ -18,7 +18,8 @@ _NOUNS = any_of(
 )
 _DUE = any_of(
     r"""(?:audit|démo|release|lancement|livraison) (?:est|aura lieu|sera), échéance, date limite, deadline, gel,
-    mise en production, livraison, sortie, lancement, expire\w*, se termine, commence, fin de, coupure, coupé\w*,
+    mise en production, livraison, sortie, lancement, expire\w*, se termine, commence(?:nt)?, débute(?:nt)?,
+    démarre(?:nt)?, fin de, coupure, coupé\w*,
     audit, démo, migration,
     doit, doivent, devons, faut, rendre, basculer, arrêt\w*, repoussée?, reportée?, sort, ferme"""
 )
@@ -44,6 +45,8 @@ _SAVES = (
     r" qu'|\s*:) *(?P<what>.+)",
     r"(?:il faut que tu|je veux que tu|j'aimerais que tu|tu dois) (?:te souviennes|retiennes|saches|gardes en tête|"
     r"retenir|savoir|te rappeler)(?: que| qu'|\s*:) *(?P<what>.+)",
+    r"(?:note|mets|garde|écris)(?: ça| ceci)? (?:quelque part|dans un coin|dans tes notes)(?: que| qu'|"
+    r"\s*:) *(?P<what>.+)",
     r"sache(?:,? pour .{4,30},?)? (?:que |qu')(?P<what>.+)",
     r"pour (?:les prochaines (?:fois|sessions|conversations)|la prochaine fois|toutes les sessions|"
     r"les sessions (?:suivantes|futures))\s*[:,] *(?P<what>.+)",
@@ -52,7 +55,15 @@ _SAVED_BEFORE = (
     r"(?P<what>.{12,}?)[,;.:–—-]+ *(?:et |donc )*(?:souviens-t'en|retiens-le|retiens (?:ça|bien)|note-le|note ça|"
     r"garde(?:-le| ça) en (?:tête|mémoire)|n'oublie pas)(?: stp| svp| s'il te plaît| merci)*[.! ]*$",
 )
+_WISHES = (
+    r"(?:je préf(?:ère|érerais)|j'aime(?:rais)?(?: bien| mieux)?|il vaut mieux|(?:ce serait|c'est) (?:mieux|"
+    r"plus simple|bien)"
+    r"(?: pour moi)?)"
+)
 _LASTING = (
+    rf"(?P<what>{_WISHES} (?:que|si|quand) tu .+(?:à chaque fois|chaque fois|toujours|jamais|systématiquement|"
+    rf"désormais|"
+    r"partout)\b.*)",
     r"merci de (?:toujours |ne (?:plus )?jamais |bien vouloir toujours )(?P<what>.+)",
     r"(?:je veux|j'aimerais|je voudrais|il faut) que tu (?P<what>.{0,40}(?:toujours|jamais|systématiquement)\b.+)",
     r"(?:à partir de (?:maintenant|ce jour)|à partir d'aujourd'hui|désormais|dorénavant|dès maintenant|dès à présent|"
@@ -67,6 +78,9 @@ _LASTING = (
     r"(?P<what>(?:chaque fois que|à chaque fois que|quand|avant que) (?:tu|vous) .{4,60}, (?!c'est|ça|il|je)\w+.+)",
 )
 _CORRECTIONS = (
+    rf"(?P<what>(?!.*\b(?:maintenant|aujourd'hui|tout de suite)\b){_WISHES} (?:que|si|quand) tu .{{6,}})",
+    r"(?P<what>(?:ici|chez nous|dans ce projet),? c'est .{3,50}(?:pour tou\w+|partout|pour chaque|, pas|et pas)\b.*)",
+    r"(?P<what>(?:moins|plus) (?:de |d')[\w' -]{3,30}(?:,| et) (?:plus|moins|davantage) (?:de |d').+)",
     r"(?P<what>(?:moins|plus|davantage) (?:de|d') ?[\w' -]{3,40},? (?:s'il te plaît|s'il vous plaît|stp|svp|merci|"
     r"seulement|uniquement)\b.*)",
     r"(?P<what>(?:chez nous|ici|dans ce projet|dans l'équipe),? .{3,60}(?:,|et) (?:pas|jamais|et non) .+)",

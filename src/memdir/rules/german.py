@@ -30,7 +30,14 @@ _IMPERATIVE = any_of(
     dokumentiere?, kommentiere?, informiere?, warne?, benenne?, begründe?, kürze?, packe?, baue?, liefere?, verlinke?,
     ergänze?, aktualisiere?, rufe?, stelle?, bitte, kurze?, keine?"""
 )
+_WISHES = (
+    r"(?:mir wäre(?: es)?(?: \w+)? lieber|mir ist(?: es)? lieber|ich fände es (?:besser|gut|schöner|angenehmer)|"
+    r"ich hätte(?: \w+)? (?:gern|lieber)|es wäre (?:besser|schön|gut|mir lieber)|ich bevorzuge|hätte ich (?:gern|"
+    r"lieber))"
+)
 _SAVES = (
+    rf"(?:schreibe?|präge?|schreibt) (?:dir|euch)(?: (?:das|es|bitte|gut|mal))* (?:hinter die ohren|ein|auf|"
+    rf"in dein \w+){_COLON}(?P<what>.+)",
     r"(?:für (?:die zukunft|später|spätere \w+|das nächste mal)|(?:wichtig|bitte|gut)? ?zu (?:merken|behalten)|"
     r"(?:bitte )?(?:merken|beachten|notieren)|nicht vergessen|zum merken|fürs protokoll|memo|"
     r"merke)\s*: *(?P<what>.+)",
@@ -81,6 +88,8 @@ _LASTING = (
     r"bitte )?(?:immer|erst|vorher|zuerst) .+)",
 )
 _CORRECTIONS = (
+    rf"(?P<what>(?!.*\b(?:jetzt|gerade|heute|erstmal)\b){_WISHES},? .{{6,}})",
+    r"(?P<what>(?:weniger|mehr|kürzere|keine) [\w-]+(?: \w+)?,? (?:und|dafür|sondern) (?:mehr|weniger|kürzere|nur) .+)",
     r"(?P<what>[\w -]{3,40} (?:gehört|gehören|kommt|kommen|steht|stehen) (?:bei uns|hier|immer|nur) .{3,})",
     r"(?P<what>(?:weniger|mehr|kürzere|kleinere|keine|nur) [\w-]+(?: \w+)? (?:bitte|mehr)\b.{4,})",
     r"(?P<what>(?:bitte )?keine? [\w-]+(?: [\w-]+){0,4} mehr\b.*)",
@@ -249,7 +258,7 @@ GERMAN = Tongue(
     idle=r"(?:\w+ es\b|\w+ ich\b|(?:ist )?der (?:port|server|schleifen\w*)|läuft (?:der|die|das|es|alles)|ist|gibt es|"
     r"steht|"
     r"ich|er|sie|es|man|die tests|der schleifen\w*|heißt|läuft|laufen (?:die|alle) tests|mal sehen|vielleicht|"
-    r"geht es|funktioniert|klappt)\b(?! (?:möchte|will|hätte gern))",
+    r"geht es|funktioniert|klappt)\b(?! (?:möchte|will|hätte gern|gern|lieber))",
     general=r"\b(?:immer|nie|niemals|jede[rsnm]?|alle[nrm]?|generell|grundsätzlich|überall|bei uns|hier im projekt|"
     r"in diesem projekt|im ganzen projekt|gilt|wenn nicht|außer|ohne zu fragen|deine antworten|mehr)\b",
     pronouns=r"(?:bitte |immer )*(?:das|es|dies|so)\b(?! (?:projekt|team))\W*(?:$|bitte|mal)",

@@ -88,8 +88,8 @@ def _hear_sentence(sentence: Sentence, following: str, place: int, tongue: Tongu
         found = _match(rule, sentence.hidden, [whole] if Need.WHOLE in rule.needs else places)
         if not found or has(tongue.reported, sentence.hidden[: found.start()]):
             continue
-        content = _find_content(rule, tongue, sentence, found, whole)
-        if _is_meant(rule, tongue, sentence, content, following, setting.now):
+        content = _find_content(rule, tongue, sentence, found, whole, setting)
+        if _is_meant(rule, tongue, sentence, content, following, setting.now, found.start()):
             yield Heard(rule, tongue, place, place, content[:_CONTENT])
             if rule.category is Category.DEADLINE:
                 yield from _hear_pointer(sentence, place, tongue)
@@ -103,13 +103,15 @@ def _may_be_tried(rule: Rule, asks: bool, setting: Setting) -> bool:
     return not asks or strong or Need.LASTING in rule.needs
 
 
-def _find_content(rule: Rule, tongue: Tongue, sentence: Sentence, found: re.Match[str], whole: int) -> str:
+def _find_content(
+    rule: Rule, tongue: Tongue, sentence: Sentence, found: re.Match[str], whole: int, setting: Setting
+) -> str:
     start, end = found.span("what") if found.re.groups else found.span()
     if rule.category is not Category.FORGET and start < end:
         start, end = _keep_sign(sentence.hidden, found, start, end, tongue)
     if Need.STRONG not in rule.needs and starts(tongue.pronouns, sentence.hidden[start:]) and found.start() > whole:
         start = whole  # "I hate mocks, never use them": what "them" means stands before it
-    if rule.category is Category.CORRECTION:
+    if rule.category is Category.CORRECTION or _corrects(rule, sentence.hidden, found, start, setting):
         start = skip_interjections(sentence.hidden, tongue)  # what stands before it belongs to it
     elif (
         Kind.FEEDBACK in (rule.kind, rule.default) and found.start() > whole and starts(_SCOPE, sentence.hidden[whole:])
@@ -118,6 +120,12 @@ def _find_content(rule: Rule, tongue: Tongue, sentence: Sentence, found: re.Matc
     elif rule.kind is Kind.FEEDBACK and starts(_CONDITION, sentence.hidden[whole:]):
         start = whole  # "if you change the schema, always…": the condition belongs to it
     return sentence.text[start:end].strip()
+
+
+def _corrects(rule: Rule, hidden: str, found: re.Match[str], start: int, setting: Setting) -> bool:
+    """Whether an order for good stands in a later clause of an answer: what is before it says what it is about."""
+    plain = Need.STRONG not in rule.needs and Kind.FEEDBACK in (rule.kind, rule.default)
+    return setting.answered and plain and found.start() == start and 0 < start < _SHORT and "," in hidden[:start]
 
 
 def _keep_sign(hidden: str, found: re.Match[str], start: int, end: int, tongue: Tongue) -> tuple[int, int]:
@@ -152,18 +160,30 @@ def _hear_pointer(sentence: Sentence, place: int, tongue: Tongue) -> Iterator[He
 
 
 def is_question(text: str, tongue: Tongue) -> bool:
+    if has(tongue.tags, text) and not starts(tongue.questions, text):
+        return False
     return text.rstrip(" )\"'”」").endswith(("?", "？")) or starts(tongue.questions, text)
 
 
-def _is_meant(rule: Rule, tongue: Tongue, sentence: Sentence, content: str, following: str, now: datetime) -> bool:
+def is_task(text: str, tongue: Tongue) -> bool:
+    """Whether only the work at hand is meant."""
+    return has(tongue.tasks, compile_pattern(tongue.widens).sub(" ", text) if tongue.widens else text)
+
+
+def _is_meant(
+    rule: Rule, tongue: Tongue, sentence: Sentence, content: str, following: str, now: datetime, begin: int
+) -> bool:
     text = sentence.hidden
-    if (_is_about_now(rule) and has(tongue.states, text)) or (_is_about_work(rule) and has(tongue.tasks, text)):
+    own = text[begin:] if Need.LASTING in rule.needs else text  # "rename it, and from now on…": the task is not meant
+    if (_is_about_now(rule) and has(tongue.states, text)) or (_is_about_work(rule) and is_task(own, tongue)):
         return False
     if rule.category in (Category.DECISION, Category.DEADLINE, Category.CORRECTION) and is_private(text):
         return False
     if is_put_away(text) or (rule.category in (Category.DECISION, Category.DEADLINE) and is_about_code(text)):
         return False
     if Need.LASTING in rule.needs and starts(tongue.idle, tidy(content, tongue)):
+        return False
+    if Need.SOUND in rule.needs and has(tongue.ails, content):
         return False
     if Need.GENERAL in rule.needs and not _is_general(text, following, tongue):
         return False

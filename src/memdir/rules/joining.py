@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from memdir.frozen import replace
 from memdir.records import Kind
-from memdir.rules.hearing import Heard, is_question
+from memdir.rules.hearing import Heard, is_question, is_task
 from memdir.rules.naming import tidy
 from memdir.rules.sentences import Sentence
 from memdir.rules.tongue import Category, Need, Tongue, find_starts, has, skip_interjections, starts
@@ -12,6 +12,7 @@ from memdir.rules.tongue import Category, Need, Tongue, find_starts, has, skip_i
 _POINTING = 6  # words of a sentence that says nothing without the one before it
 _NEAR = 200  # characters of a sentence that another may point back to
 _FOLLOWING = 160  # and of one that belongs to the correction before it
+_SAYING = 3  # words of a sentence that says something
 _MOST = 8  # items of a list
 
 
@@ -25,6 +26,9 @@ def join_heard(heard: Sequence[Heard], sentences: Sequence[Sentence], answered: 
             continue
         if last and _belongs_to(at, last):
             joined[-1] = replace(last, last=at.first, content=f"{last.content}\n{at.content}")
+        elif last and _spans(at, last, sentences):
+            between = sentences[at.first - 1].text
+            joined[-1] = replace(last, last=at.first, content=f"{last.content}\n{between}")
         elif not _is_misplaced(at, sentences):
             whole = _complete(at, last, sentences, answered)
             joined += [_go_on(whole, sentences, taken)] if whole else []
@@ -35,8 +39,16 @@ def _belongs_to(at: Heard, last: Heard) -> bool:
     """Whether it only goes on with what was heard in the sentence before."""
     if last.last != at.first - 1 or last.rule.category is Category.FORGET:
         return False
+    if last.rule.category is Category.CORRECTION and at.rule.category is Category.CORRECTION:
+        return True  # one correction, in as many sentences as it takes
     same = last.rule.category is at.rule.category and at.rule.kind is Kind.FEEDBACK
     return _points_back(at) or (same and has(at.tongue.refers, tidy(at.content, at.tongue)))
+
+
+def _spans(at: Heard, last: Heard, sentences: Sequence[Sentence]) -> bool:
+    """Whether it means all that was ordered before it: "ask first. don't guess. that goes for everything"."""
+    follows = last.last == at.first - 2 and last.rule.category is not Category.FORGET
+    return follows and _points_back(at) and _is_directing(sentences[at.first - 1], at.tongue)
 
 
 def _is_misplaced(at: Heard, sentences: Sequence[Sentence]) -> bool:
@@ -53,20 +65,35 @@ def _points_back(at: Heard) -> bool:
 def _complete(at: Heard, last: Heard | None, sentences: Sequence[Sentence], answered: bool) -> Heard | None:
     """What it points back to put before it; None if that is nothing, or the task at hand."""
     if not _points_back(at):
-        return at
+        return _lead_in(at, last, sentences)
     if last and last.last == at.first - 1:
         return replace(at, content=f"{tidy(last.content, last.tongue)}\n{at.content}")
     if at.rule.category is Category.CONFIRMATION:
         return at
     if at.first:
         previous = sentences[at.first - 1]
-        if len(previous.text) >= _NEAR or has(at.tongue.tasks, previous.hidden):
+        passes = is_task(previous.hidden, at.tongue) and Need.LASTING not in at.rule.needs
+        if len(previous.text) >= _NEAR or passes:
             return None
         return replace(at, first=at.first - 1, content=f"{strip_leads(previous, at.tongue)}\n{at.content}")
     words = len(tidy(at.content, at.tongue).split())
     if not 0 < words <= _POINTING:
         return at
     return replace(at, points=True) if answered else None
+
+
+def _lead_in(at: Heard, last: Heard | None, sentences: Sequence[Sentence]) -> Heard:
+    """A correction with the complaint before it, which says what it is about: "no more mocks. They lie." """
+    free = at.first > (last.last + 1 if last else 0)
+    if at.rule.category is not Category.CORRECTION or not free:
+        return at
+    previous = sentences[at.first - 1]
+    said = strip_leads(previous, at.tongue)
+    refers = has(at.tongue.refers, tidy(at.content, at.tongue)) or starts(at.tongue.negates, said)
+    passes = len(said) > _FOLLOWING or is_question(previous.hidden, at.tongue) or is_task(previous.hidden, at.tongue)
+    if passes or not refers or len(said.split()) < _SAYING:
+        return at
+    return replace(at, first=at.first - 1, content=f"{said}\n{at.content}")
 
 
 def _is_among_orders(at: Heard, sentences: Sequence[Sentence]) -> bool:
@@ -78,8 +105,8 @@ def _is_among_orders(at: Heard, sentences: Sequence[Sentence]) -> bool:
 
 def _is_directing(sentence: Sentence, tongue: Tongue) -> bool:
     places = (skip_interjections(sentence.hidden, tongue), find_starts(sentence.hidden, tongue)[0])
-    is_task = has(tongue.tasks, sentence.hidden) or is_question(sentence.hidden, tongue)
-    return not is_task and any(starts(tongue.directs, sentence.hidden[place:]) for place in places)
+    passes = is_task(sentence.hidden, tongue) or is_question(sentence.hidden, tongue)
+    return not passes and any(starts(tongue.directs, sentence.hidden[place:]) for place in places)
 
 
 def _go_on(at: Heard, sentences: Sequence[Sentence], taken: set[int]) -> Heard:
@@ -95,7 +122,7 @@ def _go_on(at: Heard, sentences: Sequence[Sentence], taken: set[int]) -> Heard:
         or is_question(following.hidden, at.tongue)
     ):
         return at
-    if has(at.tongue.tasks, following.hidden) or not starts(at.tongue.goes_on, following.hidden):
+    if is_task(following.hidden, at.tongue) or not starts(at.tongue.goes_on, following.hidden):
         return at
     return replace(at, last=after, content=f"{at.content}\n{following.text}")
 

@@ -23,6 +23,7 @@ _TITLE_CHARS = 56
 _TITLE_CJK = 24
 _TITLE_LEAST_CJK = 5
 _DESCRIPTION = 140
+_ABOUT = "Personal background and circumstances"  # for a description that says one word: "the user is vegan"
 _TELLING = (2, 1)  # words that say something; fewer are no memory, but "the user is dyslexic" is one
 _CLAUSE_END = re.compile(r"\s*(?:[,;—–(，、；：（。]|:(?=\s|$)|\s-\s)\s*")
 _WORD = re.compile(r"[^\s,;!?()\[\]\"“”„«»「」『』]+")
@@ -55,7 +56,16 @@ _THEY = {
     "i'm": "they are", "im": "they are", "i am": "they are", "i've": "they have", "i'd": "they would",
     "i'll": "they will", "me": "them", "my": "their",
 }  # fmt: skip
-_VERBS = {"have": "has", "am": "is", "do": "does", "don't": "doesn't", "were": "was", "haven't": "hasn't", "go": "goes"}
+_VERBS = {
+    "have": "has",
+    "am": "is",
+    "do": "does",
+    "don't": "doesn't",
+    "dont": "doesn't",
+    "were": "was",
+    "haven't": "hasn't",
+    "go": "goes",
+}
 _MODAL = re.compile(
     "can|could|will|would|should|must|may|might|can't|cannot|won't|shouldn't|did|didn't|had|was|wasn't|[a-z]+ed|wrote|"
     "spent|went|"
@@ -104,13 +114,17 @@ def word_memory(
 def guess_kind(content: str, tongue: Tongue, default: Kind) -> Kind:
     """What sort of thing this is, by how it begins."""
     text = tidy(content, tongue)
-    if has(SYSTEM, text) and not starts(tongue.directs, text) and not starts(tongue.prefers, text):
+    orders = starts(tongue.directs, text)
+    asks = (orders and not starts(tongue.looks, text)) or starts(tongue.prefers, text)
+    if has(tongue.places or SYSTEM, text) and not asks:
         return Kind.REFERENCE
     if starts(tongue.prefers, text):
         return Kind.FEEDBACK
     if starts(tongue.about_me, text):
         return Kind.USER
-    return Kind.FEEDBACK if starts(tongue.directs, text) else default
+    if orders:
+        return Kind.FEEDBACK
+    return Kind.USER if default is Kind.PROJECT and has(tongue.mine, text) else default
 
 
 def tidy(content: str, tongue: Tongue) -> str:
@@ -236,7 +250,8 @@ def _describe(told: list[str], tongue: Tongue, kind: Kind, quote: str, now: date
     """One line that passes as a description: the first sentence, more of them, or the person's whole sentence."""
     dated = f"{told[0].rstrip('.。')} ({now.date().isoformat()})"
     joined = (" " if tongue.spaced else "").join(told)
-    for text in (*told[:1], joined, dated, quote)[1 if praised else 0 :]:
+    named = f"{_ABOUT}: {told[0]}" if kind is Kind.USER else ""
+    for text in (*told[:1], joined, dated, quote, named)[1 if praised else 0 :]:
         line = shorten(one_line(text), _DESCRIPTION).rstrip(".。")
         try:
             check_description(line, kind)

@@ -32,6 +32,8 @@ _SAVES = (
     rf"(?:recordar|acordarte|memorizar|apuntar|anotar|tener (?:en cuenta|presente)|guardar)(?: (?:en (?:tu )?memoria|"
     rf"de))?(?:[\s,]+{_LATER})*(?:,? que\b|\s*:) *(?P<what>.+)",
     r"(?:recuerda|recuerde|acuérdate de|no (?:te )?olvides(?: de)?) (?P<what>(?:no|nunca|jamás|siempre)\b .+)",
+    r"(?:apunta|anota|guarda|escribe)(?: esto)? (?:por ahí|en algún (?:sitio|lado)|en tus notas)(?: que|"
+    r"\s*:) *(?P<what>.+)",
     r"(?:una |otra |pequeña )*(?:nota|apunte|regla|norma|recordatorio)(?: (?:para (?:el futuro|más tarde|ti|luego|"
     r"la próxima(?: vez)?|mí)|mental))?\s*: *(?P<what>.+)",
     r"(?:guarda|añade|pon|mete|agrega|graba)(?: (?:esto|eso))? (?:en|a) (?:tu |la )?memoria(?: que|\s*:) *(?P<what>.+)",
@@ -62,6 +64,10 @@ _LASTING = (
     r"falla)\w+.+)",
 )
 _CORRECTIONS = (
+    r"(?P<what>(?:menos|más) [\w-]+(?: \w+)?(?:,| y) (?:más|menos) \w+.*)",
+    r"(?P<what>(?!.*\b(?:ahora|hoy)\b)(?:prefiero|preferiría|me gustaría más|es mejor|sería mejor|"
+    r"mejor)(?: para mí)? (?:que|"
+    r"si|cuando) (?:me |lo |no )?\w+.{4,})",
     r"(?P<what>(?:menos|más) [\w-]+(?: \w+)?,? (?:por favor|porfa)\b.{4,})",
     r"(?P<what>(?:aquí|en este proyecto|en el equipo),? .{3,60}(?:,|y) (?:no|nunca) .+)",
     r"(?P<what>(?:deja|dejad|para|basta) (?:ya )?de .+)",

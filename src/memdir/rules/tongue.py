@@ -48,6 +48,7 @@ class Need(StrEnum):
     DATED     a date
     ALONE     words for later, or no other sentence beside it that orders something
     DIRECTING it stands after a sentence that tells the agent what to do
+    SOUND     nothing that ails: a norm, not a report of what is wrong
     WHOLE     the rule fits the sentence from its beginning, not a later clause
     """
 
@@ -58,6 +59,7 @@ class Need(StrEnum):
     DATED = "dated"
     ALONE = "alone"
     DIRECTING = "directing"
+    SOUND = "sound"
     WHOLE = "whole"
 
 
@@ -76,10 +78,13 @@ class Rule:
 class Tongue:
     """The patterns of one language.
 
+    breaks     where a clause begins though nothing marks it: before "and from now on"
     leads      what may stand before a rule in its clause
     rules      the rules, best first
     asks       makes a question a request
     begs       begins a question that orders to leave something: "can you stop"
+    tags       ends an order with a question mark that asks nothing: ", okay?"
+    widens     says that not only the work at hand is meant, in words that name it: "not just this one"
     questions  begins a question that has no mark
     reported   before a rule: somebody else's words, a supposition, a title
     refusals   asks not to keep this message
@@ -96,11 +101,15 @@ class Tongue:
     tail       politeness after it
     why        sets a reason apart, as the group `why`
     about_me   content about the person; `prefers` what they like, `directs` how to work, both feedback
+    places     where a system outside is a place to look; without it any system is
+    looks      content that tells to look there, though it is worded as a habit or an order
+    mine       content that speaks of the person further on, and orders nothing
     praise     words of praise that do not say what for
     goes_on    a sentence after a correction that belongs to it
     negates    words that turn a sentence round
     links      words that may stand inside a title, but not begin or end it
     empty      words a title does without
+    ails       says that something is out of order, or how it was: a report, not a norm
     spaced     whether words are set apart by spaces
     """
 
@@ -134,6 +143,13 @@ class Tongue:
     orders: str = ""
     plays: str = ""
     begs: str = ""
+    tags: str = ""
+    widens: str = ""
+    places: str = ""
+    looks: str = ""
+    mine: str = ""
+    breaks: str = ""
+    ails: str = ""
 
 
 def make_rule(
@@ -209,7 +225,8 @@ def find_starts(text: str, tongue: Tongue) -> tuple[int, list[int]]:
     lead = _compile_lead(tongue.leads, tongue.spaced)
     places: list[int] = []
     whole = 0
-    for clause in _CLAUSE.finditer(text):
+    breaks = compile_pattern(tongue.breaks).finditer(text) if tongue.breaks else ()
+    for clause in [*_CLAUSE.finditer(text), *breaks]:
         place = clause.end()
         places.append(place)
         for _ in range(_LEADS):

@@ -35,7 +35,7 @@ _CLAUSE_END = re.compile(r"[,;，；、]\s*| (?:gesagt|erzählt|geschrieben) hab
 _TOKEN = re.compile(r"[!-~]{24,}")  # a key or an address: letters, but of no language
 _LONG = 1200  # a longer message is mostly material: only what asks for memory in so many words is heard in it
 _BEFORE = 240  # of the agent's message
-_PRAISED = 2  # words beside the praise itself, to count as saying what for
+_PRAISED = 4  # words beside the praise itself, to count as saying what for
 _MOST = 8  # wishes of one message
 
 
