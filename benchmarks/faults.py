@@ -39,6 +39,7 @@ LOADS = [
     ("a hostile team remote", "tests/hostile/test_team_remote.py", ""),
     ("1,000 hooks with random breakage", "tests/test_hooks_broken.py", ""),
     ("the real Claude Code client with our hooks", "tests/test_real_hooks.py", ""),
+    ("the real Codex CLI and Gemini CLI with our hooks", "tests/test_real_clients.py", ""),
     ("1,000 malformed MCP frames by each way in", "tests/test_mcp_frames.py", ""),
     ("the official MCP conformance tool", "tests/test_mcp_conformance.py", ""),
 ]

@@ -16,8 +16,9 @@ from memdir.doors.hooks.answers import Answer, render_answer
 from memdir.doors.hooks.fitting import estimate, measure
 from memdir.events import read_events, read_problems
 from memdir.hosts.rows import CLAUDE_CODE, CODEX, GEMINI, VSCODE, Event, find_event, find_host
-from memdir.kept_team import MEMBERSHIP, RECORD, write_table
+from memdir.kept_team import RECORD, write_table
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
+from memdir.paths import MEMBERSHIP
 from memdir.queue import read_queue
 from memdir.session import open_session
 from memdir.slugs import slug
@@ -299,7 +300,6 @@ def test_subagents_and_hosts_whose_transcripts_cannot_be_read_leave_nothing_to_l
     path = str(hooks.transcript("Remember that I like tea.", "Noted."))
     hooks("stop", transcript_path=path, agent_id="a-1")
     hooks("stop", host="vscode", transcript_path=path)
-    hooks("stop", host="gemini-cli", transcript_path=path)
     assert read_queue(hooks.state) == ()
 
 

@@ -14,7 +14,7 @@ from memdir.records import Message
 _BLOCKS = (
     "system-reminder|command-name|command-message|command-args|local-command-stdout|local-command-stderr|"
     "local-command-caveat|bash-input|bash-stdout|bash-stderr|user-prompt-submit-hook|task-notification|"
-    "ide_opened_file|ide_selection|ide_diagnostics"
+    "ide_opened_file|ide_selection|ide_diagnostics|hook_context|session_context"
 )
 _TAG = re.compile(rf"<(/?)({_BLOCKS})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?=\s|$)")

@@ -30,6 +30,7 @@ from memdir.text import one_line, shorten
 
 CONFIG_BYTES = 65_536  # ours would fill 2 KB; a larger file is something else
 PROJECT_FILE = ".memdir.toml"
+DEFAULT = "default"  # the source of what nobody has set
 VENDOR_VARIABLES = (
     "MEMDIR_MODEL_KEY",
     "ANTHROPIC_API_KEY",
@@ -48,6 +49,7 @@ class Environment:
     home: Path
     claude_home: Path
     codex_home: Path
+    gemini_home: Path
     config_file: Path
     state_home: Path
     cache_home: Path
@@ -111,6 +113,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         home=home,
         claude_home=_find_claude_home(env, home),
         codex_home=_xdg(env, "CODEX_HOME", home / ".codex"),
+        gemini_home=_xdg(env, "GEMINI_CLI_HOME", home) / ".gemini",
         config_file=_xdg(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
         state_home=_xdg(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
         cache_home=_xdg(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
@@ -124,7 +127,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         extra_guidelines=env.get("CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES", ""),
         now=_parse_now(env.get("MEMDIR_NOW", "")),
         editor=env.get("VISUAL") or env.get("EDITOR") or "",
-        no_color=bool(env.get("NO_COLOR")),
+        no_color=bool(env.get("NO_COLOR")) or env.get("TERM") == "dumb",
         session=env.get("MEMDIR_SESSION") or env.get("CLAUDE_CODE_SESSION_ID") or env.get("CLAUDE_SESSION_ID") or "",
         disable_claude_mds=parse_flag(env.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "")) is True,
         project_dir=env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or "",
@@ -139,7 +142,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
 def read_settings(environment: Environment, *, root: Path | None) -> Settings:
     """All settings by the precedence above; without a `root` no project file is looked for."""
     values: dict[str, Value] = {item.key: item.default for item in SETTINGS}
-    sources = dict.fromkeys(values, "default")
+    sources = dict.fromkeys(values, DEFAULT)
     ignored: dict[str, str] = {}
     notes: list[str] = []
     if root is not None:

@@ -5,9 +5,9 @@ the queue only after its turn was learned from, or cannot be any more; delivered
 wrong with one conversation is noted in the record of runs and does not keep the others waiting.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from memdir import queue
@@ -17,6 +17,7 @@ from memdir.errors import FormatError, LockedError, NotFoundError
 from memdir.extract_gates import ExtractSkip
 from memdir.extracted import NOWHERE, Conversation, Extracted
 from memdir.frozen import replace
+from memdir.harvest import Piece, cut
 from memdir.learning import Manner, Turn, count_failure, learn
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.queue import Entry
@@ -24,10 +25,11 @@ from memdir.records import Model
 from memdir.runs import note_run
 from memdir.session import SessionFile, open_session
 from memdir.store.files import FileStore
-from memdir.transcripts import read_messages, read_slice
+from memdir.transcripts import describe, read_messages, read_slice
 from memdir.transcripts.formats import is_agent_file
 
 LOCK = "worker.lock"
+_CHARS = 2_000_000  # learned from at once: sorting words by whose they are takes fifty times their size in memory
 # What is tried again when the queue is next looked at.
 _AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)
 
@@ -53,13 +55,14 @@ def work(
         try:
             with store.hold_beside(LOCK):
                 for entries in _group(waiting):
-                    done = _learn_from(store, entries[-1], manner, model, conversation, clock())
+                    done = Extracted()
+                    for done in _learn_from(store, entries[-1], manner, model, conversation, clock()):
+                        on_done(entries[-1], done)
                     if done.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
                     else:
                         queue.drop(entries)
                         count += 1
-                    on_done(entries[-1], done)
         except LockedError:
             return count
         # A turn may have been queued after the last look, by one who saw that a worker was at work: look again.
@@ -80,26 +83,37 @@ def _name_talk(entry: Entry) -> tuple[str, str]:
 
 def _learn_from(
     store: FileStore, entry: Entry, manner: Manner, model: Model | None, conversation: Conversation, now: datetime
-) -> Extracted:
+) -> Iterator[Extracted]:
+    """What came of the turn an entry stands for, piece by piece where much has gathered; the last one tells of all."""
     session = open_session(store.state, entry.session)
     try:
-        turn = _read_entry(store, entry, session, conversation, now)
-        if isinstance(turn, Extracted):
-            return turn
-        return learn(store, session, turn, manner=manner, model=model, now=now)
+        turns = read_turns(Path(entry.transcript), session, conversation, entry.headless)
+        turn = _read_first(store, entry, session, turns, now)
+        following = None
+        while isinstance(turn, Turn):
+            is_more = following is not None
+            following = next(turns, None)
+            # What has gathered for so long is due, whatever turn it is.
+            due = replace(manner, every=1) if is_more or following is not None else manner
+            done = learn(store, session, turn, manner=due, model=model, now=now)
+            yield done
+            if following is None or done.skipped in _AGAIN:
+                return
+            turn = following
+        yield turn
     except Exception as error:
         # Nobody watches this process: what cannot be helped is noted, and the other conversations have their turn. The
         # entry stays, because what was queued is never lost; it is tried once for each worker.
         count_failure(session)
-        return _note_problem(store, entry, error, now, ExtractSkip.FAILED)
+        yield _note_problem(store, entry, error, now, ExtractSkip.FAILED)
 
 
-def _read_entry(
-    store: FileStore, entry: Entry, session: SessionFile, conversation: Conversation, now: datetime
+def _read_first(
+    store: FileStore, entry: Entry, session: SessionFile, turns: Iterator[Turn], now: datetime
 ) -> Turn | Extracted:
-    """The turn an entry stands for, or what came of it where there is none."""
+    """The first of an entry's turns, or what came of it where there is none."""
     try:
-        return read_turn(Path(entry.transcript), session, conversation, entry.headless)
+        return next(turns)
     except NotFoundError as error:
         # The transcript is gone, and with it what could be learned.
         return _note_problem(store, entry, error, now, ExtractSkip.NOTHING_NEW)
@@ -109,14 +123,25 @@ def _read_entry(
         return _note_problem(store, entry, error, now, ExtractSkip.FAILED if is_new else ExtractSkip.NOTHING_NEW)
 
 
-def read_turn(path: Path, session: SessionFile, conversation: Conversation, is_headless: bool) -> Turn:
-    """What a transcript says after the conversation's cursor; only that is read where messages have ids."""
+def read_turns(
+    path: Path, session: SessionFile, conversation: Conversation, is_headless: bool, *, chars: int = _CHARS
+) -> Iterator[Turn]:
+    """What a transcript says after the conversation's cursor; only that is read where messages have ids.
+
+    It is one turn, but for a conversation that was long before anybody learned from it: that comes in several, so that
+    it needs little memory.
+    """
     cursor = parse_cursor(session.read().extra.get("cursor"))
+    is_headless = is_headless or describe(path).is_headless
     turn = Turn((), None, is_headless, is_agent_file(path), conversation)
-    if cursor is None or not cursor.id:
-        return replace(turn, messages=tuple(read_messages(path)))
-    new = read_slice(path, after=cursor.id, window=EXTRACT_WINDOW)
-    return replace(turn, messages=new.messages, start=cursor.position + 1)
+    if cursor is not None and not cursor.id:
+        yield replace(turn, messages=tuple(read_messages(path)))
+        return
+    start = 0 if cursor is None else cursor.position + 1
+    new = read_messages(path) if cursor is None else read_slice(path, after=cursor.id, window=EXTRACT_WINDOW).messages
+    pieces = cut(new, None, chars=chars, count=chars // 100)
+    for piece in chain([next(pieces, Piece((), 0))], pieces):
+        yield replace(turn, messages=piece.messages, start=start + piece.start)
 
 
 def _note_problem(store: FileStore, entry: Entry, error: Exception, now: datetime, skip: ExtractSkip) -> Extracted:

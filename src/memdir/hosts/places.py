@@ -38,7 +38,7 @@ def find_folder(host: Host, environment: Environment) -> Path:
     folders = {
         CLAUDE_CODE.key: environment.claude_home,
         CODEX.key: environment.codex_home,
-        GEMINI.key: home / ".gemini",
+        GEMINI.key: environment.gemini_home,
         VSCODE.key: home / ".copilot",
         CURSOR.key: home / ".cursor",
     }

@@ -4,8 +4,8 @@
     Hook     one event of one host: its own name there, which tools it is wanted for, how long the host shall wait
     Host     the row
 
-All of it was read in the hosts' documentation or source; Claude Code's row is tested against the real client, the
-others against their documented forms.
+All of it was read in the hosts' documentation or source. The rows of Claude Code, Codex and Gemini CLI were tried with
+the real clients, the others only against their documented forms.
 
 What it does not do: know where anything lies on this machine (places), or speak to a host (the hook door).
 """
@@ -51,7 +51,7 @@ class Host:
     """`loads_index`: it puts the project's MEMORY.md before the model by itself. `learns`: we can read its transcripts.
 
     `unit` is how many of the host's units of time make a second. `told` are the events after which it puts context
-    before the model.
+    before the model; where the start of a session is not among them, the index goes with the first prompt.
     """
 
     key: str
@@ -104,11 +104,17 @@ GEMINI = Host(
         Hook(Event.PROMPT, "BeforeAgent"),
         Hook(Event.BEFORE_TOOL, "BeforeTool", tools="write_file|replace|run_shell_command"),
         Hook(Event.AFTER_TOOL, "AfterTool", tools="read_file|write_file|replace"),
+        Hook(Event.STOP, "AfterAgent"),
+        Hook(Event.END, "SessionEnd", seconds=5),
     ),
     style=Style.GEMINI,
+    learns=True,
     unit=1000,
-    told=frozenset((Event.START, Event.PROMPT)),
-    aliases={"afteragent": Event.STOP, "precompress": Event.COMPACT},
+    # Not at the start: `gemini -p` puts that before the prompt itself, takes no `/command` there any more, and forgets
+    # the prompt when the conversation is taken up again.
+    told=frozenset((Event.PROMPT,)),
+    # Not asked for: it comes with every turn, before Gemini has looked whether there is anything to compress.
+    aliases={"precompress": Event.COMPACT},
 )
 VSCODE = Host(
     "vscode",

@@ -114,7 +114,7 @@ def _find_homes(format: Format, ground: Ground) -> Sequence[Path]:
     environment = ground.environment
     homes = {
         Format.CODEX: [environment.codex_home / "memories"],
-        Format.GEMINI_MD: [environment.home / ".gemini" / "GEMINI.md", ground.root / "GEMINI.md"],
+        Format.GEMINI_MD: [environment.gemini_home / "GEMINI.md", ground.root / "GEMINI.md"],
         Format.AGENTS_MD: [environment.codex_home / "AGENTS.md", ground.root / "AGENTS.md"],
     }
     return homes.get(format, [])

@@ -6,6 +6,7 @@
     chain.py    which records of a Claude Code transcript are the conversation as it stands
     claude.py   those records as messages
     codex.py    Codex rollouts as messages
+    gemini.py   Gemini CLI's chats as messages
     plain.py    [{"role", "content"}] as messages
     listing.py  all transcripts of a project
 
@@ -25,6 +26,7 @@ from memdir.transcripts.chain import Way, find_way
 from memdir.transcripts.claude import read_way
 from memdir.transcripts.codex import read_rollout
 from memdir.transcripts.formats import Format, TranscriptInfo, check_format, describe, find_format
+from memdir.transcripts.gemini import read_chat
 from memdir.transcripts.lines import open_transcript
 from memdir.transcripts.listing import list_transcripts
 from memdir.transcripts.plain import read_plain
@@ -62,6 +64,9 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
             is_agent = formats.is_agent_file(path)
             way = find_way(file, after=after, is_agent=is_agent, since_compaction=since_compaction)
             yield from read_way(file, way)
+        elif host is Format.GEMINI and after:
+            new = _read_after(file, after)
+            yield from new if new is not None else read_chat(file)
         elif host:
             yield from _read_other(file, host)
 
@@ -79,7 +84,7 @@ def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
 def read_slice(path: str | Path, *, after: str, window: int) -> Slice:
     """What follows the message `after`; where that is gone, or was never known, the last `window` messages.
 
-    Of a long session only what was added is read. Messages of other hosts have no ids: the answer is the window.
+    Of a long Claude Code session only what was added is read. Codex's messages have no ids: the answer is the window.
     """
     with open_transcript(path) as file:
         host = check_format(file, path)
@@ -90,7 +95,8 @@ def read_slice(path: str | Path, *, after: str, window: int) -> Slice:
             if way.found:
                 return Slice(tuple(read_way(file, way)), True)
             way = find_way(file, count=window, is_agent=is_agent) if window > 0 else way
-        return Slice(_read_last(file, host, way, window), False)
+        new = _read_after(file, after) if host is Format.GEMINI and after else None
+        return Slice(_read_last(file, host, way, window), False) if new is None else Slice(tuple(new), True)
 
 
 def _read_last(file: BinaryIO, host: Format | None, way: Way, count: int) -> tuple[Message, ...]:
@@ -100,5 +106,18 @@ def _read_last(file: BinaryIO, host: Format | None, way: Way, count: int) -> tup
     return tuple(deque(messages, maxlen=count))
 
 
+def _read_after(file: BinaryIO, after: str) -> list[Message] | None:
+    """The messages of a chat after one of them; None if it is gone."""
+    new: list[Message] | None = None
+    for message in read_chat(file):
+        if message.id == after:
+            new = []
+        elif new is not None:
+            new.append(message)
+    return new
+
+
 def _read_other(file: BinaryIO, host: Format, count: int = 0) -> Iterator[Message]:
+    if host is Format.GEMINI:
+        return read_chat(file, count=count)
     return read_rollout(file, count=count) if host is Format.CODEX else read_plain(file)

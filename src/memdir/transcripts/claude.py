@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from memdir.query import strip_host_text
 from memdir.records import Message, ToolCall
-from memdir.transcripts.blocks import join_texts, list_calls, list_results, read_text
+from memdir.transcripts.blocks import Result, join_texts, list_calls, list_results, read_text
 from memdir.transcripts.chain import Way
 from memdir.transcripts.formats import read_at
 from memdir.transcripts.lines import Json, read_places
@@ -78,15 +78,20 @@ def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
     """One message of the records of one API message."""
     texts: list[str] = []
     calls: list[ToolCall] = []
+    results: list[Result] = []  # of tools that the provider runs itself
     for part in parts:
         message = part.get("message")
         content = message.get("content") if isinstance(message, dict) else None
         texts += filter(None, [join_texts(content)])
         calls += list_calls(content)
-    if texts or calls:
-        is_meta = any(_is_host_said(part) for part in parts)
-        uuid, at = read_text(parts[-1].get("uuid")), read_at(parts[0])
-        yield Message("assistant", "\n\n".join(texts), uuid, at, is_meta, tuple(calls))
+        results += list_results(content)
+    if not (texts or calls or results):
+        return
+    uuid, at = read_text(parts[-1].get("uuid")), read_at(parts[0])
+    for result in results:
+        yield Message("tool", result.text, uuid, at, answers=result.answers)
+    is_meta = any(_is_host_said(part) for part in parts)
+    yield Message("assistant", "\n\n".join(texts), uuid, at, is_meta, tuple(calls))
 
 
 def _make_attached(attachment: object, uuid: str, at: datetime | None) -> Iterator[Message]:

@@ -1,7 +1,8 @@
 """Codex's rollouts as messages. Nothing in them has an id that lasts, so the messages have none.
 
     response_item   the conversation: messages, calls and their results; what stands together of the assistant is one
-    event_msg       mostly the same again for a screen; only `thread_rolled_back` counts, it takes turns away
+    event_msg       mostly the same again for a screen. `thread_rolled_back` counts, it takes turns away; and so does
+                    what a script of the model's called (`exec`, the only tool of newer models): it stands nowhere else
     compacted       a summary, as meta; what was said before it stays
     the rest        session_meta, turn_context and others: left out
 
@@ -12,7 +13,7 @@ from an editor only the request counts. Rollouts of 2025 without `payload` are r
 import json
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 from memdir.frozen import replace
@@ -24,7 +25,11 @@ from memdir.transcripts.lines import Json, make_place, parse_records, read_lines
 REQUEST_MARK = "## My request for Codex:"  # an editor's context stands before it
 _WRAPPED = re.compile(r"<([a-z]+(?:_[a-z]+)+|skill|tools|INSTRUCTIONS)(?:\s[^<>]*)?>.*</\1>", re.DOTALL)
 _AGENTS_FILE = re.compile(r"# AGENTS\.md instructions.*</INSTRUCTIONS>", re.DOTALL)
-_EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)")
+_NESTED = "exec-"  # how the id of a call begins that a script made
+_FAILED_SCRIPT = "Script failed\n"
+_PATCH_WORDS = {"add": "Add", "delete": "Delete"}
+_EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
+_EXIT_LINES = 4  # it stands among the first, before what the command printed
 _CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call"))
 _RESULTS = frozenset(("function_call_output", "custom_tool_call_output"))
 _TURNS_MOST = 1_000_000
@@ -61,6 +66,10 @@ def make_messages(record: Json) -> Iterator[Message]:
         if text := read_text(item.get("message")):
             yield Message("user", text, at=at, is_meta=True)
         return
+    if kind == "event_msg" and isinstance(item, dict):
+        if call := _find_nested(item):
+            yield Message("assistant", "", at=at, calls=(call,))
+        return
     item = item if isinstance(item, dict) and kind == "response_item" else record
     what = read_text(item.get("type"))
     if what == "message":
@@ -95,6 +104,34 @@ def _make_call(item: Json, what: str) -> ToolCall:
     return ToolCall(id, name, parse_input(item.get("arguments" if what == "function_call" else "input")))
 
 
+def _find_nested(event: Json) -> ToolCall | None:
+    """What a script has called and done, in the words of the tool itself; what failed has changed nothing."""
+    item = event.get("item")
+    if event.get("type") != "item_completed" or not isinstance(item, dict) or item.get("status") != "completed":
+        return None
+    id, what = read_text(item.get("id")), item.get("type")
+    if not id.startswith(_NESTED):
+        return None
+    if what == "CommandExecution":
+        cwd = read_text(item.get("cwd")).removeprefix("file://")
+        return ToolCall(id, "exec_command", {"command": item.get("command"), "workdir": cwd})
+    if what == "McpToolCall":
+        name = f"mcp__{read_text(item.get('server'))}__{read_text(item.get('tool'))}"
+        return ToolCall(id, name, parse_input(item.get("arguments")))
+    changes = item.get("changes")
+    if what == "FileChange" and isinstance(changes, dict):
+        lines = [line for path, change in changes.items() for line in _render_change(path, change)]
+        return ToolCall(id, "apply_patch", {"input": "\n".join(("*** Begin Patch", *lines, "*** End Patch"))})
+    return None
+
+
+def _render_change(path: str, change: object) -> Iterator[str]:
+    given: Mapping[str, object] = change if isinstance(change, dict) else {}
+    yield f"*** {_PATCH_WORDS.get(read_text(given.get('type')), 'Update')} File: {path}"
+    if moved := read_text(given.get("move_path")):
+        yield f"*** Move to: {moved}"
+
+
 def _read_output(output: object) -> tuple[str, bool]:
     """What a tool answered, and whether it failed: as text, as JSON in text, as a table or as blocks."""
     if isinstance(output, str) and output.lstrip().startswith('{"output"'):
@@ -104,12 +141,20 @@ def _read_output(output: object) -> tuple[str, bool]:
             pass
     if not isinstance(output, dict):
         text = join_texts(output)
-        exited = _EXIT.match(text)
-        return text, bool(exited and exited[1] != "0")
+        return text, _has_failed(text) or text.startswith(_FAILED_SCRIPT)
     facts = output.get("metadata")
     code = facts.get("exit_code") if isinstance(facts, dict) else 0
     text = join_texts(output.get("output")) or join_texts(output.get("content"))
     return text, code not in (0, None) or output.get("success") is False
+
+
+def _has_failed(text: str) -> bool:
+    for line in text.split("\n", _EXIT_LINES)[:_EXIT_LINES]:
+        if line == "Output:":
+            break
+        if exited := _EXIT.match(line):
+            return exited[1] != "0"
+    return False
 
 
 def _is_wrapped(text: str) -> bool:

@@ -3,6 +3,7 @@
 `describe` reads some kilobytes of the start and of the end, whatever the size. What it does not do: read the messages.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from memdir.errors import FormatError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
+from memdir.small_files import read_small
 from memdir.store.contract import read_time
 from memdir.text import one_line, shorten
 from memdir.transcripts.blocks import read_text
@@ -36,6 +38,7 @@ CLAUDE_TYPES = frozenset(
 CODEX_TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
 CODEX_ITEMS = frozenset("message reasoning function_call function_call_output local_shell_call".split())
 _AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
+_ROOT_BYTES = 4096  # a path
 _MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
 
 
@@ -44,12 +47,16 @@ class Format(StrEnum):
 
     CLAUDE = "claude-code"
     CODEX = "codex"
+    GEMINI = "gemini-cli"
     PLAIN = "plain"
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptInfo:
-    """A transcript from the outside. `cwd` is where it was begun, empty if it does not say; times may be unknown."""
+    """A transcript from the outside. `cwd` is where it was begun, empty if it does not say; times may be unknown.
+
+    `is_headless`: a program talked to the agent. Only Codex says so in its transcripts.
+    """
 
     path: Path
     host: Format
@@ -60,6 +67,7 @@ class TranscriptInfo:
     modified: datetime
     size: int
     is_subagent: bool = False
+    is_headless: bool = False
 
 
 def find_format(path: str | Path) -> Format | None:
@@ -73,7 +81,7 @@ def check_format(file: BinaryIO, path: str | Path) -> Format | None:
     found = detect(file)
     if found is None and not is_blank(file):
         name = shorten(one_line(str(path)), 200)
-        hint = 'a Claude Code or Codex transcript, or JSON of the shape [{"role": "user", "content": "…"}]'
+        hint = 'a Claude Code, Codex or Gemini CLI transcript, or JSON of the shape [{"role": "user", "content": "…"}]'
         raise FormatError(f"{name} is no transcript that memdir can read", field="format", hint=hint)
     return found
 
@@ -103,12 +111,21 @@ def describe(path: str | Path) -> TranscriptInfo:
         host = check_format(file, path) or Format.PLAIN
         file.seek(0)
         head = _flatten(line for _, line in islice(read_lines(file), HEAD_LINES))
-        session, cwd, started, is_subagent = _read_head(head, host, Path(path))
+        about = _read_head(head, host, Path(path))
         tail = _flatten(islice(read_lines_back(file), TAIL_LINES))
         ended = next((at for record in tail if (at := read_at(record))), None)
     modified = datetime.fromtimestamp(facts.st_mtime, UTC)
     return TranscriptInfo(
-        Path(path), host, session, cwd, started, ended or started, modified, facts.st_size, is_subagent
+        Path(path),
+        host,
+        about.session,
+        about.cwd,
+        about.started,
+        ended or about.started,
+        modified,
+        facts.st_size,
+        about.is_subagent,
+        about.is_headless,
     )
 
 
@@ -125,6 +142,8 @@ def read_at(record: Json) -> datetime | None:
 
 def _judge(record: Json) -> Format | None:
     kind = read_text(record.get("type"))
+    if ("sessionId" in record and "projectHash" in record) or (kind == "gemini" and "id" in record) or "$set" in record:
+        return Format.GEMINI
     if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
         return Format.CODEX
     if kind in CLAUDE_TYPES and ("sessionId" in record or "uuid" in record or "leafUuid" in record):
@@ -149,20 +168,53 @@ def _judge_document(file: BinaryIO, start: bytes) -> Format | None:
     return None
 
 
-def _read_head(records: Iterable[Json], host: Format, path: Path) -> tuple[str, str, datetime | None, bool]:
-    session, cwd, started, is_subagent = "", "", None, host is Format.CLAUDE and is_agent_file(path)
+@dataclass(frozen=True, slots=True)
+class _Head:
+    session: str = ""
+    cwd: str = ""
+    started: datetime | None = None
+    is_subagent: bool = False
+    is_headless: bool = False
+
+
+def _read_head(records: Iterable[Json], host: Format, path: Path) -> _Head:
+    head = _Head(is_subagent=host is Format.CLAUDE and is_agent_file(path))
     for record in records:
-        started = started or read_at(record)
-        about = record
-        if host is Format.CODEX and isinstance(payload := record.get("payload"), dict):
-            about = payload
-            is_subagent = is_subagent or (record.get("type") == "session_meta" and _is_codex_subagent(payload))
-            session = session or (read_text(payload.get("id")) if record.get("type") == "session_meta" else "")
-        session = session or (read_text(record.get("sessionId")) if host is Format.CLAUDE else "")
-        cwd = cwd or read_text(about.get("cwd"))
-        if session and cwd and started:
+        if host is Format.CODEX:
+            found = _read_codex(record)
+        elif host is Format.GEMINI:
+            found = _read_gemini(record, path)
+        else:
+            session = read_text(record.get("sessionId")) if host is Format.CLAUDE else ""
+            found = _Head(session, read_text(record.get("cwd")))
+        head = _Head(
+            head.session or found.session,
+            head.cwd or found.cwd,
+            head.started or found.started or read_at(record),
+            head.is_subagent or found.is_subagent,
+            head.is_headless or found.is_headless,
+        )
+        if head.session and head.cwd and head.started:
             break
-    return session or path.stem, cwd, started, is_subagent
+    return replace(head, session=head.session or path.stem)
+
+
+def _read_codex(record: Json) -> _Head:
+    about = record.get("payload")
+    about = about if isinstance(about, dict) else record
+    if record.get("type") != "session_meta":
+        return _Head(cwd=read_text(about.get("cwd")))
+    is_headless = about.get("source") == "exec"
+    return _Head(read_text(about.get("id")), read_text(about.get("cwd")), None, _is_codex_subagent(about), is_headless)
+
+
+def _read_gemini(record: Json, path: Path) -> _Head:
+    """A chat names its project by a digest; the folder that it lies in has a file with the path itself."""
+    digest = read_text(record.get("projectHash"))
+    roots = [read_small(at / ".project_root", _ROOT_BYTES).data or b"" for at in path.absolute().parents[1:3]]
+    root = next((at for at in roots if digest and hashlib.sha256(at).hexdigest() == digest), b"")
+    started, is_subagent = read_text(record.get("startTime")), record.get("kind") == "subagent"
+    return _Head(read_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)
 
 
 def _is_codex_subagent(meta: Json) -> bool:

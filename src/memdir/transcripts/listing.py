@@ -18,6 +18,7 @@ from memdir.gitroot import find_root
 from memdir.settings import Environment
 from memdir.transcripts.formats import TranscriptInfo, describe, is_agent_file
 
+_GEMINI_CHATS = "chats"  # tmp/<project>/chats/session-*.jsonl
 _CODEX_DEPTH = 4  # sessions/YYYY/MM/DD/rollout-*.jsonl, archived ones lie flat
 
 
@@ -49,6 +50,8 @@ def _list_files(environment: Environment, since: datetime | None) -> Iterator[st
     for name in ("sessions", "archived_sessions"):
         for folder in _walk(str(environment.codex_home / name), _CODEX_DEPTH):
             yield from (path for path in _list_files_in(folder, after) if os.path.basename(path).startswith("rollout-"))
+    for folder in _list_folders(environment.gemini_home / "tmp"):
+        yield from _list_files_in(os.path.join(folder, _GEMINI_CHATS), after)
 
 
 def _walk(folder: str, depth: int) -> Iterator[str]:

@@ -154,7 +154,9 @@ def _list_notes(hosts: Sequence[Host], program: Program, has_mcp: bool, is_proje
     if not has_mcp and any(host is not CLAUDE_CODE for host in hosts):
         notes.append("the MCP server needs the extra `mcp`: `pip install 'memdir[mcp]'`, then install again")
     if CODEX in hosts:
-        notes.append("Codex asks once whether these hooks may run, and not at all until then")
+        notes.append(
+            "Codex asks at its next start in a terminal whether these hooks may run; until then none of them does"
+        )
     if CLAUDE_CODE in hosts and VSCODE in hosts:
         notes.append("VS Code also runs the hooks of Claude Code: with both, each of its conversations gets two starts")
     if CURSOR in hosts and not is_project:

@@ -19,11 +19,11 @@ from memdir.errors import MemdirError
 from memdir.events import read_events, read_problems
 from memdir.frozen import replace
 from memdir.gitroot import find_root
+from memdir.hosts.rows import Event
 from memdir.index import INDEX_FILE
-from memdir.kept_team import MEMBERSHIP
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.opening import Opened
-from memdir.paths import COMMITTED
+from memdir.paths import COMMITTED, MEMBERSHIP
 from memdir.records import Scope
 from memdir.session import open_session
 from memdir.text import one_line, shorten
@@ -62,7 +62,7 @@ def _tell_model(given: Given, opened: Opened, source: str) -> Iterator[str]:
     if source == _COMPACTED and given.session:
         used = _read_notes(given, opened)
         yield used
-    index = _read_index(given, opened, used)
+    index = read_index(given, opened, used) if Event.START in given.host.told else ""
     used += index
     yield index
     if before is not None and session is not None and source == _COMPACTED:
@@ -101,7 +101,7 @@ def _read_notes(given: Given, opened: Opened) -> str:
     return fit_lines(said, HOOK_CHARS, where=str(place.path))
 
 
-def _read_index(given: Given, opened: Opened, used: str) -> str:
+def read_index(given: Given, opened: Opened, used: str = "") -> str:
     """The indexes that the host has not loaded itself, and for a host that loads none how the memory is used."""
     from memdir.instructions import find_frame, load_store
     from memdir.prompts import render_prompt

@@ -1,0 +1,172 @@
+"""The real Codex CLI and the real Gemini CLI, run without a terminal against an API on loopback in a home of their own.
+
+Nothing of the machine reaches them: no settings, no login, no variable but PATH; their keys are dummies. scripts/faults
+puts them into .venv/clients, half a gigabyte, and nothing else does. MEMDIR_CLIENTS names another place.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clihelp import SOURCE
+from homes import make_repository
+from loads import IS_FULL, ROOT
+
+SECONDS = 120.0  # a turn takes three; a machine under load may take its time
+_PLACE = Path(os.environ.get("MEMDIR_CLIENTS") or ROOT / ".venv" / "clients")
+Step = str | Mapping[str, Any]
+
+
+class Api:
+    """Answers with one step of a script after the other, in the words of both APIs, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.script: list[Step] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.url = ""
+
+    def answer(self, path: str, body: dict[str, Any]) -> str:
+        if not path.partition("?")[0].endswith(("/responses", ":streamGenerateContent")):
+            return ""
+        self.bodies.append(body)
+        step = self.script.pop(0) if self.script else "OK."
+        events = _speak_openai(step, len(self.bodies)) if "responses" in path else _speak_gemini(step)
+        return "".join(f"data: {json.dumps(at)}\n\n" for at in events)
+
+
+def _speak_openai(step: Step, number: int) -> Iterator[dict[str, Any]]:
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": step}]}
+    if not isinstance(step, str):
+        item = {"type": "function_call", "call_id": f"call_{number}", **step}
+    usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
+    yield {"type": "response.created", "response": {"id": f"r{number}"}}
+    yield {"type": "response.output_item.done", "item": {"id": f"i{number}", **item}}
+    yield {"type": "response.completed", "response": {"id": f"r{number}", "usage": usage}}
+
+
+def _speak_gemini(step: Step) -> Iterator[dict[str, Any]]:
+    part = {"text": step} if isinstance(step, str) else {"functionCall": step}
+    content = {"role": "model", "parts": [part]}
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 1, "totalTokenCount": 10}
+    yield {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}
+
+
+@contextmanager
+def serving() -> Iterator[Api]:
+    api = Api()
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            data = api.answer(self.path, body).encode()
+            self.send_response(200 if data else 404)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        api.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield api
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class Client:
+    """One client with its home and its project."""
+
+    def __init__(self, tmp_path: Path, package: str, entry: str, variables: Mapping[str, str]) -> None:
+        node, script = shutil.which("node"), _PLACE / "node_modules" / package / entry
+        if not IS_FULL:
+            pytest.skip("real clients other than Claude Code are run by scripts/faults")
+        if node is None or not script.is_file():
+            pytest.skip(f"{package} is not there (scripts/_clients)")
+        self.program = [node, str(script)]
+        self.home = tmp_path / "home"
+        self.home.mkdir()
+        self.cwd = make_repository(tmp_path / "project")
+        own = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "TMPDIR": str(tmp_path),
+            "MEMDIR_HOOK_PATIENCE": "60",
+        }
+        self.variables = {**own, "PYTHONPATH": str(SOURCE), **variables}
+        self.memory = Path(json.loads(self.memdir("where", "--json"))["private"]["path"])
+
+    def __call__(self, *arguments: str) -> str:
+        """One run; what it printed."""
+        return self._run(*self.program, *arguments)
+
+    def memdir(self, *arguments: str) -> str:
+        return self._run(sys.executable, "-P", "-m", "memdir", *arguments)
+
+    def _run(self, *command: str) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.cwd,
+            env=self.variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def make_codex(tmp_path: Path, api: Api) -> Client:
+    client = Client(tmp_path, "@openai/codex", "bin/codex.js", {"LOOP_KEY": "dummy"})
+    lines = [
+        'model = "gpt-5.5"',
+        'model_provider = "loop"',
+        "[model_providers.loop]",
+        'name = "loop"',
+        f'base_url = "{api.url}/v1"',
+        'wire_api = "responses"',
+        'env_key = "LOOP_KEY"',
+    ]
+    path = client.home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return client
+
+
+def make_gemini(tmp_path: Path, api: Api) -> Client:
+    variables = {
+        "GEMINI_API_KEY": "dummy",
+        "GOOGLE_GEMINI_BASE_URL": api.url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "GEMINI_CLI_NO_RELAUNCH": "true",
+    }
+    client = Client(tmp_path, "@google/gemini-cli", "bundle/gemini.js", variables)
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    }
+    path = client.home / ".gemini" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    return client
