@@ -44,6 +44,11 @@ def plant(memory: Path, count: int) -> None:
     (memory / "MEMORY.md").write_text("".join(lines), encoding="utf-8")
 
 
+def make_message(number: int) -> str:
+    """Words that no memory has; a number would be in one of them."""
+    return f"zygote quark flamingo {chr(ord('a') + number % 26) * 5}"
+
+
 def measure_start(env: dict[str, str], cwd: Path) -> tuple[float, float]:
     bare, chat = [], []
     for _ in range(RUNS):
@@ -75,7 +80,7 @@ def measure_turns(env: dict[str, str], cwd: Path, recall: str) -> tuple[float, f
             terminal.expect(READY)
             for number in range(TURNS):
                 start = time.perf_counter()
-                terminal.enter(f"zygote quark flamingo {number}")
+                terminal.enter(make_message(number))
                 terminal.expect("Yes.")
                 felt.append(time.perf_counter() - start)
                 terminal.expect(READY)
@@ -109,7 +114,7 @@ def measure_recall(env: dict[str, str], cwd: Path) -> tuple[float, float]:
     with Session(opened) as session:
         for number in range(TURNS):
             start = time.process_time()
-            session.prompt_arrived(f"zygote quark flamingo {number}")
+            session.prompt_arrived(make_message(number))
             session.take_reminders(seconds=60)
             times.append(time.process_time() - start)
             session.turn_ended([{"role": "user", "content": "zygote"}, {"role": "assistant", "content": "Yes."}])

@@ -22,6 +22,7 @@ from memdir.conversing import Callbacks, Reminders, Session
 from memdir.conversing.ground import insist
 from memdir.conversing.listing import Listings
 from memdir.conversing.plain import copy_plain, read_messages
+from memdir.conversing.working import Way
 from memdir.dream_gates import DreamSkip
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError, SettingsError, UnreachableError
 from memdir.extract_gates import ExtractSkip
@@ -227,6 +228,24 @@ def test_a_memory_that_the_agent_has_read_itself_is_not_told(session: Session) -
 
 
 # --- a turn ends ----------------------------------------------------------------------------------------------------
+
+
+def test_what_can_wait_gives_way_to_a_turn_until_it_is_over() -> None:
+    way, passed = Way(seconds=600), threading.Event()
+    way.give()  # nobody has it
+    way.take()
+
+    def go() -> None:
+        way.give()
+        passed.set()
+
+    waiting = threading.Thread(target=go)
+    waiting.start()
+    assert not passed.is_set()
+    way.leave()
+    assert passed.wait(60)
+    waiting.join()
+    way.give()
 
 
 def test_learning_goes_on_beside_the_conversation_which_never_waits(store: FileStore, heard: Heard) -> None:

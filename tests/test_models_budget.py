@@ -22,6 +22,7 @@ from memdir.models.budget import Caps, Spent, check_caps, estimate_input, weigh
 from memdir.models.meter import Meter, ask_metered
 from memdir.models.prices import PRICES, WRITTEN, find_cost, find_price
 from memdir.models.usage import Entry, find_week, open_book, read_usage
+from memdir.models.wire import as_count
 from memdir.records import Message, Reply, Request, Tool, Usage
 from memdir.testing import AnthropicServer, ScriptedModel
 from modelling import NOW, ask, open_at, rows
@@ -289,3 +290,38 @@ def test_the_file_is_an_ordinary_database(tmp_path: Path) -> None:
     with sqlite3.connect(meter.path) as db:
         assert db.execute("SELECT count(*) FROM requests").fetchone() == (1,)
     db.close()
+
+
+def test_an_endpoint_that_reports_nothing_is_not_free_of_the_caps(tmp_path: Path) -> None:
+    meter = make_meter(tmp_path, run=3000)
+    with pytest.raises(BudgetError):
+        for _ in range(10):
+            reply = ask_metered(lambda request: Reply("word " * 500), ask("word " * 500), meter)
+            assert reply.usage.dollars is None  # nobody knows, so nothing is made up
+
+
+def test_what_a_wrong_clock_wrote_into_another_year_does_not_count_today(tmp_path: Path) -> None:
+    ahead = make_meter(tmp_path, day=1000, clock=lambda: NOW + timedelta(days=900))
+    ask_metered(lambda request: answer(fresh=900), ask(max_tokens=10), ahead)
+    now = replace(ahead, clock=lambda: NOW)
+    assert ask_metered(lambda request: answer(fresh=900), ask(max_tokens=10), now).text == "ok"
+    with pytest.raises(BudgetError):
+        ask_metered(lambda request: answer(fresh=900), ask(max_tokens=100), now)
+
+
+def test_a_count_that_no_file_can_hold_is_cut() -> None:
+    assert 10**9 < as_count(10**30) < 2**53
+
+
+def test_the_record_is_held_open_between_requests_and_follows_its_file(tmp_path: Path) -> None:
+    meter = make_meter(tmp_path)
+    ask_metered(lambda request: answer(5), ask("one"), meter)
+    log = meter.path.with_name("usage.db-wal")
+    assert log.exists()  # nobody had to wait until it was put away
+    for path in meter.path.parent.iterdir():
+        path.unlink()
+    for text in ("two", "three"):
+        ask_metered(lambda request: answer(5), ask(text), meter)
+    assert len(read_usage(meter.path, now=NOW).last) == 2
+    del meter
+    assert not log.exists()

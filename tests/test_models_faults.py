@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
+from memdir.loose_json import find_json
 from memdir.models import absent
 from memdir.models.faults import REASONS, make_status_fault, read_after
 from memdir.records import Stop
@@ -209,3 +210,41 @@ def test_without_a_model_the_error_says_how_to_choose_one() -> None:
     with pytest.raises(ModelError) as caught:
         absent(ask())
     assert "config set model" in caught.value.hint
+
+
+@pytest.mark.parametrize("spec", SHAPES)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_that_is_nested_without_end_cannot_be_used(tmp_path: Path, spec: str, streamed: bool) -> None:
+    deep = b"[" * 100_000
+    kind = b"text/event-stream" if streamed else b"application/json"
+    data = b"event: message_start\ndata: " + deep + b"\n\n" if streamed else deep
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: " + kind + b"\r\n\r\n" + data)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65_536):  # closed with something unread, it would take the answer back
+                continue
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        model = open_at(f"http://127.0.0.1:{listening.getsockname()[1]}", spec, tmp_path)
+        with pytest.raises(ReplyError, match="not JSON"):
+            model(ask(on_text=(lambda text: None) if streamed else None))
+        thread.join()
+
+
+@pytest.mark.parametrize("spec", SHAPES)
+def test_half_a_character_is_not_sent_and_not_counted(tmp_path: Path, spec: str) -> None:
+    with SHAPES[spec]([]) as server:
+        with pytest.raises(ModelError, match="no text"):
+            open_at(server.url, spec, tmp_path)(ask("a\ud800b"))
+        assert server.requests == []
+    assert rows(tmp_path)[0].counted == 0
+
+
+def test_brackets_without_end_are_given_up_at_once() -> None:
+    assert list(find_json("[" * 200_000)) == []  # begun again at each of them, it would take minutes

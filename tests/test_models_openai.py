@@ -7,9 +7,9 @@ from typing import Any
 import openai
 import pytest
 
-from memdir.errors import ModelError
+from memdir.errors import ModelError, UnreachableError
 from memdir.frozen import replace
-from memdir.models.openai import OTHER_LIMIT, PLAIN, render_body
+from memdir.models.openai import OTHER_LIMIT, PLAIN, Gathering, read_reply, render_body, render_messages
 from memdir.records import Message, Request, Stop, ToolCall
 from memdir.testing import Call, OpenAIServer, Part, Say, Think
 from modelling import READ, SCHEMA, ask, open_at, rows, same
@@ -146,3 +146,57 @@ def test_a_message_of_another_provider_is_rendered_anew() -> None:
     said = Message("assistant", "", calls=(ToolCall("1", "read", {"path": "é"}),), raw=raw)
     body: Any = render_body("x", ask(messages=(Message("user", "a"), said)))
     assert body["messages"][2]["tool_calls"][0]["function"] == {"name": "read", "arguments": '{"path": "é"}'}
+
+
+# --- endpoints that speak the shape almost ----------------------------------------------------------------------------
+
+
+def make_chunk(*calls: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"delta": {"tool_calls": list(calls)}, "finish_reason": finish}]}
+
+
+def make_call(id: str, name: str, arguments: object, **more: object) -> dict[str, Any]:
+    return {"id": id, "function": {"name": name, "arguments": arguments}, **more}
+
+
+@pytest.mark.parametrize("more", [{"index": 0}, {}])
+def test_calls_that_share_an_index_are_told_apart_by_their_ids(more: dict[str, object]) -> None:
+    gathering = Gathering()
+    for id, path in (("c1", "a"), ("c2", "b")):
+        gathering.add(make_chunk(make_call(id, "read", '{"path": ', **more)))
+        gathering.add(make_chunk(make_call("", "", f'"{path}"}}', **more)))
+    gathering.add(make_chunk(finish="tool_calls"))
+    calls = read_reply(gathering.answer(), "x").reply.calls
+    assert calls == (ToolCall("c1", "read", {"path": "a"}), ToolCall("c2", "read", {"path": "b"}))
+
+
+def test_a_name_that_comes_with_every_piece_is_one_name() -> None:
+    gathering = Gathering()
+    gathering.add(make_chunk(make_call("c1", "read", '{"path": ', index=0)))
+    gathering.add(make_chunk(make_call("c1", "read", '"a"}', index=0), finish="tool_calls"))
+    assert read_reply(gathering.answer(), "x").reply.calls == (ToolCall("c1", "read", {"path": "a"}),)
+
+
+def test_calls_without_ids_are_given_some_that_go_back_with_them() -> None:
+    made = [make_call("", "read", {"path": "a"}), make_call("", "read", {"path": "b"})]
+    answer = {"choices": [{"message": {"tool_calls": made}, "finish_reason": "tool_calls"}]}
+    reply = read_reply(answer, "x").reply
+    assert len({call.id for call in reply.calls} - {""}) == 2
+    (back,) = render_messages([Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)])
+    assert isinstance(back, dict) and [at["id"] for at in back["tool_calls"]] == [call.id for call in reply.calls]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"error": {"code": 429, "message": "slow down"}}, "busy"),
+        ({"error": {"code": 502, "message": "the provider is down"}}, "down"),
+        ({"error": {"message": "unknown"}}, "down"),
+        ({"choices": [{"finish_reason": "error", "message": {"content": "half an ans"}}]}, "broken"),
+        ({"choices": [{"finish_reason": "error", "error": {"code": 502}, "message": {"content": "half"}}]}, "down"),
+    ],
+)
+def test_an_error_with_the_status_of_success_is_an_error(answer: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UnreachableError) as caught:
+        read_reply(answer, "openai:x")
+    assert caught.value.reason == reason and caught.value.passing

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from memdir.records import Kind, Scope
+from memdir.records import Kind, Query, Scope
+from memdir.search.local import WEAK, LocalSearch
 from memdir.store.files import FileStore
-from searching import ask, ask_all, write_memory
+from searching import NOW, ask, ask_all, write_memory
 
 FILLER = "The build runs on the shared machines and reports to the channel of the team every morning."
 MANY = 5_000
@@ -45,6 +46,23 @@ def test_the_best_passage_of_a_long_memory_counts(memory: Path) -> None:
     scattered = [*lines, *(f"{word}." for word in "Zorbit quenlar vextim drolnap".split()), *lines]
     write_memory(memory, "diary", "What to do", "\n".join(scattered), title="Notes", modified="2026-05-01")
     assert ask(memory, "zorbit quenlar vextim drolnap")[0] == "runbook"
+
+
+def test_what_only_stands_nearby_in_a_small_directory_is_not_told_with_the_answer(memory: Path) -> None:
+    write_memory(memory, "deploys", "We deploy on Tuesdays only", "Support is staffed then.")
+    write_memory(memory, "tracker", "Pipeline bugs are tracked in Linear")
+    write_memory(memory, "role", "The user is a data scientist, new to Rust")
+    assert ask(memory, "when do we deploy?") == ["deploys"]
+    with FileStore(memory) as store, LocalSearch([store]) as search:
+        found = search.search(Query("when do we deploy?", now=NOW), 5)
+    assert {(pick.header.name, pick.dropped) for pick in found.passed_over} == {("tracker", WEAK), ("role", WEAK)}
+
+
+def test_two_that_fit_are_both_told(memory: Path) -> None:
+    write_memory(memory, "linear", "Pipeline bugs are tracked in Linear")
+    write_memory(memory, "jira", "Pipeline bugs are tracked in Jira")
+    write_memory(memory, "role", "The user is a data scientist, new to Rust")
+    assert set(ask(memory, "where are pipeline bugs tracked?")) == {"linear", "jira"}
 
 
 @pytest.mark.parametrize("pinned", ["first", "second"])

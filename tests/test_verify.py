@@ -1,9 +1,11 @@
 """Verification against real repositories: verdicts, what is kept of them, and that the project is left alone."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from loads import ROOT, bench
 from memdir.errors import NotFoundError
 from memdir.records import Draft, Kind, Origin
 from memdir.store.files import FileStore
-from memdir.verify.cached import find_verdict, read_verdicts, render_caveat
+from memdir.verify.cached import find_verdict, read_known, read_verdicts, render_caveat, render_signature
 from memdir.verify.claims import find_claims
 from memdir.verify.looking import Around, check_claims
 from memdir.verify.project import open_project
@@ -173,6 +175,28 @@ def test_nothing_is_looked_up_twice_while_nothing_changes(project: Path, store: 
     assert look(store, project, now=NOW).fresh == 1
     remember(store, "b", "`authenticate()` is fine.")
     assert look(store, project, now=NOW).fresh == 1
+
+
+def test_a_file_is_read_again_when_it_is_another_and_verified_again_when_it_says_something_else(
+    project: Path, store: FileStore
+) -> None:
+    path = store.root / "auth.md"
+    write(path, "---\nname: auth\n---\n\nSee `src/auth.py`.\n")
+    assert look(store, project, now=NOW).fresh == 1
+    os.utime(path, ns=(1, 1))
+    ways: list[None] = []
+    assert look(store, project, now=NOW, give_way=lambda: ways.append(None)).fresh == 0
+    assert read_known(store)["auth"].signature == render_signature(store.scan()[0].signature) and ways
+    path.write_text("---\nname: auth\n---\n\nSee `src/dropped.py`.\n", encoding="utf-8")
+    assert look(store, project, now=NOW).has_stale
+
+
+def test_verdicts_of_an_index_that_knew_no_signatures_are_reached_anew(project: Path, store: FileStore) -> None:
+    write(store.root / "auth.md", "---\nname: auth\n---\n\nSee `src/auth.py`.\n")
+    look(store, project, now=NOW)
+    with closing(sqlite3.connect(store.state / "index.db")) as db, db:
+        db.execute("ALTER TABLE verdicts DROP COLUMN signature")
+    assert [look(store, project, now=NOW).fresh for _ in range(2)] == [1, 0]
 
 
 def test_a_deadline_is_looked_at_again_the_next_day(project: Path, store: FileStore) -> None:

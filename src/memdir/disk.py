@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from memdir import guard
 from memdir.errors import PathError
 from memdir.frozen import dataclass
-from memdir.limits import FILE_BYTES, HEADER_BYTES, HEADER_LINES, NAME_DEPTH
+from memdir.limits import FILE_BYTES, HEADER_BYTES, HEADER_LINES, INDEX_FILE_BYTES, NAME_DEPTH
 from memdir.records import Signature
 
 _HEAD_CHUNK = 4096
+Stat = tuple[int, int, int, int]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
 _TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
 _INDEX_CHARS = len(f"{guard.INDEX_FOLDED}.md")
 
@@ -28,9 +29,11 @@ class Found:
     refusal: str = ""
 
 
-def read_file(root: int, path: str, *, limit: int = FILE_BYTES) -> tuple[bytes, Signature] | None:
+def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes, Signature] | None:
     """A file's bytes and signature; None if there is none. Links, special and oversize files are refused."""
     *folders, leaf = path.split("/")
+    if limit is None:
+        limit = INDEX_FILE_BYTES if leaf.casefold() == f"{guard.INDEX_FOLDED}.md" else FILE_BYTES
     try:
         with guard.open_folder(root, tuple(folders)) as folder, guard.open_plain(folder, leaf, path) as handle:
             facts = os.fstat(handle)
@@ -168,12 +171,12 @@ def walk(root: int, *, folder: str = "") -> Iterator[Found]:
         yield from walk(root, folder=path)
 
 
-def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = None) -> dict[str, str]:
+def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = None) -> dict[str, Stat]:
     """Path to signature of every readable memory file below the root, as `walk` would find them, with less ado.
 
     `marks` is given the time of each folder's last change, as it was before the look into it.
     """
-    found: dict[str, str] = {}
+    found: dict[str, Stat] = {}
     segments = tuple(folder.split("/")) if folder else ()
     prefix = f"{folder}/" if folder else ""
     folders = []
@@ -193,7 +196,7 @@ def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = 
                         continue
                     size = facts.st_size
                     if size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
-                        found[prefix + name] = f"{facts.st_ino} {size} {facts.st_mtime_ns} {facts.st_ctime_ns}"
+                        found[prefix + name] = facts.st_ino, size, facts.st_mtime_ns, facts.st_ctime_ns
                         continue
                 if entry.is_dir(follow_symlinks=False) and (folder or name.casefold() != "logs"):
                     folders.append(prefix + name)

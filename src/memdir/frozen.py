@@ -2,8 +2,8 @@
 
 Every process of memdir, one at each prompt, makes some fifty kinds of record before it does anything. The standard
 library takes half a millisecond for each, and its import as long again; together that was a third of a cold recall.
-Here one function is compiled for each kind, its `__init__`, and that when the first record of the kind is made; the
-others are shared.
+Here one function is compiled for each kind, its `__init__`, and that when a few records of the kind have been made, as
+most kinds never have so many in most processes; the others are shared.
 
 Type checkers take it for `dataclasses.dataclass`, and so do `dataclasses.replace`, `fields` and `asdict`. It knows
 neither inheritance between records nor fields that are not in `__init__`, and every record is frozen and has slots.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 _MISSING: Any = object()
+_FEW = 4  # records are filled by hand in less time than their `__init__` would take to compile
 
 
 class FrozenError(AttributeError):
@@ -96,9 +97,19 @@ def _make_key(names: list[str]) -> Callable[[Any], Any]:
 
 
 def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
-    """Compiles the real one when the first record is made: most kinds are never made in most processes."""
+    """Fills the first records itself, then compiles the real one, which also refuses arguments that do not fit."""
+    by_place = [name for name, spec in specs.items() if not spec.kw_only]
+    filled = 0
 
     def __init__(self: Any, *given: Any, **named: Any) -> None:
+        nonlocal filled
+        filled += 1
+        if (
+            filled <= _FEW
+            and len(given) <= len(by_place)
+            and _fill(self, specs, dict(zip(by_place, given, strict=False)), named)
+        ):
+            return
         real: Any = _compile_init(kind, specs)
         # A class that somebody has made from the record may have one of its own; another thread may have been first.
         for cls in type(self).__mro__:
@@ -107,6 +118,20 @@ def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
         real(self, *given, **named)
 
     return __init__
+
+
+def _fill(record: Any, specs: Mapping[str, _Spec], given: dict[str, Any], named: dict[str, Any]) -> bool:
+    """Give every field its value; False if an argument is missing, unknown or given twice."""
+    values = given | named
+    if len(values) < len(given) + len(named) or not values.keys() <= specs.keys():
+        return False
+    for name, spec in specs.items():
+        if name not in values:
+            if spec.default is _MISSING and spec.factory is _MISSING:
+                return False
+            values[name] = spec.default if spec.factory is _MISSING else spec.factory()
+        object.__setattr__(record, name, values[name])
+    return True
 
 
 def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:

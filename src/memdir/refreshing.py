@@ -5,6 +5,7 @@ diary of events; a project in which nothing has changed takes a listing. Whateve
 as they were.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from memdir.events import note_event, read_events
@@ -16,15 +17,19 @@ from memdir.verify.verifying import refresh
 HOST, EVENT = "memdir", "verify"
 
 
-def refresh_verdicts(opened: Opened, *, now: datetime) -> int | None:
-    """Look again at what memories claim; answers how many verdicts were reached anew, None if it is not time."""
+def refresh_verdicts(opened: Opened, *, now: datetime, give_way: Callable[[], object] = lambda: None) -> int | None:
+    """Look again at what memories claim; answers how many verdicts were reached anew, None if it is not time.
+
+    `give_way` is called again and again, and may take its time.
+    """
     if not opened.places.switch.on or opened.settings.flag("paused"):
         return None
     if not opened.private.root.is_dir() or not is_due(opened, now):
         return None
     note_event(opened.private.state, HOST, EVENT, now)
     root = opened.places.root.path
-    return sum(refresh(at, None if at.scope is Scope.USER else root, now=now) for at in opened.stores)
+    roots = [(at, None if at.scope is Scope.USER else root) for at in opened.stores]
+    return sum(refresh(store, place, now=now, give_way=give_way) for store, place in roots)
 
 
 def is_due(opened: Opened, now: datetime) -> bool:

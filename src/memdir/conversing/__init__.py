@@ -134,6 +134,7 @@ class Session:
 
     def prompt_arrived(self, text: str, *, tools: Sequence[str] = ()) -> None:
         """Begin to recall for what the person typed, beside whatever the host does next; never waits."""
+        self._work.turn_began()
         self._recalling.start(text, tools)
 
     def take_reminders(self, *, seconds: float = 0) -> Reminders | None:
@@ -146,6 +147,7 @@ class Session:
     def cancel_turn(self) -> None:
         """The person stopped the turn: what was being recalled is dropped and does not count as surfaced."""
         self._recalling.cancel()
+        self._work.turn_over()
 
     # --- a turn ends ------------------------------------------------------------------------------------------------
 

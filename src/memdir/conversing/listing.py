@@ -11,6 +11,7 @@ import os
 import time
 
 from memdir import guard
+from memdir.disk import Stat
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass
 from memdir.search.local import list_signatures
@@ -25,7 +26,7 @@ _SETTLED_NS = 2_000_000_000  # a folder that changed just now may change again w
 @dataclass(frozen=True, slots=True)
 class _Known:
     marks: dict[str, int]
-    signatures: dict[str, str]
+    signatures: dict[str, Stat]
     looked: float
 
 
@@ -36,14 +37,14 @@ class Listings:
         self._large = large
         self._known: dict[int, _Known] = {}
 
-    def find(self, store: Store) -> dict[str, str] | None:
+    def find(self, store: Store) -> dict[str, Stat] | None:
         """The files as they were, if no folder has changed since; None if somebody has to look."""
         known = self._known.get(id(store))
         if known is None or not isinstance(store, FileStore) or time.monotonic() - known.looked > _TRUSTED_SECONDS:
             return None
         return known.signatures if _read_marks(store, known.marks) == known.marks else None
 
-    def look(self, store: Store) -> dict[str, str]:
+    def look(self, store: Store) -> dict[str, Stat]:
         """The files as they are now."""
         if not isinstance(store, FileStore):
             return list_signatures(store)

@@ -12,6 +12,7 @@ from memdir.age import HALF_LIVES, HalfLives
 from memdir.conversing.ground import MODEL, Ground
 from memdir.conversing.listing import Listings
 from memdir.conversing.telling import RECALL, Callbacks, Reminders, tell, tell_recalled
+from memdir.disk import Stat
 from memdir.errors import MemdirError
 from memdir.gates import Skip
 from memdir.model_select import make_model_selector
@@ -51,7 +52,7 @@ class FreshSearch:
     def _open(self) -> LocalSearch:
         return LocalSearch(self._stores, half_lives=self._half_lives, read_signatures=self._list)
 
-    def _list(self, store: Store) -> dict[str, str]:
+    def _list(self, store: Store) -> dict[str, Stat]:
         known = self._listings.find(store) if self._trusts else None
         return self._listings.look(store) if known is None else known
 

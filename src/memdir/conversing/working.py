@@ -2,8 +2,13 @@
 
 An error memdir knows of is told to the host and ends that step alone. A conversation held beside this one over the same
 memory is waited for: this is the background, and a turn that gave up might be the last.
+
+Verdicts are long work of this very process, and threads take the processor from each other: they wait while a turn is
+on its way to the model.
 """
 
+import threading
+import time
 from collections.abc import Callable, Mapping
 
 from memdir.background import Background
@@ -32,6 +37,29 @@ from memdir.records import Message, Model
 from memdir.refreshing import refresh_verdicts
 from memdir.reminder import wrap
 
+_WAY_SECONDS = 5.0  # of a turn; by then the model is at work, and the person waits for that
+
+
+class Way:
+    """Who goes first: a turn that has just begun, before what can wait."""
+
+    def __init__(self, seconds: float = _WAY_SECONDS) -> None:
+        self._free = threading.Event()
+        self._seconds, self._ends = seconds, 0.0
+
+    def take(self) -> None:
+        self._ends = time.monotonic() + self._seconds
+        self._free.clear()
+
+    def leave(self) -> None:
+        self._free.set()
+
+    def give(self) -> None:
+        """Wait while a turn has the way, but not for ever: its host may never say that it has ended."""
+        left = self._ends - time.monotonic()
+        if left > 0:
+            self._free.wait(left)
+
 
 class Working:
     """`open_model` gives the model for one run, or None; `tidy_up` is called when a turn is done with."""
@@ -46,14 +74,23 @@ class Working:
         self._ground, self._callbacks, self._open_model = ground, callbacks, open_model
         self._tidy_up = tidy_up
         self._background = Background(self._learn)
+        self._way = Way()
+
+    def turn_began(self) -> None:
+        self._way.take()
 
     def make_conversation(self, parent: Mapping[str, object] | None) -> Conversation:
         return replace(self._ground.conversation, parent=parent)
+
+    def turn_over(self) -> None:
+        """It has ended, or was cancelled."""
+        self._way.leave()
 
     def turn_ended(self, turn: Turn) -> bool:
         return self._background.turn_ended(turn)
 
     def wait(self, seconds: float) -> bool:
+        self._way.leave()
         return self._background.drain(seconds)
 
     def finish_notes(self, messages: tuple[Message, ...]) -> str:
@@ -134,7 +171,7 @@ class Working:
         if opened is None:
             return
         try:
-            refresh_verdicts(opened, now=self._ground.clock())
+            refresh_verdicts(opened, now=self._ground.clock(), give_way=self._way.give)
         except MemdirError as error:
             tell(self._callbacks.error, error)
 

@@ -11,7 +11,9 @@ It knows nothing of memory, and decides neither what is asked nor what an answer
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,11 +33,22 @@ from memdir.records import Message, Model, Reply, Request
 from memdir.settings import Environment, Settings, read_environment, read_settings
 from memdir.text import one_line, shorten
 
-__all__ = ["OpenModel", "can_use_tools", "find_model", "forbid", "new_run", "open_model", "render_parent", "with_retry"]
+__all__ = [
+    "OpenModel",
+    "can_use_tools",
+    "find_model",
+    "forbid",
+    "load_sdk",
+    "new_run",
+    "open_model",
+    "render_parent",
+    "with_retry",
+]
 
 NONE = "none"
 OLLAMA = "http://127.0.0.1:11434"
 _EXAMPLES = "anthropic:claude-sonnet-5-5, openai:gpt-5.4-mini, ollama:qwen3:8b, claude-cli, none"
+_SDKS = {"anthropic": "anthropic", "openai": "openai", "ollama": "openai"}
 _NO_KEY = "none"  # what an endpoint gets that asks for no key: the SDKs insist on one
 
 
@@ -101,6 +114,14 @@ def find_model(settings: Settings, environment: Environment, *, project: str = "
     if spec.strip() == NONE or environment.inside:
         return None
     return open_model(spec, environment=environment, settings=settings, project=project, run=run)
+
+
+def load_sdk(spec: str) -> None:
+    """Load ahead what the first request to this model would load; one that is not there is missed when it is asked."""
+    package = _SDKS.get(spec.strip().partition(":")[0])
+    if package is not None:
+        with suppress(ImportError):
+            import_module(package)
 
 
 def new_run(model: Model, run: str = "") -> Model:

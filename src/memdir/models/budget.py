@@ -9,6 +9,7 @@ refused.
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from memdir.errors import BudgetError
 from memdir.frozen import dataclass
@@ -16,6 +17,7 @@ from memdir.limits import CACHED_WEIGHT
 from memdir.records import Request, Usage
 from memdir.tokens import estimate_tokens
 
+_PARTS = 256  # texts whose size is known already: a conversation sends nearly all of its texts again each time
 _JSON_CHARS = 4  # of a token, in a parent's body: exact enough for what counts a tenth
 
 
@@ -45,9 +47,12 @@ def estimate_input(request: Request) -> int:
     parts = [request.system, *(message.text for message in request.messages)]
     parts += [json.dumps(call.input, default=str) for message in request.messages for call in message.calls]
     parts += [f"{tool.name} {tool.description} {_dump(tool.schema)}" for tool in request.tools]
-    own = sum(estimate_tokens(part) for part in parts)
+    own = sum(map(_estimate, parts))
     inherited = 0 if request.parent is None else len(_dump(request.parent)) // _JSON_CHARS
     return own + round(inherited * CACHED_WEIGHT)
+
+
+_estimate = lru_cache(maxsize=_PARTS)(estimate_tokens)
 
 
 def check_caps(caps: Caps, spent: Spent, needed: int, now: datetime) -> None:

@@ -114,7 +114,10 @@ class Line:
         except sdk.APIError as error:
             watch.check()
             raise make_status_fault(self.who, 200, error.body or {"message": error.message}) from error
-        except ValueError as error:  # JSONDecodeError and UnicodeDecodeError
+        except UnicodeEncodeError as error:
+            hint = "half a character (a lone surrogate) cannot be sent; take it out"
+            raise ModelError(f"the request to {self.who} holds what is no text", hint=hint) from error
+        except (ValueError, RecursionError) as error:  # what is no JSON, no UTF-8, or nested without end
             watch.check()
             raise ReplyError(f"{self.who} answered with what is not JSON", hint="is the address right?") from error
 

@@ -13,12 +13,13 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.errors import BudgetError, DiskError, ModelError, ReplyError, StoppedError, UnreachableError
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass, field, replace
 from memdir.models.budget import Caps, estimate_input, weigh
 from memdir.models.prices import find_cost
-from memdir.models.usage import OPEN, Entry, open_book
+from memdir.models.usage import OPEN, Entry, Held, open_book
 from memdir.models.wire import as_text
 from memdir.records import Model, Reply, Request, Usage
+from memdir.tokens import estimate_tokens
 
 log = logging.getLogger("memdir.models")
 _PURPOSE = re.compile(r"[a-z][a-z0-9_.-]{0,39}")
@@ -36,6 +37,7 @@ class Meter:
     clock: Callable[[], datetime]
     run: str
     project: str = ""
+    held: Held = field(default_factory=Held, repr=False, compare=False)
 
 
 def ask_metered(model: Model, request: Request, meter: Meter) -> Reply:
@@ -51,8 +53,14 @@ def ask_metered(model: Model, request: Request, meter: Meter) -> Reply:
         _settle(meter, row, entry, find_outcome(error), usage, counted)
         raise
     usage = _price(reply.usage, entry.model)
-    _settle(meter, row, entry, reply.stop.value, usage, weigh(usage))
+    # An endpoint that reports nothing is not free of the caps: what was estimated stands.
+    counted = weigh(usage) if usage.input or usage.output else needed + _estimate_output(reply)
+    _settle(meter, row, entry, reply.stop.value, usage, counted)
     return replace(reply, usage=usage)
+
+
+def _estimate_output(reply: Reply) -> int:
+    return estimate_tokens(reply.text) + sum(estimate_tokens(str(call.input)) for call in reply.calls)
 
 
 def find_outcome(error: ModelError) -> str:
@@ -82,6 +90,7 @@ def _make_entry(request: Request, meter: Meter, counted: int) -> Entry:
 def _begin(entry: Entry, meter: Meter) -> int | None:
     try:
         with closing(open_book(meter.path)) as book:
+            meter.held.hold(meter.path)
             row = book.begin(entry, meter.run, meter.caps)
             if row % 100 == 1:
                 book.prune(entry.at)
@@ -102,7 +111,7 @@ def _settle(meter: Meter, row: int | None, entry: Entry, outcome: str, usage: Us
 
 
 def _price(usage: Usage, model: str) -> Usage:
-    if usage.dollars is not None:
+    if usage.dollars is not None or not (usage.input or usage.output):
         return usage
     return replace(usage, dollars=find_cost(model.partition(":")[2], usage))
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from memdir.errors import ModelError, ReplyError
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
 from memdir.models.adapting import THINKS, Heard, ask_adapting
-from memdir.models.faults import make_fault
+from memdir.models.faults import make_fault, make_status_fault
 from memdir.models.line import Line
 from memdir.models.wire import as_count, as_list, as_table, as_text, check_request, narrow_schema, wrong_parent
 from memdir.records import Message, Reply, Request, Stop, ToolCall, Usage
@@ -186,13 +186,14 @@ def read_reply(answer: Mapping[str, object], who: str, dollars: float | None = N
     """A whole answer as a reply; with Stop.LENGTH its calls may be cut and must not be carried out."""
     choices = as_list(answer.get("choices"))
     choice = as_table(choices[0]) if choices else {}
+    _check_error(answer, choice, who)
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise ReplyError(f"{who} did not answer with a message", hint="is the address one of chat completions?")
     usage = read_usage(as_table(answer.get("usage")), dollars)
     finish = as_text(choice.get("finish_reason"))
     wanted = [as_table(at) for at in as_list(message.get("tool_calls"))]
-    calls = tuple(_read_call(at, finish, usage) for at in wanted)
+    calls = tuple(_read_call(at, place, finish, usage) for place, at in enumerate(wanted))
     stop = _STOPS.get(finish, Stop.DONE)
     stop = Stop.CALLS if calls and stop is Stop.DONE else Stop.DONE if stop is Stop.CALLS and not calls else stop
     text, refusal = _read_text(message.get("content")), as_text(message.get("refusal"))
@@ -202,8 +203,20 @@ def read_reply(answer: Mapping[str, object], who: str, dollars: float | None = N
         key: value for key, value in message.items() if key in ("role", "content", "tool_calls", "refusal") and value
     }
     raw = {"role": "assistant", "content": None, **raw} if text or calls else {}
+    if not all(as_text(at.get("id")) for at in wanted):
+        raw = {}  # answers go by id: the calls go back with those they were given here
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
     return Heard(Reply(text, usage, calls, stop, raw or None), stop is Stop.LENGTH and bool(thought) and not raw)
+
+
+def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who: str) -> None:
+    """Raise for an error that comes with the status of success, as gateways tell of the provider behind them."""
+    found = next((at for at in (answer, choice) if as_table(at.get("error"))), None)
+    if found is not None:
+        code = as_count(as_table(found["error"]).get("code"))
+        raise make_status_fault(who, code if 400 <= code < 600 else 200, found)
+    if choice.get("finish_reason") == "error":
+        raise make_fault(who, "broken")
 
 
 def read_usage(usage: Mapping[str, object], dollars: float | None = None) -> Usage:
@@ -218,7 +231,7 @@ def _read_text(content: object) -> str:
     return "".join(as_text(as_table(part).get("text")) for part in as_list(content))
 
 
-def _read_call(call: Mapping[str, object], finish: str, usage: Usage) -> ToolCall:
+def _read_call(call: Mapping[str, object], place: int, finish: str, usage: Usage) -> ToolCall:
     function = as_table(call.get("function"))
     given = function.get("arguments")
     try:
@@ -229,7 +242,7 @@ def _read_call(call: Mapping[str, object], finish: str, usage: Usage) -> ToolCal
         if finish != "length":
             raise ReplyError("the input of a tool call is not JSON", usage=usage)
         parsed = {}  # cut by the limit; nobody carries it out
-    return ToolCall(as_text(call.get("id")), as_text(function.get("name")), parsed)
+    return ToolCall(as_text(call.get("id")) or f"call_{place}", as_text(function.get("name")), parsed)
 
 
 class Gathering:
@@ -240,7 +253,7 @@ class Gathering:
         self.finish = ""
         self._text = ""
         self._refusal = ""
-        self._calls: dict[object, dict[str, str]] = {}
+        self._calls: list[tuple[object, dict[str, str]]] = []
 
     def add(self, event: Mapping[str, object]) -> str:
         """Take one chunk; what it adds to the text is returned."""
@@ -251,19 +264,27 @@ class Gathering:
         self.finish = as_text(choice.get("finish_reason")) or self.finish
         self._refusal += as_text(delta.get("refusal"))
         for place, at in enumerate(map(as_table, as_list(delta.get("tool_calls")))):
-            call = self._calls.setdefault(at.get("index", place), {"id": "", "name": "", "arguments": ""})
-            function = as_table(at.get("function"))
-            call["id"] = call["id"] or as_text(at.get("id"))
-            call["name"] += as_text(function.get("name"))
-            call["arguments"] += as_text(function.get("arguments"))
+            self._add_call(at.get("index", place), at)
         text = as_text(delta.get("content"))
         self._text += text
         return text
 
+    def _add_call(self, index: object, part: Mapping[str, object]) -> None:
+        """A piece of a call. Some endpoints give all calls one index: another id is another call."""
+        id, function = as_text(part.get("id")), as_table(part.get("function"))
+        name = as_text(function.get("name"))
+        call = next((at for place, at in reversed(self._calls) if place == index), None)
+        if call is None or (id and call["id"] and id != call["id"]):
+            call = {"id": "", "name": "", "arguments": ""}
+            self._calls.append((index, call))
+        call["id"] = call["id"] or id
+        call["name"] += name if name != call["name"] else ""
+        call["arguments"] += as_text(function.get("arguments"))
+
     def answer(self) -> dict[str, object]:
         calls = [
             {"id": at["id"], "type": "function", "function": {"name": at["name"], "arguments": at["arguments"]}}
-            for at in self._calls.values()
+            for _, at in self._calls
         ]
         message = {"role": "assistant", "content": self._text, "tool_calls": calls, "refusal": self._refusal}
         return {"choices": [{"message": message, "finish_reason": self.finish}], "usage": self.usage}

@@ -6,11 +6,15 @@ No row holds text of a message, a memory or its name.
 """
 
 import os
-from collections.abc import Sequence
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memdir.errors import DiskError
 from memdir.frozen import dataclass
 from memdir.limits import USAGE_DAYS, USAGE_ROWS
 from memdir.models.budget import Caps, Spent, check_caps, find_day
@@ -94,8 +98,10 @@ class UsageBook(Database):
     def read_spent(self, run: str, now: datetime) -> Spent:
         with self.reading() as db:
             of_run = db.execute("SELECT sum(counted) FROM requests WHERE run = ?", (run,)).fetchone()[0]
-            today = find_day(now).timestamp()
-            of_day = db.execute("SELECT sum(counted) FROM requests WHERE at >= ?", (today,)).fetchone()[0]
+            today = find_day(now)
+            # What a clock that was wrong has put into the years ahead must not count on every day until then.
+            day = (today.timestamp(), (today + timedelta(days=1)).timestamp())
+            of_day = db.execute("SELECT sum(counted) FROM requests WHERE at >= ? AND at < ?", day).fetchone()[0]
         return Spent(of_run or 0, of_day or 0)
 
     def read_last(self, limit: int) -> tuple[Entry, ...]:
@@ -119,6 +125,26 @@ class UsageBook(Database):
         with self.reading() as db:
             rows = db.execute(query, (since.timestamp(),)).fetchall()
         return tuple(_read_total(row) for row in rows)
+
+
+class Held:
+    """The file held open between requests by a connection that is never used: SQLite puts its log away and waits for
+    the disk whenever the last one is closed, and a person would wait for that before every request."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._file: tuple[int, int] | None = None
+        self._let_go: Callable[[], object] = lambda: None
+
+    def hold(self, path: Path) -> None:
+        """Hold this file, and no longer one that was moved away or deleted; if that fails, requests take longer."""
+        with self._lock, suppress(OSError, DiskError):
+            facts = os.stat(path)
+            if self._file != (facts.st_dev, facts.st_ino):
+                self._let_go()
+                self._file = None
+                self._let_go = weakref.finalize(self, open_book(path).close)
+                self._file = facts.st_dev, facts.st_ino
 
 
 @dataclass(frozen=True, slots=True)

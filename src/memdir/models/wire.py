@@ -10,6 +10,7 @@ _LEFT_OUT = frozenset(
     "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems"
     " minProperties maxProperties $schema default examples".split()
 )
+_COUNT_MOST = 1 << 40
 
 
 def can_use_tools(model: Model) -> bool:
@@ -82,5 +83,5 @@ def as_text(value: object) -> str:
 
 
 def as_count(value: object) -> int:
-    """A number of tokens; what is none is nothing."""
-    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0
+    """A number of tokens; what is none is nothing, and what nobody could have counted is cut to what can be kept."""
+    return min(max(0, value), _COUNT_MOST) if isinstance(value, int) and not isinstance(value, bool) else 0

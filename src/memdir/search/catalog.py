@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memdir.disk import Stat
 from memdir.frozen import dataclass
 from memdir.records import Kind
 from memdir.search import entries, postings
@@ -68,13 +69,16 @@ class Catalog:
 
     # --- keeping up -------------------------------------------------------------------------------------------------
 
-    def is_fresh(self, signatures: Mapping[str, str]) -> bool:
-        return entries.find_note(self._db, "listing") == _digest(signatures)
+    def is_fresh(self, listed: Mapping[str, Stat]) -> bool:
+        return entries.find_note(self._db, "listing") == _digest(listed)
 
-    def refresh(self, signatures: Mapping[str, str], read: Read) -> int:
+    def refresh(self, listed: Mapping[str, Stat], read: Read) -> int:
         """Bring the index up to the files; answers how many were read. A busy index is left as it is."""
-        if self.is_fresh(signatures):
+        if self.is_fresh(listed):
             return 0
+        listing = _digest(listed)
+        # As text, since inode numbers of some file systems do not fit SQLite's signed integers.
+        signatures = {path: " ".join(map(str, at)) for path, at in listed.items()}
         known = self._read_known()
         changed = [path for path, signature in signatures.items() if known.get(path) != signature]
         count = 0
@@ -84,13 +88,14 @@ class Catalog:
                 for path in changed[start : start + _BATCH]
                 if (data := read(path)) is not None
             ]
-            if not self._change(made, signatures, is_last=start + _BATCH >= len(changed)):
+            if not self._change(made, signatures, listing if start + _BATCH >= len(changed) else ""):
                 break
             count += len(made)
         return count
 
-    def _change(self, made: Sequence[Body], signatures: Mapping[str, str], *, is_last: bool) -> bool:
-        """One transaction. Another process may have been quicker: what stands there now decides."""
+    def _change(self, made: Sequence[Body], signatures: Mapping[str, str], listing: str) -> bool:
+        """One transaction, the last one with the digest of the listing. Another process may have been quicker: what
+        stands there now decides."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -100,12 +105,12 @@ class Catalog:
         with self._db:
             known = self._read_known()
             fresh = [body for body in made if known.get(body.path) != signatures[body.path]]
-            gone = [path for path in known if path not in signatures] if is_last else []
+            gone = [path for path in known if path not in signatures] if listing else []
             entries.remove(self._db, [*gone, *(body.path for body in fresh if body.path in known)])
             entries.add(self._db, fresh, signatures, self.table if self._keeps_vectors else None)
             # A file that could not be read leaves the listing open: it is tried again the next time.
-            is_whole = is_last and self._read_known() == signatures
-            entries.write_note(self._db, "listing", _digest(signatures) if is_whole else "")
+            is_whole = bool(listing) and self._read_known() == signatures
+            entries.write_note(self._db, "listing", listing if is_whole else "")
         return True
 
     # --- asking -----------------------------------------------------------------------------------------------------
@@ -190,7 +195,10 @@ def _read_time(moment: float) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
 
-def _digest(signatures: Mapping[str, str]) -> str:
-    """A short form of a whole listing in the order it was read: the same again means that nothing has changed."""
-    text = "\n".join((*signatures, *signatures.values())).encode("utf-8", "replace")
-    return f"{len(signatures)}-{zlib.crc32(text):08x}{zlib.adler32(text):08x}"
+def _digest(listed: Mapping[str, Stat]) -> str:
+    """A short form of a whole listing in the order it was read: the same again means that nothing has changed.
+
+    Hashes of numbers, unlike those of text, are the same in every process; where one differs, files are compared.
+    """
+    names = "\n".join(listed).encode("utf-8", "replace")
+    return f"{len(listed)}-{zlib.crc32(names):08x}{hash(tuple(listed.values())) & 0xFFFF_FFFF_FFFF_FFFF:016x}"

@@ -90,8 +90,8 @@ class FileStore(KeptDirectory, Verbs):
         ]
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
 
-    def signatures(self, marks: dict[str, int] | None = None) -> dict[str, str]:
-        """Every memory file with its stat signature as text: the cheapest way to see that nothing has changed.
+    def signatures(self, marks: dict[str, int] | None = None) -> dict[str, disk.Stat]:
+        """Every memory file with its stat signature: the cheapest way to see that nothing has changed.
 
         `marks` is given the folders that were looked into, each with the time of its last change.
         """

@@ -5,7 +5,7 @@ A draft becomes the bytes of its topic file and of its index, before and after; 
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -80,6 +80,11 @@ def decode(data: bytes) -> str:
 
 def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+@lru_cache(maxsize=4)  # a batch asks for the same megabyte at every edit, and then knows its lines already
+def _decode_index(data: bytes) -> str:
+    return decode(data)
 
 
 def index_path(name: str) -> tuple[str, str]:
@@ -167,9 +172,8 @@ def plan_delete(view: View, name: str, expect: str | None) -> list[Planned]:
     path, short = index_path(name)
     listed = view.read_bytes(path)
     changes = [Planned(f"{name}.md", found, None)]
-    if listed is not None and (rest := encode(index.drop_lines(decode(listed), short))) != listed:
-        changes.append(Planned(path, listed, rest))
-    return changes
+    rest = index.drop_lines(_decode_index(listed or b""), short)
+    return [*changes, *_plan_index(path, listed, rest)]
 
 
 def plan_pointers(view: View, names: Iterable[str]) -> list[Planned]:
@@ -183,11 +187,7 @@ def plan_pointers(view: View, names: Iterable[str]) -> list[Planned]:
             fields = frontmatter.parse_fields(decode(found))
             text = _add_pointer(text, short, fields.kind or Kind.PROJECT, fields.title or short, fields.description)
         texts[path] = old, text
-    return [
-        Planned(path, None if view.read_bytes(path) is None else old, encode(text))  # an empty index is there
-        for path, (old, text) in texts.items()
-        if encode(text) != old
-    ]
+    return [change for path, (_, text) in texts.items() for change in _plan_index(path, view.read_bytes(path), text)]
 
 
 def plan_dead(view: View, names: Iterable[str]) -> list[Planned]:
@@ -198,7 +198,7 @@ def plan_dead(view: View, names: Iterable[str]) -> list[Planned]:
         old, text = texts.get(path) or _read_index(view, path)
         alive = view.read_bytes(f"{name}.md") is not None
         texts[path] = old, text if alive else index.drop_lines(text, short)
-    return [Planned(path, old, encode(text)) for path, (old, text) in texts.items() if encode(text) != old]
+    return [change for path, (old, text) in texts.items() for change in _plan_index(path, old, text)]
 
 
 def plan_line(view: View, name: str, was: str, line: str) -> list[Planned]:
@@ -210,8 +210,7 @@ def plan_line(view: View, name: str, was: str, line: str) -> list[Planned]:
         raise ConflictError(f"the index line of {name} changed", hint="read the index again and redo the change")
     if not index.find_lines(line, short):
         raise FormatError(f"this line does not point to {name}", field="line", hint="- [Title](file.md) — hook")
-    data = encode(index.replace_line(text, short, was, line.strip()))
-    return [Planned(path, old, data)] if data != old else []
+    return _plan_index(path, old, index.replace_line(text, short, was, line.strip()))
 
 
 def check_draft(draft: Draft, rules: Rules) -> None:
@@ -289,7 +288,12 @@ def find_target(view: View, draft: Draft) -> tuple[str, bytes | None]:
 
 def _read_index(view: View, path: str) -> tuple[bytes, str]:
     data = view.read_bytes(path) or b""
-    return data, decode(data)
+    return data, _decode_index(data)
+
+
+def _plan_index(path: str, listed: bytes | None, text: str) -> list[Planned]:
+    """An index with another text, if it is another."""
+    return [Planned(path, listed, encode(text))] if text != _decode_index(listed or b"") else []
 
 
 def _render_new(view: View, name: str, draft: Draft) -> str:
@@ -345,14 +349,13 @@ def _find_dialect(view: View, folder: str) -> Dialect:
 def _plan_pointer(view: View, name: str, draft: Draft, before: frontmatter.Fields | None) -> list[Planned]:
     path, short = index_path(name)
     listed = view.read_bytes(path)
-    text = decode(listed or b"")
+    text = _decode_index(listed or b"")
     if not index.find_lines(text, short):
         text = _add_pointer(text, short, draft.kind, draft.title, draft.description)
     elif before is not None:
         old = index.render_line(before.title, short, before.description)
         text = index.replace_line(text, short, old, index.render_line(draft.title, short, draft.description))
-    data = encode(text)
-    return [Planned(path, listed, data)] if data != (listed or b"") else []
+    return _plan_index(path, listed, text)
 
 
 def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str) -> str:

@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.frozen import dataclass
+from memdir.records import Signature
 from memdir.store import headers
 from memdir.store.files import FileStore
 from memdir.verify.records import Checked, Claim, ClaimKind, State, Status, Verdict, render_caveat
@@ -26,17 +27,22 @@ from memdir.verify.records import Checked, Claim, ClaimKind, State, Status, Verd
 __all__ = ["Known", "find_verdict", "find_verdicts", "read_known", "read_verdicts", "render_caveat", "write_verdicts"]
 
 _SCHEMA = "1"  # how rows are written; rows of another kind count as none
-_TABLE = "CREATE TABLE IF NOT EXISTS verdicts (name TEXT PRIMARY KEY, kind, digest, state, checked, tree, claims)"
+_COLUMNS = "name, kind, digest, state, checked, tree, claims, signature"
+_TABLE = f"CREATE TABLE IF NOT EXISTS verdicts ({_COLUMNS.replace('name', 'name TEXT PRIMARY KEY')})"
 _MANY = 400  # values in one IN (…)
 _BUSY_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A verdict and the state of the project it was reached on: commit, work tree, what else its claims look at."""
+    """A verdict and the state of the project it was reached on: commit, work tree, what else its claims look at.
+
+    `signature` is that of the memory's file: while it is the same, the text need not be read to know that it is.
+    """
 
     verdict: Verdict
     tree: str
+    signature: str = ""
 
 
 def find_verdict(store: FileStore, name: str, digest: str) -> Verdict | None:
@@ -66,13 +72,24 @@ def write_verdicts(store: FileStore, known: Iterable[Known], gone: Iterable[str]
         with closing(headers.open_index(path, _BUSY_SECONDS)) as db:
             db.execute("BEGIN IMMEDIATE")
             with db:
-                db.execute(_TABLE)
+                _make_table(db)
                 db.executemany("DELETE FROM verdicts WHERE name = ?", [(name,) for name in gone])
-                insert = "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)"
+                insert = f"INSERT OR REPLACE INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
                 db.executemany(insert, [_make_row(at) for at in known])
     except (sqlite3.Error, OSError):
         return False
     return True
+
+
+def render_signature(at: Signature) -> str:
+    return f"{at.inode} {at.size} {at.mtime_ns} {at.ctime_ns}"
+
+
+def _make_table(db: sqlite3.Connection) -> None:
+    """The table, or the one column that earlier versions did not have."""
+    db.execute(_TABLE)
+    if not db.execute("SELECT 1 FROM pragma_table_info('verdicts') WHERE name = 'signature'").fetchone():
+        db.execute("ALTER TABLE verdicts ADD COLUMN signature")
 
 
 def _read(store: FileStore, names: list[str] | None) -> dict[str, Known]:
@@ -91,7 +108,7 @@ def _make_uri(path: Path) -> str:
 
 
 def _select(db: sqlite3.Connection, names: list[str] | None) -> Iterable[tuple[object, ...]]:
-    columns = "SELECT name, kind, digest, state, checked, tree, claims FROM verdicts"
+    columns = f"SELECT {_COLUMNS} FROM verdicts"
     if names is None:
         yield from db.execute(columns)
         return
@@ -111,17 +128,17 @@ def _make_row(known: Known) -> tuple[str, ...]:
         for one in at.claims
     ]  # fmt: skip
     said = json.dumps(claims, ensure_ascii=True)
-    return at.name, _SCHEMA, at.digest, at.state.value, at.checked.isoformat(), known.tree, said
+    return at.name, _SCHEMA, at.digest, at.state.value, at.checked.isoformat(), known.tree, said, known.signature
 
 
 def _read_row(row: tuple[object, ...]) -> Known | None:
-    name, kind, digest, state, checked, tree, claims = row
+    name, kind, digest, state, checked, tree, claims, signature = row
     if kind != _SCHEMA:
         return None
     try:
         made = tuple(_read_claim(*one) for one in json.loads(str(claims)))
         moment = datetime.fromisoformat(str(checked))
-        return Known(Verdict(str(name), str(digest), State(str(state)), moment, made), str(tree))
+        return Known(Verdict(str(name), str(digest), State(str(state)), moment, made), str(tree), str(signature or ""))
     except (ValueError, TypeError):
         return None
 

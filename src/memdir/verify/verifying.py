@@ -10,7 +10,7 @@ user memory, which speaks of no project in particular) dates and links are all t
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from memdir.limits import VERIFY_GIT_SECONDS, VERIFY_PAST_SECONDS, VERIFY_REFRES
 from memdir.links import find_target, make_targets
 from memdir.records import Header, Memory, Origin, Rewrite
 from memdir.store.files import FileStore
-from memdir.verify.cached import Known, read_known, write_verdicts
+from memdir.verify.cached import Known, read_known, render_signature, write_verdicts
 from memdir.verify.claims import find_claims
 from memdir.verify.looking import Around, check_claims, drop_weak
 from memdir.verify.project import Project, open_project
@@ -67,10 +67,12 @@ def verify(
     changed_only: bool = False,
     seconds: float = VERIFY_PAST_SECONDS,
     on_progress: Progress = lambda text: None,
+    give_way: Callable[[], object] = lambda: None,
 ) -> Report:
     """Verdicts on all memories, or on those named. `changed_only` leaves out those that nothing new can be said of.
 
-    `seconds` is how long git's history may be searched. A name that is no memory raises NotFoundError.
+    `seconds` is how long git's history may be searched. `give_way` is called again and again, and may take its time:
+    whoever works beside a person lets them go first. A name that is no memory raises NotFoundError.
     """
     headers = store.scan()
     chosen = _choose(headers, names)
@@ -78,28 +80,34 @@ def verify(
     on_progress("listing the project")
     project = None if root is None else open_project(root)
     ground = _Ground(store, headers, project, now)
-    memories = [memory for header in chosen if (memory := _read(store, header.name)) is not None]
-    due = [memory for memory in memories if not ground.is_current(memory, known.get(memory.header.name), seconds)]
+    readable, due, moved = _sort_out(store, chosen, known, lambda at: ground.holds(at, seconds), give_way)
     if changed_only:
         due = [memory for memory in due if ground.is_touched(memory, known.get(memory.header.name))]
     on_progress(f"verifying {len(due)} memories" if due else "")
-    fresh = ground.check(due, seconds)
+    fresh = ground.check(due, seconds, give_way)
     there = {header.name for header in headers}
     gone = [name for name in known if name not in there]
     problem = project.problem if project is not None else ""
     kept = [at for at in fresh if not problem or _needs_no_project(at.verdict)]
-    if kept or (gone and not problem):
-        write_verdicts(store, kept, gone)
+    if kept or moved or (gone and not problem):
+        write_verdicts(store, [*kept, *moved], gone)
     reached = {at.verdict.name: at.verdict for at in fresh}
-    wanted = due if changed_only else memories
-    found = [reached.get(at.header.name) or known[at.header.name].verdict for at in wanted]
+    wanted = [memory.header.name for memory in due] if changed_only else readable
+    found = [reached.get(name) or known[name].verdict for name in wanted]
     return Report(tuple(found), 0 if problem else len(fresh), problem)
 
 
-def refresh(store: FileStore, root: Path | None, *, now: datetime, seconds: float = VERIFY_REFRESH_SECONDS) -> int:
+def refresh(
+    store: FileStore,
+    root: Path | None,
+    *,
+    now: datetime,
+    seconds: float = VERIFY_REFRESH_SECONDS,
+    give_way: Callable[[], object] = lambda: None,
+) -> int:
     """Bring the kept verdicts up to date as far as the time reaches; answers how many were reached anew."""
     try:
-        return verify(store, root, now=now, seconds=seconds).fresh
+        return verify(store, root, now=now, seconds=seconds, give_way=give_way).fresh
     except MemdirError:
         return 0
 
@@ -156,7 +164,8 @@ def _carry_over(store: FileStore, names: Sequence[str]) -> None:
             for claim in find_claims(memory.text, memory.header.kind):
                 places.setdefault((claim.kind, claim.text), []).append(claim)
             claims = tuple(replace(one, claim=_take_place(places, one.claim)) for one in at.verdict.claims)
-            kept.append(Known(replace(at.verdict, digest=memory.digest, claims=claims), at.tree))
+            verdict = replace(at.verdict, digest=memory.digest, claims=claims)
+            kept.append(Known(verdict, at.tree, render_signature(memory.header.signature)))
     if kept:
         write_verdicts(store, kept)
 
@@ -183,6 +192,37 @@ def _read(store: FileStore, name: str) -> Memory | None:
         return None
 
 
+def _sort_out(
+    store: FileStore,
+    headers: Sequence[Header],
+    known: Mapping[str, Known],
+    holds: Callable[[Known], bool],
+    give_way: Callable[[], object],
+) -> tuple[list[str], list[Memory], list[Known]]:
+    """The names of what can be read, the memories that are due, and verdicts that hold for a file that is another.
+
+    A file that is the one of a verdict that holds is not opened: of many memories nearly all are such.
+    """
+    names: list[str] = []
+    due: list[Memory] = []
+    moved: list[Known] = []
+    for header in headers:
+        give_way()
+        at = known.get(header.name)
+        if at is not None and not holds(at):
+            at = None
+        if at is None or at.signature != render_signature(header.signature):
+            memory = _read(store, header.name)
+            if memory is None:
+                continue
+            if at is None or at.verdict.digest != memory.digest:
+                due.append(memory)
+            else:
+                moved.append(replace(at, signature=render_signature(memory.header.signature)))
+        names.append(header.name)
+    return names, due, moved
+
+
 class _Ground:
     """What verdicts are compared with, so that one can be told from a verdict on another state of things."""
 
@@ -194,10 +234,8 @@ class _Ground:
         self._branches: str | None = None
         self._changed: dict[tuple[str, datetime], frozenset[str] | None] = {}
 
-    def is_current(self, memory: Memory, known: Known | None, seconds: float) -> bool:
-        """Whether a verdict still holds; one that ran out of time does where there is no more of it now."""
-        if known is None or known.verdict.digest != memory.digest:
-            return False
+    def holds(self, known: Known, seconds: float) -> bool:
+        """Whether a verdict holds if the text is the same; one cut short does where there is no more time now."""
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._key(known.verdict.claims) and (not cut or float(cut) >= seconds)
 
@@ -217,9 +255,12 @@ class _Ground:
             if not at.claim.reason
         )
 
-    def check(self, memories: Sequence[Memory], seconds: float) -> list[Known]:
+    def check(self, memories: Sequence[Memory], seconds: float, give_way: Callable[[], object]) -> list[Known]:
         """Verdicts on these memories, all their claims looked up together."""
-        claims = {memory.header.name: find_claims(memory.text, memory.header.kind) for memory in memories}
+        claims = {}
+        for memory in memories:
+            give_way()
+            claims[memory.header.name] = find_claims(memory.text, memory.header.kind)
         around = Around(self.today, lambda link: find_target(link, self.targets), self._had_memory)
         flat = [claim for found in claims.values() for claim in found]
         ends = time.monotonic() + seconds
@@ -227,10 +268,12 @@ class _Ground:
         is_cut = self.project is not None and time.monotonic() >= ends
         made = []
         for memory in memories:
+            give_way()
             checked = drop_weak([next(answers) for _ in claims[memory.header.name]])
             verdict = Verdict(memory.header.name, memory.digest, find_state(checked), self.now, checked)
             is_open = is_cut and any(at.status is Status.UNKNOWN and not at.claim.reason for at in checked)
-            made.append(Known(verdict, self._key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")))
+            tree = self._key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")
+            made.append(Known(verdict, tree, render_signature(memory.header.signature)))
         return made
 
     def _key(self, claims: Sequence[Checked]) -> str:

@@ -15,6 +15,7 @@ from memdir.doors.chat.reading import is_terminal
 from memdir.doors.chat.screen import Screen
 from memdir.doors.chat.talk import RunVerb, Talk
 from memdir.doors.chat.wishes import Wish
+from memdir.settings import read_environment
 
 # A line with # is told to the onlooker, one with + is done by another agent; any other is typed into the chat.
 SCRIPT = """
@@ -41,7 +42,7 @@ until when can I merge?
 where do I file a defect of the pipeline?
 when is staging emptied?
 # The date is the corrected one, what is old says so, two that disagree say so, and what was forgotten is gone.
-# Why did the right one come up? Every recall can be explained.
+# Why did the right one come up? Score, its parts (words, meaning, age), the words that met, and who is told.
 /recall --explain until when can I merge?
 # Meanwhile another agent has written into the same folder: it said again what was known, and forgot the index.
 +
@@ -64,7 +65,8 @@ The user is a data scientist, new to Rust.
 
 def play(*, color: str, run_verb: RunVerb) -> int:
     """The whole of it; answers the exit code."""
-    dressed = color == "always" or (color == "auto" and is_terminal(sys.stdout))
+    plain = not is_terminal(sys.stdout) or read_environment().no_color
+    dressed = color == "always" or (color == "auto" and not plain)
     screen = Screen(color=dressed)
     with tempfile.TemporaryDirectory(prefix="memdir-demo-") as folder:
         home = Path(folder).resolve()

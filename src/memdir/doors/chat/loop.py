@@ -25,6 +25,7 @@ from memdir.settings import read_environment
 from memdir.text import replace_surrogates
 
 _LISTED = 10
+_SETTLED_SECONDS = 0.2
 _NO_MODEL = (
     "No model is chosen, so memory answers alone: tell me things, ask about them later. `/model claude-cli` or another"
     " NAME adds a model for this chat, `memdir config set model NAME` for good."
@@ -94,7 +95,8 @@ class Chat:
         talk = self._open(Permissions(lambda question: _ask(terminal, question), self._wish.allowed))
         self._welcome(talk)
         terminal.remember(list_inputs(talk.opened.private.state))
-        warm = threading.Thread(target=import_module, args=("memdir.doors.chat.commands",), daemon=True)
+        leaving = threading.Event()
+        warm = threading.Thread(target=_warm_up, args=(talk, leaving), name="memdir-warm", daemon=True)
         warm.start()
         dreaming = None
         try:
@@ -106,6 +108,7 @@ class Chat:
                         dreaming = dreaming or import_module("memdir.doors.chat.dreaming").Dreaming(talk)
                         dreaming.begin_if_due()
         finally:
+            leaving.set()
             warm.join()
             if dreaming is not None:
                 dreaming.leave()
@@ -225,6 +228,14 @@ def _ask(terminal: Terminal, question: str) -> str:
         raise StoppedAsking from None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _warm_up(talk: Talk, leaving: threading.Event) -> None:
+    """Load, while the person types, what the first line needs; a vendor's SDK when the prompt is surely there."""
+    import_module("memdir.doors.chat.commands")
+    if talk.has_model and not leaving.wait(_SETTLED_SECONDS):
+        import_module("memdir.doors.chat.turning")
+        import_module("memdir.models").load_sdk(talk.spec)
 
 
 def _complete(talk: Talk, line: str, word: str) -> list[str]:
