@@ -14,6 +14,7 @@ from loads import scaled
 from memdir.deciding import approve
 from memdir.errors import MemdirError
 from memdir.frontmatter import compose
+from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Origin, Rewrite, Save, Scope, Signature
 from memdir.store.contract import make_memory
 from memdir.store.files import FileStore
@@ -22,7 +23,9 @@ from memdir.store.ram import RamStore
 from memdir.tidy import Patch, PatchKind, ProposalKind, Tidied, make_item, plan_tidy
 from memdir.tidy.contradictions import find_contradictions
 from memdir.tidy.duplicates import is_copy, is_reworded
-from memdir.tidy.facts import Fact, make_exact, split_parts
+from memdir.tidy.facts import Fact, find_shape, make_exact, split_parts
+from memdir.tidy.shape import Shape
+from memdir.tidy.uniting import is_within
 from memdir.tidy.words import find_lemma
 
 DATA = Path(__file__).with_name("data")
@@ -31,6 +34,12 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 def make_fact(body: str, *, name: str = "a", title: str = "Title", kind: Kind = Kind.PROJECT, days: int = 5) -> Fact:
     return note_fact(Note(kind, title, "What it is about", body), name=name, days=days)
+
+
+def make_shape(text: str) -> Shape:
+    shape = find_shape(text)
+    assert shape is not None
+    return shape
 
 
 def note_fact(note: Note, *, name: str = "a", days: int = 5) -> Fact:
@@ -351,8 +360,31 @@ def test_a_pinned_memory_with_detail_in_its_long_line_keeps_the_line(tmp_path: P
 def test_an_index_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     put(FileStore(folder), "Tiles", "The server gives 800 tiles a second.")
-    store = write_index(folder, "x" * 1_100_000)
+    store = write_index(folder, "x" * (INDEX_FILE_BYTES + 1))
     assert not plan_tidy(store, now=NOW).patches
+
+
+def test_an_index_larger_than_any_memory_may_be_is_still_written_to_and_put_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    for at in range(2):
+        put(FileStore(folder), f"Tiles {at}", "The server gives 800 tiles a second.")
+    filler = "".join(f"- [Page {at}](https://example.org/{at}) {'x' * 1_000}\n" for at in range(FILE_BYTES // 1_000))
+    store = write_index(folder, f"- [Tiles](tiles-0.md) — the server\n{filler}- [Gone](gone.md) — nowhere\n")
+    before = store.index()
+    assert len(before) > FILE_BYTES
+    tidied = plan_tidy(store, now=NOW)
+    assert kinds(tidied.patches) == {"dead_pointer": 1, "missing_pointer": 1}
+    store.change([at.edits for at in tidied.patches], verb="dream")
+    assert "gone.md" not in store.index() and "(tiles-1.md)" in store.index()
+    store.undo()
+    assert store.index() == before
+
+
+def test_of_many_clauses_each_that_adds_nothing_narrowing_is_tried_without_copying_the_text_for_each() -> None:
+    clauses = ["the quick red fox runs", *(f"it passes {word} trees" for word in ("tall", "old", "green", "dark") * 60)]
+    long, short = (make_shape(", ".join(part) + ".") for part in (clauses, clauses[:-1]))
+    assert len(long.spans) > 20_000
+    assert is_within(short, long) and not is_within(long, short)
 
 
 def test_skip_index_means_no_index_patches(tmp_path: Path) -> None:

@@ -57,8 +57,9 @@ def _apply(text: str, done: tuple[Replaced, ...]) -> str:
 
 
 def _replace(text: str, today: date) -> Iterator[Replaced]:
-    shielded = find_shielded(text)
-    phrases = [one for one in find_phrases(text) if not is_shielded(shielded, one.start, one.end)]
+    found = find_phrases(text)
+    shielded = find_shielded(text) if found else ()
+    phrases = [one for one in found if not is_shielded(shielded, one.start, one.end)]
     touched = -1  # where the last date ended: two that touch are set apart
     for place, one in enumerate(phrases):
         beside = [*phrases[max(0, place - 1) : place], *phrases[place + 1 : place + 2]]

@@ -140,9 +140,12 @@ def replace_body(text: str, body: str) -> str:
 
 def split_lines(text: str, limit: int | None = None) -> list[str]:
     """Lines with their ends, cut at `\\n` alone: `str.splitlines` would also cut at characters YAML keeps."""
+    if limit is None:
+        *ended, last = text.split("\n")
+        return [*(f"{line}\n" for line in ended), *([last] if last else [])]
     lines: list[str] = []
     start = 0
-    while start < len(text) and (limit is None or len(lines) < limit):
+    while start < len(text) and len(lines) < limit:
         end = text.find("\n", start) + 1 or len(text)
         lines.append(text[start:end])
         start = end

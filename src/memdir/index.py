@@ -30,12 +30,13 @@ _HEADING = compile_late(r"(#{1,6})[ \t]+(.*)")
 _FENCE = compile_late(r"\s*(```+|~~~+)")
 _WORD = compile_late(r"\w+")
 _NOT_TELLING = frozenset(("and", "are", "does", "for", "from", "how", "not", "our", "that", "the", "use", "with"))
+_LINES_KEPT = 16_384  # a cache that is smaller than the index it is for is of no use at all
 _TITLE_FILLER = ("memory", "memories", "notes", "the")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of an index, with what it is. `name` is the memory it points to, relative to the index."""
+    """One line of an index, with what it is. `name` is the memory it points to, relative to the index; `key` folded."""
 
     number: int
     text: str
@@ -44,6 +45,7 @@ class Line:
     hook: str = ""
     level: int = 0
     heading: str = ""
+    key: str = ""
     fenced: bool = False
 
     @property
@@ -72,7 +74,17 @@ def render_line(title: str, name: str, hook: str) -> str:
 def find_lines(text: str, name: str) -> tuple[Line, ...]:
     """All pointers to one memory."""
     key = fold(name)
-    return tuple(line for line in parse_index(text) if line.is_pointer and fold(line.name) == key)
+    lines, keys = _cut_lines(text)
+    return tuple(Line(at, lines[at], *_read_line(lines[at])) for at, found in enumerate(keys) if found == key and key)
+
+
+@lru_cache(maxsize=2)
+def _cut_lines(text: str) -> tuple[list[str], list[str]]:
+    """The lines of an index, and of each the folded name it points to; much quicker than to make a record of each."""
+    lines = split_lines(text)
+    if "```" in text or "~~~" in text:
+        return lines, [line.key for line in parse_index(text)]
+    return lines, [_read_line(line)[-1] for line in lines]
 
 
 def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
@@ -95,12 +107,14 @@ def append_pointer(text: str, line: str) -> str:
 
 def replace_line(text: str, name: str, old: str, new: str) -> str:
     """Change a pointer that still reads as memdir wrote it; one that a person has rewritten stays."""
+    own = [line for line in find_lines(text, name) if line.text.strip() == old.strip() and old != new]
+    if not own:
+        return text
     parts = split_lines(text)
-    for line in find_lines(text, name):
-        if line.text.strip() == old.strip() and old != new:
-            lead = line.text[: len(line.text) - len(line.text.lstrip())]
-            ending = line.text[len(line.text.rstrip("\r\n")) :]
-            parts[line.number] = lead + new + ending
+    for line in own:
+        lead = line.text[: len(line.text) - len(line.text.lstrip())]
+        ending = line.text[len(line.text.rstrip("\r\n")) :]
+        parts[line.number] = lead + new + ending
     return "".join(parts)
 
 
@@ -128,7 +142,7 @@ def invert_splice(splice: tuple[int, bytes, bytes]) -> tuple[int, bytes, bytes]:
     return splice[0], splice[2], splice[1]
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=_LINES_KEPT)
 def telling_words(text: str) -> frozenset[str]:
     """The words by which relatives are told: lower-cased, without the most common ones."""
     words = _WORD.findall(fold(text).replace("_", " "))
@@ -148,26 +162,22 @@ def _parse_lines(lines: Sequence[str]) -> Iterator[Line]:
             fence = mark.group(1)
             yield Line(number, text, fenced=True)
             continue
-        yield _parse_line(number, text)
+        yield Line(number, text, *_read_line(text))
 
 
-def _parse_line(number: int, text: str) -> Line:
-    return Line(number, text, *_read_line(text))
-
-
-@lru_cache(maxsize=4_096)  # of an index with one line changed all others are the same
-def _read_line(text: str) -> tuple[str, str, str, int, str]:
-    """Name, title, hook, level and heading."""
+@lru_cache(maxsize=_LINES_KEPT)  # of an index with one line changed all others are the same
+def _read_line(text: str) -> tuple[str, str, str, int, str, str]:
+    """Name, title, hook, level, heading, and the name folded."""
     bare = text.rstrip("\r\n")
     heading = _HEADING.match(bare)
     if heading:
-        return "", "", "", len(heading.group(1)), heading.group(2).strip().rstrip("#").strip()
+        return "", "", "", len(heading.group(1)), heading.group(2).strip().rstrip("#").strip(), ""
     match = _LINK.match(bare) or _OLD.match(bare)
     name = _read_target(match.group("target")) if match else ""
     if not match or not name:
-        return "", "", "", 0, ""
+        return "", "", "", 0, "", ""
     groups = match.groupdict()
-    return name, groups["title"].strip(), (groups.get("hook") or "").strip(), 0, ""
+    return name, groups["title"].strip(), (groups.get("hook") or "").strip(), 0, "", fold(name)
 
 
 def _read_target(target: str) -> str:
@@ -183,8 +193,10 @@ def _read_target(target: str) -> str:
 
 def _find_typed_place(lines: Sequence[Line], kind: Kind) -> int | None:
     for at, line in enumerate(lines):
+        if line.level < 2:
+            continue
         words = [word.rstrip("s") for word in _WORD.findall(line.heading.lower()) if word not in _TITLE_FILLER]
-        if line.level >= 2 and words and words[0] == kind.value and len(words) <= 2:
+        if words and words[0] == kind.value and len(words) <= 2:
             return _find_list_end(lines, at)
     return None
 

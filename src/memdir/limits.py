@@ -12,6 +12,7 @@ HEADER_LINES = 30  # frontmatter must close within these; a scan reads no furthe
 HEADER_BYTES = 16_384  # the same bound in bytes, for files with endless lines
 FRONTMATTER_DEPTH = 4  # `metadata:` needs 2; the rest is room for keys we do not know
 FILE_BYTES = 1_048_576  # larger files are listed by doctor and never read
+INDEX_FILE_BYTES = 8 * 1_048_576  # of a MEMORY.md: a line for each of 20,000 memories; beyond it no act can be planned
 MANIFEST_ENTRIES = 200  # what a selecting model sees
 NAME_CHARS = 100  # one segment of a name
 NAME_BYTES = 200  # the same in UTF-8: file systems stop at 255, and `.md` and temp marks need room

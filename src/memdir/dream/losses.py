@@ -9,9 +9,10 @@ Titles are labels and are left out; of a description only what it names counts. 
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from math import ceil
 
 from memdir import frontmatter
 from memdir.frozen import dataclass
@@ -77,6 +78,7 @@ class Remaining:
         self._said = [said for name, text in texts.items() for said in _list_said(name, text, ages)]
         self._words: dict[str, list[int]] = defaultdict(list)
         self._letters: dict[str, list[int]] = defaultdict(list)
+        self._things = frozenset[str]().union(*(_list_things(said.claim) for said in self._said))
         for number, said in enumerate(self._said):
             if said.folded:
                 self._letters[said.folded].append(number)
@@ -105,15 +107,16 @@ class Remaining:
     def has_things(self, text: str) -> bool:
         """Whether all that a line names is named somewhere."""
         claim = parse_claim(text)
-        things = claim.exact | claim.numbers | claim.days
-        return all(any(thing in _list_things(said.claim) for said in self._said) for thing in things)
+        return _list_things(claim) <= self._things
 
     def _find_near(self, claim: Claim) -> list[int]:
+        """Sentences that share most words; of the rarest few, one at least is in each of them."""
         if len(claim.keys) < _SMALL:
             return []
-        counts = Counter(at for key in claim.keys for at in self._words.get(key, ()))
-        least = _SAME_SHARE * len(claim.keys)
-        return [at for at, count in counts.items() if count >= least]
+        least = ceil(_SAME_SHARE * len(claim.keys))
+        rarest = sorted(claim.keys, key=lambda key: len(self._words.get(key, ())))[: len(claim.keys) - least + 1]
+        found = {at for key in rarest for at in self._words.get(key, ())}
+        return sorted(at for at in found if len(claim.keys & self._said[at].claim.keys) >= least)
 
     def _name(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._said[at].name for at in numbers))

@@ -91,7 +91,8 @@ def _tidy(store: Verbs, now: datetime) -> _Tidied:
     every = _list_patches(found)
     patches = [at for at in every if not _changes_team(at)]
     wanted = _leave_taken_back(store, patches)
-    spared = frozenset(name for at in every if at not in wanted for name in at.names)
+    kept = set(map(id, wanted))  # the very same patches; to compare each with all would take long
+    spared = frozenset(name for at in every if id(at) not in kept for name in at.names)
     left = wanted
     if spared:  # once more, as if they were pinned: the index has to fit what stays
         found = plan_tidy(store, now=now, keep=spared)

@@ -31,8 +31,8 @@ class Known:
         if fact.shape is not None and fact.shape.keys:
             self._bags[*fact.place, fact.shape.bag].append(fact.name)
             self._whole[*fact.place, fact.shape.keys].append(fact.name)
-            for keys in fact.shape.added:
-                self._added[*fact.place, keys].append(fact.name)
+            for keys in map(fact.shape.leave_out, fact.shape.spans):
+                self._added[*fact.place, hash(keys)].append(fact.name)  # the keys of each would be the text many times
 
     def find_same(self, fact: Fact) -> Fact | None:
         """The memory that says this to the letter."""
@@ -43,9 +43,10 @@ class Known:
         """A memory that says this in other words, or with a clause more or less."""
         if fact.shape is None or not fact.shape.keys:
             return None
+        shorter = map(fact.shape.leave_out, fact.shape.spans)
         names = [
             *self._bags.get((*fact.place, fact.shape.bag), ()),
-            *self._added.get((*fact.place, fact.shape.keys), ()),
-            *(name for keys in fact.shape.added for name in self._whole.get((*fact.place, keys), ())),
+            *self._added.get((*fact.place, hash(fact.shape.keys)), ()),
+            *(name for keys in shorter for name in self._whole.get((*fact.place, keys), ())),
         ]
         return next((self.facts[name] for name in names if is_reworded(self.facts[name], fact)), None)

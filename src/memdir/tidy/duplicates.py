@@ -5,7 +5,7 @@ two memories are compared that do not share one, so the work grows with their nu
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from memdir.errors import FormatError
 from memdir.links import make_targets, resolve_links
@@ -14,6 +14,7 @@ from memdir.store.contract import make_memory
 from memdir.store.plan import TEAM_FOLDER, encode
 from memdir.text import shorten
 from memdir.tidy.facts import Fact, find_hard
+from memdir.tidy.pieces import Keys
 from memdir.tidy.records import Patch, PatchKind
 from memdir.tidy.shape import is_same
 from memdir.tidy.tokens import Sort, is_past_tense, parse_tokens
@@ -110,14 +111,16 @@ class Merging:
     def _pair_rewordings(self) -> Iterator[tuple[str, str]]:
         bags: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
         whole: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+        sizes: set[tuple[object, ...]] = set()
         for fact in self.facts.values():
             if fact.shape is not None and fact.shape.keys:
                 bags[*fact.place, fact.shape.bag].append(fact.name)
                 whole[*fact.place, fact.shape.keys].append(fact.name)
+                sizes.add((*fact.place, len(fact.shape.keys)))
         for names in bags.values():
             yield from _pair(names)
         for fact in self.facts.values():
-            for keys in fact.shape.added if fact.shape is not None else ():
+            for keys in _list_shorter(fact, sizes):
                 yield from ((fact.name, name) for name in whole.get((*fact.place, keys), ()) if name != fact.name)
 
     def _merge(self, one: str, other: str, kind: PatchKind) -> Patch | None:
@@ -177,6 +180,14 @@ class Merging:
             fact.memory.header.modified,
             fact.name,
         )
+
+
+def _list_shorter(fact: Fact, sizes: Container[tuple[object, ...]]) -> Iterator[Keys]:
+    """What is left of a fact without each clause that could have been added, where a fact of that size is known."""
+    if (shape := fact.shape) is not None:
+        for span in shape.spans:
+            if (*fact.place, len(shape.keys) - span[1] + span[0]) in sizes:
+                yield shape.leave_out(span)
 
 
 def _pair(names: Sequence[str]) -> Iterator[tuple[str, str]]:

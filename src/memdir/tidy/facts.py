@@ -10,7 +10,7 @@ from functools import cached_property
 from memdir.records import Memory
 from memdir.store.plan import index_path
 from memdir.taint.claims import guess_language
-from memdir.tidy.shape import Shape, make_shape
+from memdir.tidy.shape import Shape
 from memdir.tidy.tokens import Sort, Token, parse_tokens
 
 LABELS = ("Why", "How to apply")
@@ -54,7 +54,7 @@ def _flatten(text: str) -> str:
 
 
 def find_shape(text: str) -> Shape | None:
-    return make_shape(parse_tokens(text)) if is_prose(text) else None
+    return Shape(parse_tokens(text)) if is_prose(text) else None
 
 
 def is_prose(text: str) -> bool:
@@ -100,7 +100,7 @@ class Fact:
 
     @cached_property
     def shape(self) -> Shape | None:
-        return make_shape(self.tokens) if self.tokens else None
+        return Shape(self.tokens) if self.tokens else None
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:

@@ -11,6 +11,8 @@ It does not understand English. Whatever it cannot follow makes two texts differ
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
 
 from memdir.frozen import dataclass
 from memdir.tidy.pieces import APART, APPOSED, Keys, Piece, is_floating, make_key, make_pieces
@@ -48,21 +50,32 @@ class Block:
 Unit = tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Shape:
-    """A text ready to be compared: its bag of keys, which equal texts share, its keys in order, and its build."""
+    """A text ready to be compared: its bag of keys, which equal texts share, and its keys in order.
 
-    bag: Keys
-    keys: Keys
-    units: tuple[Unit, ...]
-    added: tuple[Keys, ...]  # the keys without each clause that could have been added
+    Its build and the clauses it could do without are made when a comparison first asks: of most texts none ever does.
+    """
 
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self.keys = tuple(make_key(token) for token in tokens if _is_key(token))
 
-def make_shape(tokens: Sequence[Token]) -> Shape:
-    marked = [token for token in tokens if token.sort is not Sort.EMPTY]
-    bag = sorted(make_key(token) for token in marked if token.sort is not Sort.BREAK and not _is_joint(token))
-    units = tuple(unit for part in _split(tokens, ".;") if (unit := _make_unit(part)))
-    return Shape(tuple(bag), _list_keys(marked), units, tuple(_leave_out(tokens)))
+    @cached_property
+    def bag(self) -> Keys:
+        marked = (at for at in self._tokens if at.sort is not Sort.BREAK and at.sort is not Sort.EMPTY)
+        return tuple(sorted(make_key(token) for token in marked if not _is_joint(token)))
+
+    @cached_property
+    def units(self) -> tuple[Unit, ...]:
+        return tuple(unit for part in _split(self._tokens, ".;") if (unit := _make_unit(part)))
+
+    @cached_property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The keys of each clause that could have been added, as places in `keys`."""
+        return tuple(_find_spans(self._tokens))
+
+    def leave_out(self, span: tuple[int, int]) -> Keys:
+        return (*self.keys[: span[0]], *self.keys[span[1] :])
 
 
 def is_same(one: Shape, other: Shape) -> bool:
@@ -87,8 +100,8 @@ def _is_turned(one: Unit, other: Unit) -> bool:
     return one == other[::-1] or any(one == (*other[turn:], *other[:turn]) for turn in range(len(other)))
 
 
-def _list_keys(tokens: Sequence[Token]) -> Keys:
-    return tuple(make_key(at) for at in tokens if at.sort not in (Sort.BREAK, Sort.EMPTY) and at.key != "and")
+def _is_key(token: Token) -> bool:
+    return token.sort is not Sort.BREAK and token.sort is not Sort.EMPTY and token.key != "and"
 
 
 def _is_joint(token: Token) -> bool:
@@ -183,19 +196,22 @@ def _is_apposed(part: Sequence[Token]) -> bool:
     return len(part) == 2 and part[0].sort is Sort.WORD and part[1].sort in (Sort.EXACT, Sort.NAME)
 
 
-def _leave_out(tokens: Sequence[Token]) -> Iterator[Keys]:
-    """The keys without each clause that only adds: set off by marks, with nothing in it that could narrow the rest."""
-    edges = [-1, *(at for at, token in enumerate(tokens) if token.sort is Sort.BREAK), len(tokens)]
-    for first, left in enumerate(edges[1:], 1):
-        for right in edges[first + 1 :]:
-            if _only_adds([token for token in tokens[left + 1 : right] if token.sort is not Sort.BREAK]):
-                yield _list_keys([*tokens[:left], *tokens[right:]])
+def _find_spans(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Where each clause stands that only adds: set off by marks, with nothing in it that could narrow the rest."""
+    edges = [at for at, token in enumerate(tokens) if token.sort is Sort.BREAK]
+    keys = [0, *accumulate(map(_is_key, tokens))]
+    narrowing = [0, *accumulate(map(_narrows, tokens))]
+    ends = [*edges, len(tokens)]
+    for first, left in enumerate(edges):
+        for marks, right in enumerate(ends[first + 1 :]):
+            if narrowing[right] > narrowing[left]:
+                break  # and so would every longer one
+            if right - left - 1 - marks > _ADDED_WORDS:
+                yield keys[left], keys[right]
 
 
-def _only_adds(clause: Sequence[Token]) -> bool:
-    if len(clause) <= _ADDED_WORDS or any(map(_is_telling, clause)):
-        return False
-    return NARROWING.isdisjoint(token.word for token in clause) and NARROWING.isdisjoint(token.key for token in clause)
+def _narrows(token: Token) -> bool:
+    return _is_telling(token) or token.word in NARROWING or token.key in NARROWING
 
 
 def _is_telling(token: Token) -> bool:

@@ -82,7 +82,9 @@ _MARKS = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
-_FIRST = frozenset(words[0] for words, _ in PHRASES)
+_FIRST: dict[str, list[int]] = {}  # the places of the phrases that begin with a word
+for _at, (_words, _) in enumerate(PHRASES):
+    _FIRST.setdefault(_words[0], []).append(_at)
 _CAMEL = re.compile(r".[A-Z]|\A[A-Z]\Z")
 
 
@@ -162,9 +164,10 @@ def _finish(tokens: Sequence[Token]) -> Iterator[Token]:
         made = token
         if not token.key:
             name = token.sort is Sort.NAME and not opens
-            running = _follows(tokens, at, BE) or (progressive and _begins(tokens, at))
-            progressive = progressive or (running and token.word.endswith("ing"))
-            made = _make_word(token, name=name, running=running, helps=_is_helping(tokens, at), opens=opens)
+            running = token.word.endswith("ing") and (_follows(tokens, at, BE) or (progressive and _begins(tokens, at)))
+            progressive = progressive or running
+            helps = token.word in FULL_VERBS and _is_helping(tokens, at)
+            made = _make_word(token, name=name, running=running, helps=helps, opens=opens)
         yield made if made.sort is Sort.EMPTY or made.opens == opens else _copy(made, opens=opens)
         opens = False
 
@@ -229,9 +232,11 @@ def _join_phrases(tokens: Iterator[Token]) -> Iterator[Token]:
 
 def _find_phrase(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], str] | None:
     word = tokens[at].word
-    if word not in _FIRST and tokens[at].key not in _FIRST and find_lemma(word) not in _FIRST:
+    spelt = (word, tokens[at].key, find_lemma(word))
+    if _FIRST.keys().isdisjoint(spelt):
         return None
-    return next((pair for pair in PHRASES if _is_at(tokens, at, pair[0])), None)
+    places = sorted({place for first in spelt for place in _FIRST.get(first, ())})
+    return next((PHRASES[place] for place in places if _is_at(tokens, at, PHRASES[place][0])), None)
 
 
 def _is_at(tokens: Sequence[Token], at: int, words: Sequence[str]) -> bool:

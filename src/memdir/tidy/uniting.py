@@ -49,7 +49,10 @@ def choose_wider(one: str, other: str) -> str:
 
 def is_within(inner: Shape, outer: Shape) -> bool:
     """Whether one text is the other with a clause added."""
-    return bool(inner.keys) and inner.keys in outer.added
+    more = len(outer.keys) - len(inner.keys)
+    return bool(inner.keys) and any(
+        span[1] - span[0] == more and outer.leave_out(span) == inner.keys for span in outer.spans
+    )
 
 
 def has_own_fields(other: Fact, kept: Fact) -> bool:
