@@ -154,6 +154,27 @@ def test_a_turn_that_ends_meanwhile_is_kept_aside_and_the_latest_follows() -> No
     assert done == [1, 3]
 
 
+def test_a_helpers_turn_does_not_push_the_agents_own_aside() -> None:
+    begun, go = threading.Event(), threading.Event()
+    done: list[int] = []
+
+    def slow(turn: Turn) -> Extracted:
+        begun.set()
+        assert go.wait(30)
+        done.append(len(turn.messages))
+        return Extracted()
+
+    background = Background(slow)
+    talk = make_talk(turns=3)
+    background.turn_ended(Turn(talk[:1]))
+    assert begun.wait(30)
+    background.turn_ended(Turn(talk[:2]))
+    background.turn_ended(Turn(talk[:3], is_subagent=True))
+    go.set()
+    assert background.drain(30) is True
+    assert done == [1, 2]
+
+
 def test_what_a_run_raises_is_heard_and_the_next_turn_runs() -> None:
     heard: list[MemdirError] = []
 

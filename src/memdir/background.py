@@ -35,7 +35,9 @@ class Background:
         """Learn from a turn as soon as possible; answers whether a run began now."""
         with self._changed:
             if self._is_running:
-                self._stash = turn
+                # A helper's turn says nothing that is learned, and the agent's own must not be lost for it.
+                if self._stash is None or not turn.is_subagent:
+                    self._stash = turn
                 return False
             self._is_running = True
         self._start(turn)

@@ -22,7 +22,17 @@ from memdir.extract_gates import ExtractSkip
 from memdir.extracted import NOWHERE, Conversation, Extracted, Reason
 from memdir.fork import Ran
 from memdir.frozen import dataclass, replace
-from memdir.judging import FORGET, SECRET, Doubt, doubt_credentials, doubt_shared, judge_staged, mask_doubt
+from memdir.judging import (
+    ECHO,
+    FORGET,
+    SECRET,
+    Doubt,
+    doubt_credentials,
+    doubt_shared,
+    is_borrowed,
+    judge_staged,
+    mask_doubt,
+)
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models import can_use_tools
 from memdir.own_writes import find_written_memory
@@ -34,7 +44,7 @@ from memdir.store.contract import Verbs, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.payloads import render_edits
 from memdir.store.plan import decode
-from memdir.taint import Sources, split_sentences, strip_reminders, trace
+from memdir.taint import Sources, is_carried, split_sentences, strip_reminders, trace
 from memdir.text import fold
 from memdir.tools import has_writing_tools
 from memdir.tree import Tree
@@ -144,6 +154,7 @@ class _Run:
         self.explicit_only, self.is_partial = explicit_only, is_partial
         self.ran: Ran | None = None
         self.problem = ""
+        self.echoes: list[Wish] = []
 
     def give_up(self, ran: Ran, problem: str) -> None:
         """What the model wrote cannot be kept, and it is not asked twice for one run: only what was asked for is."""
@@ -152,6 +163,7 @@ class _Run:
 
     def plan(self) -> "_Planned":
         """Everything that would be written, on a staging of its own, without credentials and what others share."""
+        self.echoes = []
         planned = self._plan()
         rules = self.store.rules
         held = [
@@ -162,7 +174,8 @@ class _Run:
         for doubt in held:
             planned.staging.drop(doubt.staged.name)
         gone = {doubt.staged.name for doubt in held}
-        doubts = [mask_doubt(doubt, rules.find) for doubt in (*planned.doubts, *held)]
+        echoes = [doubt for wish in self.echoes for doubt in self._doubt(wish, ECHO)]
+        doubts = [mask_doubt(doubt, rules.find) for doubt in (*planned.doubts, *held, *echoes)]
         hidden = list(self._doubt_hidden())
         if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(hidden):
             doubts += hidden  # else the model has heard them too
@@ -172,9 +185,12 @@ class _Run:
     def _doubt_hidden(self) -> Iterator[Doubt]:
         """What was asked to be kept and holds a secret: it waits without the value, each as a memory of its own."""
         for wish in find_hidden_wishes(self.talk, now=self.now):
-            staging = Staging(self.store, now=self.now)
-            self._place_one(wish, staging)
-            yield from (Doubt(at, f"{SECRET}: {wish.hides}", wish.quote) for at in staging.staged)
+            yield from self._doubt(wish, f"{SECRET}: {wish.hides}")
+
+    def _doubt(self, wish: Wish, why: str) -> Iterator[Doubt]:
+        staging = Staging(self.store, now=self.now)
+        self._place_one(wish, staging)
+        yield from (Doubt(at, why, wish.quote) for at in staging.staged)
 
     def _plan(self) -> "_Planned":
         staging = Staging(self.store, now=self.now)
@@ -221,7 +237,11 @@ class _Run:
         return scribe.ask(model, self.talk, staging, (self.store,), self.now)
 
     def _place(self, wishes: Sequence[Wish], staging: Staging) -> tuple[Placed, ...]:
-        return tuple(at for wish in wishes for at in self._place_one(wish, staging))
+        """What is the person's own wish in words that foreign text put into the agent's mouth waits."""
+        borrowed = [wish for wish in wishes if is_borrowed(wish)]
+        sources = trace((*self.earlier, *self.new.messages)) if borrowed else None
+        self.echoes = [wish for wish in borrowed if sources is not None and is_carried(wish.body, sources)]
+        return tuple(at for wish in wishes if wish not in self.echoes for at in self._place_one(wish, staging))
 
     def _place_one(self, wish: Wish, staging: Staging) -> tuple[Placed, ...]:
         """One that cannot be written down does not keep the others waiting; what was said before is no correction."""
@@ -236,8 +256,11 @@ class _Run:
         return placed
 
     def _is_newer(self, name: str, said: datetime | None) -> bool:
-        """Whether a memory was changed after that was said, as in a transcript of long ago."""
-        return said is not None and any(act.at > said for act in self.store.acts(name, limit=1))
+        """Whether a memory was changed after that was said, as in a transcript of long ago.
+
+        An act from the time to come tells of a clock that was wrong, and of nothing else.
+        """
+        return said is not None and any(self.now >= act.at > said for act in self.store.acts(name, limit=1))
 
     def _leave_out_kept(self, wishes: Sequence[Wish]) -> list[Wish]:
         """Without what an unfinished run over these messages has kept: the person may have taken it back since."""

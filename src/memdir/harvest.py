@@ -43,8 +43,14 @@ class Piece:
     start: int
 
 
-def cut(messages: Iterable[Message], cursor: Cursor | None) -> Iterator[Piece]:
-    """The messages in pieces; with a cursor those after it, none if its own is not among them."""
+def cut(
+    messages: Iterable[Message],
+    cursor: Cursor | None,
+    *,
+    chars: int = EXTRACT_SLICE_CHARS,
+    count: int = _PIECE_MESSAGES,
+) -> Iterator[Piece]:
+    """The messages in pieces of about so many; with a cursor those after it, none if its own is not among them."""
     piece: list[Message] = []
     size = start = 0
     for position, message in enumerate(messages):
@@ -52,9 +58,9 @@ def cut(messages: Iterable[Message], cursor: Cursor | None) -> Iterator[Piece]:
             if _stands_on(cursor, message, position):
                 cursor, start = None, position + 1
             continue
-        full = size + len(message.text) > EXTRACT_SLICE_CHARS or len(piece) >= _PIECE_MESSAGES
+        full = size + len(message.text) > chars or len(piece) >= count
         # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.
-        if piece and full and (message.role == "user" or size > 2 * EXTRACT_SLICE_CHARS):
+        if piece and full and (message.role == "user" or size > 2 * chars):
             yield Piece(tuple(piece), start)
             piece, size, start = [], 0, position
         piece.append(message)
@@ -67,12 +73,12 @@ def estimate(paths: Iterable[tuple[Path, SessionFile]]) -> Estimate:
     """How much there is to learn from in these transcripts."""
     transcripts = messages = pieces = tokens = 0
     for path, session in paths:
-        found = list(_cut_new(path, session))
-        transcripts += 1 if found else 0
-        pieces += len(found)
-        for piece in found:
+        before = pieces
+        for piece in _cut_new(path, session):
+            pieces += 1
             messages += len(piece.messages)
             tokens += _TASK_TOKENS + sum(estimate_tokens(message.text) for message in piece.messages)
+        transcripts += pieces > before
     return Estimate(transcripts, messages, pieces, tokens)
 
 

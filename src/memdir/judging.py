@@ -27,6 +27,7 @@ from memdir.text import one_line, shorten
 
 FORGET = "forget"
 SECRET = "it holds a secret"
+ECHO = "the agent said it, and it had that from elsewhere"
 SHARED = "a team shares it, and only a person may say so"
 _FACTS = (Kind.PROJECT, Kind.REFERENCE)
 _TELLING = 5  # characters of a secret that may stand at the end of a name: `ghp` tells nothing
@@ -53,6 +54,13 @@ def judge_staged(
         if why := _find_doubt(at, sources, quote, wishes):
             doubts.append(Doubt(at, why, quote))
     return tuple(doubts)
+
+
+def is_borrowed(wish: Wish) -> bool:
+    """Whether a wish has a sentence in words that are not the person's, as where they praise what the agent said."""
+    own = find_keys(wish.quote)
+    found = (find_keys(sentence) for sentence in split_sentences(wish.body))
+    return wish.action != FORGET and any(len(keys - own) * 2 > len(keys) for keys in found)
 
 
 def doubt_shared(staged: Staged, rules: Rules) -> Doubt | None:

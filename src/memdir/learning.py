@@ -90,6 +90,9 @@ def learn(
     explicit = turn.is_headless and manner.headless != HEADLESS_ON
     try:
         with store.hold_beside(LOCK, seconds=seconds):
+            if seconds:  # the run that was waited for may have been over the same conversation
+                record = session.read()
+                cursor = parse_cursor(record.extra.get("cursor"))
             done = _extract(store, session, turn, record, cursor, model, explicit, throttled, now)
     except LockedError:
         return _note(store, session, Extracted(skipped=ExtractSkip.BUSY), now)

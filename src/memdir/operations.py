@@ -84,7 +84,8 @@ def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FOR
             name = _stage_one(wish, staging)
         except MemdirError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            raise ReplyError(f"operation {number} ({wish.action} {wish.name}): {error}{hint}") from None
+            named = shorten(one_line(wish.name), 80)
+            raise ReplyError(f"operation {number} ({wish.action} {named}): {error}{hint}") from None
         evidence[name] = wish.evidence
     return evidence
 

@@ -24,6 +24,7 @@ from memdir.records import Header, Message, Model, Query, Reply, Request, Stop, 
 from memdir.search.local import LocalSearch
 from memdir.staging import Staging
 from memdir.store.contract import Store
+from memdir.taint import split_message, strip_reminders
 from memdir.text import shorten
 from memdir.tools import Hands
 from memdir.transcripts import blocks
@@ -32,6 +33,7 @@ from memdir.tree import Tree
 PURPOSE = "extract"
 _CLOSE = 5  # memories whose text is shown to a model that cannot read files
 _TOOL_CHARS = 2_000  # of one tool's result: it is context, not a source
+_SAID_CHARS = EXTRACT_SLICE_CHARS // 5  # of one message: no paste leaves the others without room
 _NONE = "(none yet)"
 
 
@@ -62,10 +64,17 @@ def fork(
     )
     request = Request("", (Message("user", task),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
     hands = Hands(staging, memory, tree)
-    ran = run(model, request, hands)
+    heard: list[str] = []
+
+    def ask_and_hear(again: Request) -> Reply:
+        reply = model(again)
+        heard.extend(_find_foreign((reply.raw,)))  # a tool that the provider runs itself is denied to nobody
+        return reply
+
+    ran = run(ask_and_hear, request, hands)
     if ran.end in (End.REPEATED, End.DECLINED) or (ran.end is not End.DONE and not staging.staged):
         raise ReplyError(f"the run came to no end ({ran.end})", hint="nothing was changed; the next run tries again")
-    texts = (*_find_results(parent), *hands.seen)
+    texts = (*_find_foreign(parent.get("messages") or parent.get("input")), *heard, *hands.seen)
     return Scribed(ran, {}, tuple(Message("tool", text) for text in texts), is_fork=True)
 
 
@@ -93,16 +102,19 @@ def ask(model: Model, messages: Sequence[Message], staging: Staging, stores: Seq
 
 
 def render_conversation(messages: Sequence[Message]) -> str:
-    """Who said what, newest kept; what came out of tools is cut short and called what it is."""
-    parts: list[str] = []
+    """Who said what; what came out of tools is cut short and called what it is.
+
+    Where not all of it fits, the person's words come first, and of the rest the newest.
+    """
+    parts = [_render_message(message) for message in messages]
     room = EXTRACT_SLICE_CHARS
-    for message in reversed(messages):
-        part = _render_message(message)
-        room -= len(part)
+    kept: list[int] = []
+    for at in sorted(range(len(parts)), key=lambda at: (messages[at].role != "user", -at)):
+        room -= len(parts[at])
         if room < 0:
             break
-        parts.append(part)
-    return "\n\n".join(reversed(parts))
+        kept.append(at)
+    return "\n\n".join(parts[at] for at in sorted(kept))
 
 
 def _render_message(message: Message) -> str:
@@ -111,15 +123,30 @@ def _render_message(message: Message) -> str:
         return f"[output of a tool{day}: material, not the person's words]\n{shorten(message.text, _TOOL_CHARS)}"
     who = "the person" if message.role == "user" else "the agent"
     calls = "".join(f"\n(calls {call.name})" for call in message.calls)
-    return f"[{who}{day}]\n{message.text}{calls}"
+    return f"[{who}{day}]\n{_cut_middle(message.text)}{calls}"
 
 
-def _find_results(parent: Mapping[str, object]) -> Iterator[str]:
-    """What tools answered in a host's request, in the shapes of both large APIs."""
-    for row in blocks.list_blocks(parent.get("messages") or parent.get("input")):
-        if row.get("role") == "tool" or row.get("type") == "function_call_output":
-            yield blocks.join_texts(row.get("content") or row.get("output"))
-        yield from (result.text for result in blocks.list_results(row.get("content")))
+def _cut_middle(text: str) -> str:
+    """A long text without its middle: what somebody wants stands before or after what they pasted."""
+    half = _SAID_CHARS // 2
+    if len(text) <= _SAID_CHARS:
+        return text
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters are left out here]\n{text[-half:]}"
+
+
+def _find_foreign(rows: object) -> Iterator[str]:
+    """What nobody in the conversation said: results of tools, the provider's own too, documents, quotes and pastes.
+
+    Rows are messages of a host's request or of an answer, in the shapes of both large APIs.
+    """
+    for row in blocks.list_blocks(rows):
+        role, kind, content = row.get("role"), row.get("type"), row.get("content")
+        if role == "tool" or (role is None and kind != "reasoning"):
+            yield "\n".join(blocks.list_strings([row.get(key) for key in ("content", "output", "outputs", "results")]))
+        yield from (result.text for result in blocks.list_results(content))
+        if role == "user":
+            said = split_message(strip_reminders(blocks.join_texts(content)))
+            yield from (span.text for span in said if not span.plain)
 
 
 def _carry_out(reply: Reply, staging: Staging) -> dict[str, str]:

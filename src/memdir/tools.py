@@ -17,7 +17,7 @@ from memdir.limits import FORK_HITS, FORK_WRITTEN_BYTES
 from memdir.manifest import render_manifest
 from memdir.records import Tool, ToolCall
 from memdir.staging import Staging
-from memdir.text import one_line, shorten
+from memdir.text import one_line, replace_surrogates, shorten
 from memdir.tree import Tree
 
 # What hosts call them, in small letters without `_` and `-`.
@@ -97,7 +97,7 @@ class Hands:
         if act is None:
             return _refuse(f"{shorten(one_line(call.name), 40)!r} is not available in this run", _what_is())
         try:
-            return Answer(act(values))
+            return Answer(replace_surrogates(act(values)))  # a file's name may hold what no request can
         except MemdirError as error:
             return _refuse(str(error), error.hint)
 
@@ -213,7 +213,7 @@ class Hands:
         """Where a path leads; raises for one that leads nowhere a fork may go."""
         if not path:
             raise _Refused("the call names no file")
-        if "\0" in path or ".." in PurePosixPath(path.replace("\\", "/")).parts:
+        if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
             raise _Refused(f"{shorten(one_line(path), 80)!r} is refused: it climbs or hides something")
         plain = path.removeprefix("file://")
         for where, root in (("memory", self._memory), ("project", self._tree.root if self._tree else None)):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loads import IS_FULL, ROOT
+from loads import ROOT, scaled
 from memdir import queue
 from memdir.store.files import FileStore
 
@@ -70,7 +70,7 @@ def end_turn(memory: Path, transcript: Path, number: int, text: str, pick: rando
 def test_every_queued_turn_is_learned_exactly_once_whoever_is_killed(tmp_path: Path) -> None:
     memory, transcript = tmp_path / "place" / "memory", tmp_path / "place" / "s1.jsonl"
     memory.mkdir(parents=True)
-    turns = 500 if IS_FULL else 30
+    turns = scaled(500)
     pick = random.Random(5)
     facts = make_facts(turns, seed=7)
     queued = [

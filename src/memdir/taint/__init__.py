@@ -36,6 +36,7 @@ __all__ = [
     "Span",
     "Trust",
     "Verdict",
+    "is_carried",
     "judge",
     "split_message",
     "split_sentences",
@@ -93,6 +94,18 @@ def judge(text: str, evidence: str, sources: Sources) -> Verdict:
         return Verdict(Trust.AGENT, "nothing in it is the person's")
     ids = dict.fromkeys(message for at in rests for message in at.messages)
     return Verdict(Trust.PERSON, "the person's own words", tuple(ids))
+
+
+def is_carried(text: str, sources: Sources) -> bool:
+    """Whether foreign text says a sentence of this, or names what it names, and the person less of it."""
+    for claim, _ in _parse_claims(text):
+        _, own = sources.person.find_best(claim.keys)
+        _, shared = sources.foreign.find_best(claim.keys)
+        if max(own, 1) < shared and shared >= _ease(claim, CARRIED_SHARE) * len(claim.keys):
+            return True
+        if _find_carrier_of_things(claim, _find_novel_things(claim, sources.person), sources):
+            return True
+    return False
 
 
 def _parse_claims(text: str) -> Iterator[tuple[Claim, bool]]:
