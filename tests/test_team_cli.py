@@ -27,6 +27,18 @@ def test_init_says_what_it_sent_and_switches_team_memory_on(tmp_path: Path) -> N
     assert ada.cli("team", "init").code == 0
 
 
+def test_team_memory_is_on_only_in_the_project_that_takes_part(tmp_path: Path) -> None:
+    (ada,) = make_team(tmp_path, "ada")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert ada.cli("config", "get", "team", cwd=elsewhere).out.strip() == "false"
+    ada.cli("config", "set", "team", "false")
+    assert ada.cli("config", "get", "team").out.strip() == "false"
+    ada.cli("config", "unset", "team")
+    assert "config set team true" in ada.cli("team", "leave").out
+    assert ada.cli("config", "get", "team").out.strip() == "false"
+
+
 def test_sync_status_and_log_tell_what_happened(tmp_path: Path) -> None:
     ada, bob = make_team(tmp_path, "ada", "bob")
     ada.cli.save("team/m", "One.")

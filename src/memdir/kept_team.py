@@ -20,7 +20,6 @@ from memdir.small_files import disk_error, read_small, write_private
 from memdir.text import fold
 
 COPY = "team.git"
-MEMBERSHIP = "team.json"
 POINT = "team-point.json"
 RECORD = "team-sync.json"
 NEWS = "team-news.json"

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from memdir.claude_settings import DIRECTORY_KEY, ENABLED_KEY, ClaudeSettings, read_claude_settings
 from memdir.errors import PathError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.gitroot import Root, find_root
 from memdir.options import parse_flag
 from memdir.records import Scope
-from memdir.settings import Environment, Settings, read_settings
+from memdir.settings import DEFAULT, Environment, Settings, read_settings
 from memdir.slugs import find_project_dir, slug
 from memdir.text import fold, one_line, shorten
 from memdir.traces import find_transcript_cwd, read_record
@@ -37,6 +37,7 @@ OWN_FOLDERS = (".claude", "memory")  # where a project keeps memory in its own h
 _COMMITTED = ("memory", "agent-memory")
 _NOT_COMMITTED = "a committed file may not choose the directory"
 COMMITTED = f"refused: {_NOT_COMMITTED}"  # the verdict on such a one, which the host itself may believe
+MEMBERSHIP = "team.json"  # in the state folder of a project that takes part in a team
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,16 @@ def read_places(environment: Environment, cwd: Path) -> tuple[Settings, Places]:
     # Committed files are read where the person works: in a linked worktree that is its own top.
     top = find_root(cwd, worktree="own").path
     settings = read_settings(environment, root=top)
-    return settings, resolve(settings, read_claude_settings(environment, top), environment, cwd)
+    places = resolve(settings, read_claude_settings(environment, top), environment, cwd)
+    return _follow_team(settings, find_state_dir(places.private.path, environment)), places
+
+
+def _follow_team(settings: Settings, state: Path) -> Settings:
+    """A project that takes part in a team keeps and loads its memory, unless the person has said on or off."""
+    if settings.sources["team"] != DEFAULT or not (state / MEMBERSHIP).is_file():
+        return settings
+    values, sources = {**settings.values, "team": True}, {**settings.sources, "team": "`memdir team`"}
+    return replace(settings, values=values, sources=sources)
 
 
 def resolve(settings: Settings, claude: ClaudeSettings, environment: Environment, cwd: Path) -> Places:

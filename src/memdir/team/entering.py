@@ -14,6 +14,7 @@ from memdir.frozen import replace
 from memdir.kept_team import COPY, NEWS, POINT, RECORD, drop_copy
 from memdir.limits import TEAM_SECONDS
 from memdir.opening import Opened
+from memdir.settings import DEFAULT
 from memdir.team.git import Copy
 from memdir.team.looking import check_team, look_at
 from memdir.team.membership import (
@@ -60,7 +61,8 @@ def enter(opened: Opened, member: Membership, *, now: datetime, create: bool, se
         if head is not None and known is None:
             check_team(look_at(copy, head), member.branch)
         write_membership(store.state, task.member)
-    write_setting(opened.environment, "team", True)
+    if opened.settings.sources["team"] != DEFAULT and not opened.settings.flag("team"):
+        write_setting(opened.environment, "team", True)
     return sync(task, now=now)
 
 

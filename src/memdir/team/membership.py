@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 from memdir.errors import SettingsError
 from memdir.frozen import dataclass
 from memdir.gitroot import find_address
-from memdir.kept_team import MEMBERSHIP, read_table, write_table
+from memdir.kept_team import read_table, write_table
+from memdir.paths import MEMBERSHIP
 from memdir.text import one_line, printable
 
 BRANCH = "memdir/team"

@@ -32,7 +32,7 @@ _TIMEOUT = click.option(
 )  # fmt: skip
 
 
-@click.group("team", no_args_is_help=True, short_help="Share memories with a team over git.", cls=VerbGroup)
+@click.group("team", short_help="Share memories with a team over git.", cls=VerbGroup)
 def team_verb() -> None:
     """Share the memories in `team/` with others, over a git branch of their own.
 
@@ -169,12 +169,16 @@ def _revert(call: Call, author: str, since: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def _leave(call: Call, as_json: bool) -> int:
-    """Forget the remote. The memories in `team/` stay here, and the others keep theirs."""
+    """Forget the remote. The memories in `team/` stay here but are told no more; the others keep theirs."""
     was_in = leave(call.open())
     if as_json:
         call.out.json({"left": was_in})
+    elif was_in:
+        call.out.line(
+            "left the team; the memories in `team/` stay, and are told again after `memdir config set team true`"
+        )
     else:
-        call.out.line("left the team; the memories in `team/` stay" if was_in else "this project is in no team")
+        call.out.line("this project is in no team")
     return 0
 
 
