@@ -31,4 +31,6 @@ async def talk(folder: Path, lines: Iterable[str], **options: Any) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     asyncio.run(talk(Path(sys.argv[1]).resolve(), (line.strip() for line in sys.stdin if line.strip())))

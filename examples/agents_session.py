@@ -43,4 +43,6 @@ def chat(folder: Path, lines: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     chat(Path(sys.argv[1]).resolve(), (line.strip() for line in sys.stdin if line.strip()))

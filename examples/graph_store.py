@@ -49,4 +49,6 @@ def chat(memory: Path, lines: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     chat(Path(sys.argv[1]), (line.strip() for line in sys.stdin if line.strip()))

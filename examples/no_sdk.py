@@ -39,4 +39,6 @@ def chat(memory: Path, url: str, lines: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     chat(Path(sys.argv[1]), sys.argv[2], (line.strip() for line in sys.stdin if line.strip()))

@@ -85,4 +85,6 @@ def serve(root: Path, port: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     serve(Path(sys.argv[1]), int(sys.argv[2]))

@@ -39,7 +39,7 @@ verify verify.records verify.cached caveats verify.spans verify.shapes verify.co
 verify.project verify.words verify.manifests verify.gitlog verify.successors verify.past verify.ground
 verify.path_lookup verify.word_lookup verify.tool_lookup verify.looking verify.verifying
 query transcripts.lines transcripts.blocks transcripts.formats transcripts.chain transcripts.claude transcripts.codex
-transcripts.plain transcripts.listing transcripts shell_words own_writes tool_writes
+transcripts.gemini transcripts.plain transcripts.listing transcripts shell_words own_writes tool_writes
 models.wire models.faults models.watch models.line models.prices models.budget models.usage models.meter models.retry
 models.adapting models.anthropic_events models.anthropic models.openai models.claude_cli models
 staging tree fork tools operations
@@ -50,11 +50,11 @@ ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanis
 ignoring.japanese ignoring gates reminder recall retelling model_select prefetch guidance instructions prompt_cache
 taint.reminders taint.leads taint.frames taint.split taint.claims taint.sources taint
 rules.systems rules.tongue rules.english_words rules.english_facts rules.english_asking rules.english_work
-rules.english
+rules.english_slots rules.english_manner rules.english_kinds rules.english
 rules.german rules.french rules.spanish rules.chinese rules.japanese rules.records rules.sentences rules.passing
 rules.plain
 rules.naming rules.hearing rules.joining rules.wishing rules.sense rules.merging rules.composing rules
-judging cursor scribe extract_gates extracted extract runs learning background queue worker harvest
+judging cursor scribe extract_gates extracted extract runs learning background queue harvest worker
 refreshing
 tidy.words tidy.quantities tidy.tokens tidy.pieces tidy.shape tidy.facts tidy.records tidy.uniting tidy.duplicates
 tidy.contradictions tidy.dates

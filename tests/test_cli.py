@@ -26,7 +26,7 @@ def cli(tmp_path: Path) -> Cli:
 def test_without_a_verb_it_says_what_is_where_and_what_to_try(cli: Cli) -> None:
     told = cli()
     assert told.code == 0 and told.err == ""
-    assert str(cli.project) in told.out and "memdir save --help" in told.out
+    assert str(cli.project) in told.out and "memdir remember TEXT" in told.out
     assert not (cli.home / ".claude").exists(), "looking makes nothing"
 
 
@@ -51,6 +51,10 @@ def test_wrong_use_is_two_and_one_line(cli: Cli) -> None:
         ["--color", "pink", "list"],
         ["read"],
         ["config"],
+        ["team"],
+        ["agent"],
+        ["bench"],
+        ["team", "nonsense"],
     ):
         told = cli(*argv)
         assert told.code == 2 and told.err.startswith("memdir: ") and told.err.count("\n") == 1, argv
@@ -59,6 +63,15 @@ def test_wrong_use_is_two_and_one_line(cli: Cli) -> None:
 
 def test_a_near_miss_of_a_verb_is_corrected(cli: Cli) -> None:
     assert "did you mean list?" in cli("lst").err
+    assert "did you mean sync?" in cli("team", "snyc").err
+
+
+def test_a_verb_that_has_verbs_of_its_own_names_them(cli: Cli) -> None:
+    assert "needs one of: init, join," in cli("team").err
+
+
+def test_a_number_that_is_none_is_called_that(cli: Cli) -> None:
+    assert "'x' is no whole number" in cli("undo", "x").err
 
 
 def test_an_option_of_the_program_behind_the_verb_says_where_it_goes(cli: Cli) -> None:

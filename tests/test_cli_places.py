@@ -231,6 +231,14 @@ def test_config_list_shows_value_default_and_source(cli: Cli) -> None:
     assert len(cli("config", "list", "--json").json) == len(SETTINGS)
 
 
+def test_what_names_no_model_is_refused_and_what_lacks_a_key_is_pointed_out(cli: Cli) -> None:
+    assert "there is no model 'clod'" in cli("config", "set", "model", "clod").refusal
+    assert cli("config", "get", "model").out == "none\n"
+    told = cli("config", "set", "model", "anthropic:some-model")
+    assert told.code == 0 and "ANTHROPIC_API_KEY is not set" in told.err
+    assert cli("config", "get", "model").out == "anthropic:some-model\n"
+
+
 def test_wrong_settings_are_refused(cli: Cli) -> None:
     assert "there is no setting" in cli("config", "get", "nonsense").refusal
     assert "there is no setting" in cli("config", "unset", "nonsense").refusal

@@ -106,6 +106,7 @@ def test_no_color_and_never_are_honoured(cli: Cli) -> None:
         code, text = show(cli, *argv, **variables)
         assert code == 0 and "\x1b" not in text and "NAME" in text
     assert COLOR.search(show(cli, "--color", "always", "list", NO_COLOR="1")[1])
+    assert not COLOR.search(show(cli, "demo", NO_COLOR="1")[1])
 
 
 def test_colour_in_a_pipe_only_when_asked_for(cli: Cli) -> None:

@@ -173,3 +173,9 @@ def test_a_memory_that_nobody_could_save_so_today_comes_back_from_json_lines_too
     other = Cli(tmp_path / "two")
     assert other("import", str(out), "--apply", "--json").json["counts"]["new"] == 1
     assert "hums in the cellar" in other("read", "old").out
+
+
+def test_no_folder_is_made_for_a_place_that_is_not_there(cli: Cli) -> None:
+    place = cli.home / "misspelled"
+    assert f"there is no folder {place}" in cli("export", "-o", str(place / "m.tar")).refusal
+    assert not place.exists()

@@ -89,14 +89,15 @@ SETTINGS: tuple[Setting, ...] = (
         since_reader="conversing",
     ),
     Setting("past_context", True, "Tell the agent how to search past sessions.", since_reader="instructions"),
-    Setting("extract", True, "Learn from each turn in the background.", project=True),
+    Setting("extract", True, "Learn from each turn in the background.", project=True, since_reader="learning"),
     Setting(
         "extract_headless",
         "explicit",
         "Learn in runs without a person: only what was asked for, everything, or nothing.",
         choices=("explicit", "on", "off"),
+        since_reader="learning",
     ),
-    Setting("extract_every", 1, "Learn after every so many turns.", minimum=1),
+    Setting("extract_every", 1, "Learn after every so many turns.", minimum=1, since_reader="learning"),
     Setting("team", False, "Keep and load the team's memory.", since_reader="instructions"),
     Setting(
         "author",

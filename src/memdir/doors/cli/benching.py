@@ -17,7 +17,7 @@ from memdir.store.contract import utc_now
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group("bench", no_args_is_help=False, short_help="How well recall finds.", cls=VerbGroup)
+@click.group("bench", short_help="How well recall finds.", cls=VerbGroup)
 def bench_verb() -> None:
     """Measure memdir on data with known answers."""
 

@@ -79,7 +79,8 @@ def show_dreamed(out: Output, done: Dreamed) -> None:
     proof = applied.proof
     if proof.removed:
         kept = f"{proof.in_history} in history, {proof.elsewhere} also stand in another memory"
-        out.line(f"nothing lost: of {proof.removed} sentences removed {kept}")
+        sentences = "1 sentence" if proof.removed == 1 else f"{proof.removed} sentences"
+        out.line(f"nothing lost: of {sentences} removed {kept}")
     _show_cost(out, patches)
     if applied.act is not None:
         out.line(f"`memdir undo {applied.act}` takes all of it back")
@@ -104,7 +105,8 @@ def show_status(out: Output, opened: Opened, due: Due, row: Row) -> None:
         out.line(Styled("held by     ", "bold"), Styled(text, "yellow"))
     for kept in row["kept"]:
         state = "applied" if kept["applied"] else f"`memdir dream --apply {kept['id']}`"
-        out.line(Styled("kept        ", "bold"), f"{kept['id']}, by {kept['by']}, {kept['patches']} changes: {state}")
+        changes = "1 change" if kept["patches"] == 1 else f"{kept['patches']} changes"
+        out.line(Styled("kept        ", "bold"), f"{kept['id']}, by {kept['by']}, {changes}: {state}")
 
 
 def _show_patch(out: Output, patch: Patch) -> None:

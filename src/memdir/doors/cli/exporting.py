@@ -64,7 +64,8 @@ def export_verb(
             answer = {"path": str(path), "format": format.value, "memories": list(done.names), "bytes": size}
             call.out.json(answer | {"warnings": warnings})
         else:
-            call.out.line(f"{len(done.names)} memories in {path} ({size:,} bytes)")
+            counted = "1 memory" if len(done.names) == 1 else f"{len(done.names)} memories"
+            call.out.line(f"{counted} in {path} ({size:,} bytes)")
     for warning in warnings:
         call.out.warn(warning)
 
@@ -85,6 +86,8 @@ def _print(call: Call, done: Exported) -> None:
 def _write(path: Path, data: bytes, *, force: bool) -> int:
     if path.exists() and not force:
         raise ConflictError(f"{path} is there already", hint="--force replaces it")
+    if not path.parent.is_dir():  # a folder made for a misspelled path would hide a backup
+        raise NotFoundError(f"there is no folder {path.parent}", hint="make it first, or name another place")
     packed = gzip.compress(data, mtime=0) if path.name.endswith(".gz") else data
     write_private(path, packed)
     return len(packed)

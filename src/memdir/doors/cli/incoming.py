@@ -9,7 +9,7 @@ from memdir.clip import Fill, measure
 from memdir.dates import Replaced, make_absolute
 from memdir.derivable import find_derivable
 from memdir.doors.cli.output import complain, is_terminal
-from memdir.drafts import find_missing_parts, make_slug
+from memdir.drafts import HOW, WHY, find_missing_parts, make_slug
 from memdir.errors import FormatError, SettingsError
 from memdir.frozen import replace
 from memdir.index import INDEX_FILE
@@ -23,6 +23,8 @@ from memdir.store.plan import TEAM_FOLDER, index_path
 from memdir.store.preview import find_existing, find_free_name
 from memdir.store.shared import is_team
 from memdir.text import fold
+
+_OPTIONS = {WHY: "--why TEXT", HOW: "--how TEXT"}
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ def read_body(text: str) -> str:
         raise FormatError("the text on standard input is not UTF-8", field="body", hint="convert it first") from None
 
 
-def find_warnings(draft: Draft, root: Path, environment: Environment) -> list[str]:
+def find_warnings(draft: Draft, name: str, root: Path, environment: Environment) -> list[str]:
     """What is missing in a memory, what in it is a secret, and what could be looked up in the project instead."""
     warnings = [
         *warn_of_secrets(draft.title, "the title", environment),
@@ -75,7 +77,8 @@ def find_warnings(draft: Draft, root: Path, environment: Environment) -> list[st
     ]
     missing = find_missing_parts(draft.kind, draft.body)
     if missing:
-        warnings.append(f"a {draft.kind} memory should also say {' and '.join(missing)}; `memdir edit` adds it")
+        adding = " ".join((f"memdir edit {name}", *(_OPTIONS[part] for part in missing)))
+        warnings.append(f"a {draft.kind} memory should also say {' and '.join(missing)}; `{adding}` adds it")
     for reason in find_derivable(f"{draft.description}\n\n{draft.body}", root, timeout=2.0):
         warnings.append(f"{reason.what} ({reason.source}); remember what was surprising about it instead")
     return warnings

@@ -57,9 +57,7 @@ def list_verb(call: Call, kind: str | None, scope: str | None, sort: str, as_jso
     elif chosen:
         call.out.table(_COLUMNS, [_make_cells(header, store, call.out, opened.now()) for store, header in chosen])
     elif call.out.is_table:
-        call.out.line(
-            "nothing is remembered here yet; `memdir save --help` shows how to begin" if not found else "none"
-        )
+        call.out.line("nothing is remembered here yet; `memdir remember TEXT` begins" if not found else "none")
 
 
 def sort_headers(found: Sequence[Listed], order: str) -> list[Listed]:

@@ -70,7 +70,7 @@ def find_surfaced(opened: Opened, text: str, scope: str | None = None) -> tuple[
 def refuse_verb(word: str, verbs: Iterable[str]) -> str:
     """What to say to a verb that is none."""
     near = get_close_matches(word, list(verbs), n=1)
-    return f"there is no verb {word!r}" + (f"; did you mean {near[0]}?" if near else "")
+    return f"there is no verb {word!r}" + (f" (did you mean {near[0]}?)" if near else "")
 
 
 def notice(store: FileStore) -> None:

@@ -63,7 +63,7 @@ def session_options(decorated: Any) -> Any:
     return session(click.option("--transcript", type=file, metavar="FILE", help="The session of this file.")(decorated))
 
 
-@click.group("notes", no_args_is_help=False, short_help="The running summary of a session.", cls=NotesGroup)
+@click.group("notes", short_help="The running summary of a session.", cls=NotesGroup)
 def notes_verb() -> None:
     """Look at the notes of a session and bring them up to date. Without a verb it shows them.
 

@@ -6,10 +6,12 @@ from memdir.doors.cli.words import render_error
 from memdir.errors import MemdirError
 
 _TRY = (
+    ("memdir demo", "three days in a few seconds, in a temporary folder"),
+    ("memdir remember TEXT", "keep something, in your own words"),
+    ("memdir recall QUESTION", "what fits a question, or nothing"),
+    ("memdir chat", "talk to an assistant that remembers"),
+    ("memdir install", "put memory into the coding agent you use"),
     ("memdir list", "what is remembered here"),
-    ("memdir show", "what a session would load"),
-    ("memdir where", "which directories, and why these"),
-    ("memdir save --help", "remember something"),
     ("memdir history", "what changed; `memdir undo` takes the last change back"),
     ("memdir doctor", "what is wrong, and how to mend it"),
     ("memdir --help", "every verb"),

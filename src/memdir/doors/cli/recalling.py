@@ -23,7 +23,9 @@ from memdir.limits import SELECTED
 @click.option(
     "--limit", type=click.IntRange(min=1), default=SELECTED, show_default=True, help="At most so many memories."
 )
-@click.option("--explain", is_flag=True, help="Every candidate with the parts of its score; nothing is surfaced by it.")
+@click.option(
+    "--explain", is_flag=True, help="Every candidate with the parts of its score; nothing counts as recalled by it."
+)
 @click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
 @json_option
 @click.pass_obj

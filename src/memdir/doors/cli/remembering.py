@@ -109,8 +109,9 @@ def _report(
 ) -> None:
     dating = Dating(draft.kind, opened.now().astimezone())
     dating.apply(text)
-    fill = measure_index(store, kept.memory.header.name)
-    warnings = [*find_warnings(draft, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
+    name = kept.memory.header.name
+    fill = measure_index(store, name)
+    warnings = [*find_warnings(draft, name, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
     warnings += warn_of_team(store, kept.memory.header.scope)
     if holds_secret(text) and not any("secret" in at for at in warnings):
         warnings.append("this looks like a number that opens something; say where it is kept instead")

@@ -162,11 +162,12 @@ def _report(
     *,
     as_json: bool,
 ) -> None:
-    fill = measure_index(store, memory.header.name)
-    warnings = [*find_warnings(draft, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
+    name = memory.header.name
+    fill = measure_index(store, name)
+    warnings = [*find_warnings(draft, name, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
     warnings += warn_of_team(store, memory.header.scope)
     if as_json:
-        last = store.acts(memory.header.name, limit=1)
+        last = store.acts(name, limit=1)
         act = last[0].id if last and action != "unchanged" else None
         row = make_row(memory.header, store) | {"action": action, "act": act, "dates": dating.rows}
         call.out.json(row | {"warnings": warnings, "index": make_fill_row(fill)})

@@ -143,11 +143,12 @@ def _show(out: Output, opened: Opened, facts: dict[str, Any]) -> None:
     show_usage(out, opened, whole=False)
     out.line()
     out.line(Styled("settings", "bold"), Styled(" (a star: not the default)", "dim"))
+    width = max(len(row["key"]) for row in facts["settings"])
     for row in facts["settings"]:
         is_default = row["source"] == "default"
         mark = " " if is_default else "*"
         source = "" if is_default else f"  from {row['source']}"
-        out.line(f"{mark} {row['key']:<19}{show_value(row['value'])}", Styled(source, "dim"))
+        out.line(f"{mark} {row['key']:<{width}}  {show_value(row['value'])}", Styled(source, "dim"))
     for what, title in _SKIP_TITLES.items():
         out.line()
         out.line(Styled(title, "bold"))

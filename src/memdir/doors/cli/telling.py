@@ -51,12 +51,12 @@ def why_verb(call: Call, name: str, limit: int, scope: str | None, as_json: bool
     if rows:
         if call.out.is_table:
             often = "once" if len(rows) == 1 else f"{len(rows)} times"
-            call.out.line(Styled(found, "bold"), f" was surfaced {often}")
+            call.out.line(Styled(found, "bold"), f" was recalled {often}")
         times = [show_time(call.out, row.at, opened.now()) for row in shown]
         facts = [[f"{row.score:.3f}", row.query, row.session, row.selector] for row in shown]
         call.out.table(_COLUMNS, [[when, *fact] for when, fact in zip(times, facts, strict=True)])
     elif call.out.is_table:
-        call.out.line(Styled(found, "bold"), " was never surfaced. Recall brings nothing at all when")
+        call.out.line(Styled(found, "bold"), " was never recalled. Recall brings nothing at all when")
         for skip in make_skip_rows():
             call.out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
 

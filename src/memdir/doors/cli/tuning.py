@@ -1,5 +1,6 @@
 """`config`, `pause` and `resume`: the person's own settings."""
 
+from importlib import import_module
 from typing import Any
 
 import click
@@ -9,6 +10,8 @@ from memdir.config_file import remove_setting, write_setting
 from memdir.doors.cli.call import Call
 from memdir.doors.cli.columns import Column
 from memdir.doors.cli.verb import Verb, VerbGroup, json_option
+from memdir.doors.cli.words import render_error
+from memdir.errors import ModelError
 from memdir.options import SETTINGS, Setting, Value, find_setting
 from memdir.paths import read_places
 from memdir.settings import Settings
@@ -28,7 +31,7 @@ def _offer_keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[
 _KEY = click.argument("key", shell_complete=_offer_keys)
 
 
-@click.group("config", no_args_is_help=False, short_help="Look at settings and change them.", cls=VerbGroup)
+@click.group("config", short_help="Look at settings and change them.", cls=VerbGroup)
 def config_verb() -> None:
     """Look at settings and change your own (docs/settings.md has them all)."""
 
@@ -69,8 +72,11 @@ def _get(call: Call, key: str, as_json: bool) -> None:
 def _set(call: Call, key: str, value: str, as_json: bool) -> None:
     """Write one setting into your config file; comments and other lines stay."""
     item = find_setting(key)
+    problem = _check_model(call, value) if key == "model" else ""
     written = write_setting(call.environment, key, value)
     _report(call, item, f"{key} = {show_value(written)}", as_json=as_json)
+    if problem:
+        call.out.warn(problem)
 
 
 @config_verb.command("unset", examples=("memdir config unset index_order",))
@@ -119,6 +125,16 @@ def show_value(value: Value) -> str:
 
 def _read(call: Call) -> Settings:
     return read_places(call.environment, call.cwd.absolute())[0]
+
+
+def _check_model(call: Call, value: str) -> str:
+    """Refuses what names no model; answers what one that does still lacks, such as a key."""
+    try:
+        # Imported by name: only this one setting needs the room.
+        import_module("memdir.models").open_model(value, environment=call.environment)
+    except ModelError as error:
+        return render_error(error)
+    return ""
 
 
 def _report(call: Call, item: Setting, done: str, *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """A verb of the command line: a click command that shows how it is used, and the options several verbs share."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -39,6 +40,21 @@ class VerbGroup(click.Group):
     """A verb that has verbs of its own, such as `config`."""
 
     command_class = Verb
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"no_args_is_help": False, **kwargs})  # a whole help is no error message
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            ctx.fail(f"`{ctx.command_path}` needs one of: {', '.join(self.list_commands(ctx))}")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(import_module("memdir.doors.cli.names").refuse_verb(args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
 
 
 def json_option(decorated: Decorated) -> Decorated:

@@ -44,6 +44,8 @@ NEXT: Mapping[type[MemdirError], str] = {
     ModelError: "try again, or work without a model: `memdir config set model none`",
     MemdirError: "`memdir doctor` looks for what is wrong",
 }
+# What click says in the words of a programmer, and what is meant.
+_PLAIN = (("is not a valid integer range", "is no whole number"), ("is not a valid float range", "is no number"))
 # Options of the whole program, which people also write behind the verb.
 _BEFORE_VERB = ("--dir", "--color")
 
@@ -63,7 +65,10 @@ def render_misuse(error: "ClickException") -> str:
     if isinstance(error, NoSuchOption) and error.option_name in _BEFORE_VERB and context is not None:
         verb = path.removeprefix(context.find_root().command_path).strip()
         hint = f"it goes before the verb: `memdir {error.option_name} … {verb}`"
-    return _join(error.format_message(), hint)
+    message = error.format_message()
+    for said, meant in _PLAIN:
+        message = message.replace(said, meant)
+    return _join(message, hint)
 
 
 def render_os_error(error: OSError) -> str:
