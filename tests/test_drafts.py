@@ -177,6 +177,7 @@ def test_parts_make_a_body_of_their_own() -> None:
         ("../../etc/passwd", "etc-passwd"),
         ("C:\\Windows", "c-windows"),
         ("release 2.0", "release-2-0"),
+        ("Don't say it’s done, l'équipe", "dont-say-its-done-l-équipe"),
         ("con", "con-memory"),
         ("COM1", "com1-memory"),
         ("MEMORY", "memory-memory"),

@@ -39,6 +39,7 @@ _PARAGRAPH = r"^{mark}.*(?:\n(?!\s*$|\*\*).*)*"
 
 _DEVICES = compile_late(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
 # Letters and marks that show nothing (default-ignorable): a name must not hold what nobody can see.
+_ENGLISH_ENDS = re.compile(r"(?<=\w)['’](?=(?:t|s|re|ve|ll|d|m)\b)")  # don't, it's: one word; l'air is two
 _IGNORABLE = compile_late("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 
 
@@ -77,7 +78,7 @@ def compose_body(body: str, why: str | None, how: str | None) -> str:
 
 def make_slug(title: str) -> str:
     """A file name made from a title: small letters of any script, digits, `-` and `_`; never empty, never reserved."""
-    lowered = unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).lower())
+    lowered = _ENGLISH_ENDS.sub("", unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).lower()))
     visible = "".join(char for char in lowered if not _IGNORABLE.match(char) and unicodedata.category(char) != "Cf")
     kept: list[str] = []
     for char in visible:
