@@ -17,7 +17,7 @@ def check_arguments(offer: Offer, given: Mapping[str, object]) -> dict[str, obje
     properties = offer.input["properties"]
     required = offer.input.get("required", ())
     assert isinstance(properties, Mapping) and isinstance(required, Sequence)
-    known = f"{offer.name} takes {', '.join(properties)}"
+    known = f"it takes {', '.join(properties)}"
     said = {key: value for key, value in given.items() if value is not None}
     for key in said:
         if key not in properties:
