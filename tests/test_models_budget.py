@@ -325,3 +325,23 @@ def test_the_record_is_held_open_between_requests_and_follows_its_file(tmp_path:
     assert len(read_usage(meter.path, now=NOW).last) == 2
     del meter
     assert not log.exists()
+
+
+def test_another_process_does_not_put_away_the_log_under_a_record_held_open(tmp_path: Path) -> None:
+    meter = make_meter(tmp_path)
+    for text in ("one", "two"):  # the second one opens the file anew, and must not take the locks of the first away
+        ask_metered(lambda request: answer(5), ask(text), meter)
+    code = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM requests'); db.close()"
+    subprocess.run([sys.executable, "-c", code, str(meter.path)], check=True, timeout=60)
+    assert meter.path.with_name("usage.db-wal").exists()
+    ask_metered(lambda request: answer(5), ask("three"), meter)
+    assert len(read_usage(meter.path, now=NOW).last) == 3
+
+
+def test_a_record_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
+    meter = make_meter(tmp_path, run=1000)
+    meter.path.parent.mkdir(parents=True, exist_ok=True)
+    meter.path.symlink_to(tmp_path / "elsewhere.db")
+    with pytest.raises(BudgetError):
+        ask_metered(lambda request: answer(5), ask("one"), meter)
+    assert not (tmp_path / "elsewhere.db").exists()

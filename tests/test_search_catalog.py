@@ -14,10 +14,11 @@ import pytest
 
 from memdir.search.catalog import Catalog
 from memdir.search.entries import Totals
+from memdir.search.local import LocalSearch
 from memdir.search.words import open_words
 from memdir.store.files import FileStore
 from pressure import Unavailable, nobody_folder, run_in_child
-from searching import ask, write_memory
+from searching import ask, ask_all, write_memory
 
 WORDS = "cache queue deploy token index retry schema ledger widget canary rollback shard 缓存 検索 handleAuth".split()
 REFRESH = """
@@ -210,6 +211,43 @@ def test_an_index_that_was_deleted_comes_back(store: FileStore) -> None:
     before = ask(store.root, "part7 shard")
     shutil.rmtree(find_index(store).parent)
     assert ask(store.root, "part7 shard") == before
+
+
+@pytest.mark.parametrize("kind", ["hard", "symbolic", "folder"])
+def test_an_index_that_is_a_link_or_a_folder_is_left_alone_and_the_answer_is_the_same(
+    kind: str, store: FileStore, tmp_path: Path
+) -> None:
+    first, index, other = ask(store.root, "part3"), find_index(store), tmp_path / "backup.db"
+    if kind == "hard":  # as a backup by `cp -al` leaves it
+        other.hardlink_to(index)
+    else:
+        index.rename(other)
+        index.symlink_to(other) if kind == "symbolic" else index.mkdir()
+    kept = other.read_bytes()
+    assert ask(store.root, "part3") == first
+    assert store.scan() and other.read_bytes() == kept
+
+
+def test_an_index_behind_a_linked_folder_is_not_taken_away(store: FileStore, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "index.db").write_bytes(b"somebody else's" * 100)
+    cache = tmp_path / "cache"
+    cache.symlink_to(outside)
+    (store.root / ".memdir").symlink_to(outside)
+    with FileStore(store.root, cache=cache) as other:
+        assert [pick.header.name for pick in ask_all([other], "part3")][:1] == ["note-3"]
+        assert len(other.scan()) == 12
+    assert (outside / "index.db").read_bytes() == b"somebody else's" * 100
+
+
+def test_an_index_that_breaks_under_an_open_search_is_no_error(store: FileStore) -> None:
+    with LocalSearch([store]) as search:
+        assert search.refresh() == 12
+        with closing(sqlite3.connect(find_index(store))) as db:
+            db.execute("DROP TABLE files")
+        write_memory(store.root, "fresh", "A fresh one")
+        assert search.refresh() == 13
 
 
 def test_a_read_only_directory_is_searched_through_the_cache_folder() -> None:

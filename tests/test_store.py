@@ -1,4 +1,5 @@
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Callable
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memdir.errors import ConflictError, FormatError, NotFoundError
+from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError
+from memdir.limits import INDEX_FILE_BYTES
 from memdir.records import Draft, Kind, Origin, Scope, Surfacing
 from memdir.session import Seen, open_session
 from memdir.store.files import FileStore
@@ -314,6 +316,42 @@ def test_the_cache_may_be_lost_or_broken_at_any_time(memory: Path) -> None:
     assert store.scan() == first
     (memory / ".memdir" / "index.db").unlink()
     assert store.scan() == first
+
+
+@pytest.mark.parametrize("kind", ["state", "cache"])
+def test_a_place_where_no_cache_can_be_made_is_listed_all_the_same(kind: str, memory: Path, tmp_path: Path) -> None:
+    FileStore(memory).write(sample_memory())
+    state, blocked = memory / ".memdir", tmp_path / "file"
+    state.rename(tmp_path / "away")
+    blocked.write_bytes(b"")
+    if kind == "state":
+        state.write_bytes(b"")
+    else:  # a linked state is not written to, and its substitute cannot be made
+        state.symlink_to(tmp_path / "nowhere")
+    assert [header.name for header in FileStore(memory, cache=blocked / "cache").scan()] == ["terse-replies"]
+
+
+def test_a_path_too_long_for_sqlite_is_told_as_such_and_can_be_read(tmp_path: Path) -> None:
+    FileStore(tmp_path / "short").write(sample_memory())
+    memory = tmp_path.joinpath(*["d" * 200] * 3)
+    memory.mkdir(parents=True)
+    shutil.copy(tmp_path / "short" / "terse-replies.md", memory)
+    store = FileStore(memory)
+    assert [header.name for header in store.scan()] == ["terse-replies"]
+    with pytest.raises(DiskError) as caught:
+        store.write(sample_memory(title="Other"))
+    assert "shorter" in caught.value.hint and not (memory / "other.md").exists()
+
+
+def test_an_index_is_not_made_so_large_that_it_could_not_be_read_again(memory: Path) -> None:
+    store = FileStore(memory)
+    first = store.write(sample_memory())
+    index = memory / "MEMORY.md"
+    index.write_bytes(index.read_bytes().ljust(INDEX_FILE_BYTES, b"y"))
+    with pytest.raises(FormatError, match=r"MEMORY\.md would be larger"):
+        store.write(sample_memory(title="Other"))
+    assert not (memory / "other.md").exists()
+    store.delete("terse-replies", expect=first.digest)
 
 
 def test_a_file_with_foreign_bytes_keeps_them_through_an_edit(memory: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from loads import bench
+from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.secrets import find_secrets
 from memdir.team.arriving import Ruling, find_twins, judge_line, judge_place, judge_text
 from memdir.team.instructing import find_instruction
@@ -67,6 +68,12 @@ def test_poisoned_memories_of_a_public_set_wait_and_ordinary_ones_do_not() -> No
 @pytest.mark.parametrize("mode", ["120000", "160000", "040000", "100755", "100664", ""])
 def test_only_plain_files_are_memories(mode: str) -> None:
     assert judge_place("x.md", mode, 10) and not judge_place("x.md", "100644", 10)
+
+
+def test_a_team_s_index_may_be_as_large_as_any_and_a_memory_as_any_memory() -> None:
+    assert not judge_place("MEMORY.md", "100644", INDEX_FILE_BYTES) and not judge_place("x.md", "100644", FILE_BYTES)
+    assert "larger" in judge_place("MEMORY.md", "100644", INDEX_FILE_BYTES + 1)
+    assert "larger" in judge_place("x.md", "100644", FILE_BYTES + 1)
 
 
 def test_of_two_spellings_ours_stays_and_then_the_first() -> None:

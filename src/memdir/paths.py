@@ -95,7 +95,7 @@ def read_places(environment: Environment, cwd: Path) -> tuple[Settings, Places]:
 
 def _follow_team(settings: Settings, state: Path) -> Settings:
     """A project that takes part in a team keeps and loads its memory, unless the person has said on or off."""
-    if settings.sources["team"] != DEFAULT or not (state / MEMBERSHIP).is_file():
+    if settings.sources["team"] != DEFAULT or not os.path.isfile(state / MEMBERSHIP):
         return settings
     values, sources = {**settings.values, "team": True}, {**settings.sources, "team": "`memdir team`"}
     return replace(settings, values=values, sources=sources)

@@ -20,7 +20,7 @@ from memdir.limits import USAGE_DAYS, USAGE_ROWS
 from memdir.models.budget import Caps, Spent, check_caps, find_day
 from memdir.records import Usage
 from memdir.small_files import disk_error, make_private_dirs
-from memdir.store.database import Database
+from memdir.store.database import Database, create_file
 
 FILE = "usage.db"
 OPEN = "open"  # under way, or its process was killed
@@ -174,7 +174,7 @@ def open_book(path: Path) -> UsageBook:
     """The file, made readable by its owner only if it is not there."""
     try:
         make_private_dirs(path.parent)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        create_file(path)
     except OSError as error:
         raise disk_error(error, path) from error
     return UsageBook(path, MIGRATIONS, busy_seconds=_BUSY_SECONDS)

@@ -45,7 +45,8 @@ class Row:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether somebody else holds the index: that passes, and nothing is wrong with it."""
-    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)  # `open_index` has errors of its own
+    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class Catalog:
@@ -152,7 +153,8 @@ class Catalog:
         try:
             return self._open_once()
         except sqlite3.DatabaseError as error:
-            if is_busy(error):
+            # What lies behind a linked folder may be somebody else's; a name in our own folder is ours to take away.
+            if is_busy(error) or self.path.parent.is_symlink():
                 raise
             headers.drop_index(self.path)
             return self._open_once()

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from memdir.age import HALF_LIVES, HalfLives, find_half_life, weigh_age
 from memdir.disk import Stat
@@ -39,6 +39,7 @@ FAINT = 0.25
 BELOW, WORSE, HIDDEN = "below the floor", "others fit better", "the project has a memory of this name"
 WEAK = "too weak beside the best"
 
+Answer = TypeVar("Answer")
 Drop = Callable[[Store, str], str]  # why this memory may not be taken; empty if it may
 
 
@@ -99,14 +100,14 @@ class LocalSearch:
 
     def refresh(self) -> int:
         """Bring every index up to its files; answers how many files were read."""
-        return sum(self._refresh(number) for number in range(len(self._stores)))
+        return self._healing(self._refresh_all)
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         """The seam of `recall.Finder`: the picks, then what was passed over with the reason."""
         return self._healing(lambda: self._find(query, limit, drop))
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
-        self.refresh()
+        self._refresh_all()
         above: list[frozenset[str]] = []
 
         def find_reason(store: Store, name: str) -> str:
@@ -125,7 +126,7 @@ class LocalSearch:
         return self._healing(lambda: self._select(query, headers, limit))
 
     def _select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
-        self.refresh()
+        self._refresh_all()
         asked = {(_home_of(header.scope), header.name): header for header in headers}
 
         def drop(store: Store, name: str) -> str:
@@ -209,6 +210,9 @@ class LocalSearch:
             self._folder = TemporaryDirectory(prefix="memdir-")
         return Path(self._folder.name) / f"{number}.db"
 
+    def _refresh_all(self) -> int:
+        return sum(self._refresh(number) for number in range(len(self._stores)))
+
     def _refresh(self, number: int) -> int:
         store = self._stores[number]
         try:
@@ -226,7 +230,7 @@ class LocalSearch:
 
         return counted
 
-    def _healing(self, step: Callable[[], Sequence[Pick]]) -> Sequence[Pick]:
+    def _healing(self, step: Callable[[], Answer]) -> Answer:
         """Do it, and once more with another index: made anew if it was broken, aside if others do not let us at it."""
         try:
             return step()

@@ -4,13 +4,18 @@ It knows no table. A reader may meet a file of an older shape, since only writer
 one of a newer shape than it knows nobody writes.
 """
 
+import errno
 import os
 import sqlite3
+from _thread import allocate_lock
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memdir.errors import DiskError
+
+_CREATING = allocate_lock()  # as `threading.Lock`, a module that a cold recall has no time for
+_PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
 
 class Database:
@@ -28,8 +33,12 @@ class Database:
             self._db = sqlite3.connect(
                 uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
             )
-            if not readonly:
-                self._prepare()
+            try:
+                if not readonly:
+                    self._prepare()
+            except sqlite3.Error:
+                self._db.close()
+                raise
 
     def _prepare(self) -> None:
         self._check_known()
@@ -86,6 +95,20 @@ class Database:
             yield self._db
 
 
+def create_file(path: Path) -> None:
+    """Make the file, for its owner's eyes only, if it is not there; a link raises OSError.
+
+    One that is there is not even opened: whoever closes a file takes away all locks this process has on it, those of
+    SQLite's in other threads too, and then two processes write where one should.
+    """
+    with _CREATING:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        if not path.exists():
+            with suppress(FileExistsError):  # another process was quicker
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
     """SQLite's own words for a full disk or a missing right, as one of ours."""
@@ -97,4 +120,6 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         hint = "free some space; nothing was changed" if full else "check the disk and who owns the folder"
         if "malformed" in words or "not a database" in words:
             hint = "the history is damaged: move it away (memories are not affected) and a new one begins"
+        if "unable to open" in words and (size := len(os.fsencode(path.absolute()))) > _PATH_BYTES:
+            hint = f"its path has {size} bytes, and SQLite opens none beyond {_PATH_BYTES}: choose a shorter directory"
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None

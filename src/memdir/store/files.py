@@ -362,7 +362,8 @@ class FileStore(KeptDirectory, Verbs):
                 self.notice(seconds=NOTICE_SECONDS)
             except (LockedError, DiskError, PathError):
                 return
-        headers.write_headers(self._cache_file(write=True), fresh, gone)
+        if (path := self.find_index_file()) is not None:
+            headers.write_headers(path, fresh, gone)
 
     def _cache_file(self, *, write: bool = False) -> Path:
         return headers.find_place(self.root, self.state, self.cache, write=write)

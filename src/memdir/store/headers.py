@@ -8,12 +8,13 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from memdir.frontmatter import Fields
 from memdir.frozen import dataclass
 from memdir.records import Dialect, Kind, Signature
+from memdir.store.database import create_file
 
 FILE = "index.db"
 _VERSION = 2
@@ -45,10 +46,11 @@ def write_headers(path: Path, fresh: Mapping[str, Cached], gone: Iterable[str]) 
             db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
             insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 12)})"
             db.executemany(insert, [_make_row(*item) for item in fresh.items()])
-    except sqlite3.OperationalError:
+    except (sqlite3.OperationalError, OSError):
         pass
     except sqlite3.DatabaseError:
-        drop_index(path)
+        with suppress(OSError):
+            drop_index(path)
 
 
 def find_place(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
@@ -64,8 +66,7 @@ def find_place(root: Path, state: Path, cache: Path | None, *, write: bool) -> P
 def open_index(path: Path, seconds: float) -> sqlite3.Connection:
     """The derived index's database, made or brought to this version if need be."""
     _check_ours(path)
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    create_file(path)
     db = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
     try:
         db.execute("PRAGMA synchronous = OFF")

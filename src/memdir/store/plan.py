@@ -14,7 +14,7 @@ from memdir.drafts import check_description, check_title, make_slug
 from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
 from memdir.frozen import dataclass
 from memdir.guard import check_name
-from memdir.limits import FILE_BYTES
+from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import Dialect, Draft, Kind, Scope
 from memdir.text import find_forbidden, fold
 
@@ -292,8 +292,13 @@ def _read_index(view: View, path: str) -> tuple[bytes, str]:
 
 
 def _plan_index(path: str, listed: bytes | None, text: str) -> list[Planned]:
-    """An index with another text, if it is another."""
-    return [Planned(path, listed, encode(text))] if text != _decode_index(listed or b"") else []
+    """An index with another text, if it is another; one that could not be read again is not written."""
+    if text == _decode_index(listed or b""):
+        return []
+    if len(data := encode(text)) > INDEX_FILE_BYTES:
+        hint = "take out what is no pointer, or forget what is of no use any more"
+        raise FormatError(f"{path} would be larger than {INDEX_FILE_BYTES:,} bytes", field="line", hint=hint)
+    return [Planned(path, listed, data)]
 
 
 def _render_new(view: View, name: str, draft: Draft) -> str:

@@ -17,7 +17,7 @@ from memdir.errors import PathError
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.index import INDEX_FILE
-from memdir.limits import DESCRIPTION_CHARS, FILE_BYTES, TITLE_CHARS
+from memdir.limits import DESCRIPTION_CHARS, FILE_BYTES, INDEX_FILE_BYTES, TITLE_CHARS
 from memdir.records import Kind
 from memdir.secrets import render_findings
 from memdir.store.plan import TEAM_FOLDER, Finder
@@ -56,8 +56,8 @@ def judge_place(path: str, mode: str, size: int) -> str:
         return _MODES.get(mode, "it is no plain file")
     if not path.endswith(".md"):
         return "it is no memory: its name does not end in .md"
-    if size > FILE_BYTES:
-        return f"it is larger than {FILE_BYTES:,} bytes"
+    if size > (limit := INDEX_FILE_BYTES if path == INDEX_FILE else FILE_BYTES):
+        return f"it is larger than {limit:,} bytes"
     if path == INDEX_FILE:
         return ""
     try:

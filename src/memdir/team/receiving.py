@@ -14,7 +14,7 @@ from memdir.frozen import dataclass, field
 from memdir.index import INDEX_FILE
 from memdir.records import Kind
 from memdir.store.plan import encode
-from memdir.team.arriving import Ruling, judge_line
+from memdir.team.arriving import PLAIN_MODE, Ruling, judge_line, judge_place
 from memdir.team.ground import Approved, Ground
 from memdir.team.merging import merge_index, merge_memory, tidy_index
 from memdir.team.objects import Entry
@@ -173,7 +173,10 @@ class _Plan:
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is Change.ADDED]
         revived = [name for name in revived if ground.find_base(f"{name}.md") is not None]
         wanted = tidy_index(merged, names, seen, revived=revived, known=(seen, base))
-        if list(ground.find(wanted)) and wanted != ours:
+        why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
+        if why and wanted != ours:
+            self.refused[INDEX_FILE] = f"with ours {why}"
+        if (why or list(ground.find(wanted))) and wanted != ours:
             # Lines that are harmless one by one can be a secret together: then only the lines that were here stay.
             wanted = tidy_index(ours, names, ours)
             seen = base

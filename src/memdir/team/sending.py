@@ -11,7 +11,7 @@ from memdir.frozen import dataclass, field
 from memdir.index import INDEX_FILE
 from memdir.secrets import render_findings
 from memdir.store.plan import encode
-from memdir.team.arriving import Ruling
+from memdir.team.arriving import PLAIN_MODE, Ruling, judge_place
 from memdir.team.ground import Ground
 from memdir.team.merging import merge_index, merge_memory, tidy_index
 from memdir.text import find_forbidden, fold
@@ -136,8 +136,10 @@ class _Plan:
         paths = {*ground.theirs, *self.files}
         names = [path.removesuffix(".md") for path in paths if self.files.get(path, b"") is not None]
         tidied = tidy_index(merged, names, theirs, revived=self._revived, known=(base, ours, theirs))
-        if tidied != (there or ""):
-            self.files[INDEX_FILE] = encode(tidied)
+        if why := judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
+            self.withheld[INDEX_FILE] = why
+        elif tidied != (there or ""):
+            self.files[INDEX_FILE] = data
 
 
 def _find_index_fault(text: str, ground: Ground) -> str:
