@@ -54,7 +54,7 @@ rules.english_slots rules.english_manner rules.english_kinds rules.english
 rules.german rules.french rules.spanish rules.chinese rules.japanese rules.records rules.sentences rules.passing
 rules.plain
 rules.naming rules.hearing rules.joining rules.wishing rules.sense rules.merging rules.composing rules
-judging cursor scribe extract_gates extracted extract runs learning background queue harvest worker
+judging cursor scribe extract_gates extracted answered extract runs learning background queue harvest worker
 refreshing
 tidy.words tidy.quantities tidy.tokens tidy.pieces tidy.shape tidy.facts tidy.records tidy.uniting tidy.duplicates
 tidy.contradictions tidy.dates

@@ -9,22 +9,21 @@ is found by rules, whatever the model does: it is kept when the model fails, and
 When to run, and for which conversation, is decided by `learning`.
 """
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from memdir import frontmatter, scribe
+from memdir.answered import find_own, leave_out_answered, leave_out_said
 from memdir.cursor import Cursor, Slice, make_cursor, slice_after
-from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError
+from memdir.errors import BudgetError, ConflictError, FormatError, ModelError
 from memdir.extract_gates import ExtractSkip
 from memdir.extracted import NOWHERE, Conversation, Extracted, Reason
 from memdir.fork import Ran
 from memdir.frozen import dataclass, replace
 from memdir.judging import (
     ECHO,
-    FORGET,
     SECRET,
     Doubt,
     doubt_credentials,
@@ -35,25 +34,18 @@ from memdir.judging import (
 )
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models import can_use_tools
-from memdir.own_writes import find_written_memory
 from memdir.project_files.secrecy import looks_secret
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin
-from memdir.rules import Placed, Wish, find_hidden_wishes, find_wishes, is_said, place
+from memdir.rules import Placed, Wish, find_hidden_wishes, find_wishes, place
 from memdir.staging import Staged, Staging, make_edits
 from memdir.store.contract import Verbs, utc_now
-from memdir.store.history import OUTSIDE
 from memdir.store.payloads import render_edits
-from memdir.store.plan import decode
 from memdir.taint import Sources, is_carried, split_sentences, strip_reminders, trace
-from memdir.text import fold
 from memdir.tools import has_writing_tools
 from memdir.tree import Tree
 
 WHO = "extractor"
 VERB = "extract"
-_RECENT_ACTS = 200  # looked through for what the agent wrote by other ways
-_PAST_ACTS = 3  # looked through for what a memory said before
-_AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
 _ASKED = "asked:"
 # What terminals and broken encodings leave in a message; what only serves to hide is left for `taint` to see.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -196,9 +188,9 @@ class _Run:
         staging = Staging(self.store, now=self.now)
         wishes = self._leave_out_kept(find_wishes(self.talk, now=self.now))
         asked = [wish for wish in wishes if wish.is_explicit]
-        own = self._find_own()
+        own = find_own(self.store, self.new.messages, self.talk, self.conversation, but=WHO)
         if own is not None or self.explicit_only:
-            placed = self._place(self._leave_out_answered(asked, own or ()), staging)
+            placed = self._place(leave_out_answered(self.store, asked, own or ()), staging)
             skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
             return _Planned(self, staging, placed, skipped=skipped, by="rules", ran=self.ran, error=self.problem)
         if self.model is None:
@@ -219,7 +211,7 @@ class _Run:
         kept = tuple(
             Placed(at.name, _name_action(at), None, scribed.evidence.get(at.name, "")) for at in staging.staged
         )
-        placed = (*kept, *self._place(_leave_out_said(asked, texts), staging))
+        placed = (*kept, *self._place(leave_out_said(asked, texts), staging))
         return _Planned(self, staging, placed, doubts=doubts, by="model", ran=scribed.ran)
 
     def _trace(self, scribed: scribe.Scribed) -> Sources:
@@ -273,50 +265,6 @@ class _Run:
                 kept = [wish for wish in find_wishes(clean(messages[: at + 1]), now=self.now) if wish.is_explicit]
                 return [wish for wish in wishes if wish not in kept]
         return list(wishes)
-
-    def _find_own(self) -> list[str] | None:
-        """The memories that somebody else wrote for this conversation meanwhile; None if nobody did."""
-        root = getattr(self.store, "root", None)
-        paths = () if root is None else self._find_paths(root)
-        times = [message.at for message in self.talk if message.at]
-        acts = [
-            act
-            for act in self.store.acts(limit=_RECENT_ACTS)
-            if act.origin.session and act.origin.session == self.conversation.session
-            if act.origin.who != WHO and act.verb != OUTSIDE
-            if not times or min(times) <= act.at <= max(times) + _AFTER
-        ]
-        if not paths and not acts:
-            return None
-        names = [os.path.relpath(path, root) for path in paths if root is not None and os.path.isabs(path)]
-        names += [change.path for act in acts for change in act.changes]
-        return [name.removesuffix(".md") for name in dict.fromkeys(names)]
-
-    def _find_paths(self, root: Path) -> tuple[str, ...]:
-        places = (root, os.path.realpath(root))
-        cwd = str(self.conversation.project or "")
-        return find_written_memory(self.new.messages, places, cwd=cwd, home=self.conversation.home)
-
-    def _leave_out_answered(self, wishes: Sequence[Wish], own: Sequence[str]) -> list[Wish]:
-        """Wishes that these memories do not answer: what was to be kept stands in one, what was to go once stood."""
-        known = {fold(header.name): header.name for header in self.store.scan()}
-        now = [self.store.read(known[fold(name)]).text for name in own if fold(name) in known]
-        once = list(self._read_past(own)) if any(wish.action == FORGET for wish in wishes) else []
-        gone = [text for text in once if text not in now]
-        return [
-            wish for wish in wishes if not any(is_said(wish, at) for at in (gone if wish.action == FORGET else now))
-        ]
-
-    def _read_past(self, names: Iterable[str]) -> Iterator[str]:
-        """What memories said before their last changes."""
-        for name in names:
-            changes = [change for act in self.store.acts(name, limit=_PAST_ACTS) for change in act.changes]
-            for change in changes:
-                if change.before is not None and change.splice is None:
-                    try:
-                        yield decode(self.store.read_content(change.before))
-                    except NotFoundError:
-                        continue  # purged
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,11 +358,6 @@ def _takes_away(staging: Staging, name: str) -> bool:
         return False
     kept = set(split_sentences(frontmatter.split(at.text or "").body))
     return any(sentence not in kept for sentence in split_sentences(frontmatter.split(at.before).body))
-
-
-def _leave_out_said(wishes: Sequence[Wish], texts: Sequence[str]) -> list[Wish]:
-    """Wishes that none of these memories has answered."""
-    return [wish for wish in wishes if not any(is_said(wish, text) for text in texts)]
 
 
 def _name_action(staged: Staged) -> str:
