@@ -21,6 +21,7 @@ from transcribing import said
 
 DATA = Path(__file__).parent / "data" / "clients"
 ROLLOUT, CHAT = DATA / "codex-rollout.jsonl", DATA / "gemini-chat.jsonl"
+COMPRESSED = DATA / "gemini-compressed.jsonl"  # three times, and resumed
 ASKED = "Remember that invoices are sent on the third of each month."
 FERRY = "When does the ferry to Lindholm leave?"
 
@@ -46,6 +47,14 @@ def test_what_a_script_of_codex_has_called_is_seen_and_what_failed_is_not() -> N
         assert read_tail(ROLLOUT, count) == tuple(messages[max(len(messages) - count, 0) :])
     info = describe(ROLLOUT)
     assert (info.host, info.cwd, info.is_headless) == (Format.CODEX, "/home/dev/app", True)
+
+
+def test_the_folder_of_a_command_in_a_script_of_codex_is_an_address_with_escapes(tmp_path: Path) -> None:
+    item = {"type": "CommandExecution", "id": "exec-1", "command": ["touch", "a.md"], "status": "completed"}
+    event = {"type": "item_completed", "item": {**item, "cwd": "file:///home/dev/my%20app"}}
+    path = tmp_path / "rollout-1.jsonl"
+    path.write_text(json.dumps({"type": "event_msg", "payload": event}) + "\n", encoding="utf-8")
+    assert find_written_memory(read_messages(path), ["/home/dev/my app"]) == ("/home/dev/my app/a.md",)
 
 
 @pytest.mark.parametrize(("code", "failed"), [(0, False), (1, True)])
@@ -132,6 +141,59 @@ def test_a_rewind_takes_away_and_a_compression_does_not(tmp_path: Path) -> None:
     ]
 
 
+def test_what_a_compression_keeps_under_new_ids_was_said_once_and_its_summary_by_nobody() -> None:
+    messages = list(read_messages(COMPRESSED))
+    invoices, ferry = "Remember that invoices are sent on the third.", "Remember that the ferry leaves at six."
+    typed = [at.text for at in messages if at.role == "user" and not at.is_meta]
+    assert typed == ["My name is Sample.", invoices, ferry, "And what else?"]
+    assert [at.text for at in messages if at.role == "assistant" and at.text] == ["Zero.", "One.", "Two.", "Three."]
+    assert sum(at.role == "tool" for at in messages) == sum(len(at.calls) for at in messages) == 3
+    for count in range(len(messages) + 2):
+        assert read_tail(COMPRESSED, count) == tuple(messages[max(len(messages) - count, 0) :])
+
+
+def test_a_history_that_is_written_anew_record_by_record_adds_nothing(tmp_path: Path) -> None:
+    """As where Gemini masks long results: then each message gets a new id and a record of its own."""
+    old = [
+        turn("1", "user", [{"text": "one"}]),
+        turn("2", "gemini", "first", model="m"),
+        turn("3", "user", [{"text": "go on"}]),
+        turn("4", "gemini", "second", model="m"),
+    ]
+    texts = ("one", "first", "go on", "second")
+    new = [turn(f"n{at['id']}", str(at["type"]), [{"text": text}]) for at, text in zip(old, texts, strict=True)]
+    rows = (
+        *old,
+        *new,
+        {"$set": {"messages": new}},
+        turn("5", "user", "go on"),
+        turn("6", "gemini", "third", model="m"),
+    )
+    told = ["u:one", "a:first", "u:go on", "a:second", "u:go on", "a:third"]
+    assert said(chat(tmp_path / "a.jsonl", *rows)) == told
+    listed = [*new, turn("5", "user", "go on"), turn("6", "gemini", "third")]  # as after a resume
+    assert said(chat(tmp_path / "b.jsonl", *rows, {"$set": {"messages": listed}})) == told
+    assert said(chat(tmp_path / "c.jsonl", *rows, {"$rewindTo": "n3"})) == told[:4]  # no more than is sure
+    call = turn("7", "gemini", "", model="m", toolCalls=[{"id": "c", "name": "write_file", "args": {}}])
+    mixed = {"$set": {"messages": [*listed, turn("7", "gemini", [{"functionCall": {}}]), turn("8", "gemini", "cut")]}}
+    messages = list(read_messages(chat(tmp_path / "d.jsonl", *rows, call, mixed)))
+    assert [at.name for message in messages for at in message.calls] == ["write_file"] and messages[-1].id == "7"
+
+
+def test_two_records_in_a_line_count_and_a_broken_one_takes_no_sound_ones_place(tmp_path: Path) -> None:
+    one, two = (json.dumps(turn(*at), separators=(",", ":")) for at in (("1", "user", "one"), ("2", "gemini", "two")))
+    broken = two.replace('"content":', '"content:')
+    assert said(chat(tmp_path / "a.jsonl", one + two, broken, two[:-5] + one)) == ["u:one", "a:two"]
+
+
+def test_a_long_history_and_many_open_tags_are_read_in_no_time(tmp_path: Path) -> None:
+    """Each message of it would be minutes if the line were parsed for each, or each tag looked for its end."""
+    rows = [turn(f"{number}", "user", f"say {number} " + "x" * 2000) for number in range(2000)]
+    tags = turn("t", "user", "<hook_context>" * 200_000)
+    texts = said(chat(tmp_path / "a.jsonl", {"$set": {"messages": rows}}, tags))
+    assert len(texts) == 2001 and texts[-1].startswith("u:<hook_context>")
+
+
 def test_damage_in_a_chat_costs_what_is_damaged(tmp_path: Path) -> None:
     whole = [turn("1", "user", "one"), turn("2", "gemini", "first", toolCalls=[None, {"name": 3}, {"id": "c"}])]
     cut = json.dumps(turn("2", "gemini", "first, and more"), separators=(",", ":"))[:-20]
@@ -205,6 +267,17 @@ def test_calls_of_the_real_codex_are_answered_and_its_rollout_is_learned_from(ho
     wait_for_worker(hooks.state)
     assert any("third of each month" in at.read_text(encoding="utf-8") for at in hooks.cli.memory.glob("*.md"))
     assert read_problems(hooks.state) == ()
+
+
+def test_a_resumed_codex_is_sent_the_index_only_if_it_has_changed(hooks: Hooks) -> None:
+    def start(source: str) -> str:
+        return hooks("session-start", host="codex", source=source).context
+
+    assert "[ferry](ferry.md)" in start("startup") and start("resume") == ""
+    hooks.cli.save("invoices", "Invoices are sent on the third of each month.")
+    assert "(invoices.md)" in start("resume") and start("resume") == ""
+    assert "(invoices.md)" in start("compact") and "(invoices.md)" in start("clear")
+    assert "(invoices.md)" in hooks("session-start", host="codex", session="s-2", source="resume").context
 
 
 def test_calls_of_the_real_gemini_are_answered_and_its_chat_is_learned_from(hooks: Hooks) -> None:

@@ -54,9 +54,11 @@ def cut(
     piece: list[Message] = []
     size = start = 0
     for position, message in enumerate(messages):
-        if cursor is not None:
-            if _stands_on(cursor, message, position):
-                cursor, start = None, position + 1
+        # Several messages of one record have one id, and the cursor stands on the last of them.
+        if cursor is not None and _stands_on(cursor, message, position):
+            start = position + 1
+            continue
+        if cursor is not None and not start:
             continue
         full = size + len(message.text) > chars or len(piece) >= count
         # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.

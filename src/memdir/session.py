@@ -61,6 +61,7 @@ class Record:
 
 
 _OWN = set(list_fields(Record)) - {"extra"}
+_INDEXED = "indexed"
 
 
 def open_session(state: Path, id: str) -> "SessionFile":
@@ -112,6 +113,15 @@ class SessionFile:
         """The person asked that memory be left alone in this conversation, or took that back."""
         self.change(lambda at: replace(at, ignoring=ignoring))
 
+    def find_index(self) -> str:
+        """The digest of the index that this conversation was given; empty if it has none."""
+        found = self.read().extra.get(_INDEXED)
+        return found if isinstance(found, str) else ""
+
+    def note_index(self, text: str) -> None:
+        """It has been given this index."""
+        self.change(lambda at: replace(at, extra={**at.extra, _INDEXED: digest(text)}))
+
     def reset(self, *, cleared: bool = False) -> Record:
         """What was surfaced or read is no longer in the conversation; answers the record as it was before.
 
@@ -125,7 +135,8 @@ class SessionFile:
             # Under the lock, so that nobody who is just now making a prompt puts the old one back.
             for path in self.path.parent.glob(f"*~{make_leaf(self.id)}{PROMPT}"):
                 path.unlink(missing_ok=True)
-            fresh = replace(record, surfaced={}, read=frozenset())
+            extra = {key: value for key, value in record.extra.items() if key != _INDEXED}
+            fresh = replace(record, surfaced={}, read=frozenset(), extra=extra)
             return replace(fresh, ignoring=False, turns=0) if cleared else fresh
 
         self.change(step)

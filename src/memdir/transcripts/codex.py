@@ -15,6 +15,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from memdir.frozen import replace
 from memdir.records import Message, ToolCall
@@ -113,7 +114,8 @@ def _find_nested(event: Json) -> ToolCall | None:
     if not id.startswith(_NESTED):
         return None
     if what == "CommandExecution":
-        cwd = read_text(item.get("cwd")).removeprefix("file://")
+        cwd = read_text(item.get("cwd"))
+        cwd = unquote(cwd.removeprefix("file://")) if cwd.startswith("file://") else cwd
         return ToolCall(id, "exec_command", {"command": item.get("command"), "workdir": cwd})
     if what == "McpToolCall":
         name = f"mcp__{read_text(item.get('server'))}__{read_text(item.get('tool'))}"

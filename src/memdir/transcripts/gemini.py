@@ -2,7 +2,7 @@
 
     {"id": …, "type": …}       a message, written again when more comes to it: the last counts, where the first stood
     {"$set": {"messages": …}}  the history as the client now sends it, after a resume or a compression: what is new is
-                               taken, and nothing is taken away, because what was said before counts
+                               taken, copies are not, and nothing is taken away, because what was said before counts
     {"$rewindTo": id}          this message and what followed it are gone
     the rest                   the head, times, summaries: left out
 
@@ -11,7 +11,7 @@ our own reminders are among it. Thoughts, notices and errors are left out.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import BinaryIO
 
 from memdir.frozen import dataclass
@@ -20,21 +20,24 @@ from memdir.transcripts.blocks import DOCUMENT, IMAGE, list_blocks, parse_input,
 from memdir.transcripts.formats import read_at
 from memdir.transcripts.lines import Json, Line, parse_records, read_line, read_lines
 
-_HOOKS = re.compile(r"<hook_context>(.*?)</hook_context>\s*", re.DOTALL)  # the client writes no `<` of theirs between
-_WHOLE = ("<session_context>", "<state_snapshot>", "This is the Gemini CLI. We are setting up the context")
+_HOOK, _HOOK_END = "<hook_context>", "</hook_context>"  # the client writes no `<` of theirs between
+_WHOLE = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
+_SNAPSHOT = "<state_snapshot>"  # the model's thoughts may stand before it
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 _EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _EXIT_CHARS = 300  # it stands at the end of what a shell answered
 # Most lines need not be parsed to know where they belong.
 _START = re.compile(rb'\{"id":"([^"\\]{1,200})","timestamp":"[^"\\]*","type":"(\w+)"')
+_GLUED = b'}{"'  # stands in no record, but for the end of a text
 _SPEAKERS = ("user", "gemini")
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a message lies: its line, and its number in a list of messages there, -1 for a line of its own."""
+    """Where a message lies: its line, the record there, and its number in a list of that record's, -1 for none."""
 
     offset: int
+    index: int
     number: int
     is_user: bool
 
@@ -47,17 +50,16 @@ def read_chat(file: BinaryIO, *, count: int = 0) -> Iterator[Message]:
         # A user's record may answer the calls of the one before, and is read with it.
         while size < len(places) and places[-size].is_user:
             size += 1
-        messages = list(_read_places(file, places[-size:]))
+        messages = list(_make_messages(file, places[-size:]))
         if len(messages) > count:
             return iter(messages)
         size *= 2
-    return _read_places(file, places)
+    return _make_messages(file, places)
 
 
-def _read_places(file: BinaryIO, places: Sequence[_Place]) -> Iterator[Message]:
+def _make_messages(file: BinaryIO, places: Iterable[_Place]) -> Iterator[Message]:
     answered: frozenset[str] = frozenset()
-    for place in places:
-        record = _read_record(file, place)
+    for record in _read_places(file, places):
         if record.get("type") == "gemini":
             answered = frozenset(read_text(call.get("id")) for call in _list_done(record))
             yield from _make_said(record)
@@ -65,48 +67,112 @@ def _read_places(file: BinaryIO, places: Sequence[_Place]) -> Iterator[Message]:
             yield from _make_asked(record, answered)
 
 
+def _read_places(file: BinaryIO, places: Iterable[_Place]) -> Iterator[Json]:
+    """The records there; a line that has many is read once for all that stand together."""
+    offset, records = -1, list[Json]()
+    for place in places:
+        if place.offset != offset:
+            offset, records = place.offset, parse_records(read_line(file, place.offset))
+        record = records[place.index] if place.index < len(records) else {}
+        listed = _list_listed(record) if place.number >= 0 else [record]
+        number = max(place.number, 0)
+        yield listed[number] if number < len(listed) else {}  # gone meanwhile
+
+
 def _list_places(file: BinaryIO) -> list[_Place]:
     """The messages that stand, first to last."""
-    kept: dict[str, _Place] = {}
+    reading = _Reading(file)
     file.seek(0)
     for _, line in read_lines(file):
+        reading.take(line)
+    return list(reading.kept.values())
+
+
+class _Reading:
+    """Which messages stand as far as a chat was read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.kept: dict[str, _Place] = {}
+        self._listed: set[str] = set()
+        self._copies: dict[str, int] = {}  # ids of what stands under another id -> where the history was that had them
+
+    def take(self, line: Line) -> None:
+        if not line.is_whole:
+            return
         start = _START.match(line.data)
-        if start and line.is_whole and line.data.rstrip().endswith(b"}"):
-            kind = start[2].decode("ascii", "replace")
-            if kind in _SPEAKERS:
-                kept[start[1].decode("utf-8", "replace")] = _Place(line.offset, -1, kind == "user")
-        elif line.is_whole:
-            _take_record(line, kept)
-    return list(kept.values())
+        # Only a sound record may take another's place, and two may stand in one line: these are parsed.
+        if start and line.data.rstrip().endswith(b"}") and _GLUED not in line.data:
+            id, kind = start[1].decode("utf-8", "replace"), start[2].decode("ascii", "replace")
+            if kind not in _SPEAKERS:
+                return
+            if id not in self.kept and id not in self._copies:
+                self.kept[id] = _Place(line.offset, 0, -1, kind == "user")
+                return
+        at = self._file.tell()
+        for index, record in enumerate(parse_records(line.data)):
+            self._take_record(record, line.offset, index)
+        self._file.seek(at)  # copies are looked for in what was read before
 
-
-def _take_record(line: Line, kept: dict[str, _Place]) -> None:
-    for record in parse_records(line.data):
+    def _take_record(self, record: Json, offset: int, index: int) -> None:
+        id, is_user = read_text(record.get("id")), record.get("type") == "user"
         if back := read_text(record.get("$rewindTo")):
-            ids = list(kept)
-            for id in ids[ids.index(back) :] if back in kept else ids:
-                del kept[id]
-        elif (id := read_text(record.get("id"))) and record.get("type") in _SPEAKERS:
-            kept[id] = _Place(line.offset, -1, record.get("type") == "user")
-        for number, message in enumerate(_list_listed(record)):
+            self._rewind(back)
+        elif id and record.get("type") in _SPEAKERS and not (is_user and id in self._copies):
+            self.kept[id] = _Place(offset, index, -1, is_user)
+        listed = {
+            id: (_Place(offset, index, number, message.get("type") == "user"), message)
+            for number, message in enumerate(_list_listed(record))
+            if (id := read_text(message.get("id"))) and message.get("type") in _SPEAKERS
+        }
+        new = {id: message for id, (_, message) in listed.items() if id not in self._listed}
+        self._listed |= listed.keys()
+        if self.kept and self._has_copies(new):
+            self._leave_out_copies(new, offset)
+        for id, (place, message) in listed.items():
             # Results of tools get new ids there, and stand with their calls already.
-            if (id := read_text(message.get("id"))) and message.get("type") in _SPEAKERS and not _is_result(message):
-                kept.setdefault(id, _Place(line.offset, number, message.get("type") == "user"))
+            if id not in self._copies and not _is_result(message):
+                self.kept.setdefault(id, place)
+
+    def _rewind(self, back: str) -> None:
+        ids = list(self.kept)
+        if back in self.kept:
+            ids = ids[ids.index(back) :]
+        elif back in self._copies:
+            ids = [id for id in ids if self.kept[id].offset > self._copies[back]]
+        for id in ids:
+            del self.kept[id]
+
+    def _has_copies(self, new: Mapping[str, Json]) -> bool:
+        """A compression gives new ids to what it keeps, and so does the masking of long results, which writes a record
+        for each besides. What the model said has no `model` then."""
+        bare = [id for id, at in new.items() if at.get("type") == "gemini" and "model" not in at]
+        return not all(id in self.kept for id in bare) or any("model" not in at for at in self._read_kept(bare))
+
+    def _leave_out_copies(self, new: Mapping[str, Json], offset: int) -> None:
+        """Nothing in such a history was said anew."""
+        old = self._read_kept([id for id in self.kept if id not in new])
+        known = {key for record in old for key in _list_keys(record)}
+        own = [id for id in new if id in self.kept]
+        real = {id for id, record in zip(own, self._read_kept(own), strict=True) if "model" in record}
+        for id, message in new.items():
+            if id not in self.kept or (id not in real and known.issuperset(_list_keys(message))):
+                self._copies[id] = offset
+                self.kept.pop(id, None)
+
+    def _read_kept(self, ids: Sequence[str]) -> Iterator[Json]:
+        return _read_places(self._file, [self.kept[id] for id in ids])
+
+
+def _list_keys(record: Json) -> Iterator[int]:
+    """The texts of a message, each as a number."""
+    is_user = record.get("type") == "user"
+    return (hash((is_user, text.strip())) for text in _list_texts(record.get("content")) if text.strip())
 
 
 def _is_result(record: Json) -> bool:
     parts = list(list_blocks(record.get("content")))
     return bool(parts) and all("functionResponse" in part for part in parts)
-
-
-def _read_record(file: BinaryIO, place: _Place) -> Json:
-    for record in parse_records(read_line(file, place.offset)):
-        if place.number < 0 and "id" in record:
-            return record
-        listed = _list_listed(record)
-        if 0 <= place.number < len(listed):
-            return listed[place.number]
-    return {}  # gone meanwhile
 
 
 def _list_listed(record: Json) -> list[Json]:
@@ -189,13 +255,24 @@ def _split(texts: Iterator[str]) -> tuple[str, str]:
     typed, meta, is_file = [], [], False
     for text in texts:
         is_file = is_file or text.strip().startswith(_FILES)
-        if is_file or text.lstrip().startswith(_WHOLE):
+        if is_file or text.lstrip().startswith(_WHOLE) or _SNAPSHOT in text:
             meta.append(text)
             is_file = is_file and text.strip() != _FILES_END
             continue
-        meta += _HOOKS.findall(text)
-        typed.append(_HOOKS.sub("", text))
+        own, said = _cut_hooks(text)
+        typed.append(own)
+        meta += said
     return _join(typed), _join(meta)
+
+
+def _cut_hooks(text: str) -> tuple[str, list[str]]:
+    """A text without what hooks have said in it, and that."""
+    own, said, at = list[str](), list[str](), 0
+    while (start := text.find(_HOOK, at)) >= 0 and (end := text.find(_HOOK_END, start)) >= 0:
+        own.append(text[at:start])
+        said.append(text[start + len(_HOOK) : end])
+        at = end + len(_HOOK_END)
+    return "".join((*own, text[at:])), said
 
 
 def _join(texts: Iterable[str]) -> str:

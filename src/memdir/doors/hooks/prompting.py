@@ -8,7 +8,6 @@ from memdir.asking import recall_here
 from memdir.doors.hooks.answers import Answer
 from memdir.doors.hooks.given import Given
 from memdir.doors.hooks.opening import open_here
-from memdir.frozen import replace
 from memdir.hosts.rows import Event
 from memdir.limits import HOOK_CHARS, HOOK_TOKENS
 from memdir.opening import Opened
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from memdir.doors.hooks import Ready
 
 _GAP = "\n\n"
-_INDEXED = "indexed"  # in the conversation's record: it has the index
 
 
 def answer_prompt(given: Given, ready: "Ready") -> None:
@@ -59,9 +57,9 @@ def _tell_index(given: Given, opened: Opened, ready: "Ready") -> str:
     from memdir.doors.hooks.starting import read_index
 
     session = open_session(opened.private.state, given.session)
-    if not given.session or session.read().extra.get(_INDEXED) is True:
+    if not given.session or session.find_index():
         return ""
     index = read_index(given, opened)
     ready.answer = Answer(index)
-    session.change(lambda at: replace(at, extra={**at.extra, _INDEXED: True}))
+    session.note_index(index)
     return index

@@ -1,11 +1,13 @@
 """A session begins, or goes on after the host has shortened it.
 
-To the model: the index, where the host does not load it by itself; after a compaction the notes of the session and the
-memories it had. To the person: what was saved since the last start, what came from the team, what went wrong. What was
-left undone is taken up by a worker.
+To the model: the index, where the host does not load it by itself, and to a conversation that is taken up again only if
+it has changed; after a compaction the notes of the session and the memories it had. To the person: what was saved since
+the last start, what came from the team, what went wrong. What was left undone is taken up by a worker.
 """
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -25,13 +27,13 @@ from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.opening import Opened
 from memdir.paths import COMMITTED, MEMBERSHIP
 from memdir.records import Scope
-from memdir.session import open_session
+from memdir.session import digest, open_session
 from memdir.text import one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.doors.hooks import Ready
 
-_COMPACTED, _CLEARED = "compact", "clear"
+_COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
 _NOTES_SECONDS = 1.2  # of the two there are
 _ACTS = 50  # looked at for what was saved since
 _NAMES = 5  # told of them
@@ -63,8 +65,13 @@ def _tell_model(given: Given, opened: Opened, source: str) -> Iterator[str]:
         used = _read_notes(given, opened)
         yield used
     index = read_index(given, opened, used) if Event.START in given.host.told else ""
+    if source == _RESUMED and session is not None and session.find_index() == digest(index):
+        index = ""  # it stands in the conversation
     used += index
     yield index
+    if index and session is not None:
+        with suppress(MemdirError):  # better told twice than never
+            session.note_index(index)
     if before is not None and session is not None and source == _COMPACTED:
         # Imported here: conversations begin more often than they are shortened.
         from memdir.retelling import account_again, read_again
@@ -178,7 +185,7 @@ def _catch_up(given: Given, opened: Opened) -> None:
 
 def _is_member(opened: Opened) -> bool:
     """Whether somebody in this project takes part in a team, as far as a file's being there tells."""
-    return opened.settings.flag("team") and (opened.private.state / MEMBERSHIP).is_file()
+    return opened.settings.flag("team") and os.path.isfile(opened.private.state / MEMBERSHIP)
 
 
 def _is_sync_due(opened: Opened) -> bool:
