@@ -278,6 +278,7 @@ def test_a_draft_is_composed_from_free_text() -> None:
     assert draft.body == "The staging db is reset every Sunday.\n"
     assert compose("the staging db is reset every Sunday", now=NOW, kind=Kind.REFERENCE).kind is Kind.REFERENCE
     assert compose("I prefer short answers. The diff is enough.", now=NOW).kind is Kind.FEEDBACK
+    assert compose("I prefer tabs", now=NOW).body == "The user prefers tabs.\n"
 
 
 def test_a_text_that_says_nothing_is_refused_with_a_hint() -> None:

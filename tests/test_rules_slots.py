@@ -137,3 +137,43 @@ def test_the_type_follows_what_is_said_and_not_a_word_in_it(text: str, kind: Kin
 def test_a_chinese_pointer_needs_no_space_before_the_name() -> None:
     (wish,) = hear("线上报警都在飞书的值班群里")
     assert wish.kind is Kind.REFERENCE
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("no, don't use npm here, we use pnpm", "Don't use npm here, we use pnpm."),
+        ("don't use npm, use pnpm instead", "Don't use npm, use pnpm instead."),
+        ("please don't apologize so much", "Don't apologize so much."),
+        ("don't write tests that call the network", "Don't write tests that call the network."),
+        ('when I say "ship it" I mean open a PR', 'When the user says "ship it" they mean open a PR.'),
+    ],
+)
+def test_a_short_correction_is_heard(text: str, body: str) -> None:
+    (wish,) = hear(text, ANSWER)
+    assert (wish.kind, wish.body.strip()) == (Kind.FEEDBACK, body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "don't use a loop there, use a comprehension instead",
+        "don't run the tests now, we do that later",
+        "don't apologize for that",
+        "can you remember what the error was?",
+        "if I click the button I want a dialog",
+    ],
+)
+def test_what_only_looks_like_one_is_not(text: str) -> None:
+    assert hear(text, ANSWER) == ()
+
+
+@pytest.mark.parametrize("text", ["remember that I prefer tabs", "can you remember that I prefer tabs?"])
+def test_what_was_plainly_asked_for_may_say_one_thing_only(text: str) -> None:
+    (wish,) = hear(text)
+    assert wish.body.strip() == "The user prefers tabs."
+
+
+def test_a_lead_is_no_part_of_what_is_told() -> None:
+    (wish,) = hear("just so you know, we're migrating to Postgres 17 in March")
+    assert wish.body.strip() == "We're migrating to Postgres 17 in March."

@@ -149,7 +149,8 @@ def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
         (named if spec.kw_only else given).append(argument)
         lines.append(f"\n    _set(self, {name!r}, {value})")
     arguments = ", ".join([*given, *(["*", *named] if named else [])])
-    exec(f"def __init__({arguments}) -> None:{''.join(lines) or ' pass'}", scope)
+    # Compiled first: a Ctrl-C during exec of a text is what Python remembers at its end, whoever has caught it since.
+    exec(compile(f"def __init__({arguments}) -> None:{''.join(lines) or ' pass'}", "<record>", "exec"), scope)
     scope["__init__"].__qualname__ = f"{kind}.__init__"
     return scope["__init__"]
 

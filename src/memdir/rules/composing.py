@@ -9,7 +9,7 @@ from memdir.rules.naming import guess_kind, word_memory
 from memdir.rules.plain import find_secret_values, holds_secret
 from memdir.rules.records import FORGET, SAVE
 from memdir.rules.sentences import split_sentences
-from memdir.rules.tongue import find_tongues
+from memdir.rules.tongue import find_tongues, starts
 from memdir.rules.wishing import TONGUES, find_wishes
 from memdir.store.payloads import MASK
 
@@ -42,7 +42,7 @@ def _compose(text: str, now: datetime, kind: Kind | None) -> Draft:
     tongue = next(iter([*find_tongues(text, TONGUES), TONGUES[0]]))
     guess = kind or guess_kind(text, tongue, Kind.PROJECT)
     lines = "\n".join(sentence.text for sentence in split_sentences(text))
-    worded = word_memory(lines, tongue, guess, now)
+    worded = word_memory(lines, tongue, guess, now, asked=starts(tongue.prefers, text.strip()))
     if worded is None:
         raise FormatError("there is nothing in it that recall could find again", field="body", hint=_HINT)
     return Draft(guess, worded.title, worded.description, worded.body)

@@ -30,8 +30,8 @@ from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words
 ENGLISH = Tongue(
     name="en",
     leads=any_of(
-        r"""ok, okay, hey, hi, hello, now, just, also, and, but, so, then, first, actually, well, right, thanks,
-    thank you, ah, oh, hm+, ugh+, argh, claude,
+        r"""just so you know, so you know, ok, okay, hey, hi, hello, now, just, also, and, but, so, then, first,
+        actually, well, right, thanks, thank you, ah, oh, hm+, ugh+, argh, claude,
         can you, could you, would you, will you, can u, i want you to, i'd like you to, i would like you to,
         i need you to, i'd like for you to, we want you to, you should, you must, you have to, you need to,
         you are to, you can, you may,
@@ -42,7 +42,7 @@ ENGLISH = Tongue(
         like i said, as i said, i said,
         i told you, i've told you(?: \w+)?, for the \w+ time, look, listen, come on, great, perfect, nice, good, cool,
         awesome, excellent, super, lovely, wonderful, exactly, love it, this time, honestly, to be clear,
-        just so you know, so you know, for context, for the record,
+        for context, for the record,
         quick note, side note, reminder, try to, kindly, instead, really, good to know, do, in short, for me, for us,
         since you ask, in case it matters, wrong approach,
         wrong \w+(?=[:,]), (?:that's|this is|that is) (?:wrong|not right|incorrect|not ok(?:ay)?)(?=[\s]*[,.:;!–—]),

@@ -190,8 +190,8 @@ LASTING = (
     rf"(?P<what>(?:every(?: single)? time|whenever|each time|any ?time|if ever) (?:you|we|you're|we're)\b (?!ready|"
     rf"can\b|like\b|want|have time|are ready|feel)[^,:]{{3,80}}[,:]"
     rf" {ORDER}.+)",
-    rf"(?P<what>(?:when(?:ever)?|if) i {SAYING} [^,]{{2,60}}, (?:i (?:always )?(?:mean|want|"
-    rf"expect)|that means|it means|{ORDER}).+)",
+    rf"(?P<what>(?:when(?:ever)?|if) i {SAYING} [^,]{{2,60}}(?:,? (?:i (?:always )?(?:mean|want|expect)|that means|"
+    rf"it means)|, {ORDER}).+)",
     rf"(?P<what>for (?:all|any|every|each)(?: [\w-]+){{0,3}} (?:you|we|i)\b[^,:]{{2,40}}[,:] {ORDER}.+)",
     rf"(?:i(?:'d| would)?|we(?:'d| would)?) (?:really |much |strongly |just )*(?:prefer|rather|like|love|appreciate|"
     rf"want|"

@@ -24,6 +24,8 @@ _PARTS = any_of(
 _LIKES = (
     r"i(?:'d| would)?(?: (?:really|just|do|much|only|always))* (?:like|want|prefer|hate|love|dislike|can't stand|need)"
 )
+_NO_ARTICLE = r"(?!(?:the|this|that|it|my|an?)\b)"
+_NOT_NOW = r"(?!.*\b(?:yet|now|today|for now|this time)\b)"
 # Statements that hold unless the sentence also tells that something ails.
 MANNER_NORMS = (
     rf"(?P<what>{NORM_SUBJECT} (?:is|are|gets?|do|does|must|should|may|can)(?: be)? ?(?:not|never|n't)(?: be)? "
@@ -39,6 +41,13 @@ MANNER_NORMS = (
     r"like)\b.*)",
 )
 MANNER = (
+    rf"(?P<what>{_NOT_NOW}(?:please )?(?:don't|do not|dont) (?:use|run|call|import|install|write) {_NO_ARTICLE}"
+    rf"[^,;]{{2,40}}[,;] (?:we\b|(?:please )?use {_NO_ARTICLE}[\w./-]+(?: [\w./-]+)? instead\b).*)",
+    rf"(?P<what>{_NOT_NOW}(?:please )?(?:don't|do not|dont) (?:write|add|create|make|use) {_BARE} (?:with|that|"
+    rf"which) .+)",
+    r"(?P<what>(?:please )?(?:don't|do not|dont|stop|quit|no need to) (?:apologi[sz]|flatter|prais|lectur|rambl|"
+    r"hedg|over-?explain|second[- ]guess|(?:repeat|repeating) yourself|thank(?:ing)? me)\w*\b(?! (?:for|to) (?:that|"
+    r"this)\b).*)",
     rf"(?P<what>{WISHED}{NOT_UNTIL} (?!to (?:write|add|make|fix|create|do|give|tell|show|explain|help)\b).{{6,}})",
     r"(?P<what>we (?:say|use|write|call (?:it|them)|speak of|go with|have|do|take|name|want|prefer|deploy|ship|change|"
     r"test|run) (?!it\b|that\b|this\b|you\b)[^,]{2,50}?,? (?:(?:and )?(?:not|never) (?!yet|sure|really)|instead of |"

@@ -23,8 +23,14 @@ _TITLE_CHARS = 56
 _TITLE_CJK = 24
 _TITLE_LEAST_CJK = 5
 _DESCRIPTION = 140
-_ABOUT = "Personal background and circumstances"  # for a description that says one word: "the user is vegan"
-_TELLING = (2, 1)  # words that say something; fewer are no memory, but "the user is dyslexic" is one
+# For a description that says one word, where that is all there is to say: "the user is vegan", "I prefer tabs".
+_ABOUT = {
+    Kind.USER: "Personal background and circumstances",
+    Kind.FEEDBACK: "How the user likes work done",
+    Kind.PROJECT: "Noted about this project",
+    Kind.REFERENCE: "Where things are found",
+}
+_TELLING = (2, 1)  # words that say something; fewer are no memory, but what was asked for and "I'm dyslexic" are one
 _CLAUSE_END = re.compile(r"\s*(?:[,;—–(，、；：（。]|:(?=\s|$)|\s-\s)\s*")
 _WORD = re.compile(r"[^\s,;!?()\[\]\"“”„«»「」『』]+")
 _CONDITION = re.compile(
@@ -90,23 +96,25 @@ class Worded:
 
 
 def word_memory(
-    content: str, tongue: Tongue, kind: Kind, now: datetime, *, quote: str = "", praised: str = ""
+    content: str, tongue: Tongue, kind: Kind, now: datetime, *, quote: str = "", praised: str = "", asked: bool = False
 ) -> Worded | None:
     """The memory that says this; None when no description could be made of it that recall could judge by.
 
-    `praised` is what the agent had said where a person only says "keep doing that".
+    `praised` is what the agent had said where a person only says "keep doing that"; what was `asked` for may be short.
     """
     rule, why = split_reason(tidy(content, tongue), tongue, kind)
     day = None if kind is Kind.FEEDBACK else now  # "we deploy on Tuesdays" is a habit, not the coming one
     told = [_finish(_date(retell(part, tongue, kind), day), tongue) for part in rule.split("\n") if part.strip()]
     told += [f"“{praised}”"] if praised else []
+    may_be_short = asked or kind is Kind.USER
     if not told or (
-        not praised and count_content(" ".join(told)).telling < _TELLING[kind is Kind.USER or not tongue.spaced]
+        not praised and count_content(" ".join(told)).telling < _TELLING[may_be_short or not tongue.spaced]
     ):
         return None
     reason = _finish(_date(retell(why, tongue, Kind.FEEDBACK), day), tongue) if why else None
     body = compose_body((" " if tongue.spaced else "").join(told), reason, None)
-    description = _describe(told, tongue, kind, _date(quote, day), now, praised=bool(praised))
+    about = _ABOUT[kind] if may_be_short else ""
+    description = _describe(told, tongue, kind, _date(quote, day), now, about, praised=bool(praised))
     title = make_title(_date(praised or rule.split("\n")[0], day), tongue)
     return Worded(kind, title, description, body.strip() + "\n") if title and description else None
 
@@ -246,11 +254,13 @@ def _third_person(verb: str) -> str:
     return f"{verb[:-1]}ies" if low.endswith("y") and low[-2:-1] not in "aeiou" else f"{verb}s"
 
 
-def _describe(told: list[str], tongue: Tongue, kind: Kind, quote: str, now: datetime, *, praised: bool) -> str:
+def _describe(
+    told: list[str], tongue: Tongue, kind: Kind, quote: str, now: datetime, about: str, *, praised: bool
+) -> str:
     """One line that passes as a description: the first sentence, more of them, or the person's whole sentence."""
     dated = f"{told[0].rstrip('.。')} ({now.date().isoformat()})"
     joined = (" " if tongue.spaced else "").join(told)
-    named = f"{_ABOUT}: {told[0]}" if kind is Kind.USER else ""
+    named = f"{about}: {told[0]}" if about else ""
     for text in (*told[:1], joined, dated, quote, named)[1 if praised else 0 :]:
         line = shorten(one_line(text), _DESCRIPTION).rstrip(".。")
         try:

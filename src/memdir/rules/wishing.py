@@ -131,7 +131,7 @@ def _make_wish(at: Heard, content: str, praised: str, quote: str, message: Messa
     said = tidy(content, tongue)
     if is_recorded(said) or (kind is not Kind.FEEDBACK and is_derivable(said)):
         return None
-    worded = word_memory(content, tongue, kind, now, quote=quote, praised=praised)
+    worded = word_memory(content, tongue, kind, now, quote=quote, praised=praised, asked=Need.STRONG in at.rule.needs)
     if worded is None:
         return None
     return Wish(
