@@ -47,7 +47,8 @@ project_files.blocks project_files.comments project_files.includes project_files
 project_files.secrecy project_files.kinds project_files.loaded project_files.reading project_files.ground
 project_files.loading project_files.asking project_files
 ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanish ignoring.chinese
-ignoring.japanese ignoring gates reminder recall retelling model_select prefetch guidance instructions prompt_cache
+ignoring.japanese ignoring.reach ignoring.hearing ignoring
+gates reminder recall retelling model_select prefetch guidance instructions prompt_cache
 taint.reminders taint.leads taint.frames taint.split taint.claims taint.sources taint
 rules.systems rules.tongue rules.english_words rules.english_facts rules.english_asking rules.english_work
 rules.english_slots rules.english_manner rules.english_kinds rules.english
@@ -104,6 +105,7 @@ LAZY = {
     "authors": {"pwd"},
     "opening": {"memdir.secrets.own", "memdir.authors"},
     "agents": {"memdir.secrets.own"},
+    "ignoring": {"memdir.ignoring.hearing"},
     "recall": {"memdir.authors", "memdir.secrets"},
     "search.local": {"tempfile"},
     "reminder": {"html"},

@@ -2,7 +2,8 @@
 
 import pytest
 
-from memdir.ignoring import TONGUES, Ignoring, find_ignoring
+from memdir.ignoring import Ignoring, find_ignoring
+from memdir.ignoring.hearing import TONGUES
 
 TURN = {
     "en": """

@@ -10,7 +10,6 @@ the real clients, the others only against their documented forms.
 What it does not do: know where anything lies on this machine (places), or speak to a host (the hook door).
 """
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -165,4 +164,4 @@ def find_name(event: Event, host: Host) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[^a-z]", "", text.lower())
+    return "".join(char for char in text.lower() if "a" <= char <= "z")
