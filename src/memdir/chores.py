@@ -5,6 +5,7 @@ and keeps no other from being done.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from memdir.dream import dream, find_due, find_surroundings
@@ -37,7 +38,7 @@ def _list_chores(opened: Opened, entries: Iterable[Entry], model: Model | None) 
     if not opened.places.switch.on or opened.settings.flag("paused"):
         return
     for entry in entries:
-        yield "notes", lambda entry=entry: _note(opened, entry, model)  # type: ignore[misc]
+        yield "notes", partial(_note, opened, entry, model)
     yield "index", lambda: _refresh(opened)
     yield "verify", lambda: refresh_verdicts(opened, now=opened.now())
     session = next((entry.session for entry in entries), "")

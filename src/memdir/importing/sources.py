@@ -10,7 +10,13 @@ from pathlib import Path
 
 from memdir.errors import FormatError, NotFoundError
 from memdir.frozen import dataclass
-from memdir.importing import chatgpt, claude_code, codex, instruction_files, mcp_memory, mem0, own
+from memdir.importing.chatgpt import read_chatgpt
+from memdir.importing.claude_code import has_memories, read_directory
+from memdir.importing.codex import is_codex, read_codex
+from memdir.importing.instruction_files import NAMES, read_instructions
+from memdir.importing.mcp_memory import is_graph, read_graph
+from memdir.importing.mem0 import is_mem0, read_mem0
+from memdir.importing.own import is_own, read_own
 from memdir.importing.piles import read_pile
 from memdir.importing.records import Format, Found, Pile
 from memdir.settings import Environment
@@ -56,7 +62,7 @@ def find_paths(given: str, format: Format | None, *, cwd: Path, ground: Ground) 
             return [place], Format.CLAUDE_CODE
     if path.is_dir() and format in (None, Format.AGENTS_MD, Format.GEMINI_MD):
         files = [at for at in (path / "AGENTS.md", path / "GEMINI.md") if at.is_file()]
-        if meant := [at for at in files if format in (None, instruction_files.NAMES[at.name.lower()])]:
+        if meant := [at for at in files if format in (None, NAMES[at.name.lower()])]:
             return meant, None
     return [path], None
 
@@ -67,36 +73,36 @@ def read_source(pile: Pile, format: Format | None, ground: Ground) -> Found:
     if format is None:
         raise FormatError(f"it cannot be told whose memories {pile.where} holds", field="format", hint=_HINT)
     if format is Format.CLAUDE_CODE:
-        return claude_code.read_directory(pile, with_team=ground.with_team)
-    if format is Format.MEMDIR and not any(own.is_own(file) for file in pile.files):
-        return claude_code.read_directory(pile, with_team=ground.with_team)
+        return read_directory(pile, with_team=ground.with_team)
+    if format is Format.MEMDIR and not any(is_own(file) for file in pile.files):
+        return read_directory(pile, with_team=ground.with_team)
     if format is Format.MEMDIR:
-        return own.read_own(pile, with_team=ground.with_team)
+        return read_own(pile, with_team=ground.with_team)
     if format is Format.CODEX:
-        return codex.read_codex(pile, project=str(ground.root), now=ground.now)
+        return read_codex(pile, project=str(ground.root), now=ground.now)
     if format is Format.MCP_MEMORY:
-        return mcp_memory.read_graph(pile)
+        return read_graph(pile)
     if format is Format.MEM0:
-        return mem0.read_mem0(pile, now=ground.now)
+        return read_mem0(pile, now=ground.now)
     if format is Format.CHATGPT:
-        return chatgpt.read_chatgpt(pile, now=ground.now)
-    return instruction_files.read_instructions(pile, format, root=ground.root, now=ground.now)
+        return read_chatgpt(pile, now=ground.now)
+    return read_instructions(pile, format, root=ground.root, now=ground.now)
 
 
 def detect(pile: Pile) -> Format | None:
     """Whose memories these are, by what the files say; None if nothing tells."""
-    if codex.is_codex(pile):
+    if is_codex(pile):
         return Format.CODEX
-    names = {instruction_files.NAMES.get(file.path.rpartition("/")[2].lower()) for file in pile.files} - {None}
-    if claude_code.has_memories(pile):
+    names = {NAMES.get(file.path.rpartition("/")[2].lower()) for file in pile.files} - {None}
+    if has_memories(pile):
         return Format.CLAUDE_CODE
     if names:
         return min(at for at in names if at is not None)
     for file in pile.files:
         for format, is_it in (
-            (Format.MEMDIR, own.is_own),
-            (Format.MCP_MEMORY, mcp_memory.is_graph),
-            (Format.MEM0, mem0.is_mem0),
+            (Format.MEMDIR, is_own),
+            (Format.MCP_MEMORY, is_graph),
+            (Format.MEM0, is_mem0),
         ):
             if is_it(file):
                 return format
