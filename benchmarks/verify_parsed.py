@@ -20,8 +20,13 @@ def read_definitions(text: str, language: str) -> set[str]:
 
 @cache
 def _open_parser(language: str) -> Any:
-    sitter: Any = importlib.import_module("tree_sitter")
-    grammar: Any = importlib.import_module(f"tree_sitter_{language}")
+    try:
+        sitter: Any = importlib.import_module("tree_sitter")
+        grammar: Any = importlib.import_module(f"tree_sitter_{language}")
+    except ModuleNotFoundError as error:
+        raise SystemExit(
+            f"what {language} files define is read by parsers: pip install tree-sitter tree-sitter-{language}"
+        ) from error
     return sitter.Parser(sitter.Language(grammar.language()))
 
 
