@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
 from memdir import Session  # noqa: E402
 from memdir.opening import open_places  # noqa: E402
-from memdir.testing import AnthropicServer  # noqa: E402
+from servers import AnthropicServer  # noqa: E402
 from terminals import END, Terminal  # noqa: E402
 
 RUNS, TURNS, GOAL_START, GOAL_TURN_MS = 20, 25, 8.0, 30.0

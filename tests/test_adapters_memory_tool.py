@@ -16,7 +16,7 @@ from memdir.doors.adapters.commands import MemoryCommands
 from memdir.doors.adapters.paths import RefusedError
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
-from memdir.testing import AnthropicServer, Call
+from servers import AnthropicServer, Call
 
 HEAD = "---\nname: Deploys\ndescription: We deploy on Tuesdays only\ntype: {kind}\n---\n\n"
 KEY = "sk-test-1234567890"

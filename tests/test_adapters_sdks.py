@@ -29,7 +29,7 @@ from memdir.doors.adapters.tooling import Toolbox
 from memdir.opening import open_places, open_store
 from memdir.records import Draft, Kind, Message
 from memdir.store.files import FileStore
-from memdir.testing import AnthropicServer, Call, OpenAIServer
+from servers import AnthropicServer, Call, OpenAIServer
 
 REMEMBER = "Remember that we deploy on Tuesdays only, because support is fully staffed then"
 ASK = "on which day do we deploy?"

@@ -81,9 +81,8 @@ conversing.asked conversing.shown
 conversing.working conversing bench
 toolset.table toolset.addresses toolset.arguments toolset.looking toolset.writing toolset
 doors
-testing.contract testing.scripts testing.shapes testing.cache testing.loopback testing.playing testing.messages_turns
-testing.messages_rules testing.messages_wire testing.messages_server testing.chat_rules testing.chat_wire
-testing.chat_server testing __init__ __main__
+testing
+__init__ __main__
 """.split()
 # Libraries that may be imported inside a function, because most runs never need them.
 LAZY = {

@@ -9,8 +9,8 @@ import pytest
 
 from chatting import Chats, is_fork
 from loads import scaled
-from memdir.testing import AnthropicServer, Call, Fault
 from memdir.transcripts import read_messages
+from servers import AnthropicServer, Call, Fault
 from terminals import END, INTERRUPT, TAB, UP, WAIT, Terminal
 
 READY = "\x1b[?2004h> "  # the prompt, and that a paste is heard as one

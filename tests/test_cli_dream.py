@@ -12,7 +12,7 @@ from clihelp import Cli
 from dreaming import DEAD, HOTFIX, MERGED, image, make_store
 from memdir.dream_lock import hold_dream, read_last
 from memdir.store.files import FileStore
-from memdir.testing import AnthropicServer, Call, Fault, Say
+from servers import AnthropicServer, Call, Fault, Say
 from test_cli_terminal import Terminal
 
 

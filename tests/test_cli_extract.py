@@ -9,7 +9,7 @@ import pytest
 from claude_client import make_client
 from clihelp import Cli
 from memdir import queue
-from memdir.testing import AnthropicServer, OpenAIServer
+from servers import AnthropicServer, OpenAIServer
 
 ASKED = "please remember that we deploy on Tuesdays only, because support is fully staffed then"
 

@@ -32,9 +32,10 @@ from memdir.models import forbid, render_parent
 from memdir.opening import Opened, open_places
 from memdir.records import Message, Reply, Request, Tool, Usage
 from memdir.store.files import FileStore
-from memdir.testing import Answer, AnthropicServer, Call, ScriptedModel
+from memdir.testing import ScriptedModel
 from modelling import open_at
 from recalling import put
+from servers import Answer, AnthropicServer, Call
 
 DEPLOYS = "We deploy on Tuesdays only, because support is there then"
 QUESTION = "on which day do we deploy?"

@@ -24,7 +24,7 @@ from memdir.conversing import Session
 from memdir.prompts import render_prompt
 from memdir.runs import read_runs
 from memdir.store.files import FileStore
-from memdir.testing import Answer, AnthropicServer, Call, OpenAIServer
+from servers import Answer, AnthropicServer, Call, OpenAIServer
 
 EXAMPLES = ROOT / "examples"
 SECONDS = 120

@@ -19,8 +19,9 @@ from memdir.records import Model
 from memdir.runs import read_runs
 from memdir.session import open_session
 from memdir.store.files import FileStore
-from memdir.testing import Answer, AnthropicServer, Call, Fault, FaultKind, OpenAIServer, refusing_url, sample_memory
+from memdir.testing import sample_memory
 from modelling import open_at, rows
+from servers import Answer, AnthropicServer, Call, Fault, FaultKind, OpenAIServer, refusing_url
 
 OPERATIONS = json.dumps(
     {

@@ -7,7 +7,7 @@ from clihelp import Cli
 from importers import read_tree
 from memdir.frontmatter import parse_fields
 from memdir.slugs import slug
-from memdir.testing import AnthropicServer, Call
+from servers import AnthropicServer, Call
 
 MEMORY = """---
 name: ferry-times

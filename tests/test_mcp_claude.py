@@ -7,8 +7,8 @@ from claude_client import make_client
 from clihelp import Cli, Result
 from mcping import command
 from memdir.own_writes import find_written_memory
-from memdir.testing import AnthropicServer, Call
 from memdir.transcripts import read_messages
+from servers import AnthropicServer, Call
 
 _SAVE = {
     "type": "reference",

@@ -15,8 +15,8 @@ from memdir.models.line import check_installed
 from memdir.models.wire import narrow_schema
 from memdir.records import Model, Reply
 from memdir.settings import read_settings
-from memdir.testing import AnthropicServer, OpenAIServer
 from modelling import SCHEMA, ask, open_at
+from servers import AnthropicServer, OpenAIServer
 
 
 def opened(tmp_path: Path, spec: str, **variables: str) -> Model:

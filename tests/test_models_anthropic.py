@@ -12,8 +12,8 @@ from memdir.frozen import replace
 from memdir.model_select import make_request
 from memdir.models.anthropic import count_marks, render_body
 from memdir.records import Header, Kind, Message, Query, Request, Scope, Signature, Stop, ToolCall
-from memdir.testing import AnthropicServer, Call, Part, Say, Think
 from modelling import NOW, READ, SCHEMA, ask, open_at, rows, same
+from servers import AnthropicServer, Call, Part, Say, Think
 
 SPEC = "anthropic:claude-sonnet-5"
 MARK = {"type": "ephemeral"}

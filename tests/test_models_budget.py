@@ -24,8 +24,9 @@ from memdir.models.prices import PRICES, WRITTEN, find_cost, find_price
 from memdir.models.usage import Entry, find_week, open_book, read_usage
 from memdir.models.wire import as_count
 from memdir.records import Message, Reply, Request, Tool, Usage
-from memdir.testing import AnthropicServer, ScriptedModel
+from memdir.testing import ScriptedModel
 from modelling import NOW, ask, open_at, rows
+from servers import AnthropicServer
 
 SECRET = "the passphrase is tangerine"
 

@@ -16,8 +16,8 @@ from memdir.models import OpenModel, can_use_tools, find_model, open_model
 from memdir.models.claude_cli import make_environ, render_prompt
 from memdir.records import Message, Model, Request, Stop
 from memdir.settings import read_environment, read_settings
-from memdir.testing import AnthropicServer, Call, Fault, FaultKind
 from modelling import NOW, READ, SCHEMA, ask, rows
+from servers import AnthropicServer, Call, Fault, FaultKind
 
 
 def open_claude(environ: Mapping[str, str], tmp_path: Path, spec: str = "claude-cli:claude-sonnet-5") -> Model:

@@ -11,8 +11,8 @@ from memdir.loose_json import find_json
 from memdir.models import absent
 from memdir.models.faults import REASONS, make_status_fault, read_after
 from memdir.records import Stop
-from memdir.testing import AnthropicServer, Fault, FaultKind, OpenAIServer, refusing_url
 from modelling import READ, ask, open_at, rows
+from servers import AnthropicServer, Fault, FaultKind, OpenAIServer, refusing_url
 
 SHAPES = {"anthropic:claude-test": AnthropicServer, "openai:gpt-test": OpenAIServer}
 # The fault, its reason, and whether another try may help.

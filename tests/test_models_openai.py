@@ -11,8 +11,8 @@ from memdir.errors import ModelError, UnreachableError
 from memdir.frozen import replace
 from memdir.models.openai import OTHER_LIMIT, PLAIN, Gathering, read_reply, render_body, render_messages
 from memdir.records import Message, Request, Stop, ToolCall
-from memdir.testing import Call, OpenAIServer, Part, Say, Think
 from modelling import READ, SCHEMA, ask, open_at, rows, same
+from servers import Call, OpenAIServer, Part, Say, Think
 
 SPEC = "openai:gpt-4.1"
 

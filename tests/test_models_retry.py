@@ -8,8 +8,9 @@ import pytest
 from memdir.errors import BudgetError, MemdirError, ModelError, ReplyError, StoppedError, UnreachableError
 from memdir.models import can_use_tools, with_retry
 from memdir.records import Model, Reply, Request
-from memdir.testing import AnthropicServer, Fault, ScriptedModel
+from memdir.testing import ScriptedModel
 from modelling import ask, open_at, rows
+from servers import AnthropicServer, Fault
 
 
 def passing(after: float | None = None) -> UnreachableError:

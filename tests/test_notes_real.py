@@ -23,8 +23,8 @@ from memdir.notes import (
     update_notes,
 )
 from memdir.session import open_session
-from memdir.testing import Answer, AnthropicServer, Call, Say
 from memdir.transcripts import read_messages
+from servers import Answer, AnthropicServer, Call, Say
 from test_notes import NOW
 
 RECORDS = scaled(2_000)

@@ -8,8 +8,8 @@ from claude_client import Client, make_client
 from homes import make_environment
 from memdir.own_writes import find_written_memory
 from memdir.records import Message
-from memdir.testing import Answer, AnthropicServer, Call, Say, Think
 from memdir.transcripts import Format, describe, list_transcripts, read_messages, read_slice, read_tail
+from servers import Answer, AnthropicServer, Call, Say, Think
 
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

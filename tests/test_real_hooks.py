@@ -17,7 +17,7 @@ from hooking import PATIENT, wait_until
 from loads import scaled
 from memdir.events import read_events
 from memdir.slugs import slug
-from memdir.testing import Answer, AnthropicServer, Call
+from servers import Answer, AnthropicServer, Call
 
 # The client has a scanner of its own for tokens of known vendors; a password in plain words is ours to find.
 PASSWORD = "Xk93vP2q7Lw4mZ"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from memdir.testing import AnthropicServer, OpenAIServer
-from memdir.testing.cache import Block, PrefixCache, PromptCache, Spent
+from servers import AnthropicServer, OpenAIServer
+from servers.cache import Block, PrefixCache, PromptCache, Spent
 from wire import CHAT_HEAD, MESSAGES_HEAD, post
 
 Body = dict[str, Any]

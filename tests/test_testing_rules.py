@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memdir.testing import AnthropicServer, OpenAIServer, sign_thinking
+from servers import AnthropicServer, OpenAIServer, sign_thinking
 from wire import CHAT_HEAD, MESSAGES_HEAD, post, send
 
 Body = dict[str, Any]

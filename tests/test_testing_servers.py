@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from claude_client import make_client
-from memdir.testing import (
+from servers import (
     FAULTS,
     Answer,
     AnthropicServer,
@@ -25,7 +25,7 @@ from memdir.testing import (
     refusing_url,
     sign_thinking,
 )
-from memdir.testing.loopback import Loopback
+from servers.loopback import Loopback
 from wire import MESSAGES_HEAD, post, send
 
 # Loaded by name: without the extras these tests are skipped, and with them nothing is checked against their types.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memdir.frozen import dataclass
-from memdir.testing.scripts import Body, Count
+from servers.scripts import Body, Count
 
 MINIMUM = 1024
 LOOK_BACK = 20

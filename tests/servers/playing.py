@@ -7,8 +7,8 @@ its streams. This room decides which of them is sent, and how a fault breaks it 
 from collections.abc import Mapping
 
 from memdir.frozen import dataclass, replace
-from memdir.testing.loopback import Ending, Exchange, Loopback, Received
-from memdir.testing.scripts import (
+from servers.loopback import Ending, Exchange, Loopback, Received
+from servers.scripts import (
     Body,
     Count,
     Fault,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memdir.frozen import dataclass
-from memdir.testing.cache import as_blocks
-from memdir.testing.scripts import Body
-from memdir.testing.shapes import LONG_TOOL_NAME, find_unknown
+from servers.cache import as_blocks
+from servers.scripts import Body
+from servers.shapes import LONG_TOOL_NAME, find_unknown
 
 # What a block of each type may have; None where the provider's own tools make it and nobody else looks inside.
 _FIELDS: dict[str, set[str] | None] = {

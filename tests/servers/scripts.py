@@ -9,9 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from memdir.errors import MemdirError
 from memdir.frozen import dataclass, field, replace
-from memdir.records import Reply, Request
 
 Body = dict[str, Any]
 Count = Callable[[str], int]
@@ -78,22 +76,6 @@ class Fault:
 
 Answer = str | Part | Sequence[Part] | Fault
 Script = Iterable[Answer] | Callable[[Body], Answer]
-
-
-class ScriptedModel:
-    """A model that gives the answers it was made with, one a request, and keeps the requests; an error is raised."""
-
-    def __init__(self, answers: Iterable[str | Reply | MemdirError]) -> None:
-        self._answers = list(answers)
-        self.requests: list[Request] = []
-
-    def __call__(self, request: Request) -> Reply:
-        self.requests.append(request)
-        assert self._answers, f"the script has no answer for request {len(self.requests)}"
-        answer = self._answers.pop(0)
-        if isinstance(answer, MemdirError):
-            raise answer
-        return answer if isinstance(answer, Reply) else Reply(answer)
 
 
 class Playback:

@@ -1,13 +1,13 @@
-"""The contract of a store as a function, and a sample to feed it.
+"""For people who test their own stores and agents: the contract of a store, a sample memory, a scripted model.
 
 `check_store(make_store)` raises AssertionError with a sentence when a store breaks the contract. It needs no test
 framework. What it does not check: durability, several processes, history.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError
-from memdir.records import Draft, Kind
+from memdir.records import Draft, Kind, Reply, Request
 from memdir.store.contract import Store
 
 
@@ -20,6 +20,22 @@ def sample_memory(kind: Kind = Kind.FEEDBACK, *, title: str = "Terse replies", n
         "Leave out the closing summary.\n\n**Why:** the diff is read anyway.\n\n**How to apply:** in every reply.\n",
         name,
     )
+
+
+class ScriptedModel:
+    """A model that gives the answers it was made with, one a request, and keeps the requests; an error is raised."""
+
+    def __init__(self, answers: Iterable[str | Reply | MemdirError]) -> None:
+        self._answers = list(answers)
+        self.requests: list[Request] = []
+
+    def __call__(self, request: Request) -> Reply:
+        self.requests.append(request)
+        assert self._answers, f"the script has no answer for request {len(self.requests)}"
+        answer = self._answers.pop(0)
+        if isinstance(answer, MemdirError):
+            raise answer
+        return answer if isinstance(answer, Reply) else Reply(answer)
 
 
 def check_store(make_store: Callable[[], Store]) -> None:

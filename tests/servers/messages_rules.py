@@ -9,10 +9,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from memdir.testing.cache import as_blocks, can_be_marked
-from memdir.testing.messages_turns import Issued, Sign, check_messages
-from memdir.testing.scripts import Body
-from memdir.testing.shapes import (
+from servers.cache import as_blocks, can_be_marked
+from servers.messages_turns import Issued, Sign, check_messages
+from servers.scripts import Body
+from servers.shapes import (
     LONG_TOOL_NAME,
     check_input_schema,
     check_output_schema,

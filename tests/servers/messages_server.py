@@ -9,10 +9,11 @@ client may look at `/`. Batches, files and the provider's own tools are not here
 import time
 from collections.abc import Collection
 
-from memdir.testing.cache import MINIMUM, Clock, PromptCache, list_blocks
-from memdir.testing.loopback import Exchange, Received
-from memdir.testing.messages_rules import check_body, check_headers, check_key
-from memdir.testing.messages_wire import (
+from memdir.tokens import estimate_tokens
+from servers.cache import MINIMUM, Clock, PromptCache, list_blocks
+from servers.loopback import Exchange, Received
+from servers.messages_rules import check_body, check_headers, check_key
+from servers.messages_wire import (
     ERRORS,
     make_block,
     make_error,
@@ -22,9 +23,8 @@ from memdir.testing.messages_wire import (
     render_event,
     sign_thinking,
 )
-from memdir.testing.playing import Problem, ScriptedServer, Written
-from memdir.testing.scripts import Body, Count, FaultKind, Said, Script
-from memdir.tokens import estimate_tokens
+from servers.playing import Problem, ScriptedServer, Written
+from servers.scripts import Body, Count, FaultKind, Said, Script
 
 _DENIED = "x-api-key"
 

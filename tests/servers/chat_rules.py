@@ -8,8 +8,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from memdir.testing.scripts import Body
-from memdir.testing.shapes import TOOL_NAME, check_input_schema, check_output_schema, has_text, is_whole
+from servers.scripts import Body
+from servers.shapes import TOOL_NAME, check_input_schema, check_output_schema, has_text, is_whole
 
 _FIELDS = {
     "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "max_tokens",

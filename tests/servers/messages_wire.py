@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memdir.testing.cache import Spent
-from memdir.testing.scripts import Body, FaultKind, Piece, split_text
+from servers.cache import Spent
+from servers.scripts import Body, FaultKind, Piece, split_text
 
 Event = tuple[str, Body]
 

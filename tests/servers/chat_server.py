@@ -9,9 +9,10 @@ several choices.
 import time
 from collections.abc import Collection
 
-from memdir.testing.cache import MINIMUM, Clock, PrefixCache
-from memdir.testing.chat_rules import check_body, check_key
-from memdir.testing.chat_wire import (
+from memdir.tokens import estimate_tokens
+from servers.cache import MINIMUM, Clock, PrefixCache
+from servers.chat_rules import check_body, check_key
+from servers.chat_wire import (
     CREATED,
     ERRORS,
     REFUSAL,
@@ -22,10 +23,9 @@ from memdir.testing.chat_wire import (
     render_chunks,
     render_error_chunk,
 )
-from memdir.testing.loopback import Exchange, Received
-from memdir.testing.playing import Problem, ScriptedServer, Written
-from memdir.testing.scripts import Body, Count, FaultKind, Said, Script
-from memdir.tokens import estimate_tokens
+from servers.loopback import Exchange, Received
+from servers.playing import Problem, ScriptedServer, Written
+from servers.scripts import Body, Count, FaultKind, Said, Script
 
 
 class OpenAIServer(ScriptedServer):

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from memdir.frozen import dataclass
-from memdir.testing.scripts import Body
+from servers.scripts import Body
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memdir.testing.cache import Spent
-from memdir.testing.scripts import Body, FaultKind, Piece, split_text
+from servers.cache import Spent
+from servers.scripts import Body, FaultKind, Piece, split_text
 
 # Nobody looks at the time, and an answer that is the same each time is easier to compare.
 CREATED = 1_700_000_000
