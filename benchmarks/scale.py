@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memdir.recall.select import LocalSearch
 from memdir.records import Query
-from memdir.search.local import LocalSearch
 from memdir.store.files import FileStore
 from sentences import ODDEST_QUERY, PLANTED, make_queries, write_files
 
@@ -34,7 +34,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BUILD = """
 import json, resource, sys, time
 from pathlib import Path
-from memdir.search.local import LocalSearch
+from memdir.recall.select import LocalSearch
 from memdir.store.files import FileStore
 start = time.perf_counter()
 with FileStore(Path(sys.argv[1])) as store, LocalSearch([store], semantic=sys.argv[2] == "1") as search:
@@ -46,7 +46,7 @@ import json, resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
 from memdir.records import Query
-from memdir.search.local import LocalSearch
+from memdir.recall.select import LocalSearch
 from memdir.store.files import FileStore
 with FileStore(Path(sys.argv[1])) as store, LocalSearch([store], semantic=sys.argv[2] == "1") as search:
     for text in sys.argv[3:]:

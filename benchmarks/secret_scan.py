@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from memdir.secrets import find_secrets, mask
+from memdir.store.secrets import find_secrets, mask
 from secret_cases import find_others, read_cases, read_sentences, read_told
 
 # Not `secrets.py`: run as a program, it would stand in the way of the standard library's room of that name.
@@ -62,7 +62,7 @@ def measure_time() -> None:
         find_secrets(text)
         times.append(time.perf_counter() - begin)
     code = (
-        "import sys, time; begin = time.perf_counter(); from memdir.secrets import find_secrets\n"
+        "import sys, time; begin = time.perf_counter(); from memdir.store.secrets import find_secrets\n"
         "find_secrets(open(sys.argv[1], encoding='utf-8').read()); print(time.perf_counter() - begin)"
     )
     command = [sys.executable, "-c", code, str(TEXT)]

@@ -3,7 +3,7 @@
     python benchmarks/tokens.py [TEXTS.jsonl]
 
 The texts are ours and committed: 200 of them, prose, messages, memories, lists, code and JSON. Those whose SHA-256
-begins with an even byte were used to fit the weights in `memdir.tokens`, the others are reported. Rows are
+begins with an even byte were used to fit the weights in `memdir.text`, the others are reported. Rows are
 `{"lang", "form", "text"}`.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import bpe_openai  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-from memdir.tokens import estimate_tokens
+from memdir.text import estimate_tokens
 
 TEXTS = Path(__file__).resolve().parents[1] / "tests" / "data" / "token_texts.jsonl"
 

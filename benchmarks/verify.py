@@ -25,10 +25,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from memdir.store.files import FileStore
+from memdir.verify import verify
 from memdir.verify.claims import find_claims
-from memdir.verify.looking import Around, check_claims
+from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import open_project
-from memdir.verify.verifying import verify
 from verify_data import Thing, import_commits, make_project
 from verify_memories import write_memories
 from verify_parsed import read_definitions
@@ -123,7 +123,7 @@ def score_things(root: Path, things: Sequence[Thing], count: int, *, held_out: b
     memories = write_memories(things, count, held_out=held_out)
     claims = [find_claims(memory.text) for memory in memories]
     flat = [claim for found in claims for claim in found]
-    answers = iter(check_claims(flat, open_project(root), Around(NOW.date()), seconds=120))
+    answers = iter(check_claims(flat, open_project(root), LookupContext(NOW.date()), seconds=120))
     for memory, found in zip(memories, claims, strict=True):
         checked = [next(answers) for _ in found]
         score_claims(score, memory, checked)

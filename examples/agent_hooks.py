@@ -14,12 +14,12 @@ from typing import Any
 
 from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ClaudeSDKClient, TextBlock
 
-from memdir.doors.adapters.claude_agent import AgentMemory
-from memdir.opening import open_places
+from memdir.interfaces.sdk.claude_agent import AgentMemory
+from memdir.store.open import open_project
 
 
 async def talk(folder: Path, lines: Iterable[str], **options: Any) -> None:
-    with closing(open_places(folder)) as opened, AgentMemory(opened, seconds=5) as memory:
+    with closing(open_project(folder)) as opened, AgentMemory(opened, seconds=5) as memory:
         wanted = memory.add_to(ClaudeAgentOptions(cwd=folder, **options))
         async with ClaudeSDKClient(wanted) as client:
             for line in lines:

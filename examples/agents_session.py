@@ -16,7 +16,7 @@ from agents import Agent, OpenAIChatCompletionsModel, Runner, SQLiteSession
 from openai import AsyncOpenAI
 
 import memdir
-from memdir.doors.adapters.openai_agents import MemorySession, memory_tools
+from memdir.interfaces.sdk.openai_agents import MemorySession, memory_tools
 
 
 async def talk(folder: Path, client: AsyncOpenAI, lines: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import anthropic
 
 import memdir
-from memdir.conversing import Callbacks
+from memdir.session import Callbacks
 
 NAME = "claude-sonnet-5"
 PATH = {"path": {"type": "string", "description": "A path below the working folder."}}

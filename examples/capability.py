@@ -17,14 +17,14 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 import memdir
-from memdir.doors.adapters.pydantic_ai import Memory
+from memdir.interfaces.sdk.pydantic_ai import MemoryCapability
 
 
 async def talk(memory: Path, lines: Iterable[str]) -> None:
     async with AsyncOpenAI() as client:
         model = OpenAIChatModel("gpt-5.4-mini", provider=OpenAIProvider(openai_client=client))
         with memdir.Session(memdir.open_store(memory)) as session:
-            agent = Agent(model, capabilities=[Memory(session)])
+            agent = Agent(model, capabilities=[MemoryCapability(session)])
             history: list[Any] = []
             for line in lines:
                 result = await agent.run(line, message_history=history)

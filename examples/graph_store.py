@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 
 import memdir
-from memdir.doors.adapters.langgraph import MemdirStore
+from memdir.interfaces.sdk.langgraph import MemdirStore
 
 NAMESPACE = ("users", "somebody")
 

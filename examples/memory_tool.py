@@ -13,7 +13,7 @@ from pathlib import Path
 import anthropic
 
 import memdir
-from memdir.doors.adapters.anthropic import MemoryTool
+from memdir.interfaces.sdk.memory_tool import MemoryTool
 
 
 def chat(memory: Path, lines: Iterable[str]) -> None:

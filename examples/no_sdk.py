@@ -14,7 +14,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import memdir
-from memdir.conversing import Callbacks
+from memdir.session import Callbacks
 
 
 def ask(url: str, messages: list[Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import openai
 
 import memdir
-from memdir.conversing import Callbacks
+from memdir.session import Callbacks
 
 NAME = "gpt-5.4-mini"
 PATH = {"path": {"type": "string", "description": "A path below the working folder."}}

@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import memdir
-from memdir.conversing import Reminders
+from memdir.session import RenderedReminders
 
 USER = re.compile(r"/users/([a-z0-9-]{1,40})")
 LARGEST = 1_000_000
 
 
-def reply_to(messages: list[Any], found: Reminders | None) -> str:
+def reply_to(messages: list[Any], found: RenderedReminders | None) -> str:
     if found is None:
         return "I know nothing about that yet."
     return "\n".join(excerpt.text for excerpt in found.recalled)

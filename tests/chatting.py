@@ -8,8 +8,8 @@ from typing import Any
 
 from clihelp import Cli, Result
 from loads import ROOT
-from memdir.doors.chat import chat, demo
-from memdir.doors.cli import run
+from memdir.interfaces.chat import chat, demo
+from memdir.interfaces.cli import run
 
 THREE_DAYS = (ROOT / "docs" / "img" / "three-days.txt").read_text(encoding="utf-8")
 DOORS = {"chat": lambda **wish: chat(run_verb=run, **wish), "demo": lambda **wish: demo(run_verb=run, **wish)}

@@ -10,7 +10,7 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from memdir.doors.cli import run
+from memdir.interfaces.cli import run
 
 SOURCE = Path(__file__).parent.parent / "src"
 NOW = "2026-03-05T12:00:00+00:00"  # a Thursday

@@ -7,7 +7,7 @@
 - `contradictions.jsonl`: two statements of which at most one can hold, or two that only look so, and why they do not:
   another subject or attribute, compatible values, one more specific, or past and present told apart by dates.
 - `dream_relative.jsonl`: project memories with the day they were written on, the phrase in them that is relative to it
-  (`was`) and the absolute one that is right (`want`), whatever `memdir.dates` makes of it.
+  (`was`) and the absolute one that is right (`want`), whatever `memdir.language.dates` makes of it.
 - `dream_index.jsonl`: lines of an index that point nowhere, and over-long ones; `keep` stands in the line alone.
 
 The background comes from the public LoCoMo observations, which are no part of the project: the first, third and fifth
@@ -23,11 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from loads import ROOT
-from memdir.bench import Entry, Question, parse_date, read_corpus, read_queries, render_entry
-from memdir.drafts import make_slug
-from memdir.frontmatter import compose
+from memdir.format.drafts import make_slug
+from memdir.format.frontmatter import compose_file
+from memdir.format.index import INDEX_FILE, render_line
 from memdir.frozen import dataclass
-from memdir.index import INDEX_FILE, render_line
+from memdir.interfaces.cli.recall import (
+    BenchQuestion,
+    BenchRow,
+    parse_date,
+    read_corpus,
+    read_queries,
+    render_bench_row,
+)
 from memdir.records import Dialect, Kind
 from memdir.text import fold
 
@@ -125,7 +132,7 @@ class Planted:
     missing: tuple[str, ...]
     long: tuple[tuple[LongLine, str], ...]
     ids: Mapping[str, str]
-    questions: tuple[Question, ...]
+    questions: tuple[BenchQuestion, ...]
     skipped: str
 
 
@@ -173,7 +180,7 @@ def find_bench() -> Path | None:
     return home if (home / "corpus.jsonl").exists() else None
 
 
-def read_background(count: int, *, seed: int) -> tuple[list[Entry], list[Question]]:
+def read_background(count: int, *, seed: int) -> tuple[list[BenchRow], list[BenchQuestion]]:
     """So many rows of the even groups, no text and no id twice, and the questions that these rows answer whole."""
     home = find_bench()
     if home is None:
@@ -238,13 +245,13 @@ class _Bed:
         fields = {"name": note.title, "description": note.description, "type": note.kind.value}
         dated = fields | {"modified": when.isoformat()} if dialect is Dialect.NESTED else fields
         line = f"- [{note.title}]({name}.md) — {hook}" if hook else render_line(note.title, name, note.description)
-        self._write(name, compose(dated, note.body, dialect), when)
+        self._write(name, compose_file(dated, note.body, dialect), when)
         self.lines[name] = (note.kind, line)
         return name
 
-    def put_entry(self, entry: Entry) -> str:
+    def put_entry(self, entry: BenchRow) -> str:
         name = self._find_free(make_slug(entry.id))
-        self._write(name, render_entry(entry), parse_date(entry.date) or NOW - timedelta(days=_OLDEST_DAYS))
+        self._write(name, render_bench_row(entry), parse_date(entry.date) or NOW - timedelta(days=_OLDEST_DAYS))
         self.lines[name] = (Kind.PROJECT, render_line(entry.text[:60], name, entry.text))
         return name
 

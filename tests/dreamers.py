@@ -20,9 +20,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from memdir.dream_lock import FILE, hold_dream, read_last
+from memdir.dream.lock import FILE, hold_dream, read_last
 from memdir.errors import LockedError
-from memdir.processes import is_alive
+from memdir.files import is_alive
 from outcome import fork
 
 DREAMERS = 64

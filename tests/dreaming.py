@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from memdir.errors import MemdirError
+from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
-from memdir.index import INDEX_FILE
-from memdir.records import Draft, Kind, Model, Reply, Request, Stop, ToolCall, Usage
+from memdir.records import Draft, Kind, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel
 
@@ -81,7 +81,7 @@ def image(memory: Path) -> dict[str, bytes]:
 def use(*calls: tuple[str, Mapping[str, object]]) -> Reply:
     """An answer that calls tools."""
     made = tuple(ToolCall(f"call-{number}", name, values) for number, (name, values) in enumerate(calls))
-    return Reply("", Usage(100, 0, 20), made, Stop.CALLS)
+    return Reply("", Usage(100, 0, 20), made, StopReason.CALLS)
 
 
 def write(name: str, text: str, reason: str = "", evidence: str = "") -> tuple[str, dict[str, object]]:
@@ -196,8 +196,8 @@ BAD: dict[str, Callable[[list[str]], Model]] = {
     "babbles": lambda names: saying("Lorem ipsum dolor sit amet."),
     "says nothing": lambda names: saying(""),
     "sends broken JSON": lambda names: saying('{"summary": '),
-    "is cut short": lambda names: ScriptedModel([replace(use(read("memory/deploys.md")), stop=Stop.LENGTH)]),
-    "declines": lambda names: ScriptedModel([Reply("no", stop=Stop.REFUSED)]),
+    "is cut short": lambda names: ScriptedModel([replace(use(read("memory/deploys.md")), stop=StopReason.LENGTH)]),
+    "declines": lambda names: ScriptedModel([Reply("no", stop=StopReason.REFUSED)]),
     "without tools: deletes everything": lambda names: Toolless(
         [operations(*({"action": "delete", "name": name} for name in names))]
     ),

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from memdir.settings import Environment, read_environment
+from memdir.project.settings import Environment, read_environment
 
 
 def make_environment(tmp_path: Path, **variables: str) -> Environment:

@@ -8,9 +8,9 @@ from typing import Any
 
 from homes import make_environment
 from memdir.models import OpenModel, open_model
-from memdir.models.usage import Entry, read_usage
+from memdir.models.usage import UsageRow, read_usage_report
+from memdir.project.settings import read_settings
 from memdir.records import Message, Request, Tool
-from memdir.settings import read_settings
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 READ = Tool("read", "Read a file", {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]})
@@ -51,10 +51,10 @@ def ask(text: str = "What is remembered?", **more: Any) -> Request:
     return Request(messages=more.pop("messages", (Message("user", text),)), **more)
 
 
-def rows(tmp_path: Path) -> tuple[Entry, ...]:
+def rows(tmp_path: Path) -> tuple[UsageRow, ...]:
     """What was recorded, oldest first."""
     path = make_environment(tmp_path).state_home / "usage.db"
-    return tuple(reversed(read_usage(path, now=NOW).last))
+    return tuple(reversed(read_usage_report(path, now=NOW).last))
 
 
 def same(one: object, other: object) -> bool:

@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from memdir.records import Draft, Evidence, Header, Kind, Pick, Query
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
-AnyStore = TypeVar("AnyStore", FileStore, RamStore)
+AnyStore = TypeVar("AnyStore", FileStore, MemoryStore)
 
 
 def overlap(query: Query, headers: Sequence[Header], limit: int) -> list[Pick]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Pick, Query, Scope
-from memdir.search.local import LocalSearch
 from memdir.store.files import FileStore
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from memdir.errors import MemdirError
-from memdir.opening import Opened, open_places
 from memdir.records import Draft, Kind
+from memdir.store.open import Project, open_project
 from memdir.team import open_sync, sync
 
 POOL = [f"team/note-{number}" for number in range(6)]
@@ -26,7 +26,7 @@ def say(**row: object) -> None:
     os.write(1, json.dumps(row).encode("ascii") + b"\n")
 
 
-def step(opened: Opened, rng: random.Random, number: int, who: str) -> None:
+def step(opened: Project, rng: random.Random, number: int, who: str) -> None:
     """One random act of this member's."""
     store, mark = opened.private, f"mark{who}x{number}y"
     names = {header.name: header for header in store.scan() if header.name.startswith("team/")}
@@ -52,7 +52,7 @@ def step(opened: Opened, rng: random.Random, number: int, who: str) -> None:
     say(done=number)
 
 
-def change(opened: Opened, rng: random.Random, number: int, mark: str, what: str, name: str) -> None:
+def change(opened: Project, rng: random.Random, number: int, mark: str, what: str, name: str) -> None:
     store = opened.private
     memory = store.read(name)
     paragraphs = memory.body.strip().split("\n\n")
@@ -79,7 +79,7 @@ def change(opened: Opened, rng: random.Random, number: int, mark: str, what: str
 
 def main() -> None:
     project, seed, first, last, who = Path(sys.argv[1]), *map(int, sys.argv[2:5]), sys.argv[5]
-    opened = open_places(project)
+    opened = open_project(project)
     for number in range(first, last):
         try:
             step(opened, random.Random(f"{seed}-{who}-{number}"), number, who)

@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 from clihelp import Cli
-from memdir.opening import Opened, open_places
-from memdir.team import Membership, Synced, enter, open_sync, sync
+from memdir.store.open import Project, open_project
+from memdir.team import Membership, SyncResult, enter, open_sync, sync
 
 NOW = "2026-03-05T12:00:00+00:00"
 
@@ -41,8 +41,8 @@ class Member:
         self.variables = self.cli.variables
         make_git_dir(self.cli.project / ".git", "bare = false", '[remote "origin"]', f"url = {remote}")
 
-    def open(self) -> Opened:
-        return open_places(self.cli.project, environ=self.variables)
+    def open(self) -> Project:
+        return open_project(self.cli.project, environ=self.variables)
 
     @cached_property
     def memory(self) -> Path:
@@ -52,14 +52,14 @@ class Member:
     def state(self) -> Path:
         return self.memory / ".memdir"
 
-    def enter(self, *, create: bool = False, read_only: bool = False, review: bool = False) -> Synced:
+    def enter(self, *, create: bool = False, read_only: bool = False, review: bool = False) -> SyncResult:
         opened = self.open()
         try:
             return enter(opened, Membership(read_only=read_only, review=review), now=opened.now(), create=create)
         finally:
             opened.close()
 
-    def sync(self, *, seconds: float = 120) -> Synced:
+    def sync(self, *, seconds: float = 120) -> SyncResult:
         opened = self.open()
         try:
             return sync(open_sync(opened, seconds=seconds), now=opened.now())

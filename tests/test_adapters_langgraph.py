@@ -21,13 +21,12 @@ from typing_extensions import TypedDict
 
 from homes import write
 from loads import scaled
-from memdir.doors.adapters.items import Address, compose_item, make_names, parse_item
-from memdir.doors.adapters.langgraph import MemdirStore
 from memdir.guard import check_name
+from memdir.interfaces.sdk.langgraph import Address, MemdirStore, compose_item, make_names, parse_item
 from memdir.records import Draft, Kind, Memory, Put
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
 
 USER = ("users", "u-1")
 
@@ -298,7 +297,7 @@ def test_every_value_reads_back_from_the_file_it_becomes(value: dict[str, Any], 
     address = Address(tuple(namespace), key)
     for name in make_names(address):
         check_name(name)
-        kept, now = RamStore(), utc_now()
+        kept, now = MemoryStore(), utc_now()
         text = compose_item(address, value, name=name, kind=Kind.REFERENCE, created=now, index=True, before=None)
         assert text.encode("utf-8", "surrogateescape")
         memory = _read(kept, name, text)
@@ -306,7 +305,7 @@ def test_every_value_reads_back_from_the_file_it_becomes(value: dict[str, Any], 
         assert item.address == address and item.value == value and memory.header.problem == ""
 
 
-def _read(kept: RamStore, name: str, text: str) -> Memory:
+def _read(kept: MemoryStore, name: str, text: str) -> Memory:
     kept.change([Put(name, text)], verb="save")
     return kept.read(name)
 

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from homes import write
-from memdir.asking import recall
-from memdir.doors.adapters.commands import MemoryCommands
-from memdir.doors.adapters.paths import RefusedError
+from memdir.interfaces.sdk.memory_tool import MemoryCommands, RefusedError
+from memdir.recall import recall
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from servers import AnthropicServer, Call
@@ -178,7 +177,7 @@ ROUND: list[tuple[dict[str, object], str, bool]] = [
 
 @pytest.mark.parametrize("kind", ["MemoryTool", "AsyncMemoryTool"])
 def test_the_documented_behaviours_hold_through_the_sdk_s_own_tool_runner(kind: str, memory: Path) -> None:
-    from memdir.doors.adapters import anthropic as adapter
+    from memdir.interfaces.sdk import memory_tool as adapter
 
     store = FileStore(memory)
     got = play(getattr(adapter, kind)(store), [call for call, _, _ in ROUND])
@@ -193,7 +192,7 @@ def test_the_documented_behaviours_hold_through_the_sdk_s_own_tool_runner(kind: 
 def test_a_tool_object_also_takes_the_sdk_s_own_commands(memory: Path) -> None:
     from anthropic.types.beta import BetaMemoryTool20250818CreateCommand
 
-    from memdir.doors.adapters.anthropic import MemoryTool
+    from memdir.interfaces.sdk.memory_tool import MemoryTool
 
     tool = MemoryTool(FileStore(memory))
     made: Any = BetaMemoryTool20250818CreateCommand(command="create", path="/memories/a.md", file_text="b")

@@ -21,14 +21,14 @@ import pytest
 
 from homes import make_repository, write
 from loads import ROOT, scaled
-from memdir.asking import recall
-from memdir.conversing import Session
-from memdir.doors.adapters import make_missing
-from memdir.doors.adapters.claude_agent import AgentMemory, render_fitting
-from memdir.doors.adapters.tooling import Toolbox
-from memdir.opening import open_places, open_store
+from memdir.interfaces.sdk import make_missing
+from memdir.interfaces.sdk.claude_agent import AgentMemory, render_fitting
+from memdir.interfaces.sdk.tools import SdkTools
+from memdir.recall import recall
 from memdir.records import Draft, Kind, Message
+from memdir.session import Session
 from memdir.store.files import FileStore
+from memdir.store.open import open_project, open_store
 from servers import AnthropicServer, Call, OpenAIServer
 
 REMEMBER = "Remember that we deploy on Tuesdays only, because support is fully staffed then"
@@ -88,7 +88,7 @@ def run_example(name: str, place: Path, lines: list[str], **variables: str) -> s
 
 def test_a_toolbox_on_a_store_alone_reads_nothing_of_the_environment(memory: Path, tmp_path: Path) -> None:
     store = open_store(memory)
-    box = Toolbox(store, by="a test", session="s1")
+    box = SdkTools(store, by="a test", session="s1")
     given = {"type": "project", "name": "deploys", "description": DEPLOYS.description, "body": DEPLOYS.body}
     assert json.loads(box.call("memory_save", given).text)["action"] == "created"
     assert json.loads(box.call("memory_list", "").text)["total"] == 1
@@ -109,7 +109,7 @@ def test_a_missing_sdk_is_said_with_the_extra_that_brings_it() -> None:
     assert make_missing(own, "langgraph") is own
     code = (
         "import sys; sys.modules['langgraph.store.base'] = None\n"
-        "try:\n    import memdir.doors.adapters.langgraph\n"
+        "try:\n    import memdir.interfaces.sdk.langgraph\n"
         "except ModuleNotFoundError as error:\n    print(error)"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -154,7 +154,7 @@ def test_the_agents_session_knows_in_a_new_conversation_what_it_was_told(tmp_pat
 def test_the_agents_session_is_the_sdk_s_protocol(memory: Path) -> None:
     from agents.memory import Session as Protocol
 
-    from memdir.doors.adapters.openai_agents import MemorySession, memory_tools
+    from memdir.interfaces.sdk.openai_agents import MemorySession, memory_tools
 
     store = open_store(memory)
     store.write(DEPLOYS)
@@ -177,12 +177,12 @@ def test_the_agents_session_is_the_sdk_s_protocol(memory: Path) -> None:
             kept.inner.close()
 
     asyncio.run(live())
-    assert {tool.name for tool in memory_tools(store)} == {offer.name for offer in Toolbox.offers}
+    assert {tool.name for tool in memory_tools(store)} == {offer.name for offer in SdkTools.offers}
     assert "Tuesdays" in asyncio.run(memory_tools(store)[0].on_invoke_tool(None, flatten({"query": ASK})))
 
 
 def test_items_of_the_responses_api_are_read_as_messages() -> None:
-    from memdir.doors.adapters.openai_agents import read_items
+    from memdir.interfaces.sdk.openai_agents import read_items
 
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"x": 1}'}
     said = {"role": "user", "content": "hello"}
@@ -217,13 +217,13 @@ def test_the_toolset_works_without_the_capability_and_the_capability_without_too
     from pydantic_ai import Agent
     from pydantic_ai.models.test import TestModel
 
-    from memdir.doors.adapters.pydantic_ai import Memory, memory_toolset
+    from memdir.interfaces.sdk.pydantic_ai import MemoryCapability, memory_toolset
 
     store = open_store(memory)
     agent = Agent(TestModel(call_tools=["memory_list"]), toolsets=[memory_toolset(store)])
     assert '"total": 0' in flatten(json.loads(asyncio.run(agent.run("what is there?")).output)).replace('\\"', '"')
     with Session(store) as session:
-        bare = Memory(session, tools=False)
+        bare = MemoryCapability(session, tools=False)
         assert (bare.get_toolset(), bare.get_instructions(), bare.get_serialization_name()) == (None, None, None)
         done = asyncio.run(Agent(TestModel(), capabilities=[bare]).run(["hello", "there"]))
         assert done.output == "success (no tool calls)"
@@ -241,7 +241,7 @@ def test_a_history_of_pydantic_ai_is_read_as_messages() -> None:
         UserPromptPart,
     )
 
-    from memdir.doors.adapters.pydantic_ai import read_history
+    from memdir.interfaces.sdk.pydantic_ai import read_history
 
     history = [
         ModelRequest(
@@ -317,7 +317,7 @@ def test_the_example_with_the_real_agent_sdk_recalls_uses_tools_and_learns(tmp_p
     """Where the SDK is installed: it brings its own client, which asks the server on loopback."""
     pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk absent: it brings a client of 350 MB")
     project = make_repository(tmp_path / "project")
-    with closing(open_places(project)) as opened:
+    with closing(open_project(project)) as opened:
         opened.private.write(DEPLOYS)
 
     def play(body: Mapping[str, Any]) -> Any:
@@ -339,5 +339,5 @@ def test_the_example_with_the_real_agent_sdk_recalls_uses_tools_and_learns(tmp_p
     assert out.getvalue() == "On Tuesdays.\nOn Tuesdays.\n"
     assert [at for at in asked if TOLD in at] and asked[-1].count(TOLD) == 1, "the hook recalled, once"
     assert any("total" in at for at in asked), "the tool answered"
-    with closing(open_places(project)) as opened:
+    with closing(open_project(project)) as opened:
         assert len(opened.private.scan()) == 2, "the second line was learned"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdir.age import days_old, render_age, render_freshness
+from memdir.format.age import days_old, render_age, render_freshness
 
 BERLIN = timezone(timedelta(hours=1))
 NOW = datetime(2026, 11, 15, 9, 0, tzinfo=BERLIN)

@@ -9,17 +9,14 @@ import pytest
 
 from clihelp import NOW, Cli
 from homes import git, write
-from memdir.asking import recall_here
-from memdir.caveats import find_caveats
-from memdir.events import note_event, note_problem
-from memdir.opening import Opened, open_places
-from memdir.refreshing import EVENT, HOST, is_due, refresh_verdicts
-from memdir.reminder import render_reminder
-from memdir.store.ram import RamStore
+from memdir.files import note_event, note_problem
+from memdir.recall import recall_here
+from memdir.recall.reminder import find_caveats, render_reminder
+from memdir.store.memory import MemoryStore
+from memdir.store.open import Project, open_project
 from memdir.testing import sample_memory
-from memdir.verify.cached import read_verdicts
-from memdir.verify.records import State
-from memdir.verify.verifying import verify
+from memdir.verify import EVENT, HOST, is_refresh_due, refresh_verdicts, verify
+from memdir.verify.records import VerifyState, read_verdicts
 
 MOVED = (
     "---\nname: Login page\ndescription: where the login page is rendered\ntype: reference\n---\n\n"
@@ -43,8 +40,8 @@ def cli(tmp_path: Path) -> Cli:
     return cli
 
 
-def open_here(cli: Cli) -> Opened:
-    return open_places(cli.project, environ=cli.variables)
+def open_here(cli: Cli) -> Project:
+    return open_project(cli.project, environ=cli.variables)
 
 
 def check(cli: Cli) -> None:
@@ -88,7 +85,7 @@ def test_a_sound_memory_costs_recall_no_import(cli: Cli) -> None:
     cli.file("login-page", MOVED.replace("src/login.py", "src/entry.py"))
     check(cli)
     code = (
-        "import sys\nfrom memdir.doors.cli import run\n"
+        "import sys\nfrom memdir.interfaces.cli import run\n"
         f"run(['recall', '--json', {QUERY!r}])\n"
         "print(sorted(at for at in sys.modules if at.startswith('memdir.verify')), file=sys.stderr)\n"
     )
@@ -98,7 +95,7 @@ def test_a_sound_memory_costs_recall_no_import(cli: Cli) -> None:
 
 
 def test_a_store_without_files_has_no_verdicts() -> None:
-    store = RamStore()
+    store = MemoryStore()
     store.write(sample_memory())
     assert find_caveats(store, [store.read("terse-replies")]) == {}
 
@@ -155,14 +152,14 @@ def test_what_the_project_keeps_itself_is_refreshed_as_it_was_verified(cli: Cli)
     cli("verify")
     opened = open_here(cli)
     assert refresh_verdicts(opened, now=opened.now()) == 0
-    assert opened.project is not None and read_verdicts(opened.project)["own-page"].state is State.STALE
+    assert opened.project is not None and read_verdicts(opened.project)["own-page"].state is VerifyState.STALE
     opened.close()
 
 
 def test_a_stamp_from_the_future_does_not_stop_the_refreshing(cli: Cli) -> None:
     opened = open_here(cli)
     note_event(opened.private.state, HOST, EVENT, opened.now() + timedelta(days=9))
-    assert is_due(opened, opened.now())
+    assert is_refresh_due(opened, opened.now())
     opened.close()
 
 
@@ -172,7 +169,7 @@ def test_nothing_is_refreshed_where_memory_is_off_paused_or_absent(cli: Cli, tmp
         {"MEMDIR_PAUSED": "1"},
         {"HOME": str(tmp_path / "new")},
     ):
-        opened = open_places(cli.project, environ={**cli.variables, **variables})
+        opened = open_project(cli.project, environ={**cli.variables, **variables})
         assert refresh_verdicts(opened, now=opened.now()) is None
         opened.close()
     assert not (tmp_path / "new").exists()

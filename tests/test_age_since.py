@@ -8,12 +8,12 @@ from pathlib import Path
 from sqlite3 import connect
 
 from homes import git, write
-from memdir.aging import find_since
-from memdir.authors import Author, write_authors
-from memdir.frontmatter import set_fields
+from memdir.format.frontmatter import set_fields
+from memdir.recall.find import find_since
 from memdir.records import Draft, Forget, Kind, Origin, Put
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.state import Author, write_authors
 from memdir.testing import sample_memory
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
@@ -258,6 +258,6 @@ def test_a_moved_directory_keeps_the_ages_of_its_memories(memory: Path, tmp_path
 
 
 def test_a_store_without_files_counts_from_what_it_says() -> None:
-    store = RamStore(clock=Clock(NOW - 7 * DAY))
+    store = MemoryStore(clock=Clock(NOW - 7 * DAY))
     store.write(sample_memory())
     assert find_since(store, store.read("terse-replies"), now=NOW) == NOW - 7 * DAY

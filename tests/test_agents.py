@@ -6,11 +6,17 @@ import pytest
 
 from clihelp import Cli
 from homes import git, make_repository, write
-from memdir.agent_places import AgentPlace, AgentScope
-from memdir.agents import EXCLUDED, keep_out, list_definitions, open_agent_store
 from memdir.errors import FormatError, SecretError
-from memdir.opening import open_places
 from memdir.records import Draft, Kind
+from memdir.store.open import (
+    EXCLUDED,
+    AgentDirectory,
+    AgentScope,
+    keep_out,
+    list_definitions,
+    open_agent_store,
+    open_project,
+)
 
 TOKEN = "ghp_" + "aB3dE6gH9kLm2" * 2 + "pQr5sTu7vW"
 SAVE = ("--name", "flaky", "--type", "project", "--description", "Tests of the parser are flaky on Mondays")
@@ -36,7 +42,7 @@ def test_definitions_are_read_and_the_projects_goes_first(cli: Cli) -> None:
     define(cli.project, "other", "name: reviewer\nmemory: 'project'\ntools: [Read, Bash]")
     define(cli.project, "plain", "description: no name and no memory")
     write(cli.project / ".claude" / "agents" / "readme.md", "No head.\n")
-    found = list_definitions(open_places(cli.project, environ=cli.variables).environment, cli.project)
+    found = list_definitions(open_project(cli.project, environ=cli.variables).environment, cli.project)
     assert [(at.name, at.memory) for at in found] == [
         ("plain", None),
         ("reviewer", AgentScope.PROJECT),
@@ -138,15 +144,15 @@ def test_a_prompt_for_a_local_memory_excludes_it_too(tmp_path: Path) -> None:
 
 
 def test_no_line_is_written_outside_git_or_on_a_mount(tmp_path: Path) -> None:
-    plain = AgentPlace("r", AgentScope.LOCAL, tmp_path / "plain" / ".claude" / "agent-memory-local" / "r")
-    mount = AgentPlace("r", AgentScope.LOCAL, tmp_path / "mnt" / "projects" / "x" / "agent-memory-local" / "r")
+    plain = AgentDirectory("r", AgentScope.LOCAL, tmp_path / "plain" / ".claude" / "agent-memory-local" / "r")
+    mount = AgentDirectory("r", AgentScope.LOCAL, tmp_path / "mnt" / "projects" / "x" / "agent-memory-local" / "r")
     assert not keep_out(plain) and not keep_out(mount)
 
 
 def test_what_is_committed_with_the_project_holds_no_secret_and_nothing_personal(cli: Cli) -> None:
-    opened = open_places(cli.project, environ=cli.variables)
+    opened = open_project(cli.project, environ=cli.variables)
     folder = cli.project / ".claude"
-    shared = AgentPlace("r", AgentScope.PROJECT, folder / "agent-memory" / "r")
+    shared = AgentDirectory("r", AgentScope.PROJECT, folder / "agent-memory" / "r")
     with open_agent_store(opened, shared) as store:
         with pytest.raises(SecretError) as caught:
             store.write(Draft(Kind.PROJECT, "Deploys", "How the deploys of billing are done", f"With {TOKEN}."))
@@ -154,7 +160,7 @@ def test_what_is_committed_with_the_project_holds_no_secret_and_nothing_personal
         with pytest.raises(FormatError):
             store.write(Draft(Kind.USER, "Person", "Knows Go well and is new to React", "Go."))
         assert store.scan() == () and not (folder / "agent-memory" / "r" / ".memdir").exists()
-    local = AgentPlace("r", AgentScope.LOCAL, folder / "agent-memory-local" / "r")
+    local = AgentDirectory("r", AgentScope.LOCAL, folder / "agent-memory-local" / "r")
     with open_agent_store(opened, local) as store:
         store.write(Draft(Kind.USER, "Person", "Knows Go well and is new to React", "Go."))
     opened.close()

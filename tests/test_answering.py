@@ -4,10 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memdir.answering import answer_question, is_overview, is_question, tell_known, tell_learned
-from memdir.extracted import Extracted, Reason
-from memdir.gates import Skip
-from memdir.recall import Recalled
+from memdir.extraction import ExtractReason, ExtractResult
+from memdir.interfaces.chat_commands import answer_question, asks_memory, describe_learned, is_overview, tell_known
+from memdir.recall import RecallResult, RecallSkip
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
 
 NOW = datetime(2026, 3, 9, 9, tzinfo=UTC)
@@ -19,8 +18,8 @@ def make_excerpt(name: str, text: str, *, days: int = 0, score: float = 1.0, cav
     return Excerpt(header, f"/m/{name}.md", text, "", 1, 1, score, caveat=caveat)
 
 
-def ask(query: str, *memories: Excerpt, skipped: Skip | None = None, asks: bool = True) -> str:
-    return answer_question(Recalled(query, "local", (), memories, skipped), now=NOW, asks=asks).text
+def ask(query: str, *memories: Excerpt, skipped: RecallSkip | None = None, asks: bool = True) -> str:
+    return answer_question(RecallResult(query, "local", (), memories, skipped), now=NOW, asks=asks).text
 
 
 def test_one_memory_is_quoted_with_name_and_age() -> None:
@@ -48,7 +47,7 @@ def test_of_a_long_memory_the_nearest_sentence_speaks_and_its_reason_when_that_i
 def test_memories_that_disagree_say_so_newest_first() -> None:
     older = make_excerpt("old", "The nightly build starts at 02:00.", days=8, score=1.2)
     newer = make_excerpt("new", "The nightly build starts at 03:30.", days=2)
-    found = Recalled("when does the nightly build start?", "local", (), (older, newer))
+    found = RecallResult("when does the nightly build start?", "local", (), (older, newer))
     answer = answer_question(found, now=NOW)
     assert answer.is_conflict and answer.names == ("new", "old")
     first, second = answer.text.split("\n")
@@ -60,16 +59,19 @@ def test_memories_that_only_differ_do_not_disagree_and_far_ones_are_silent() -> 
     one = make_excerpt("build", "The nightly build starts at 02:00.", score=1.0)
     two = make_excerpt("tests", "The nightly tests run for an hour.", score=0.8)
     far = make_excerpt("lunch", "Lunch is at noon.", score=0.2)
-    answer = answer_question(Recalled("what happens at night?", "local", (), (one, two, far)), now=NOW)
+    answer = answer_question(RecallResult("what happens at night?", "local", (), (one, two, far)), now=NOW)
     assert not answer.is_conflict and answer.names == ("build", "tests") and "disagree" not in answer.text
 
 
 def test_nothing_is_said_to_be_nothing() -> None:
-    assert ask("who pays?", skipped=Skip.NOTHING_FITS) == "I know nothing about that. Tell me and I will remember it."
-    assert ask("who pays?", skipped=Skip.EMPTY).startswith("I know nothing about that.")
-    assert ask("it rains", skipped=Skip.NOTHING_FITS, asks=False).startswith("I kept nothing of that.")
-    assert "One word is too little" in ask("lunch", skipped=Skip.ONE_WORD)
-    assert ask("who pays?", skipped=Skip.PAUSED) == "I looked nothing up: memory is paused."
+    assert (
+        ask("who pays?", skipped=RecallSkip.NOTHING_FITS)
+        == "I know nothing about that. Tell me and I will remember it."
+    )
+    assert ask("who pays?", skipped=RecallSkip.EMPTY).startswith("I know nothing about that.")
+    assert ask("it rains", skipped=RecallSkip.NOTHING_FITS, asks=False).startswith("I kept nothing of that.")
+    assert "One word is too little" in ask("lunch", skipped=RecallSkip.ONE_WORD)
+    assert ask("who pays?", skipped=RecallSkip.PAUSED) == "I looked nothing up: memory is paused."
 
 
 def test_what_a_memory_says_cannot_break_the_line_it_is_told_in() -> None:
@@ -80,18 +82,18 @@ def test_what_a_memory_says_cannot_break_the_line_it_is_told_in() -> None:
 def test_what_was_learned_is_told_by_its_description() -> None:
     text = "---\nname: Deploys\ndescription: We deploy on Tuesdays\ntype: project\n---\n\nWe deploy on Tuesdays.\n"
     reasons = (
-        Reason("deploys", "create", "asked for", "", text),
-        Reason("old", "forget", "asked to forget", "forget old"),
-        Reason("", "unclear", "asked to forget", "forget that thing"),
-        Reason("page", "wait", "foreign text", "", text),
+        ExtractReason("deploys", "create", "asked for", "", text),
+        ExtractReason("old", "forget", "asked to forget", "forget old"),
+        ExtractReason("", "unclear", "asked to forget", "forget that thing"),
+        ExtractReason("page", "wait", "foreign text", "", text),
     )
-    assert tell_learned(Extracted(reasons=reasons)).split("\n") == [
+    assert describe_learned(ExtractResult(reasons=reasons)).split("\n") == [
         "Noted: We deploy on Tuesdays",
         "Forgotten: old",
         "I could not tell which memory you mean: forget that thing",
         "This waits for your word (/inbox): We deploy on Tuesdays",
     ]
-    assert tell_learned(Extracted()) == ""
+    assert describe_learned(ExtractResult()) == ""
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_what_was_learned_is_told_by_its_description() -> None:
     ],
 )
 def test_a_question_is_told_from_a_statement(text: str, asks: bool) -> None:
-    assert is_question(text) is asks
+    assert asks_memory(text) is asks
 
 
 @pytest.mark.parametrize(

@@ -17,110 +17,60 @@ Sources = Mapping[str, str]
 
 # The reading order: each room imports only rooms before it.
 ORDER = """
-frozen lazy once errors limits records text tokens loose_json
-yaml_subset frontmatter dialects links age
-tongues.grammar tongues.english tongues.german tongues.french tongues.spanish tongues.chinese tongues.japanese tongues
-shield phrases dates index clip manifest filler drafts prompts
-lock small_files events processes detach options settings config_file gitroot claude_settings traces slugs paths guard
-agent_places hosts.rows hosts.record hosts.places hosts
-installing.json_text installing.toml_text installing.command installing.entries installing.planning
-installing installing.plugin
-disk
-dream_lock secrets.records secrets.folding secrets.likeness secrets.clouds secrets.services secrets.formats
-secrets.contexts secrets.prose secrets.scanning secrets secrets.own session kept_dreams kept_chats kept_team authors
-store store.plan store.shared store.rewind store.batch store.ledger store.inbox store.acts store.dating
-store.database store.history
-store.apply store.headers store.contract store.held store.kept store.files store.ram store.lookup store.preview
-store.payloads aging
-search search.terms search.words search.vectors search.bodies search.postings search.entries search.catalog
-search.rank search.floor search.local
-identity edits moving opening promoting agents deciding derivable
-verify verify.records verify.cached caveats verify.spans verify.shapes verify.commands verify.deadlines verify.claims
-verify.project verify.words verify.manifests verify.gitlog verify.successors verify.past verify.ground
-verify.path_lookup verify.word_lookup verify.tool_lookup verify.looking verify.verifying
-query transcripts.lines transcripts.blocks transcripts.formats transcripts.chain transcripts.claude transcripts.codex
-transcripts.gemini transcripts.plain transcripts.listing transcripts shell_words own_writes tool_writes
-models.wire models.faults models.watch models.line models.prices models.budget models.usage models.meter models.retry
-models.adapting models.anthropic_events models.anthropic models.openai models.claude_cli models
-staging tree fork tools operations
-project_files.blocks project_files.comments project_files.includes project_files.globs project_files.rules
-project_files.secrecy project_files.kinds project_files.loaded project_files.reading project_files.ground
-project_files.loading project_files.asking project_files
-ignoring.tongue ignoring.english ignoring.german ignoring.french ignoring.spanish ignoring.chinese
-ignoring.japanese ignoring.reach ignoring.hearing ignoring
-gates reminder recall retelling model_select prefetch guidance instructions prompt_cache
-taint.reminders taint.leads taint.frames taint.split taint.claims taint.sources taint
-rules.systems rules.tongue rules.english_words rules.english_facts rules.english_asking rules.english_work
-rules.english_slots rules.english_manner rules.english_kinds rules.english
-rules.german rules.french rules.spanish rules.chinese rules.japanese rules.records rules.sentences rules.passing
-rules.plain
-rules.naming rules.hearing rules.joining rules.wishing rules.sense rules.merging rules.composing rules
-judging cursor scribe extract_gates extracted answered extract runs learning background queue harvest worker
-refreshing
-tidy.words tidy.quantities tidy.tokens tidy.pieces tidy.shape tidy.facts tidy.records tidy.uniting tidy.duplicates
-tidy.contradictions tidy.dates
-tidy.expiry tidy.pointers tidy
-importing.records importing.piles importing.made importing.markdown importing.claude_code importing.facts
-importing.instruction_files importing.codex importing.mcp_memory importing.mem0 importing.chatgpt importing.own
-importing.sources importing.matching importing.planning importing.applying importing exporting
-daily_log dream_gates
-notes.template notes.cutting notes.due notes.place notes.calls notes.lines notes.by_rules notes.by_model
-notes.keeping notes
-team.units team.merging team.instructing team.arriving team.git team.objects team.remote team.membership team.point
-team.ground team.sending team.receiving team.looking team.news team.synced team.telling team.syncing team.reverting
-team.entering team.background team
-doctor.findings doctor.files doctor.indexes doctor.past doctor.seen_clean doctor.texts doctor.background
-doctor.shared doctor.configured doctor
-asking answering finding transcript_search
-dream.progress dream.sets dream.drifting dream.material dream.overlay dream.hands dream.by_model dream.losses
-dream.believing
-dream.weighing
-dream.planning dream.applying dream chores
-conversing.telling conversing.plain conversing.ground conversing.listing conversing.recalling
-conversing.asked conversing.shown
-conversing.working conversing bench
-toolset.table toolset.addresses toolset.arguments toolset.looking toolset.writing toolset
-doors
-testing
-__init__ __main__
+frozen errors limits records text format format.frontmatter format.age format.index format.clip format.drafts
+models.prompts files project project.options project.settings project.git project.paths project.hosts interfaces
+interfaces.json_edit interfaces.install guard dream.lock store.secret_text store.secret_rules store.secrets store
+store.plan store.rewind store.inbox store.history store.apply store.contract store.memory recall.terms recall.table
+project.identity verify.project verify.past conversation conversation.lines conversation.codex conversation.gemini
+conversation.tool_calls models.connection models.usage models.openai models.anthropic models.claude_cli models
+models.staging conversation.includes conversation.project_files rules.systems language.grammar tongues.english
+tongues.german tongues.french tongues.spanish tongues.chinese tongues.japanese ignoring.english ignoring.german
+ignoring.french ignoring.spanish ignoring.chinese ignoring.japanese language language.dates language.ignore
+rules.english_words rules.english_facts rules.english_asking rules.english_work rules.english_slots
+rules.english_manner rules.english_kinds rules.english rules.german rules.french rules.spanish rules.chinese
+rules.japanese language.words extraction.provenance extraction.find extraction.word store.sessions store.state
+store.files recall.index recall.rank recall.select store.open store.move verify.records verify.shapes verify.claims
+verify.lookup recall.reminder conversation.instructions models.agent extraction.by_model extraction verify
+dream.grammar dream.logs conversation.notes_file conversation.notes_by_model team.merge team.admit team.git team.state
+team.plan recall.find conversation.claude conversation.notes_by_rules recall conversation.transcripts extraction.turns
+conversation.notes dream.records dream.duplicates interfaces.chat_commands dream.stale dream.pointers store.batch
+team.news team.sync interfaces.doctor interfaces.imports interfaces.import_formats team dream.by_model dream.review
+dream.plan dream interfaces.worker session interfaces.tools interfaces.cli interfaces.cli.recall testing __init__
+__main__
 """.split()
 # Libraries that may be imported inside a function, because most runs never need them.
 LAZY = {
     "frozen": {"dataclasses"},
-    "yaml_subset": {"yaml"},
-    "settings": {"tomllib", "pwd"},
-    "config_file": {"tomlkit"},
-    "gitroot": {"subprocess"},
-    "paths": {"hashlib"},
-    "drafts": {"hashlib"},
-    "session": {"hashlib"},
-    "secrets.likeness": {"hashlib"},
-    "store.plan": {"hashlib"},
-    "store.shared": {"memdir.secrets"},
+    "format.frontmatter": {"yaml"},
+    "project.settings": {"pwd", "tomlkit", "tomllib"},
+    "project.git": {"subprocess"},
+    "project.paths": {"hashlib"},
+    "format.drafts": {"hashlib"},
+    "store.sessions": {"hashlib"},
+    "store.secret_text": {"hashlib"},
+    "store.plan": {"hashlib", "memdir.store.secrets"},
     "store.contract": {"memdir.store.batch"},
-    "aging": {"memdir.authors"},
-    "caveats": {"memdir.verify.cached"},
-    "store.files": {"memdir.kept_chats", "memdir.kept_dreams", "memdir.kept_team", "memdir.authors"},
-    "authors": {"pwd"},
-    "opening": {"memdir.secrets.own", "memdir.authors"},
-    "agents": {"memdir.secrets.own"},
-    "ignoring": {"memdir.ignoring.hearing"},
-    "recall": {"memdir.authors", "memdir.secrets"},
-    "search.local": {"tempfile"},
-    "reminder": {"html"},
-    "models.faults": {"email.utils"},
-    "doors.chat.reading": {"readline"},
-    "doors.adapters.anthropic": {"anthropic", "anyio"},
-    "doors.adapters.claude_agent": {"claude_agent_sdk"},
-    "doors.adapters.langgraph": {"langgraph"},
-    "doors.adapters.openai_agents": {"agents"},
-    "doors.adapters.pydantic_ai": {"pydantic_ai"},
-    "__main__": {"memdir.doors.chat", "memdir.doors.cli", "memdir.doors.hooks", "memdir.doors.mcp"},
+    "recall.find": {"memdir.store.state"},
+    "recall.reminder": {"html", "memdir.verify.records"},
+    "store.files": {"memdir.store.state"},
+    "store.state": {"pwd"},
+    "store.open": {"memdir.store.secrets", "memdir.store.state"},
+    "language.ignore": {"memdir.language.ignore"},
+    "recall": {"memdir.store.secrets", "memdir.store.state"},
+    "recall.select": {"tempfile"},
+    "models.connection": {"email.utils"},
+    "interfaces.chat_terminal": {"readline"},
+    "interfaces.sdk.memory_tool": {"anthropic", "anyio"},
+    "interfaces.sdk.claude_agent": {"claude_agent_sdk"},
+    "interfaces.sdk.langgraph": {"langgraph"},
+    "interfaces.sdk.openai_agents": {"agents"},
+    "interfaces.sdk.pydantic_ai": {"pydantic_ai"},
+    "__main__": {"memdir.interfaces.chat", "memdir.interfaces.cli", "memdir.interfaces.hooks", "memdir.interfaces.mcp"},
 }
 # Adapters that are nothing without an SDK of others: what its import prints is not ours, and it takes seconds.
 BORROWED = {f"doors.adapters.{name}" for name in ("anthropic", "langgraph", "openai_agents", "pydantic_ai")}
 # The only places where `except Exception` may stand.
-BROAD = {"conversing.telling", "doors.hooks", "worker"}
+BROAD = {"interfaces.hooks", "interfaces.worker", "session"}
 
 
 def read_sources() -> dict[str, str]:
@@ -165,7 +115,7 @@ def find_imports(source: str, *, inside: bool = False) -> Iterator[tuple[str, in
 
 
 def find_own(module: str, known: Sources) -> str | None:
-    """The room behind an import such as memdir.store.plan.Planned."""
+    """The room behind an import such as memdir.store.plan.FileChange."""
     name = module.removeprefix("memdir.") if module.startswith("memdir.") else ""
     while name and name not in known:
         name = name.rpartition(".")[0]
@@ -227,19 +177,19 @@ def doors_meeting(sources: Sources) -> list[str]:
         if module.startswith("doors.")
         for inside in (False, True)
         for imported, line in find_imports(source, inside=inside)
-        if imported.startswith("memdir.doors.") and imported.split(".")[2] != module.split(".")[1]
+        if imported.startswith("memdir.interfaces.cli.") and imported.split(".")[2] != module.split(".")[1]
     ]
 
 
 RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
-    (imports_going_up, "index", "from memdir.store.plan import Planned\n"),
+    (imports_going_up, "index", "from memdir.store.plan import FileChange as Planned\n"),
     (imports_going_up, "errors", "import memdir.limits\n"),
     (imports_hidden, "index", "def f() -> None:\n    from memdir import text\n"),
     (environment_read, "index", "import os\nx = os.environ['HOME']\n"),
     (environment_read, "guard", "import os\nx = os.getenv('HOME')\n"),
     (broad_excepts, "index", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
     (broad_excepts, "index", "try:\n    x = 1\nexcept:\n    pass\n"),
-    (doors_meeting, "doors.cli.x", "from memdir.doors.mcp import serve\n"),
+    (doors_meeting, "doors.cli.x", "from memdir.interfaces.mcp import serve\n"),
 ]
 
 

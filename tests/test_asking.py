@@ -8,9 +8,9 @@ from pathlib import Path
 import memdir
 from clihelp import SOURCE
 from memdir.records import Draft, Kind, Scope
-from memdir.session import open_session
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.sessions import open_session
 from memdir.testing import sample_memory
 from recalling import NOW
 
@@ -18,7 +18,7 @@ QUESTION = "should a reply end with a summary?"
 
 
 def test_a_store_and_a_question_are_enough(tmp_path: Path) -> None:
-    for store in (FileStore(tmp_path / "memory"), RamStore()):
+    for store in (FileStore(tmp_path / "memory"), MemoryStore()):
         assert list(memdir.recall(store, QUESTION)) == []
         store.write(sample_memory())
         told = [memdir.render_reminder(memory, now=NOW) for memory in memdir.recall(store, QUESTION, now=NOW)]
@@ -45,12 +45,10 @@ def test_a_conversation_is_told_once_and_the_ledger_knows(tmp_path: Path) -> Non
 
 
 def test_the_function_stays_the_function_whoever_imports_the_room(tmp_path: Path) -> None:
-    code = (
-        "import memdir.recall, memdir; from memdir.recall import Asked; print(memdir.recall.__module__, Asked.__name__)"
-    )
+    code = "import memdir.recall, memdir; from memdir.recall import RecallRequest; print(memdir.recall.__module__, RecallRequest.__name__)"
     env = {**os.environ, "PYTHONPATH": str(SOURCE)}
     ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, encoding="utf-8")
-    assert ended.stdout == "memdir.asking Asked\n"
+    assert ended.stdout == "memdir.recall Asked\n"
 
 
 def test_the_oldest_of_very_many_is_found(tmp_path: Path) -> None:

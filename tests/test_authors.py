@@ -7,7 +7,7 @@ import pytest
 
 from clihelp import Cli, memory_text
 from homes import git, make_environment, make_repository, write
-from memdir.authors import FILE, Author, drop_author, find_own_author, make_author, read_authors, write_authors
+from memdir.store.state import FILE, Author, drop_author, find_own_author, make_author, read_authors, write_authors
 
 WHEN = datetime(2026, 3, 5, 12, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
 from memdir.frozen import replace
 from memdir.records import (
     AddPointer,
-    Changed,
+    BatchResult,
     Draft,
     DropPointer,
     Edit,
@@ -31,11 +31,11 @@ from memdir.records import (
 )
 from memdir.store import history
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 
-Store = FileStore | RamStore
+Store = FileStore | MemoryStore
 Images = dict[str, bytes]
 BATCH_OF_A_PROCESS = """
 import sys
@@ -58,7 +58,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Store]
 
     def make_store(*, scope: Scope = Scope.PRIVATE) -> Store:
         if request.param == "ram":
-            return RamStore(scope=scope)
+            return MemoryStore(scope=scope)
         return FileStore(tmp_path / f"d{next(count)}" / "memory", scope=scope)
 
     return make_store
@@ -94,7 +94,7 @@ def test_a_batch_is_one_act_and_undo_takes_all_of_it_back(store: Store) -> None:
     before = state(store)
     edits: list[Edit] = [Save(draft("Fourth")), Save(draft("Fifth")), rewrite(store, "second"), Forget("third")]
     done = store.change(edits, verb="dream", origin=Origin("dream", "tidy", "s1"))
-    assert done == Changed(4, ("fourth", "fifth", "second", "third"))
+    assert done == BatchResult(4, ("fourth", "fifth", "second", "third"))
     assert {at.name for at in store.scan()} == {"terse-replies", "second", "fourth", "fifth"}
     assert store.index().count("](f") == 2 and "third.md" not in store.index()
     act = store.acts()[0]
@@ -148,8 +148,8 @@ def test_a_digest_of_what_the_batch_itself_made_is_expected_too(make: Callable[.
 
 def test_what_comes_to_nothing_is_no_act(make: Callable[..., Store]) -> None:
     store = make()
-    assert store.change([], verb="dream") == Changed(None)
-    assert store.change([Save(draft("Brief")), Forget("brief")], verb="dream", mark="m") == Changed(
+    assert store.change([], verb="dream") == BatchResult(None)
+    assert store.change([Save(draft("Brief")), Forget("brief")], verb="dream", mark="m") == BatchResult(
         None, ("brief", "brief")
     )
     assert store.scan() == () and store.index() == "" and store.acts() == () and not store.has_mark("m")
@@ -329,7 +329,7 @@ def test_killed_anywhere_a_batch_is_whole_or_not_there_and_its_mark_tells_which(
         shutil.copytree(origin, place / "memory")
         return place / "memory"
 
-    def act(store: FileStore) -> Changed:
+    def act(store: FileStore) -> BatchResult:
         return store.change(edits, verb="extract", mark="session:1-4")
 
     before, done = image(origin), make()

@@ -9,10 +9,18 @@ import pytest
 
 from clihelp import Cli
 from loads import bench
-from memdir import bench as room
-from memdir.bench import Entry, Outcome, bench_recall, make_report, parse_date, plant, render_entry
 from memdir.errors import DiskError, FormatError
-from memdir.frontmatter import parse_fields
+from memdir.format.frontmatter import parse_fields
+from memdir.interfaces.cli import recall as room
+from memdir.interfaces.cli.recall import (
+    BenchOutcome,
+    BenchRow,
+    bench_recall,
+    make_report,
+    parse_date,
+    plant,
+    render_bench_row,
+)
 from memdir.store.files import FileStore
 from test_cli_terminal import show
 
@@ -119,13 +127,13 @@ def test_a_gold_id_that_nobody_has_is_a_miss(tmp_path: Path) -> None:
 def test_each_entry_becomes_a_file_that_reads_back(tmp_path: Path) -> None:
     long = "word " * 100
     entries = [
-        Entry("x/1", "First line.\nSecond line.", date="1:56 pm on 8 May, 2023"),
-        Entry("x-1", "---\nlooks: like a head\n---\n"),
-        Entry("X 1", long, "Said of it: a \"quoted\" thing"),
-        Entry("日本", "\n\n  日本語のメモ\n"),
-        Entry("", ""),
-        Entry("y" * 300, "cut"),
-        Entry("y" * 301, "cut"),
+        BenchRow("x/1", "First line.\nSecond line.", date="1:56 pm on 8 May, 2023"),
+        BenchRow("x-1", "---\nlooks: like a head\n---\n"),
+        BenchRow("X 1", long, "Said of it: a \"quoted\" thing"),
+        BenchRow("日本", "\n\n  日本語のメモ\n"),
+        BenchRow("", ""),
+        BenchRow("y" * 300, "cut"),
+        BenchRow("y" * 301, "cut"),
     ]  # fmt: skip
     ids = plant(tmp_path / "memory", entries)
     assert sorted(ids.values()) == sorted(entry.id for entry in entries)
@@ -142,10 +150,10 @@ def test_each_entry_becomes_a_file_that_reads_back(tmp_path: Path) -> None:
 
 
 def test_a_file_is_in_the_newer_dialect_with_its_date() -> None:
-    text = render_entry(Entry("a", "Text.", date="2023/04/10 (Mon) 17:50"))
+    text = render_bench_row(BenchRow("a", "Text.", date="2023/04/10 (Mon) 17:50"))
     assert "metadata:\n  type: project\n  modified:" in text
     assert parse_fields(text).modified.startswith("2023-04-10T17:50")
-    assert parse_fields(render_entry(Entry("a", "Text.", date="some day"))).modified == ""
+    assert parse_fields(render_bench_row(BenchRow("a", "Text.", date="some day"))).modified == ""
 
 
 @pytest.mark.parametrize(
@@ -165,7 +173,7 @@ def test_dates_of_the_public_sets_are_understood(text: str, iso: str) -> None:
 
 
 def test_percentiles_are_of_single_questions() -> None:
-    outcomes = [Outcome("", True, True, True, float(ms)) for ms in range(1, 101)]
+    outcomes = [BenchOutcome("", True, True, True, float(ms)) for ms in range(1, 101)]
     report = make_report(outcomes, k=5, index_s=0.0, selector="local")
     assert (report.p50_ms, report.p95_ms, dict(report.categories)) == (51.0, 96.0, {})
 

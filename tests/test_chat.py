@@ -10,7 +10,8 @@ from jsonschema import Draft202012Validator
 
 from chatting import THREE_DAYS, Chats, answer_to
 from loads import ROOT
-from memdir.transcripts import Format, describe, read_messages
+from memdir.conversation.lines import TranscriptFormat, describe_transcript
+from memdir.conversation.transcripts import read_messages
 from test_json_docs import SCHEMAS, close
 
 
@@ -88,8 +89,8 @@ def test_a_conversation_is_kept_and_can_be_resumed(chats: Chats) -> None:
     id = events[0]["session"]
     (path,) = chats.transcripts
     assert path.stem == id and path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
-    info = describe(path)
-    assert info.host is Format.CLAUDE and info.session == id and info.cwd == str(chats.project)
+    info = describe_transcript(path)
+    assert info.host is TranscriptFormat.CLAUDE and info.session == id and info.cwd == str(chats.project)
     said = list(read_messages(path))
     assert [message.role for message in said] == ["user", "assistant"] * 2
     assert "We deploy on Tuesdays only. (" in said[-1].text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chatting import CHAT, FORK, THREE_DAYS, Chats, answer_to, is_fork, last_text, list_reminders, texts_of
-from memdir.transcripts import read_messages
+from memdir.conversation.transcripts import read_messages
 from servers import AnthropicServer, Call, Fault, OpenAIServer, Say
 
 WAIT = 60  # seconds, for a slow machine; nothing here takes one of them

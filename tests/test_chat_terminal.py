@@ -9,7 +9,7 @@ import pytest
 
 from chatting import Chats, is_fork
 from loads import scaled
-from memdir.transcripts import read_messages
+from memdir.conversation.transcripts import read_messages
 from servers import AnthropicServer, Call, Fault
 from terminals import END, INTERRUPT, TAB, UP, WAIT, Terminal
 

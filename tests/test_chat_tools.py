@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 import memdir
-from memdir.doors.chat.allowing import KINDS, Permissions
-from memdir.doors.chat.tools import FileTools
-from memdir.fork import Answer
+from memdir.interfaces.chat_terminal import KINDS, FileTools, Permissions
+from memdir.models.agent import ToolResult
 from memdir.records import ToolCall
 
 
@@ -18,7 +17,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "app"
 
 
-def make_tools(project: Path, permissions: Permissions) -> Callable[..., Answer]:
+def make_tools(project: Path, permissions: Permissions) -> Callable[..., ToolResult]:
     store = memdir.open_store(project.parent / "memory")
     tools = FileTools(
         project, (store,), permissions, session="s", show=lambda text: None, on_saved=lambda names: None

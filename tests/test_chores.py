@@ -6,10 +6,10 @@ import pytest
 
 from homes import git, write
 from hooking import Hooks, wait_until
-from memdir.chores import do_chores
-from memdir.events import read_problems
-from memdir.opening import open_places
-from memdir.queue import Entry, enqueue, read_queue
+from memdir.extraction.turns import QueuedTurn, enqueue, read_queue
+from memdir.files import read_problems
+from memdir.interfaces.worker import do_chores
+from memdir.store.open import open_project
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def test_after_a_long_turn_there_are_notes_and_a_fresh_index(hooks: Hooks) -> No
     said = "Please move the billing tables to the new schema. " * 900
     path = hooks.transcript(said, "I moved two of five tables. " * 900)
     hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
-    enqueue(hooks.state, Entry("s-1", str(path)))
+    enqueue(hooks.state, QueuedTurn("s-1", str(path)))
     assert hooks.cli("worker").code == 0 and read_queue(hooks.state) == ()
     (notes,) = (hooks.cli.home / ".claude" / "projects").glob("*/s-1/session-memory/summary.md")
     assert "billing tables" in notes.read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_a_dream_that_is_due_comes_after_learning(hooks: Hooks) -> None:
 def test_a_model_that_cannot_be_opened_keeps_nothing_from_being_remembered(hooks: Hooks) -> None:
     hooks.cli.variables["MEMDIR_MODEL"] = "anthropic:claude-x"
     path = hooks.transcript("Remember that invoices are sent on the third of each month.", "Noted.")
-    enqueue(hooks.state, Entry("s-1", str(path)))
+    enqueue(hooks.state, QueuedTurn("s-1", str(path)))
     assert hooks.cli("worker").code == 0
     kept = [at.read_text(encoding="utf-8") for at in hooks.cli.memory.glob("*.md")]
     assert any("third of each month" in text for text in kept)
@@ -65,9 +65,9 @@ def test_a_model_that_cannot_be_opened_keeps_nothing_from_being_remembered(hooks
 
 def test_a_chore_that_fails_is_noted_and_the_next_is_done(hooks: Hooks) -> None:
     hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
-    opened = open_places(hooks.cli.project, environ=hooks.cli.environ())
+    opened = open_project(hooks.cli.project, environ=hooks.cli.environ())
     try:
-        do_chores(opened, [Entry("s-1", str(hooks.cli.home / "nowhere.jsonl"))], None)
+        do_chores(opened, [QueuedTurn("s-1", str(hooks.cli.home / "nowhere.jsonl"))], None)
     finally:
         opened.close()
     assert [at.text.partition(":")[0] for at in read_problems(hooks.state)] == ["notes"]

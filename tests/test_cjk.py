@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Query
-from memdir.search.local import LocalSearch
 from memdir.store.files import FileStore
 from searching import NOW, write_memory
 

@@ -10,12 +10,18 @@ import pytest
 
 from clihelp import SOURCE, Cli, memory_text
 from memdir import __version__
-from memdir.doors.cli.app import VERBS, app
-from memdir.doors.cli.columns import Column, cut_width, measure_width, render_columns
-from memdir.doors.cli.output import render_json
-from memdir.doors.cli.reference import walk_commands
-from memdir.doors.cli.words import NEXT, render_error
 from memdir.errors import LockedError, MemdirError, NotFoundError, ReplyError
+from memdir.interfaces.cli import VERBS, app
+from memdir.interfaces.cli.output import (
+    NEXT,
+    TableColumn,
+    cut_width,
+    measure_width,
+    render_columns,
+    render_error,
+    render_json,
+)
+from memdir.interfaces.cli.reference import walk_commands
 
 
 @pytest.fixture
@@ -115,7 +121,7 @@ def test_a_directory_that_may_not_be_one_is_refused(cli: Cli, place: str) -> Non
 def test_a_vanished_working_directory_is_one_line(cli: Cli, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    code = "import os, sys; os.rmdir(os.getcwd()); from memdir.doors.cli import run; sys.exit(run(['list']))"
+    code = "import os, sys; os.rmdir(os.getcwd()); from memdir.interfaces.cli import run; sys.exit(run(['list']))"
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=gone, env=cli.environ(), capture_output=True, text=True, encoding="utf-8"
     )
@@ -256,7 +262,9 @@ def test_a_full_disk_behind_the_output_is_one_line(cli: Cli) -> None:
 
 
 def test_listing_loads_nothing_it_does_not_need(cli: Cli) -> None:
-    code = "import sys; from memdir.doors.cli import run; run(['list']); print(sorted(sys.modules), file=sys.stderr)"
+    code = (
+        "import sys; from memdir.interfaces.cli import run; run(['list']); print(sorted(sys.modules), file=sys.stderr)"
+    )
     env = {**cli.environ(), "PYTHONPATH": str(SOURCE)}
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=cli.project, env=env, capture_output=True, text=True, encoding="utf-8"
@@ -267,13 +275,13 @@ def test_listing_loads_nothing_it_does_not_need(cli: Cli) -> None:
         "tomlkit",
         "tomllib",
         "yaml",
-        "memdir.dates",
-        "memdir.derivable",
-        "memdir.doctor",
+        "memdir.language.dates",
+        "memdir.interfaces.doctor",
+        "memdir.interfaces.doctor",
         "jsonschema",
     ):
         assert f"'{name}'" not in ended.stderr, name
-    assert "'memdir.doors.cli.listing'" in ended.stderr
+    assert "'memdir.interfaces.cli.read'" in ended.stderr
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -285,7 +293,7 @@ def test_width_is_counted_as_a_terminal_does() -> None:
 
 
 def test_columns_fit_and_only_those_that_may_are_cut() -> None:
-    columns = (Column("NAME", is_cut=True), Column("TYPE"), Column("TEXT", is_cut=True))
+    columns = (TableColumn("NAME", is_cut=True), TableColumn("TYPE"), TableColumn("TEXT", is_cut=True))
     table = render_columns(columns, [["n" * 50, "feedback", "t" * 200], ["日本", "user", "short"]], 60)
     assert all(measure_width("".join(row)) <= 60 for row in table)
     assert [row[1].strip() for row in table] == ["TYPE", "feedback", "user"]

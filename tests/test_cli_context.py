@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from clihelp import Cli
 from homes import write
-from memdir.project_files import Layer, Reason
+from memdir.conversation.project_files import InstructionLayer, NotLoadedReason
 from test_json_docs import SCHEMAS, close
 
 
@@ -122,8 +122,10 @@ def test_hostile_names_reach_the_terminal_harmless(cli: Cli) -> None:
 
 def test_the_page_names_every_layer_and_reason() -> None:
     properties = SCHEMAS["context"]["properties"]
-    assert properties["files"]["items"]["properties"]["layer"]["enum"] == [layer.value for layer in Layer]
-    assert properties["refused"]["items"]["properties"]["reason"]["enum"] == [reason.value for reason in Reason]
+    assert properties["files"]["items"]["properties"]["layer"]["enum"] == [layer.value for layer in InstructionLayer]
+    assert properties["refused"]["items"]["properties"]["reason"]["enum"] == [
+        reason.value for reason in NotLoadedReason
+    ]
 
 
 def test_all_forms_fit_the_page(cli: Cli) -> None:

@@ -8,21 +8,20 @@ from pathlib import Path
 import click
 
 from clihelp import SOURCE
-from memdir.doors.cli.app import VERBS, app
-from memdir.doors.cli.reference import render_reference, walk_commands
-from memdir.doors.cli.verb import Verb
+from memdir.interfaces.cli import VERBS, CliVerb, app
+from memdir.interfaces.cli.reference import render_reference, walk_commands
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
 def test_the_page_is_in_step() -> None:
     assert (DOCS / "cli.md").read_text(encoding="utf-8") == render_reference(), (
-        "run: python -m memdir.doors.cli.reference > docs/cli.md"
+        "run: python -m memdir.interfaces.cli.reference > docs/cli.md"
     )
 
 
 def test_the_module_prints_the_page() -> None:
-    command = [sys.executable, "-m", "memdir.doors.cli.reference"]
+    command = [sys.executable, "-m", "memdir.interfaces.cli.reference"]
     ended = subprocess.run(command, env={"PYTHONPATH": str(SOURCE)}, capture_output=True, check=True)
     assert ended.stdout == render_reference().encode()
 
@@ -35,7 +34,7 @@ def test_every_command_is_on_it_with_an_example_of_its_own() -> None:
             assert f"### `{path}`" in page
             if isinstance(command, click.Group):
                 continue
-            assert isinstance(command, Verb) and command.help and command.examples
+            assert isinstance(command, CliVerb) and command.help and command.examples
             assert all(path in example for example in command.examples)
             assert all(at.help for at in command.params if isinstance(at, click.Option)), path
 
@@ -45,7 +44,7 @@ def test_every_example_is_understood() -> None:
     for verb in [verb for verbs in VERBS.values() for verb in verbs]:
         context = click.Context(app, info_name="memdir")
         for path, command in walk_commands(app.get_command(context, verb), f"memdir {verb}"):
-            for example in command.examples if isinstance(command, Verb) else ():
+            for example in command.examples if isinstance(command, CliVerb) else ():
                 plain = example.replace('eval "$(', "").replace(')"', "")
                 words = shlex.split(plain.replace("\\\n", " "))
                 stop = next((at for at, word in enumerate(words) if word in ("<", ">")), len(words))

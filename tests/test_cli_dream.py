@@ -10,7 +10,7 @@ import pytest
 
 from clihelp import Cli
 from dreaming import DEAD, HOTFIX, MERGED, image, make_store
-from memdir.dream_lock import hold_dream, read_last
+from memdir.dream.lock import hold_dream, read_last
 from memdir.store.files import FileStore
 from servers import AnthropicServer, Call, Fault, Say
 from test_cli_terminal import Terminal

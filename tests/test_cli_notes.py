@@ -7,7 +7,7 @@ import pytest
 
 from clihelp import Cli
 from homes import write
-from memdir.doors.cli.forgetting import UNREACHED
+from memdir.interfaces.cli.write import UNREACHED
 from transcribing import Claude
 
 

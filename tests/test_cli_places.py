@@ -7,8 +7,8 @@ import pytest
 
 from clihelp import Cli, memory_text
 from homes import git
-from memdir.doctor import LEVELS
-from memdir.options import SETTINGS
+from memdir.interfaces.doctor import LEVELS
+from memdir.project.options import SETTINGS
 
 
 @pytest.fixture

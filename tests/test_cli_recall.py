@@ -14,8 +14,8 @@ import click
 import pytest
 
 from clihelp import Cli, memory_text
-from memdir.doors.cli.quick import Wish, parse_recall
-from memdir.doors.cli.recalling import recall_verb
+from memdir.interfaces.cli import RecallCall, parse_recall
+from memdir.interfaces.cli.recall import recall_verb
 
 DEPLOY = "how do we deploy the billing service?"
 FIELDS = [
@@ -259,12 +259,12 @@ PIECES = [
 ]  # fmt: skip
 
 
-def ask_click(argv: list[str]) -> Wish | None:
+def ask_click(argv: list[str]) -> RecallCall | None:
     try:
         context = recall_verb.make_context("recall", list(argv), resilient_parsing=False)
     except (click.ClickException, click.exceptions.Exit):
         return None
-    return Wish(**context.params)
+    return RecallCall(**context.params)
 
 
 def test_what_is_taken_apart_by_hand_is_what_click_would_have_made_of_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,7 +300,7 @@ def test_another_directory_may_be_given_before_the_verb(cli: Cli, tmp_path: Path
 
 def test_a_cold_recall_loads_no_more_than_it_needs(cli: Cli) -> None:
     code = (
-        "import sys, json; from memdir.doors.cli import run\n"
+        "import sys, json; from memdir.interfaces.cli import run\n"
         f"run(['recall', {DEPLOY!r}, '--json'])\n"
         "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     )
@@ -310,5 +310,5 @@ def test_a_cold_recall_loads_no_more_than_it_needs(cli: Cli) -> None:
         )
     loaded = set(json.loads(ended.stderr.splitlines()[-1]))
     heavy = {"click", "rich", "yaml", "subprocess", "difflib", "tempfile", "inspect", "hashlib", "dataclasses", "uuid"}
-    assert heavy & loaded == set() and not [name for name in loaded if name.startswith("memdir.tongues")]
-    assert "memdir.dates" not in loaded and "memdir.doctor" not in loaded
+    assert heavy & loaded == set() and not [name for name in loaded if name.startswith("memdir.language")]
+    assert "memdir.language.dates" not in loaded and "memdir.interfaces.doctor" not in loaded

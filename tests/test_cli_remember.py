@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clihelp import Cli
-from memdir import frontmatter
+from memdir.format import frontmatter
 
 
 @pytest.fixture

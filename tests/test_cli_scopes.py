@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clihelp import Cli, Result, memory_text
-from memdir.authors import Author, write_authors
+from memdir.store.state import Author, write_authors
 
 TOKEN = "ghp_" + "aB3dE6gH9kLm2" * 2 + "pQr5sTu7vW"
 FACT = (

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from hooking import Hooks, Told, call_hook, wait_for_worker
-from memdir.events import read_problems
-from memdir.own_writes import find_written_memory
-from memdir.queue import read_queue
-from memdir.settings import read_environment
-from memdir.transcripts import Format, describe, list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.lines import TranscriptFormat, describe_transcript
+from memdir.conversation.tool_calls import find_written_memory
+from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
+from memdir.extraction.turns import read_queue
+from memdir.files import read_problems
+from memdir.project.settings import read_environment
 from transcribing import said
 
 DATA = Path(__file__).parent / "data" / "clients"
@@ -45,8 +46,8 @@ def test_what_a_script_of_codex_has_called_is_seen_and_what_failed_is_not() -> N
     assert sum(text.startswith("Memory (saved") for text in meta) == 1  # our own reminder is nothing the person said
     for count in range(len(messages) + 2):
         assert read_tail(ROLLOUT, count) == tuple(messages[max(len(messages) - count, 0) :])
-    info = describe(ROLLOUT)
-    assert (info.host, info.cwd, info.is_headless) == (Format.CODEX, "/home/dev/app", True)
+    info = describe_transcript(ROLLOUT)
+    assert (info.host, info.cwd, info.is_headless) == (TranscriptFormat.CODEX, "/home/dev/app", True)
 
 
 def test_the_folder_of_a_command_in_a_script_of_codex_is_an_address_with_escapes(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_damage_in_a_chat_costs_what_is_damaged(tmp_path: Path) -> None:
     assert said(path) == ["u:one", "a:first"]
     bare = tmp_path / "b.jsonl"
     bare.write_text(json.dumps(turn("1", "gemini", "no head")) + "\n", encoding="utf-8")
-    assert said(bare) == ["a:no head"] and describe(bare).session == "b"
+    assert said(bare) == ["a:no head"] and describe_transcript(bare).session == "b"
 
 
 def test_chats_of_a_project_are_found_by_the_path_that_their_folder_names(tmp_path: Path) -> None:
@@ -217,7 +218,7 @@ def test_chats_of_a_project_are_found_by_the_path_that_their_folder_names(tmp_pa
     path.write_text(path.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
     environment = read_environment({"HOME": str(home)})
     (info,) = list_transcripts(environment, root)
-    assert (info.host, info.session, info.cwd, info.is_subagent) == (Format.GEMINI, "g-1", str(root), False)
+    assert (info.host, info.session, info.cwd, info.is_subagent) == (TranscriptFormat.GEMINI, "g-1", str(root), False)
     (folder / ".project_root").write_text(str(tmp_path), encoding="utf-8")  # somebody else's word for it
     assert list_transcripts(environment, root) == ()
     moved = read_environment({"HOME": str(tmp_path), "GEMINI_CLI_HOME": str(home)})

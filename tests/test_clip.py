@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from memdir.clip import clip_index, find_long_lines, measure
+from memdir.format.clip import clip_index, find_long_lines, measure_index
 from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.records import Header, Kind, Scope, Signature
 
@@ -87,11 +87,11 @@ def test_windows_line_ends_survive_the_cut() -> None:
 
 
 def test_at_eighty_percent_the_index_reports_and_proposes() -> None:
-    assert not measure(lines_for(159)).is_high
-    full = measure(lines_for(160, hook="word " * 30), [header("m3", days=-3), header("m4")])
+    assert not measure_index(lines_for(159)).is_high
+    full = measure_index(lines_for(160, hook="word " * 30), [header("m3", days=-3), header("m4")])
     assert full.is_high and full.share >= 0.8
     assert any("longest lines" in at for at in full.proposals) and any("m3, m4" in at for at in full.proposals)
-    assert any("prose" in at for at in measure("text\n" * 170).proposals)
+    assert any("prose" in at for at in measure_index("text\n" * 170).proposals)
 
 
 def test_long_lines_are_any_over_150_characters() -> None:

@@ -18,20 +18,24 @@ import pytest
 import memdir
 from extracting import ASKED, NOW, make_parent, make_talk, name_file
 from homes import write
-from memdir.conversing import Callbacks, Reminders, Session
-from memdir.conversing.ground import insist
-from memdir.conversing.listing import Listings
-from memdir.conversing.plain import copy_plain, read_messages
-from memdir.conversing.working import Way
-from memdir.dream_gates import DreamSkip
+from memdir.dream import DreamSkip
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError, SettingsError, UnreachableError
-from memdir.extract_gates import ExtractSkip
-from memdir.extracted import Extracted
-from memdir.gates import Skip
+from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.models import forbid, render_parent
-from memdir.opening import Opened, open_places
+from memdir.recall import RecallSkip
 from memdir.records import Message, Reply, Request, Tool, Usage
+from memdir.session import (
+    Callbacks,
+    Listings,
+    RenderedReminders,
+    Session,
+    TurnPriority,
+    copy_plain,
+    insist,
+    read_host_messages,
+)
 from memdir.store.files import FileStore
+from memdir.store.open import Project, open_project
 from memdir.testing import ScriptedModel
 from modelling import open_at
 from recalling import put
@@ -46,8 +50,8 @@ class Heard:
     """All that a host was told."""
 
     def __init__(self) -> None:
-        self.saved: list[Extracted] = []
-        self.recalled: list[Reminders] = []
+        self.saved: list[ExtractResult] = []
+        self.recalled: list[RenderedReminders] = []
         self.skipped: list[tuple[str, str]] = []
         self.costs: list[tuple[Usage, str]] = []
         self.dreamed: list[object] = []
@@ -80,13 +84,13 @@ def session(store: FileStore, heard: Heard) -> Session:
     return Session(store, id="s1", callbacks=heard.callbacks)
 
 
-def open_here(tmp_path: Path, **variables: str) -> Opened:
+def open_here(tmp_path: Path, **variables: str) -> Project:
     """A project, with settings of its own."""
     home, project = tmp_path / "home" / "me", tmp_path / "project"
     home.mkdir(parents=True, exist_ok=True)
     project.mkdir(exist_ok=True)
     environ = {"HOME": str(home), "MEMDIR_NOW": NOW.isoformat(), **variables}
-    return open_places(project, environ=environ)
+    return open_project(project, environ=environ)
 
 
 def names(store: FileStore) -> list[str]:
@@ -164,7 +168,7 @@ def test_reminders_are_taken_once_and_the_same_memory_is_not_told_again(session:
     assert session.take_reminders(seconds=1) is None
     session.prompt_arrived(QUESTION)
     assert session.take_reminders(seconds=60) is None
-    assert heard.recalled == [reminders] and ("recall", Skip.NOTHING_FITS) in heard.skipped
+    assert heard.recalled == [reminders] and ("recall", RecallSkip.NOTHING_FITS) in heard.skipped
     session.compact()
     session.prompt_arrived(QUESTION)
     assert session.take_reminders(seconds=60) is not None
@@ -219,7 +223,7 @@ def test_a_listing_is_trusted_until_a_folder_changes_or_a_second_look_finds_othe
 def test_what_the_host_wrote_into_a_message_is_not_searched_for(session: Session) -> None:
     session.remember(DEPLOYS)
     found = session.recall(f"thanks\n<system-reminder>\n{QUESTION}\n</system-reminder>")
-    assert found.skipped is Skip.ONE_WORD
+    assert found.skipped is RecallSkip.ONE_WORD
 
 
 def test_a_memory_that_the_agent_has_read_itself_is_not_told(session: Session) -> None:
@@ -232,7 +236,7 @@ def test_a_memory_that_the_agent_has_read_itself_is_not_told(session: Session) -
 
 
 def test_what_can_wait_gives_way_to_a_turn_until_it_is_over() -> None:
-    way, passed = Way(seconds=600), threading.Event()
+    way, passed = TurnPriority(seconds=600), threading.Event()
     way.give()  # nobody has it
     way.take()
 
@@ -277,7 +281,7 @@ def test_a_callback_that_fails_loses_no_memory_and_no_turn(store: FileStore, cap
 
     every = Callbacks(saved=broken, recalled=broken, skipped=broken, cost=broken, error=broken, dreamed=broken)
     model = ScriptedModel([NOTHING, UnreachableError("gone")])
-    with caplog.at_level(logging.ERROR, logger="memdir.conversing"), Session(store, model=model, callbacks=every) as at:
+    with caplog.at_level(logging.ERROR, logger="memdir.session"), Session(store, model=model, callbacks=every) as at:
         end_turn(at, say(ASKED))
         end_turn(at, [*say(ASKED), *say("Remember that the tracker is the Linear project INGEST")])
         assert at.recall(QUESTION).memories
@@ -450,8 +454,8 @@ def test_a_private_conversation_works_and_keeps_nothing(session: Session, heard:
 
 def test_ignoring_memory_holds_for_the_conversation_until_it_is_cleared(session: Session) -> None:
     session.remember(DEPLOYS)
-    assert session.recall("ignore your memory for this whole conversation").skipped is Skip.IGNORE_CONVERSATION
-    assert session.recall(QUESTION).skipped is Skip.IGNORE_CONVERSATION
+    assert session.recall("ignore your memory for this whole conversation").skipped is RecallSkip.IGNORE_CONVERSATION
+    assert session.recall(QUESTION).skipped is RecallSkip.IGNORE_CONVERSATION
     session.clear()
     assert session.recall(QUESTION).memories
 
@@ -460,7 +464,7 @@ def test_a_pause_stops_the_background_but_not_what_a_person_asks(tmp_path: Path,
     opened = open_here(tmp_path, MEMDIR_PAUSED="1")
     session = Session(opened, callbacks=heard.callbacks)
     session.remember(DEPLOYS)
-    assert session.recall(QUESTION).skipped is Skip.PAUSED
+    assert session.recall(QUESTION).skipped is RecallSkip.PAUSED
     end_turn(session, say("Remember that the tracker is the Linear project INGEST"))
     assert session.compact(say("hello")) == ""
     assert session.dream().skipped is DreamSkip.PAUSED
@@ -476,7 +480,7 @@ def test_where_memory_is_off_a_session_works_and_leaves_no_trace(tmp_path: Path,
         assert session.instructions() == "" and "signed off" in session.context()
         session.prompt_arrived(QUESTION)
         assert session.take_reminders(seconds=1) is None
-        assert session.recall("ignore your memory for this whole conversation").skipped is Skip.OFF
+        assert session.recall("ignore your memory for this whole conversation").skipped is RecallSkip.OFF
         assert not session.turn_ended(say(ASKED))
         assert session.remember(DEPLOYS).skipped is ExtractSkip.OFF
         assert not session.dream_due() and session.dream(force=True).skipped is DreamSkip.OFF
@@ -500,7 +504,7 @@ def test_the_settings_of_a_place_are_heard(tmp_path: Path) -> None:
     opened = open_here(tmp_path, MEMDIR_RECALL="0", MEMDIR_EXTRACT="0", MEMDIR_DREAM="0", MEMDIR_SELECTOR="model")
     session = Session(opened, model=forbid)
     session.remember(DEPLOYS)
-    assert session.recall(QUESTION).skipped is Skip.OFF
+    assert session.recall(QUESTION).skipped is RecallSkip.OFF
     end_turn(session, say(ASKED))
     assert session.dream().skipped is DreamSkip.OFF
     assert len(names(opened.private)) == 1
@@ -610,7 +614,7 @@ def test_a_record_that_is_held_is_asked_for_again_but_not_for_ever() -> None:
 
 
 def test_a_host_with_an_event_loop_uses_it_in_threads(store: FileStore) -> None:
-    async def live() -> tuple[int, Reminders | None]:
+    async def live() -> tuple[int, RenderedReminders | None]:
         session = Session(store, id="s1")
         await asyncio.to_thread(session.remember, DEPLOYS)
         session.prompt_arrived(QUESTION)
@@ -626,7 +630,7 @@ def test_a_host_with_an_event_loop_uses_it_in_threads(store: FileStore) -> None:
 def test_what_was_told_as_saved_survives_a_kill_of_the_process(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys, memdir\n"
-        "from memdir.conversing import Callbacks\n"
+        "from memdir.session import Callbacks\n"
         "def die(done):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "session = memdir.Session(memdir.open_store(sys.argv[1]), id='s1', callbacks=Callbacks(saved=die))\n"
@@ -646,7 +650,7 @@ def test_what_was_told_as_saved_survives_a_kill_of_the_process(tmp_path: Path) -
 
 
 def test_messages_of_both_large_shapes_are_read() -> None:
-    talk = read_messages(
+    talk = read_host_messages(
         [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": [{"type": "text", "text": "look"}]},

@@ -11,7 +11,7 @@ import pytest
 
 from clihelp import Cli
 from loads import scaled
-from memdir.daily_log import (
+from memdir.dream.logs import (
     DISTILLED,
     append_log,
     find_date_change,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memdir.dates import make_absolute
+from memdir.language.dates import make_absolute
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=timezone(timedelta(hours=1)))
 

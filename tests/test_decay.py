@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from homes import make_environment, write
-from memdir.age import HALF_LIVES, find_half_life, weigh_age
-from memdir.aging import read_half_lives
-from memdir.asking import recall_here
-from memdir.opening import open_places
+from memdir.format.age import HALF_LIVES, find_half_life, weigh_age
+from memdir.project.settings import read_settings
+from memdir.recall import recall_here
+from memdir.recall.find import read_half_lives
+from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Query
-from memdir.search.local import LocalSearch
-from memdir.settings import read_settings
 from memdir.store.files import FileStore
+from memdir.store.open import open_project
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 BODY = "The nightly export of the ledger goes to the harbour bucket.\n"
@@ -104,7 +104,7 @@ def test_recall_goes_by_the_settings(tmp_path: Path) -> None:
     order = []
     for days in ("30", "3000"):
         environ = {"HOME": str(tmp_path), "MEMDIR_NOW": NOW.isoformat(), "MEMDIR_HALF_LIFE_PROJECT": days}
-        opened = open_places(tmp_path, environ=environ, directory=memory)
+        opened = open_project(tmp_path, environ=environ, directory=memory)
         order.append([at.header.name for at in recall_here(opened, QUERY)])
         opened.close()
     assert order == [["person", "plan"], ["plan", "person"]]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memdir.derivable import Reason, find_derivable
+from memdir.interfaces.doctor import DerivableReason, find_derivable
 
 RULES = """# Rules
 
@@ -97,7 +97,7 @@ def test_short_or_different_sentences_are_not(root: Path, text: str) -> None:
     ],
 )
 def test_where_a_tracked_file_lies_is_derivable(root: Path, text: str, source: str) -> None:
-    assert find_derivable(text, root) == (Reason("it says where a tracked file lies", source),)
+    assert find_derivable(text, root) == (DerivableReason("it says where a tracked file lies", source),)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from loads import bench
-from memdir.doctor import LEVELS, count_kinds, examine, repair
+from memdir.interfaces.doctor import LEVELS, count_kinds, examine, repair
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore

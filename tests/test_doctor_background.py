@@ -10,28 +10,30 @@ import pytest
 from clihelp import NOW as CLI_NOW
 from clihelp import Cli
 from homes import write
-from memdir.doctor import Finding, Ran, count_kinds, examine_background, repair_background
-from memdir.events import note_event, note_problem, read_problems
-from memdir.hosts.places import Installed
-from memdir.kept_team import RECORD
-from memdir.queue import Entry, enqueue
-from memdir.team.membership import Membership, write_membership
+from memdir.extraction.turns import QueuedTurn, enqueue
+from memdir.files import note_event, note_problem, read_problems
+from memdir.interfaces.doctor import DoctorFinding, HostConversation, count_kinds, examine_background, repair_background
+from memdir.project.hosts import InstalledHost
+from memdir.store.state import RECORD
+from memdir.team.state import Membership, write_membership
 from transcribing import Claude
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 EVENTS = ("session-start", "user-prompt", "stop")
-HOOKS = [Installed("claude-code", EVENTS, NOW - 72 * HOUR, Path("settings.json"))]
+HOOKS = [InstalledHost("claude-code", EVENTS, NOW - 72 * HOUR, Path("settings.json"))]
 
 
-def find(state: Path, kind: str, hooks: list[Installed] | None = None, ran: list[Ran] | None = None) -> list[Finding]:
+def find(
+    state: Path, kind: str, hooks: list[InstalledHost] | None = None, ran: list[HostConversation] | None = None
+) -> list[DoctorFinding]:
     found = examine_background(state, now=NOW, installed=HOOKS if hooks is None else hooks, ran=ran or [])
     return [at for at in found if at.kind == kind]
 
 
-def talk(hours: float, host: str = "claude-code") -> Ran:
+def talk(hours: float, host: str = "claude-code") -> HostConversation:
     """A conversation that began so long ago and took half an hour."""
-    return Ran(host, NOW - hours * HOUR, NOW - (hours - 0.5) * HOUR)
+    return HostConversation(host, NOW - hours * HOUR, NOW - (hours - 0.5) * HOUR)
 
 
 # --- hooks ----------------------------------------------------------------------------------------------------------
@@ -68,10 +70,10 @@ def test_hooks_that_fire_are_not_told(tmp_path: Path) -> None:
         [talk(10)],  # one says little
         [talk(100), talk(90), talk(10)],  # before they were installed
         [talk(20, "codex"), talk(10, "codex")],  # another host
-        [talk(20), Ran("claude-code", NOW - HOUR, NOW - HOUR / 60)],  # still going on
+        [talk(20), HostConversation("claude-code", NOW - HOUR, NOW - HOUR / 60)],  # still going on
     ],
 )
-def test_sessions_that_say_nothing_of_the_hooks_raise_no_alarm(tmp_path: Path, ran: list[Ran]) -> None:
+def test_sessions_that_say_nothing_of_the_hooks_raise_no_alarm(tmp_path: Path, ran: list[HostConversation]) -> None:
     assert find(tmp_path, "hooks_silent", ran=ran) == []
 
 
@@ -94,7 +96,7 @@ def test_what_went_wrong_in_a_hook_is_told_until_it_is_taken_as_read(tmp_path: P
 
 
 def wait_since(state: Path, moment: datetime) -> None:
-    path = enqueue(state, Entry("s", "/nowhere/t.jsonl"))
+    path = enqueue(state, QueuedTurn("s", "/nowhere/t.jsonl"))
     path.rename(path.with_name(f"{int(moment.timestamp() * 1e9):020d}-{path.name.partition('-')[2]}"))
 
 
@@ -256,5 +258,5 @@ def test_installed_hooks_that_never_fired_are_seen_by_the_transcripts(cli: Cli) 
 
 
 def test_every_kind_is_counted() -> None:
-    counts = count_kinds([Finding("queue", "queue", "x", "y")])
+    counts = count_kinds([DoctorFinding("queue", "queue", "x", "y")])
     assert counts["queue"] == 1 and counts["secret"] == 0 and sum(counts.values()) == 1

@@ -10,15 +10,13 @@ import pytest
 
 from homes import git, make_repository, write
 from loads import ROOT
-from memdir.doctor import Finding, examine, repair
-from memdir.doctor.seen_clean import find_mark, read_clean
-from memdir.doctor.texts import UNUSED_DAYS, UNUSED_SESSIONS
+from memdir.interfaces.doctor import UNUSED_DAYS, UNUSED_SESSIONS, DoctorFinding, examine, find_mark, read_clean, repair
 from memdir.records import Draft, Kind, Surfacing
-from memdir.secrets.own import Own
-from memdir.secrets.records import Allow, Rule
 from memdir.store.files import FileStore
+from memdir.store.secret_text import AllowedValue, SecretRule
+from memdir.store.secrets import OwnSecretRules
 from memdir.testing import sample_memory
-from memdir.verify.verifying import verify
+from memdir.verify import verify
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 TOKEN = "ghp_" + "aZ3kQ9vX2mR7tY5wB1nC8dF4gH6jL0pS2uEi"
@@ -32,8 +30,8 @@ def put(memory: Path, name: str, body: str, kind: str = "reference", title: str 
     return path
 
 
-def find(store: FileStore, kind: str, own: Own | None = None) -> list[Finding]:
-    return [at for at in examine(store, own=own or Own()) if at.kind == kind]
+def find(store: FileStore, kind: str, own: OwnSecretRules | None = None) -> list[DoctorFinding]:
+    return [at for at in examine(store, own=own or OwnSecretRules()) if at.kind == kind]
 
 
 # --- claims ---------------------------------------------------------------------------------------------------------
@@ -107,7 +105,7 @@ def test_memories_without_secrets_are_clean_and_not_searched_again(memory: Path)
     put(memory, "pipeline", "The pipeline pulls from the mirror with the token in the vault.")
     with FileStore(memory) as store:
         assert find(store, "secret") == []
-        assert read_clean(store, find_mark(Own())) == {store.read("pipeline").digest}
+        assert read_clean(store, find_mark(OwnSecretRules())) == {store.read("pipeline").digest}
         put(memory, "pipeline", f"The pipeline pulls with {TOKEN}.")
         assert len(find(store, "secret")) == 1
         assert len(find(store, "secret")) == 1  # what was found is told every time
@@ -115,12 +113,12 @@ def test_memories_without_secrets_are_clean_and_not_searched_again(memory: Path)
 
 def test_other_rules_search_again(memory: Path) -> None:
     put(memory, "gateway", "The gateway wants acme_0123456789 as its word.")
-    rule = Rule("acme", "a word of our gateway", r"acme_[0-9]{10}")
+    rule = SecretRule("acme", "a word of our gateway", r"acme_[0-9]{10}")
     with FileStore(memory) as store:
         assert find(store, "secret") == []
-        own = Own((rule,), ())
+        own = OwnSecretRules((rule,), ())
         assert [at.message for at in find(store, "secret", own)] == ["looks like a word of our gateway (acme)"]
-        allowed = Own((rule,), (Allow("^acme_0", "it is public"),))
+        allowed = OwnSecretRules((rule,), (AllowedValue("^acme_0", "it is public"),))
         assert find(store, "secret", allowed) == []
 
 

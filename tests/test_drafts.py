@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdir import limits
-from memdir.drafts import check_description, check_title, compose_body, find_missing_parts, make_slug
 from memdir.errors import FormatError
-from memdir.filler import count_content
+from memdir.format.drafts import (
+    check_description,
+    check_title,
+    compose_body,
+    count_content,
+    find_missing_parts,
+    make_slug,
+)
 from memdir.guard import check_name
 from memdir.records import Kind
 

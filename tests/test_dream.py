@@ -31,13 +31,12 @@ from dreaming import (
     use,
     write,
 )
-from memdir import kept_dreams
-from memdir.daily_log import append_log, list_undistilled
 from memdir.dream import (
+    DreamContext,
+    DreamDue,
+    DreamPhase,
     DreamSkip,
-    Phase,
-    Progress,
-    Surroundings,
+    ProgressStep,
     apply_dream,
     apply_kept,
     count_failures,
@@ -46,17 +45,18 @@ from memdir.dream import (
     plan_dream,
     preview_dream,
 )
-from memdir.dream.losses import Fate, Remaining, find_ages
-from memdir.dream.sets import keep, load, parse_set, render_set
-from memdir.dream_gates import Due
-from memdir.dream_lock import hold_dream, read_last
+from memdir.dream.lock import hold_dream, read_last
+from memdir.dream.logs import append_log, list_undistilled
+from memdir.dream.records import keep_set, load, parse_set, render_set
+from memdir.dream.review import RemainingSentences, SentenceFate, find_sentence_ages
 from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, ReplyError, StoppedError
 from memdir.frozen import replace
 from memdir.limits import DREAM_LOG_CHARS, DREAM_SETS
 from memdir.records import InboxItem, InboxKind, Reply, Request
+from memdir.store import state
 from memdir.store.files import FileStore
-from memdir.store.payloads import find_edits
-from memdir.store.ram import RamStore
+from memdir.store.inbox import find_payload_edits
+from memdir.store.memory import MemoryStore
 from memdir.testing import ScriptedModel
 
 LATER = NOW + timedelta(days=2)
@@ -112,14 +112,14 @@ def test_where_there_is_no_memory_nothing_is_made(memory: Path) -> None:
 
 
 def test_a_store_in_memory_can_be_planned_for(store: FileStore) -> None:
-    ram = RamStore()
+    ram = MemoryStore()
     assert plan_dream(ram, now=NOW).is_empty
 
 
 def test_what_the_gates_say_is_heeded_only_when_given(store: FileStore) -> None:
-    done = dream(store, now=NOW, due=Due(DreamSkip.TOO_SOON))
+    done = dream(store, now=NOW, due=DreamDue(DreamSkip.TOO_SOON))
     assert done.skipped is DreamSkip.TOO_SOON and done.patches is None and read_last(store.root) is None
-    assert dream(store, now=NOW, due=Due()).applied is not None
+    assert dream(store, now=NOW, due=DreamDue()).applied is not None
 
 
 def test_what_was_taken_back_is_not_done_again_until_its_text_changes(store: FileStore) -> None:
@@ -202,7 +202,7 @@ def test_what_stands_nowhere_else_is_not_deleted_but_proposed(store: FileStore) 
     assert "hotfixes" in list_names(store) and "limit-old" not in list_names(store)
     item = list_asked(store)[-1]
     assert item.kind is InboxKind.PROPOSAL and item.name == "hotfixes" and HOTFIX[:20] in item.why
-    assert [edit.name for edit in find_edits(item.payload) if hasattr(edit, "name")] == ["hotfixes"]
+    assert [edit.name for edit in find_payload_edits(item.payload) if hasattr(edit, "name")] == ["hotfixes"]
     assert done.applied is not None and item.id in done.applied.waiting
 
 
@@ -356,11 +356,11 @@ def test_only_dreams_that_the_model_failed_are_counted(store: FileStore) -> None
 # --- where words come from ------------------------------------------------------------------------------------------
 
 
-def make_transcript(folder: Path, *records: dict[str, object]) -> Surroundings:
+def make_transcript(folder: Path, *records: dict[str, object]) -> DreamContext:
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"timestamp": "2026-03-01T10:00:00Z", "sessionId": "s", **record}) for record in records]
     (folder / "s.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return Surroundings(transcripts=(folder,))
+    return DreamContext(transcripts=(folder,))
 
 
 def user(text: str) -> dict[str, object]:
@@ -417,7 +417,7 @@ def test_text_of_project_files_is_not_ours_either(store: FileStore, tmp_path: Pa
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "NOTES.txt").write_text(RULE, encoding="utf-8")
     model = ScriptedModel([use(read("NOTES.txt")), use(write("pushing", FORCED, "", RULE)), end()])
-    dream(store, model=model, now=NOW, surroundings=Surroundings(project=tmp_path / "app"))
+    dream(store, model=model, now=NOW, surroundings=DreamContext(project=tmp_path / "app"))
     assert RULE in model.requests[1].messages[-1].text
     assert "pushing" not in list_names(store) and list_asked(store)[-1].name == "pushing"
 
@@ -444,7 +444,7 @@ def test_a_change_may_not_lift_the_trust_of_what_it_is_made_of(store: FileStore,
     )
     (store.root.parent / "page.txt").write_text(page, encoding="utf-8")
     answers: list[Reply | str] = [use(read("page.txt")), use(write(name, text, "better so")), end()]
-    around = Surroundings(project=store.root.parent)
+    around = DreamContext(project=store.root.parent)
     dream(store, model=ScriptedModel(answers), now=NOW, surroundings=around)
     assert {path: data for path, data in image(store.root).items() if path != "MEMORY.md"} == {
         path: data for path, data in before.items() if path != "MEMORY.md"
@@ -537,7 +537,7 @@ def test_a_preview_changes_nothing_and_is_applied_by_its_id(store: FileStore) ->
 def test_nothing_is_ever_staged_as_a_file_of_the_directory(store: FileStore) -> None:
     seen: list[set[str]] = []
 
-    def look(progress: Progress) -> None:
+    def look(progress: ProgressStep) -> None:
         seen.append({str(path.relative_to(store.root)) for path in store.root.rglob("*.md")})
 
     preview_dream(store, model=merging(), now=NOW, on_progress=look)
@@ -546,7 +546,7 @@ def test_nothing_is_ever_staged_as_a_file_of_the_directory(store: FileStore) -> 
 
 def test_only_the_newest_sets_are_kept(store: FileStore) -> None:
     ids = [preview_dream(store, now=NOW + timedelta(minutes=at)).id for at in range(DREAM_SETS + 3)]
-    assert list(kept_dreams.list_sets(store.state)) == ids[:2:-1]
+    assert list(state.list_sets(store.state)) == ids[:2:-1]
     with pytest.raises(NotFoundError, match="no dream"):
         apply_kept(store, ids[0], now=NOW)
 
@@ -586,9 +586,9 @@ def test_a_purge_leaves_nothing_of_a_memory_in_any_kept_set(store: FileStore) ->
     )
     model = ScriptedModel([use(delete("secret-plan", "xylophone", "The xylophone is buried.")), end("xylophone")])
     patches = preview_dream(store, model=model, now=NOW)
-    assert "xylophone" in json.dumps(render_set(patches)) and kept_dreams.list_sets(store.state)
+    assert "xylophone" in json.dumps(render_set(patches)) and state.list_sets(store.state)
     store.purge("secret-plan")
-    assert kept_dreams.list_sets(store.state) == ()
+    assert state.list_sets(store.state) == ()
     left = [path for path in store.root.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
     assert left == []
 
@@ -605,8 +605,8 @@ def test_a_second_dreamer_is_told_who_dreams(store: FileStore) -> None:
 def test_a_dream_that_lost_its_lock_applies_nothing(store: FileStore) -> None:
     before = image(store.root)
 
-    def steal(progress: Progress) -> None:
-        if progress.phase is Phase.APPLY:
+    def steal(progress: ProgressStep) -> None:
+        if progress.phase is DreamPhase.APPLY:
             (store.root / ".consolidate-lock").write_text("1", encoding="utf-8")
 
     with pytest.raises(LockedError, match="nothing was applied"):
@@ -614,11 +614,13 @@ def test_a_dream_that_lost_its_lock_applies_nothing(store: FileStore) -> None:
     assert image(store.root) == before and list_asked(store) == []
 
 
-@pytest.mark.parametrize("phase", [Phase.TIDY, Phase.ORIENT, Phase.CONSOLIDATE, Phase.PRUNE, Phase.CHECK])
-def test_cancelled_in_any_phase_everything_is_as_before(store: FileStore, phase: Phase) -> None:
+@pytest.mark.parametrize(
+    "phase", [DreamPhase.TIDY, DreamPhase.ORIENT, DreamPhase.CONSOLIDATE, DreamPhase.PRUNE, DreamPhase.CHECK]
+)
+def test_cancelled_in_any_phase_everything_is_as_before(store: FileStore, phase: DreamPhase) -> None:
     dream(store, now=NOW - timedelta(days=3))
     before, last = image(store.root), read_last(store.root)
-    seen: list[Phase] = []
+    seen: list[DreamPhase] = []
     with pytest.raises(StoppedError):
         dream(
             store,
@@ -655,15 +657,15 @@ def test_a_model_is_told_when_its_answer_is_not_wanted_any_more(store: FileStore
 
 
 def test_progress_goes_forward_and_counts_files_and_tokens(store: FileStore) -> None:
-    seen: list[Progress] = []
+    seen: list[ProgressStep] = []
     dream(store, model=merging(), now=NOW, on_progress=seen.append)
-    order = list(Phase)
+    order = list(DreamPhase)
     places = [order.index(at.phase) for at in seen]
     assert places == sorted(places) and {at.phase for at in seen} >= {
-        Phase.TIDY,
-        Phase.ORIENT,
-        Phase.PRUNE,
-        Phase.APPLY,
+        DreamPhase.TIDY,
+        DreamPhase.ORIENT,
+        DreamPhase.PRUNE,
+        DreamPhase.APPLY,
     }
     assert seen[-1].files == 3 and seen[-1].usage.input == 200 and seen[-1].calls == 5
     shares = [at.share for at in seen]
@@ -682,39 +684,39 @@ def test_a_run_leaves_a_row_that_names_no_memory(store: FileStore) -> None:
 # --- sentences ------------------------------------------------------------------------------------------------------
 
 
-def judge(old: str, *others: str, days: float = 1.0) -> Fate:
+def judge(old: str, *others: str, days: float = 1.0) -> SentenceFate:
     texts = {f"m{number}": make_text("T", "D", text) for number, text in enumerate(others)}
-    ages = find_ages([(make_text("T", "D", old), 0.0), *((text, days) for text in texts.values())])
-    return Remaining(texts, ages).judge("x", old).fate
+    ages = find_sentence_ages([(make_text("T", "D", old), 0.0), *((text, days) for text in texts.values())])
+    return RemainingSentences(texts, ages).judge("x", old).fate
 
 
 @pytest.mark.parametrize(
     ("old", "other", "fate"),
     [
-        ("The cache lives in Redis on port 6379.", "The cache lives in Redis on port 6379.", Fate.KEPT),
-        ("The cache lives in Redis on port 6379.", "- the cache  lives in Redis on port 6379.", Fate.KEPT),
-        ("The cache lives in Redis on port 6379.", "The cache lives in Redis on port 6380.", Fate.OVERTAKEN),
+        ("The cache lives in Redis on port 6379.", "The cache lives in Redis on port 6379.", SentenceFate.KEPT),
+        ("The cache lives in Redis on port 6379.", "- the cache  lives in Redis on port 6379.", SentenceFate.KEPT),
+        ("The cache lives in Redis on port 6379.", "The cache lives in Redis on port 6380.", SentenceFate.OVERTAKEN),
         (
             "The nightly build runs on the old server.",
             "The nightly build no longer runs on the old server.",
-            Fate.OVERTAKEN,
+            SentenceFate.OVERTAKEN,
         ),
-        ("The cache lives in Redis on port 6379.", "The cache is Redis.", Fate.LOST),
-        ("The alpha service belongs to the payments team.", "The parser is written in Rust.", Fate.LOST),
-        ("Deploys need two approvals.", "Deploys need approvals. There are two kinds.", Fate.LOST),
+        ("The cache lives in Redis on port 6379.", "The cache is Redis.", SentenceFate.LOST),
+        ("The alpha service belongs to the payments team.", "The parser is written in Rust.", SentenceFate.LOST),
+        ("Deploys need two approvals.", "Deploys need approvals. There are two kinds.", SentenceFate.LOST),
     ],
 )
-def test_a_sentence_is_kept_overtaken_or_lost(old: str, other: str, fate: Fate) -> None:
+def test_a_sentence_is_kept_overtaken_or_lost(old: str, other: str, fate: SentenceFate) -> None:
     assert judge(old, other) is fate
-    if fate is Fate.OVERTAKEN:
-        assert judge(old, other, days=-1.0) is Fate.LOST, "by an older one it is not overtaken"
+    if fate is SentenceFate.OVERTAKEN:
+        assert judge(old, other, days=-1.0) is SentenceFate.LOST, "by an older one it is not overtaken"
 
 
 def test_sets_survive_the_disk_with_proposals_and_logs(store: FileStore) -> None:
     append_log(store, "something happened", now=NOW)
     patches = plan_dream(store, model=ScriptedModel([use(delete("hotfixes", "old")), end()]), now=NOW)
     assert patches.proposals and patches.logs
-    keep(store.state, patches)
+    keep_set(store.state, patches)
     kept = load(store.state, patches.id)
     assert kept == replace(patches, logs=tuple(replace(at, text="") for at in patches.logs))
 
@@ -722,5 +724,5 @@ def test_sets_survive_the_disk_with_proposals_and_logs(store: FileStore) -> None
 def test_a_proposal_fits_the_files_as_the_dream_leaves_them(store: FileStore) -> None:
     dream(store, model=ScriptedModel([use(delete("hotfixes", "old")), end()]), now=NOW)
     item = list_asked(store)[-1]
-    store.change(find_edits(item.payload), verb="approve")
+    store.change(find_payload_edits(item.payload), verb="approve")
     assert "hotfixes" not in list_names(store)

@@ -26,11 +26,11 @@ from dream_data import (
     read_lookalikes,
     read_relative,
 )
-from memdir.bench import read_corpus
-from memdir.dates import make_absolute
-from memdir.drafts import check_description, check_title, make_slug
-from memdir.frontmatter import parse_fields, split
-from memdir.index import INDEX_FILE, parse_index
+from memdir.format.drafts import check_description, check_title, make_slug
+from memdir.format.frontmatter import parse_fields, split_frontmatter
+from memdir.format.index import INDEX_FILE, parse_index
+from memdir.interfaces.cli.recall import read_corpus
+from memdir.language.dates import make_absolute
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Kind
 from memdir.store.files import FileStore
@@ -223,7 +223,7 @@ def test_copies_are_copies_and_nothing_else_is(tmp_path: Path) -> None:
     texts = {name: (planted.folder / f"{name}.md").read_bytes() for name in find_files(planted)}
     assert len(planted.duplicates) == DUPLICATES
     assert [copy for name, copy in planted.duplicates if texts[name] != texts[copy]] == []
-    bodies = Counter(split(text.decode("utf-8")).body for text in texts.values())
+    bodies = Counter(split_frontmatter(text.decode("utf-8")).body for text in texts.values())
     assert sum(count - 1 for count in bodies.values()) == DUPLICATES
 
 

@@ -8,17 +8,17 @@ import pytest
 
 from dreaming import NOW
 from homes import git, make_repository, write
-from memdir.age import HALF_LIVES
-from memdir.deciding import approve, reject
-from memdir.dream import Surroundings, dream
-from memdir.dream.drifting import find_drifted, repair_text
-from memdir.dream.material import gather
+from memdir.dream import DreamContext, dream
+from memdir.dream.by_model import gather
+from memdir.dream.stale import find_drifted, repair_text
+from memdir.format.age import HALF_LIVES
 from memdir.limits import DREAM_REVIEWS
 from memdir.records import InboxItem, Kind
 from memdir.store.files import FileStore
+from memdir.store.move import approve, reject
 from memdir.testing import ScriptedModel
-from memdir.verify.records import Checked, Claim, ClaimKind, State, Status, Verdict
-from memdir.verify.verifying import verify
+from memdir.verify import verify
+from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_what_the_project_does_not_bear_out_is_proposed_for_repair_with_the_evid
     put(memory, "sound", "Forms are drawn in `src/entry.py`.")
     with open_store(memory) as store:
         before = {at.name: at.read_bytes() for at in memory.glob("*.md") if at.name != "MEMORY.md"}
-        done = dream(store, now=NOW, surroundings=Surroundings(project))
+        done = dream(store, now=NOW, surroundings=DreamContext(project))
         found = {item.name: item for item in items(store, "repair")}
         assert set(found) == {"page", "auth"} and done.applied is not None and len(done.applied.waiting) == 2
         assert "src/entry.py" in found["page"].why and "src/old.py" in found["auth"].why
@@ -79,10 +79,10 @@ def test_a_repair_is_asked_for_once(memory: Path, project: Path) -> None:
     put(memory, "auth", "Everybody passes `src/old.py`.")
     with open_store(memory) as store:
         for _ in range(2):
-            dream(store, now=NOW, surroundings=Surroundings(project))
+            dream(store, now=NOW, surroundings=DreamContext(project))
         (item,) = items(store, "repair")
         reject(store, item)
-        dream(store, now=NOW, surroundings=Surroundings(project))
+        dream(store, now=NOW, surroundings=DreamContext(project))
         assert items(store, "repair") == []
 
 
@@ -93,24 +93,26 @@ def test_pinned_memories_and_those_without_a_project_are_left_alone(memory: Path
         dream(store, now=NOW)
         assert store.inbox() == ()
         put(memory, "page", "The page is rendered by the server.")
-        dream(store, now=NOW, surroundings=Surroundings(project))
+        dream(store, now=NOW, surroundings=DreamContext(project))
         assert store.inbox() == ()
 
 
-def claim(text: str, where: str, status: Status, to: str = "", line: int = 7) -> Checked:
+def claim(text: str, where: str, status: ClaimStatus, to: str = "", line: int = 7) -> CheckedClaim:
     start = text.index(where)
     made = Claim(ClaimKind.PATH, where, line, 1, start, start + len(where))
-    return Checked(made, status, to=to)
+    return CheckedClaim(made, status, to=to)
 
 
 def test_a_repair_keeps_every_word_and_every_line_end() -> None:
     text = "---\r\nname: A b.py\r\n---\r\n\r\nSee b.py and c.py.\r\n"
-    moved = claim(text, "b.py and", Status.MOVED)
+    moved = claim(text, "b.py and", ClaimStatus.MOVED)
     stale = [
-        Checked(
-            Claim(ClaimKind.PATH, "b.py", 5, 5, moved.claim.start, moved.claim.start + 4), Status.MOVED, to="d/b.py"
+        CheckedClaim(
+            Claim(ClaimKind.PATH, "b.py", 5, 5, moved.claim.start, moved.claim.start + 4),
+            ClaimStatus.MOVED,
+            to="d/b.py",
         ),
-        claim(text, "c.py", Status.GONE),
+        claim(text, "c.py", ClaimStatus.GONE),
     ]
     repaired = repair_text(text, stale, NOW)
     assert repaired.startswith("---\r\nname: A b.py\r\n---\r\n\r\nSee d/b.py and c.py.\r\n\r\n**Checked ")
@@ -119,7 +121,7 @@ def test_a_repair_keeps_every_word_and_every_line_end() -> None:
 
 def test_a_name_in_the_head_is_told_and_not_replaced() -> None:
     text = "---\nname: A b.py\n---\n\nNothing else.\n"
-    repaired = repair_text(text, [claim(text, "b.py", Status.MOVED, "d.py", 2)], NOW)
+    repaired = repair_text(text, [claim(text, "b.py", ClaimStatus.MOVED, "d.py", 2)], NOW)
     assert repaired.startswith("---\nname: A b.py\n---\n") and "`b.py` is now `d.py`" in repaired
 
 
@@ -179,7 +181,7 @@ def test_other_half_lives_ask_for_other_reviews(memory: Path) -> None:
     put(memory, "plan", "The plan is to move house.", "project", 200)
     with open_store(memory) as store:
         lives = {**HALF_LIVES, Kind.PROJECT: 0.0}
-        dream(store, now=NOW, surroundings=Surroundings(half_lives=lives))
+        dream(store, now=NOW, surroundings=DreamContext(half_lives=lives))
         assert store.inbox() == ()
 
 
@@ -193,7 +195,7 @@ def test_a_model_is_shown_what_drifted_with_what_is_known_of_it(memory: Path, pr
     put(memory, "sound", "It is in `src/entry.py`.", "project", 400)
     model = ScriptedModel(['{"summary": "all in order"}'])
     with open_store(memory) as store:
-        dream(store, model=model, now=NOW, surroundings=Surroundings(project))
+        dream(store, model=model, now=NOW, surroundings=DreamContext(project))
     (request,) = model.requests
     shown = request.messages[0].text.partition("Old enough that they may have drifted:")[2].partition("Daily logs")[0]
     lines = [line for line in shown.splitlines() if line.startswith("- ")]
@@ -206,8 +208,8 @@ def test_what_is_known_to_be_stale_comes_before_what_is_only_old(memory: Path) -
     put(memory, "stale", "It is in `src/x.py`.", "feedback", 1)
     with open_store(memory) as store:
         found = store.read("stale")
-        gone = claim(found.text, "src/x.py", Status.GONE)
-        verdicts = {"stale": Verdict("stale", found.digest, State.STALE, NOW, (gone,))}
+        gone = claim(found.text, "src/x.py", ClaimStatus.GONE)
+        verdicts = {"stale": Verdict("stale", found.digest, VerifyState.STALE, NOW, (gone,))}
         assert [at.name for at in find_drifted(store.scan(), verdicts, HALF_LIVES, NOW)] == ["stale", "old"]
         assert "is gone" in gather(store, store, verdicts, now=NOW).render_drifted()
 

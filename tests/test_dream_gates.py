@@ -10,13 +10,13 @@ import pytest
 from clihelp import Cli
 from dreamers import to_ns
 from homes import make_repository
-from memdir.dream_gates import SCAN, DreamSkip, Due, Pace, find_due, find_due_in
-from memdir.dream_lock import FILE, hold_dream
-from memdir.extract_gates import ExtractSkip
-from memdir.gates import Skip
-from memdir.opening import Opened, open_places
-from memdir.session import open_session
+from memdir.dream import SCAN, DreamDue, DreamOptions, DreamSkip, find_due, find_due_in
+from memdir.dream.lock import FILE, hold_dream
+from memdir.extraction import ExtractSkip
+from memdir.recall import RecallSkip
 from memdir.store.files import FileStore
+from memdir.store.open import Project, open_project
+from memdir.store.sessions import open_session
 from transcribing import Claude
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
@@ -25,9 +25,9 @@ MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Opened:
+def opened(tmp_path: Path) -> Project:
     project = make_repository(tmp_path / "work" / "app")
-    opened = open_places(project, environ={"HOME": str(tmp_path), "MEMDIR_NOW": NOW.isoformat()})
+    opened = open_project(project, environ={"HOME": str(tmp_path), "MEMDIR_NOW": NOW.isoformat()})
     opened.private.root.mkdir(parents=True)
     return opened
 
@@ -38,7 +38,7 @@ def set_last(store: FileStore, when: datetime) -> None:
     os.utime(path, ns=(to_ns(when), to_ns(when)))
 
 
-def add_sessions(opened: Opened, *ids: str, ended: datetime = NOW - HOUR) -> None:
+def add_sessions(opened: Project, *ids: str, ended: datetime = NOW - HOUR) -> None:
     """Transcripts of the host, begun in the project."""
     for id in ids:
         talk = Claude()
@@ -70,38 +70,38 @@ def test_the_list_of_reasons_is_closed_and_each_can_be_told() -> None:
     assert len({skip.words for skip in DreamSkip}) == len(DreamSkip) and all(skip.words for skip in DreamSkip)
 
 
-def test_five_sessions_and_a_day_are_enough(opened: Opened) -> None:
+def test_five_sessions_and_a_day_are_enough(opened: Project) -> None:
     set_last(opened.private, NOW - 25 * HOUR)
     add_sessions(opened, "a", "b", "c", "d", "e")
-    assert find_due(opened, now=NOW) == Due(None, NOW - 25 * HOUR, 5)
+    assert find_due(opened, now=NOW) == DreamDue(None, NOW - 25 * HOUR, 5)
 
 
-def test_where_nobody_has_dreamed_all_sessions_count(opened: Opened) -> None:
+def test_where_nobody_has_dreamed_all_sessions_count(opened: Project) -> None:
     add_sessions(opened, "a", "b", "c", "d", "e", ended=NOW - 1000 * HOUR)
     due = find_due(opened, now=NOW)
     assert due.is_due and due.last is None and due.sessions == 5
 
 
-def test_the_cheapest_gate_speaks_first_and_nothing_behind_it_is_asked(opened: Opened) -> None:
+def test_the_cheapest_gate_speaks_first_and_nothing_behind_it_is_asked(opened: Project) -> None:
     store = opened.private
     set_last(store, NOW - HOUR)
-    assert find_due_in(store, now=NOW, pace=Pace(on=False, paused=True)).skip is DreamSkip.OFF
-    assert find_due_in(store, now=NOW, pace=Pace(paused=True)).skip is DreamSkip.PAUSED
+    assert find_due_in(store, now=NOW, pace=DreamOptions(on=False, paused=True)).skip is DreamSkip.OFF
+    assert find_due_in(store, now=NOW, pace=DreamOptions(paused=True)).skip is DreamSkip.PAUSED
     with hold_dream(store.root, store.state, now=NOW):
         due = find_due(opened, now=NOW)
     assert (due.skip, due.sessions, due.next_at) == (DreamSkip.TOO_SOON, None, NOW + 23 * HOUR)
     assert not (store.state / SCAN).exists(), "no session was counted"
 
 
-def test_too_few_sessions_are_counted_once_in_ten_minutes(opened: Opened) -> None:
+def test_too_few_sessions_are_counted_once_in_ten_minutes(opened: Project) -> None:
     add_sessions(opened, "a", "b", "c", "d")
-    assert find_due(opened, now=NOW) == Due(DreamSkip.TOO_FEW_SESSIONS, None, 4, NOW + 10 * MINUTE)
+    assert find_due(opened, now=NOW) == DreamDue(DreamSkip.TOO_FEW_SESSIONS, None, 4, NOW + 10 * MINUTE)
     add_sessions(opened, "e")
-    assert find_due(opened, now=NOW + 9 * MINUTE) == Due(DreamSkip.SCANNED_LATELY, None, 4, NOW + 10 * MINUTE)
+    assert find_due(opened, now=NOW + 9 * MINUTE) == DreamDue(DreamSkip.SCANNED_LATELY, None, 4, NOW + 10 * MINUTE)
     assert find_due(opened, now=NOW + 10 * MINUTE).is_due
 
 
-def test_a_count_that_was_enough_is_not_repeated(opened: Opened) -> None:
+def test_a_count_that_was_enough_is_not_repeated(opened: Project) -> None:
     add_sessions(opened, "a", "b", "c", "d", "e")
     assert find_due(opened, now=NOW).is_due
     for path in (opened.environment.claude_home / "projects" / "some-slug").iterdir():
@@ -110,7 +110,7 @@ def test_a_count_that_was_enough_is_not_repeated(opened: Opened) -> None:
     assert find_due(opened, now=NOW + MINUTE, session="a").skip is DreamSkip.SCANNED_LATELY
 
 
-def test_a_dream_since_ends_what_was_counted(opened: Opened) -> None:
+def test_a_dream_since_ends_what_was_counted(opened: Project) -> None:
     add_sessions(opened, "a", "b", "c", "d", "e")
     assert find_due(opened, now=NOW).is_due
     set_last(opened.private, NOW - 24 * HOUR)
@@ -118,7 +118,7 @@ def test_a_dream_since_ends_what_was_counted(opened: Opened) -> None:
     assert find_due(opened, now=NOW + MINUTE).skip is DreamSkip.TOO_FEW_SESSIONS
 
 
-def test_the_look_is_noted_before_it_begins(opened: Opened) -> None:
+def test_the_look_is_noted_before_it_begins(opened: Project) -> None:
     store = opened.private
     projects = opened.environment.claude_home / "projects"
     projects.parent.mkdir(parents=True, exist_ok=True)
@@ -128,19 +128,19 @@ def test_the_look_is_noted_before_it_begins(opened: Opened) -> None:
     assert (store.state / SCAN).stat().st_mode & 0o777 == 0o600
 
 
-def test_the_session_that_asks_does_not_count(opened: Opened) -> None:
+def test_the_session_that_asks_does_not_count(opened: Project) -> None:
     add_sessions(opened, "a", "b", "c", "d", "e")
     assert find_due(opened, now=NOW, session="e").sessions == 4
     assert find_due(opened, now=NOW + HOUR, session="other").sessions == 5
 
 
-def test_a_session_with_transcript_and_record_counts_once(opened: Opened) -> None:
+def test_a_session_with_transcript_and_record_counts_once(opened: Project) -> None:
     add_sessions(opened, "a", "b", "A B")
     add_records(opened.private, "b", "A B", "c")
     assert find_due(opened, now=NOW).sessions == 4
 
 
-def test_sessions_of_before_and_of_other_projects_do_not_count(opened: Opened, tmp_path: Path) -> None:
+def test_sessions_of_before_and_of_other_projects_do_not_count(opened: Project, tmp_path: Path) -> None:
     set_last(opened.private, NOW - 30 * HOUR)
     add_sessions(opened, "new")
     add_sessions(opened, "old", ended=NOW - 31 * HOUR)
@@ -159,11 +159,11 @@ def test_a_store_without_an_environment_goes_by_its_own_records(memory: Path) ->
     memory.mkdir(parents=True)
     store = FileStore(memory)
     add_records(store, "a", "b")
-    assert find_due_in(store, now=NOW, pace=Pace(sessions=2)) == Due(None, None, 2)
-    assert find_due_in(store, now=NOW, pace=Pace(sessions=0)) == Due()
+    assert find_due_in(store, now=NOW, pace=DreamOptions(sessions=2)) == DreamDue(None, None, 2)
+    assert find_due_in(store, now=NOW, pace=DreamOptions(sessions=0)) == DreamDue()
 
 
-def test_a_dream_under_way_is_the_last_gate(opened: Opened) -> None:
+def test_a_dream_under_way_is_the_last_gate(opened: Project) -> None:
     store = opened.private
     add_records(store, "a", "b", "c", "d", "e")
     with hold_dream(store.root, store.state, now=NOW):
@@ -172,7 +172,7 @@ def test_a_dream_under_way_is_the_last_gate(opened: Opened) -> None:
     assert find_due(opened, now=NOW).skip is DreamSkip.TOO_SOON
 
 
-def test_a_clock_set_back_delays_a_dream_and_never_stops_it(opened: Opened) -> None:
+def test_a_clock_set_back_delays_a_dream_and_never_stops_it(opened: Project) -> None:
     store = opened.private
     add_records(store, "a", "b", "c", "d", "e", at=NOW + 100_000 * HOUR)
     set_last(store, NOW + 3 * HOUR)
@@ -183,7 +183,7 @@ def test_a_clock_set_back_delays_a_dream_and_never_stops_it(opened: Opened) -> N
 
 
 def test_a_place_without_a_directory_has_nothing_to_dream_of_and_gets_none(tmp_path: Path) -> None:
-    opened = open_places(make_repository(tmp_path / "app"), environ={"HOME": str(tmp_path)})
+    opened = open_project(make_repository(tmp_path / "app"), environ={"HOME": str(tmp_path)})
     assert find_due(opened, now=NOW).skip is DreamSkip.NOTHING_TO_DO
     assert not opened.private.root.exists()
 
@@ -191,14 +191,14 @@ def test_a_place_without_a_directory_has_nothing_to_dream_of_and_gets_none(tmp_p
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"at": 5}', '{"at": "x", "ids": []}', '{"at": "2026-03-05"}', "9" * 99]
 )
-def test_a_broken_note_of_the_last_look_is_as_none(opened: Opened, text: str) -> None:
+def test_a_broken_note_of_the_last_look_is_as_none(opened: Project, text: str) -> None:
     store = opened.private
     add_records(store, "a", "b", "c", "d", "e")
     (store.state / SCAN).write_text(text, encoding="utf-8")
     assert find_due(opened, now=NOW).is_due
 
 
-def test_a_place_that_cannot_be_written_is_looked_at_all_the_same(opened: Opened, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_looked_at_all_the_same(opened: Project, tmp_path: Path) -> None:
     store = opened.private
     add_records(store, "a")
     (store.state / SCAN).mkdir()
@@ -208,23 +208,23 @@ def test_a_place_that_cannot_be_written_is_looked_at_all_the_same(opened: Opened
 def test_settings_set_the_pace(tmp_path: Path) -> None:
     project = make_repository(tmp_path / "app")
     settings = {"MEMDIR_DREAM_HOURS": "1.5", "MEMDIR_DREAM_SESSIONS": "1", "MEMDIR_DREAM_SCAN_MINUTES": "1"}
-    opened = open_places(project, environ={"HOME": str(tmp_path), **settings})
+    opened = open_project(project, environ={"HOME": str(tmp_path), **settings})
     add_records(opened.private, "a")
     set_last(opened.private, NOW - 2 * HOUR)
     assert find_due(opened, now=NOW).is_due
-    off = open_places(project, environ={"HOME": str(tmp_path), "MEMDIR_DREAM": "0"})
+    off = open_project(project, environ={"HOME": str(tmp_path), "MEMDIR_DREAM": "0"})
     assert find_due(off, now=NOW).skip is DreamSkip.OFF
-    paused = open_places(project, environ={"HOME": str(tmp_path), "MEMDIR_PAUSED": "1"})
+    paused = open_project(project, environ={"HOME": str(tmp_path), "MEMDIR_PAUSED": "1"})
     assert find_due(paused, now=NOW).skip is DreamSkip.PAUSED
-    simple = open_places(project, environ={"HOME": str(tmp_path), "CLAUDE_CODE_SIMPLE": "1"})
+    simple = open_project(project, environ={"HOME": str(tmp_path), "CLAUDE_CODE_SIMPLE": "1"})
     assert find_due(simple, now=NOW).skip is DreamSkip.OFF
 
 
 def test_status_lists_every_reason_of_recall_learning_and_dreams(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     listed = cli("status", "--json").json["skip_reasons"]
-    for what, reasons in (("recall", Skip), ("extract", ExtractSkip), ("dream", DreamSkip)):
+    for what, reasons in (("recall", RecallSkip), ("extract", ExtractSkip), ("dream", DreamSkip)):
         assert listed[what] == [{"reason": at.value, "words": at.words} for at in reasons]
     told = cli("status").out
-    for words in (Skip.BUDGET.words, ExtractSkip.OWN_WRITES.words, DreamSkip.TOO_SOON.words):
+    for words in (RecallSkip.BUDGET.words, ExtractSkip.OWN_WRITES.words, DreamSkip.TOO_SOON.words):
         assert words in told

@@ -12,10 +12,10 @@ import pytest
 
 from dreamers import to_ns
 from loads import scaled
-from memdir import doctor
-from memdir.dream_lock import FILE, LOCK, Held, find_holder, hold_dream, read_last
+from memdir.dream.lock import FILE, LOCK, DreamLock, find_holder, hold_dream, read_last
 from memdir.errors import LockedError, PathError
-from memdir.processes import find_began, is_alive, read_start
+from memdir.files import find_began, is_alive, read_start
+from memdir.interfaces import doctor
 from memdir.store.files import FileStore
 from outcome import fork
 from pressure import run_in_child
@@ -256,7 +256,7 @@ def test_a_lock_file_that_was_deleted_lets_nobody_displace_the_holder(memory: Pa
 # --- before applying ------------------------------------------------------------------------------------------------
 
 
-def check_in_vain(held: Held) -> None:
+def check_in_vain(held: DreamLock) -> None:
     with pytest.raises(LockedError, match="nothing was applied"):
         held.check()
 

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from dream_data import NOW, Planted, plant
-from memdir.bench import Outcome, make_report
+from memdir.dream.pointers import plan_tidy
+from memdir.dream.records import PatchKind, TidyResult
+from memdir.format.index import parse_index
 from memdir.frozen import dataclass
-from memdir.index import parse_index
+from memdir.interfaces.cli.recall import BenchOutcome, make_report
 from memdir.limits import INDEX_LINE_CHARS
-from memdir.recall import recall
+from memdir.recall import recall_from
+from memdir.recall.select import LocalSearch
 from memdir.records import Origin
-from memdir.search.local import LocalSearch
 from memdir.store.files import FileStore
-from memdir.tidy import PatchKind, Tidied, plan_tidy
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Dreamt:
     before: dict[str, str]
     index: str
     recalled: dict[str, float]
-    tidied: Tidied
+    tidied: TidyResult
     merged: frozenset[frozenset[str]]
 
 
@@ -51,10 +52,10 @@ def measure(store: FileStore, planted: Planted) -> dict[str, float]:
     with LocalSearch((store,)) as search:
         search.refresh()
         for question in planted.questions:
-            found = recall((store,), question.text, selector=search, now=NOW)
+            found = recall_from((store,), question.text, selector=search, now=NOW)
             picked = [planted.ids.get(at.header.name, "") for at in found.memories]
             some, all_ = bool(question.gold & set(picked)), question.gold <= set(picked)
-            outcomes.append(Outcome(question.category, not question.gold.isdisjoint(picked[:1]), some, all_, 0.0))
+            outcomes.append(BenchOutcome(question.category, not question.gold.isdisjoint(picked[:1]), some, all_, 0.0))
     if not outcomes:
         return {}
     figures = make_report(outcomes, k=5, index_s=0.0, selector="local").all

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from loads import ROOT
-from memdir.events import FOLDER, PROBLEMS, clear_problems, note_event, note_problem, read_events, read_problems
+from memdir.files import FOLDER, PROBLEMS, clear_problems, note_event, note_problem, read_events, read_problems
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 
@@ -105,7 +105,7 @@ def test_lines_that_are_no_problems_are_passed_over(tmp_path: Path) -> None:
 def test_processes_noting_at_once_lose_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from datetime import datetime, UTC; from pathlib import Path\n"
-        "from memdir.events import note_problem\n"
+        "from memdir.files import note_problem\n"
         "for n in range(4): note_problem(Path(sys.argv[1]), 'codex', f'{sys.argv[2]}-{n}', datetime.now(UTC))\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

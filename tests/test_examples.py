@@ -20,9 +20,9 @@ import pytest
 
 from homes import write
 from loads import ROOT, scaled
-from memdir.conversing import Session
-from memdir.prompts import render_prompt
-from memdir.runs import read_runs
+from memdir.models.agent import read_runs
+from memdir.models.prompts import render_prompt
+from memdir.session import Session
 from memdir.store.files import FileStore
 from servers import Answer, AnthropicServer, Call, OpenAIServer
 

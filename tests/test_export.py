@@ -12,8 +12,7 @@ import pytest
 from clihelp import Cli, memory_text
 from homes import write
 from importers import BILLING, DEPLOYS, TOKEN, make_source, read_tree
-from memdir.dialects import translate
-from memdir.frontmatter import parse_fields, split
+from memdir.format.frontmatter import parse_fields, split_frontmatter, translate_dialect
 from memdir.records import Dialect
 
 
@@ -83,20 +82,20 @@ def test_an_archive_in_another_dialect_says_the_same(cli: Cli) -> None:
                 before.kind,
                 before.modified,
             )
-            assert split(found[path].decode()).body == split(data.decode()).body
+            assert split_frontmatter(found[path].decode()).body == split_frontmatter(data.decode()).body
     assert "mood: calm" in members(cli("export", "--format", "flat").data)["sub/deploys.md"].decode()
 
 
 def test_a_file_in_the_wanted_dialect_and_one_that_cannot_be_read_keep_every_byte() -> None:
-    assert translate(DEPLOYS, Dialect.NESTED) == DEPLOYS
-    assert translate(BILLING, Dialect.FLAT) == BILLING
-    assert translate(translate(BILLING, Dialect.NESTED), Dialect.FLAT) == BILLING
+    assert translate_dialect(DEPLOYS, Dialect.NESTED) == DEPLOYS
+    assert translate_dialect(BILLING, Dialect.FLAT) == BILLING
+    assert translate_dialect(translate_dialect(BILLING, Dialect.NESTED), Dialect.FLAT) == BILLING
     for odd in (
         "no head\n",
         "---\nname: [\n---\n\nx\n",
         "---\nname: x\ndescription: y\nmetadata: {type: user}\n---\n\nx\n",
     ):
-        told = translate(odd, Dialect.FLAT)
+        told = translate_dialect(odd, Dialect.FLAT)
         assert told == odd or parse_fields(told).kind == parse_fields(odd).kind
 
 

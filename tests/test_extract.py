@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from extracting import ASKED, CORRECTED, DEPLOYS, NOW, make_file, make_parent, make_talk, name_file
-from memdir.cursor import make_cursor
 from memdir.errors import BudgetError, MemdirError, ReplyError, UnreachableError
-from memdir.extract import extract
-from memdir.extract_gates import ExtractSkip
-from memdir.extracted import Conversation, Extracted
-from memdir.records import Message, Origin, Reply, Request, Stop, ToolCall, Usage
+from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
+from memdir.records import Message, Origin, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.sessions import make_cursor
 from memdir.testing import ScriptedModel, sample_memory
 
 PARENT = make_parent(make_talk())
@@ -43,7 +41,7 @@ def store(tmp_path: Path) -> FileStore:
     return FileStore(tmp_path / "home" / "memory", clock=lambda: NOW)
 
 
-def names(store: FileStore | RamStore) -> list[str]:
+def names(store: FileStore | MemoryStore) -> list[str]:
     return sorted(header.name for header in store.scan())
 
 
@@ -52,7 +50,7 @@ def call(number: int, tool: str, **values: object) -> ToolCall:
 
 
 def calls(*made: ToolCall) -> Reply:
-    return Reply("", Usage(), made, Stop.CALLS)
+    return Reply("", Usage(), made, StopReason.CALLS)
 
 
 # --- by rules -------------------------------------------------------------------------------------------------------
@@ -86,7 +84,7 @@ def test_only_what_is_new_counts(store: FileStore) -> None:
 
 
 def test_the_same_messages_delivered_twice_are_learned_once(store: FileStore) -> None:
-    place = Conversation("s1")
+    place = ConversationSource("s1")
     first = extract(store, make_talk(), now=NOW, conversation=place)
     again = extract(store, make_talk(), now=NOW, conversation=place)
     assert first.written and again.skipped is ExtractSkip.NOTHING_NEW
@@ -95,9 +93,9 @@ def test_the_same_messages_delivered_twice_are_learned_once(store: FileStore) ->
 
 def test_messages_without_ids_have_a_cursor_too(store: FileStore) -> None:
     talk = tuple(Message(at.role, at.text, at=at.at) for at in make_talk(turns=3))
-    first = extract(store, talk, now=NOW, conversation=Conversation("s1"))
+    first = extract(store, talk, now=NOW, conversation=ConversationSource("s1"))
     assert first.cursor is not None and first.cursor.id == ""
-    again = extract(store, (*talk, *talk), after=first.cursor, now=NOW, conversation=Conversation("s1"))
+    again = extract(store, (*talk, *talk), after=first.cursor, now=NOW, conversation=ConversationSource("s1"))
     assert again.messages == len(talk)
 
 
@@ -140,13 +138,13 @@ def test_if_the_agent_wrote_memory_itself_nothing_is_learned_and_the_cursor_move
 def test_a_write_by_any_other_way_is_seen_in_history(store: FileStore) -> None:
     store.write(sample_memory(name="terse"), origin=Origin("agent", session="s1"))
     talk = (Message("user", "keep it short", "u1", NOW),)
-    done = extract(store, talk, model=ScriptedModel([]), now=NOW, conversation=Conversation("s1"))
+    done = extract(store, talk, model=ScriptedModel([]), now=NOW, conversation=ConversationSource("s1"))
     assert done.skipped is ExtractSkip.OWN_WRITES
 
 
 def test_a_request_is_kept_although_the_agent_wrote_something_else(store: FileStore) -> None:
     store.write(sample_memory(name="terse"), origin=Origin("agent", session="s1"))
-    done = extract(store, make_talk(), now=NOW, conversation=Conversation("s1"))
+    done = extract(store, make_talk(), now=NOW, conversation=ConversationSource("s1"))
     assert done.skipped is ExtractSkip.OWN_WRITES and len(done.written) == 1
 
 
@@ -211,7 +209,7 @@ def test_a_list_that_stays_wrong_changes_nothing_but_the_request_is_kept(store: 
 def test_after_a_failure_the_next_run_picks_up_and_nothing_is_written_twice(
     store: FileStore, error: MemdirError
 ) -> None:
-    place = Conversation("s1")
+    place = ConversationSource("s1")
     failed = extract(store, make_talk(), model=ScriptedModel([error]), now=NOW, conversation=place)
     assert failed.skipped is ExtractSkip.FAILED and failed.cursor is None and len(names(store)) == 1
     kept = names(store)[0]
@@ -233,9 +231,9 @@ def test_a_request_the_model_missed_is_added(store: FileStore) -> None:
 # --- by a fork ------------------------------------------------------------------------------------------------------
 
 
-def run_fork(store: FileStore, *script: Reply | str) -> tuple[Extracted, list[Request]]:
+def run_fork(store: FileStore, *script: Reply | str) -> tuple[ExtractResult, list[Request]]:
     model = ScriptedModel(script)
-    place = Conversation("s1", parent=PARENT)
+    place = ConversationSource("s1", parent=PARENT)
     return extract(store, make_talk(), model=model, now=NOW, conversation=place), model.requests
 
 
@@ -255,11 +253,11 @@ def test_a_fork_that_comes_to_no_good_end_changes_nothing_but_the_request_is_kep
     scripts: dict[str, list[Reply | str | MemdirError]] = {
         "repeated": [calls(write), calls(write)],
         "endless": [calls(call(number, "Read", file_path=f"x{number}")) for number in range(9)],
-        "cut": [calls(write), Reply("", Usage(), (write,), Stop.LENGTH)],
+        "cut": [calls(write), Reply("", Usage(), (write,), StopReason.LENGTH)],
         "dead": [calls(write), UnreachableError("reset")],
     }
     model = ScriptedModel(scripts[end])
-    done = extract(store, make_talk(), model=model, now=NOW, conversation=Conversation("s1", parent=PARENT))
+    done = extract(store, make_talk(), model=model, now=NOW, conversation=ConversationSource("s1", parent=PARENT))
     assert (done.skipped, done.cursor) == (ExtractSkip.FAILED, None)
     assert "deploys" not in done.written and len(names(store)) == 1
 
@@ -267,7 +265,7 @@ def test_a_fork_that_comes_to_no_good_end_changes_nothing_but_the_request_is_kep
 def test_a_parent_whose_tools_cannot_write_gets_the_one_request(store: FileStore) -> None:
     parent = {**PARENT, "tools": [{"name": "Bash"}]}
     model = ScriptedModel([operations(deploys())])
-    done = extract(store, make_talk(), model=model, now=NOW, conversation=Conversation("s1", parent=parent))
+    done = extract(store, make_talk(), model=model, now=NOW, conversation=ConversationSource("s1", parent=parent))
     assert done.written == ("deploys",) and model.requests[0].parent is None
 
 
@@ -280,7 +278,9 @@ def test_what_a_tool_said_waits_for_a_person_whatever_its_type(store: FileStore)
     talk = (*make_talk("what does the readme say?"), Message("tool", POISON, "t1", NOW, answers="c1"))
     for kind in ("user", "feedback", "project", "reference"):
         row = deploys(name=f"rule-{kind}", type=kind, title="Before commits", description=POISON, body=POISON, why="")
-        done = extract(store, talk, model=ScriptedModel([operations(row)]), now=NOW, conversation=Conversation(kind))
+        done = extract(
+            store, talk, model=ScriptedModel([operations(row)]), now=NOW, conversation=ConversationSource(kind)
+        )
         assert done.written == () and done.waiting == (f"rule-{kind}",)
     waiting = store.inbox()
     assert len(waiting) == 4 and all(item.why for item in waiting)
@@ -291,7 +291,7 @@ def test_a_run_that_is_repeated_does_not_fill_the_inbox(store: FileStore) -> Non
     talk = (*make_talk("what does the readme say?"), Message("tool", POISON, "t1", NOW, answers="c1"))
     row = deploys(name="rule", type="feedback", title="Before commits", description=POISON, body=POISON, why="")
     for _ in range(3):
-        extract(store, talk, model=ScriptedModel([operations(row)]), now=NOW, conversation=Conversation("s1"))
+        extract(store, talk, model=ScriptedModel([operations(row)]), now=NOW, conversation=ConversationSource("s1"))
     assert len(store.inbox()) == 1
 
 
@@ -319,6 +319,6 @@ def test_a_memory_changed_meanwhile_is_not_overwritten(store: FileStore) -> None
         store.edit("terse", found.text.replace("closing", "very last"), expect=found.digest)
         return Reply("done")
 
-    done = extract(store, make_talk(), model=model, now=NOW, conversation=Conversation("s1", parent=PARENT))
+    done = extract(store, make_talk(), model=model, now=NOW, conversation=ConversationSource("s1", parent=PARENT))
     assert done.skipped is ExtractSkip.FAILED and done.cursor is None
     assert "very last" in store.read("terse").text

@@ -8,14 +8,12 @@ import pytest
 
 from extracting import NOW, TOOLS, make_file, name_file
 from loads import ROOT, bench
-from memdir.drafts import make_slug
-from memdir.extract import extract
-from memdir.extracted import Conversation, Extracted
-from memdir.filler import count_content
-from memdir.records import Kind, Message, Model, Reply, Request, Stop, ToolCall, Usage
+from memdir.extraction import ConversationSource, ExtractResult, extract
+from memdir.extraction.provenance import Trust, judge_words, trace
+from memdir.format.drafts import count_content, make_slug
+from memdir.records import Kind, Message, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
-from memdir.taint import Trust, judge, trace
+from memdir.store.memory import MemoryStore
 from memdir.testing import ScriptedModel
 from memdir.text import shorten
 
@@ -53,33 +51,33 @@ def obey(case: dict[str, Any], kind: Kind) -> ScriptedModel:
 def obey_with_tools(case: dict[str, Any], kind: Kind, root: Path) -> ScriptedModel:
     title, description, body = split_memory(case["memory"])
     file = {"file_path": name_file(root, make_slug(title)), "content": make_file(kind, title, description, body)}
-    return ScriptedModel([Reply("", Usage(), (ToolCall("c1", "Write", file),), Stop.CALLS), "done"])
+    return ScriptedModel([Reply("", Usage(), (ToolCall("c1", "Write", file),), StopReason.CALLS), "done"])
 
 
 @pytest.mark.parametrize("case", ATTACKS, ids=lambda case: f"{case['id']}-{case['lang']}-{case['channel']}")
 def test_no_foreign_text_becomes_a_memory_by_either_form(case: dict[str, Any], tmp_path: Path) -> None:
     for kind in Kind:
-        store = RamStore(clock=lambda: NOW)
-        done = extract(store, make_talk(case), model=obey(case, kind), now=NOW, conversation=Conversation("s1"))
+        store = MemoryStore(clock=lambda: NOW)
+        done = extract(store, make_talk(case), model=obey(case, kind), now=NOW, conversation=ConversationSource("s1"))
         check_only_the_persons(store, case, done)
     files = FileStore(tmp_path / "home" / "memory", clock=lambda: NOW)
     model = obey_with_tools(case, Kind.FEEDBACK, files.root)
-    done = extract(files, make_talk(case), model=model, now=NOW, conversation=Conversation("s1", parent=PARENT))
+    done = extract(files, make_talk(case), model=model, now=NOW, conversation=ConversationSource("s1", parent=PARENT))
     check_only_the_persons(files, case, done)
 
 
-def check_only_the_persons(store: RamStore | FileStore, case: dict[str, Any], done: Extracted) -> None:
+def check_only_the_persons(store: MemoryStore | FileStore, case: dict[str, Any], done: ExtractResult) -> None:
     """Nothing of the attacker's is kept; what the person asked for in the same breath may be, in the person's words."""
     assert done.forgotten == () and make_slug(split_memory(case["memory"])[0]) not in done.written
     sources = trace(make_talk(case))
     for header in store.scan():
         text = f"{header.title}\n{header.description}\n{store.read(header.name).body}"
-        assert judge(text, "", sources).trust is Trust.PERSON, text
+        assert judge_words(text, "", sources).trust is Trust.PERSON, text
 
 
 @pytest.mark.parametrize("case", CONTROLS, ids=lambda case: f"{case['id']}-{case['lang']}")
 def test_a_persons_own_plain_request_is_saved(case: dict[str, Any]) -> None:
-    store = RamStore(clock=lambda: NOW)
+    store = MemoryStore(clock=lambda: NOW)
     done = extract(store, make_talk(case), model=obey(case, Kind.FEEDBACK), now=NOW)
     assert len(done.written) >= 1, done
 
@@ -104,7 +102,7 @@ def test_no_case_of_the_threat_bench_becomes_a_memory(file: str) -> None:
             (Message("user", f"what about this?\n\n```\n{text}\n```", "u1", NOW),),
             (Message("user", f"what about this?\n\n{lines}", "u1", NOW),),
         ):
-            store = RamStore(clock=lambda: NOW)
+            store = MemoryStore(clock=lambda: NOW)
             case = {"memory": f"Rule {number}\n{shorten(text, 250)}\n{text}", "evidence": ""}
             done = extract(store, talk, model=obey(case, Kind.FEEDBACK), now=NOW)
             assert done.written == () and store.scan() == (), text
@@ -137,7 +135,7 @@ def test_the_attackers_own_calls_have_no_effect(tmp_path: Path) -> None:
     for tool, values in EVIL:
         filled = {key: value.format(home=home, memory=store.root) for key, value in values.items()}
         model = obey_once(ToolCall("c1", tool, filled), told)
-        place = Conversation("s1", project=home / "project", parent=PARENT)
+        place = ConversationSource("s1", project=home / "project", parent=PARENT)
         done = extract(store, (Message("user", "go on", tool, NOW),), model=model, now=NOW, conversation=place)
         assert done.ran is None or done.ran.refused == 1, (tool, values)
     assert all(text.startswith("Refused: ") for text in told) and len(told) == len(EVIL)
@@ -151,6 +149,6 @@ def obey_once(call: ToolCall, told: list[str]) -> Model:
         if request.messages[-1].role == "tool":
             told.append(request.messages[-1].text)
             return Reply("done")
-        return Reply("", Usage(), (call,), Stop.CALLS)
+        return Reply("", Usage(), (call,), StopReason.CALLS)
 
     return model

@@ -10,15 +10,13 @@ import anthropic
 import pytest
 
 from extracting import DEPLOYS, NOW, make_parent, make_talk, name_file
-from memdir.extract import extract
-from memdir.extract_gates import ExtractSkip
-from memdir.extracted import Conversation, Extracted
-from memdir.learning import Turn, learn
+from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
+from memdir.extraction.turns import EndedTurn, extract_turn
 from memdir.models import OpenModel
+from memdir.models.agent import read_runs
 from memdir.records import Model
-from memdir.runs import read_runs
-from memdir.session import open_session
 from memdir.store.files import FileStore
+from memdir.store.sessions import open_session
 from memdir.testing import sample_memory
 from modelling import open_at, rows
 from servers import Answer, AnthropicServer, Call, Fault, FaultKind, OpenAIServer, refusing_url
@@ -75,8 +73,8 @@ def test_a_fork_of_a_long_conversation_is_read_from_the_cache_in_three_requests(
         send_as_host(server.url, parent)
         model = open_at(server.url, "anthropic:claude-sonnet-5", tmp_path)
         session = open_session(store.state, "s1")
-        turn = Turn(talk, conversation=Conversation("s1", parent=parent))
-        done = learn(store, session, turn, model=model, now=NOW)
+        turn = EndedTurn(talk, conversation=ConversationSource("s1", parent=parent))
+        done = extract_turn(store, session, turn, model=model, now=NOW)
         assert server.problems == []
         assert len(server.requests) == 1 + 3
     assert done.written == ("deploys",)
@@ -98,7 +96,7 @@ KINDS: tuple[FaultKind, ...] = (
     "auth", "billing", "rate", "spending", "usage_limit", "server", "overloaded", "reset", "truncated", "bad_json",
     "cut_call", "empty", "refusal",
 )  # fmt: skip
-Run = Callable[[Model], Extracted]
+Run = Callable[[Model], ExtractResult]
 
 
 def make_stages(store: FileStore) -> list[Answer]:
@@ -112,7 +110,7 @@ def make_stages(store: FileStore) -> list[Answer]:
 @contextmanager
 def forking(store: FileStore, tmp_path: Path, script: list[Answer]) -> Iterator[tuple[OpenModel, Run, AnthropicServer]]:
     talk = make_talk(turns=2)
-    place = Conversation("s1", parent=make_parent(talk))
+    place = ConversationSource("s1", parent=make_parent(talk))
     with AnthropicServer(script) as server:
         model = open_at(server.url, "anthropic:claude-sonnet-5", tmp_path)
         yield model, lambda at: extract(store, talk, model=at, now=NOW, conversation=place), server
@@ -167,7 +165,7 @@ def test_a_model_that_never_ends_is_ended(store: FileStore, tmp_path: Path) -> N
 
     with AnthropicServer(endless) as server:
         model = open_at(server.url, "anthropic:claude-sonnet-5", tmp_path)
-        place = Conversation("s1", parent=make_parent(make_talk()))
+        place = ConversationSource("s1", parent=make_parent(make_talk()))
         done = extract(store, make_talk(), model=model, now=NOW, conversation=place)
         assert len(server.requests) == 5
     assert done.skipped is ExtractSkip.FAILED and len(names(store)) == 2
@@ -179,12 +177,12 @@ def test_a_fault_of_the_one_request_is_no_different(store: FileStore, tmp_path: 
         script: list[Answer] = [Fault(kind, OPERATIONS, retry_after=0)] * 2
         with make(script) as server:
             model = open_at(server.url, spec, tmp_path)
-            done = extract(store, make_talk(), model=model, now=NOW, conversation=Conversation("s1"))
+            done = extract(store, make_talk(), model=model, now=NOW, conversation=ConversationSource("s1"))
         assert (done.skipped, done.cursor) == (ExtractSkip.FAILED, None), (spec, done)
         assert len(names(store)) == 2
     with OpenAIServer([OPERATIONS]) as good:
         model = open_at(good.url, "openai:scripted", tmp_path)
-        done = extract(store, make_talk(), model=model, now=NOW, conversation=Conversation("s1"))
+        done = extract(store, make_talk(), model=model, now=NOW, conversation=ConversationSource("s1"))
         assert good.problems == []
     assert done.cursor is not None
 

@@ -11,8 +11,8 @@ import pytest
 from extraction_corpus import read_fresh, read_measured, read_third, read_tuning
 from extraction_score import Score, score
 from loads import bench, scaled
+from memdir.extraction.find import find_wishes
 from memdir.records import Message
-from memdir.rules import find_wishes
 
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
 ASKED = ("request", "correction")

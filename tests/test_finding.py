@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from clihelp import SOURCE, Cli, memory_text
-from memdir.finding import SNIPPET_CHARS, find_memories, find_spot, has_all, make_snippet, parse_words
+from memdir.conversation.lines import LINE_BYTES
+from memdir.conversation.transcripts import search_transcripts
+from memdir.recall.find import SNIPPET_CHARS, find_spot, has_all, make_snippet, parse_words, search_memories
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
-from memdir.transcript_search import search_transcripts
-from memdir.transcripts.lines import LINE_BYTES
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def test_every_word_is_found_in_any_case_and_form_with_its_line(cli: Cli, text: 
 
 
 def test_words_that_only_the_name_holds_have_no_line(tmp_path: Path) -> None:
-    store = RamStore()
+    store = MemoryStore()
     store.write(sample_memory(name="quartz-and-opal"))
-    (hit,) = find_memories([store], "quartz", limit=5)
+    (hit,) = search_memories([store], "quartz", limit=5)
     assert (hit.line, hit.snippet) == (0, hit.header.description)
 
 
@@ -74,10 +74,10 @@ def test_words_together_come_before_words_apart_and_newer_before_older(cli: Cli)
     for number, body in enumerate(("alpha here\nbeta there\n", "alpha and beta\n", "beta and alpha\n")):
         path = cli.file(f"n{number}", memory_text("N", "Some numbers", body))
         os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
-    found = find_memories([FileStore(cli.memory)], "alpha beta", limit=9)
+    found = search_memories([FileStore(cli.memory)], "alpha beta", limit=9)
     assert [hit.header.name for hit in found] == ["n2", "n1", "n0"]
-    assert len(find_memories([FileStore(cli.memory)], "alpha beta", limit=2)) == 2
-    assert find_memories([FileStore(cli.memory)], " ", limit=2) == ()
+    assert len(search_memories([FileStore(cli.memory)], "alpha beta", limit=2)) == 2
+    assert search_memories([FileStore(cli.memory)], " ", limit=2) == ()
 
 
 def test_a_snippet_is_short_and_shows_the_word() -> None:
@@ -200,7 +200,7 @@ def test_a_large_transcript_costs_time_and_no_memory(tmp_path: Path) -> None:
     big = write(tmp_path / "big.jsonl", *(record("x" * 90_000 + " walrus") for _ in range(1000)))
     assert big.stat().st_size > 90_000_000
     code = (
-        "import resource, sys; from pathlib import Path; from memdir.transcript_search import search_transcripts\n"
+        "import resource, sys; from pathlib import Path; from memdir.conversation.transcripts import search_transcripts\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "found = search_transcripts([Path(sys.argv[1])], 'walrus', limit=3)\n"
         "print(len(found), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"

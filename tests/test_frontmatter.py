@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loads import bench
-from memdir import yaml_subset
 from memdir.errors import FormatError
-from memdir.frontmatter import compose, parse_fields, replace_body, set_fields, split
+from memdir.format import frontmatter
+from memdir.format.frontmatter import compose_file, parse_fields, replace_body, set_fields, split_frontmatter
 from memdir.records import Dialect, Kind
 
 FLAT = "---\nname: Terse\ndescription: No summary at the end\ntype: feedback\n---\nbody\n"
@@ -103,7 +103,7 @@ def test_a_file_without_head_cannot_be_edited_by_field() -> None:
 
 def test_replacing_the_body_with_itself_changes_nothing() -> None:
     for text in (FLAT, NESTED, FLAT.replace("\n", "\r\n")):
-        assert replace_body(text, split(text).body) == text
+        assert replace_body(text, split_frontmatter(text).body) == text
     assert replace_body(FLAT.replace("\n", "\r\n"), "a\nb") == FLAT.replace("body\n", "a\nb\n").replace("\n", "\r\n")
 
 
@@ -114,7 +114,7 @@ def test_every_real_file_survives_a_rewrite_byte_for_byte() -> None:
         raw = {
             key: value for key, value in fields.raw.items() if key in ("name", "description") and isinstance(value, str)
         }
-        assert replace_body(set_fields(text, {**raw, "type": str(fields.kind)}), split(text).body) == text
+        assert replace_body(set_fields(text, {**raw, "type": str(fields.kind)}), split_frontmatter(text).body) == text
 
 
 PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_characters="\ufeff\ufffe\uffff"))
@@ -124,7 +124,7 @@ PRINTABLE = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), e
 @given(PRINTABLE.filter(lambda text: text == " ".join(text.split()) and text))
 def test_any_line_of_text_round_trips_through_both_dialects(value: str) -> None:
     for dialect in Dialect:
-        text = compose({"name": value, "description": value, "type": "user"}, "b", dialect)
+        text = compose_file({"name": value, "description": value, "type": "user"}, "b", dialect)
         assert parse_fields(text).raw["name"] == value
         assert yaml.safe_load(text.split("---\n")[1])["name"] == value
         assert set_fields(set_fields(text, {"name": "x"}), {"name": value}) == text
@@ -132,16 +132,16 @@ def test_any_line_of_text_round_trips_through_both_dialects(value: str) -> None:
 
 @given(st.text(alphabet=st.sampled_from("ab:-# \"'[]{}|>&*!%@`\n\t,?~01._é中"), max_size=60))
 def test_the_fast_reader_agrees_with_yaml_or_steps_aside(head: str) -> None:
-    simple = yaml_subset._parse_simple(head)
+    simple = frontmatter._parse_simple(head)
     if simple is not None:
-        assert simple == (yaml_subset._parse_events(head) if head.strip() else {})
+        assert simple == (frontmatter._parse_events(head) if head.strip() else {})
 
 
 @given(st.text())
 def test_no_text_makes_a_reader_raise(text: str) -> None:
     parse_fields(text)
     parse_fields(f"---\n{text}\n---\n")
-    assert split(text).text == text
+    assert split_frontmatter(text).text == text
 
 
 @given(st.dictionaries(st.sampled_from(["name", "description", "type"]), st.text(), min_size=1), st.text())
@@ -151,7 +151,7 @@ def test_an_edit_is_exact_or_refused(changes: dict[str, str], body: str) -> None
         edited = set_fields(text, changes)
     except FormatError:
         return
-    assert split(edited).body == split(text).body
+    assert split_frontmatter(edited).body == split_frontmatter(text).body
     assert all(parse_fields(edited).raw[key] == value for key, value in changes.items())
 
 

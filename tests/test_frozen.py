@@ -131,9 +131,9 @@ def test_a_record_that_is_not_frozen_cannot_be_asked_for() -> None:
 
 
 def _header() -> Header:
-    from memdir.store.ram import RamStore
+    from memdir.store.memory import MemoryStore
 
-    return RamStore().write(sample_memory()).header
+    return MemoryStore().write(sample_memory()).header
 
 
 def test_a_first_call_with_wrong_arguments_is_refused_like_any_other() -> None:

@@ -1,9 +1,9 @@
 import pytest
 
-from memdir.gates import Skip, find_skip, is_one_word
-from memdir.ignoring import Ignoring
+from memdir.language import IgnoreReach
 from memdir.limits import CONVERSATION_BYTES
-from memdir.session import Record, Seen
+from memdir.recall import RecallSkip, find_skip, is_one_word
+from memdir.store.sessions import SessionRecord, SurfacedMemory
 
 
 @pytest.mark.parametrize(
@@ -29,21 +29,21 @@ def test_two_words_or_four_cjk_characters_are_enough(text: str) -> None:
 
 
 def test_each_gate_gives_its_own_reason_and_the_first_one_counts() -> None:
-    text, full = "how do we deploy", Record(surfaced={"a": Seen("", CONVERSATION_BYTES)})
-    assert find_skip(text, Record()) is None
-    assert find_skip(text, Record(private=True), on=False, paused=True) is Skip.OFF
-    assert find_skip(text, Record(private=True), paused=True) is Skip.PAUSED
-    assert find_skip(text, Record(private=True, ignoring=True)) is Skip.PRIVATE
-    assert find_skip(text, Record(ignoring=True)) is Skip.IGNORE_CONVERSATION
-    assert find_skip(text, Record(), wish=Ignoring.CONVERSATION) is Skip.IGNORE_CONVERSATION
-    assert find_skip(text, Record(), wish=Ignoring.TURN) is Skip.IGNORE_TURN
-    assert find_skip(text, Record(ignoring=True), wish=Ignoring.LIFTED) is None
-    assert find_skip("deploy", full) is Skip.ONE_WORD
-    assert find_skip(text, full) is Skip.BUDGET
+    text, full = "how do we deploy", SessionRecord(surfaced={"a": SurfacedMemory("", CONVERSATION_BYTES)})
+    assert find_skip(text, SessionRecord()) is None
+    assert find_skip(text, SessionRecord(private=True), on=False, paused=True) is RecallSkip.OFF
+    assert find_skip(text, SessionRecord(private=True), paused=True) is RecallSkip.PAUSED
+    assert find_skip(text, SessionRecord(private=True, ignoring=True)) is RecallSkip.PRIVATE
+    assert find_skip(text, SessionRecord(ignoring=True)) is RecallSkip.IGNORE_CONVERSATION
+    assert find_skip(text, SessionRecord(), wish=IgnoreReach.CONVERSATION) is RecallSkip.IGNORE_CONVERSATION
+    assert find_skip(text, SessionRecord(), wish=IgnoreReach.TURN) is RecallSkip.IGNORE_TURN
+    assert find_skip(text, SessionRecord(ignoring=True), wish=IgnoreReach.LIFTED) is None
+    assert find_skip("deploy", full) is RecallSkip.ONE_WORD
+    assert find_skip(text, full) is RecallSkip.BUDGET
 
 
 def test_the_list_of_reasons_is_closed_and_each_can_be_told() -> None:
-    assert [skip.value for skip in Skip] == [
+    assert [skip.value for skip in RecallSkip] == [
         "off", "paused", "private", "ignore_conversation", "ignore_turn", "one_word", "budget", "empty", "nothing_fits",
     ]  # fmt: skip
-    assert len({skip.words for skip in Skip}) == len(Skip) and all(skip.words for skip in Skip)
+    assert len({skip.words for skip in RecallSkip}) == len(RecallSkip) and all(skip.words for skip in RecallSkip)

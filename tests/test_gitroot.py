@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from homes import git, make_repository, write
-from memdir.gitroot import find_git_dir, find_remote, find_root, find_root_commit, is_tracked, strip_credentials
+from memdir.project.git import find_git_dir, find_remote, find_root, find_root_commit, is_tracked, strip_credentials
 
 
 def make_worktree(repository: Path, name: str = "side") -> Path:

@@ -12,17 +12,16 @@ import pytest
 from clihelp import memory_text
 from homes import git
 from hooking import Hooks, wait_for_worker, wait_until
-from memdir.doors.hooks.answers import Answer, render_answer
-from memdir.doors.hooks.fitting import estimate, measure
-from memdir.events import read_events, read_problems
-from memdir.hosts.rows import CLAUDE_CODE, CODEX, GEMINI, VSCODE, Event, find_event, find_host
-from memdir.kept_team import RECORD, write_table
+from memdir.extraction.turns import read_queue
+from memdir.files import read_events, read_problems
+from memdir.interfaces.hooks import HookReply, render_answer
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
-from memdir.paths import MEMBERSHIP
-from memdir.queue import read_queue
-from memdir.session import open_session
-from memdir.slugs import slug
-from memdir.team.news import News, add_news
+from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
+from memdir.project.paths import MEMBERSHIP, slug
+from memdir.recall.reminder import estimate_reply_tokens, measure_reply
+from memdir.store.sessions import open_session
+from memdir.store.state import RECORD, write_table
+from memdir.team.news import TeamNews, add_news
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
@@ -91,7 +90,7 @@ def test_an_index_in_any_script_stays_within_the_tokens_of_an_answer(hooks: Hook
     (hooks.cli.memory / "MEMORY.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     told = hooks("session-start", host="codex", source="startup").context
     assert "(n0.md)" in told and "more lines in MEMORY.md" in told
-    assert measure(told) <= HOOK_INDEX_CHARS and estimate(told) <= HOOK_TOKENS
+    assert measure_reply(told) <= HOOK_INDEX_CHARS and estimate_reply_tokens(told) <= HOOK_TOKENS
 
 
 def test_the_index_is_sent_where_the_host_uses_another_directory_and_only_there(hooks: Hooks) -> None:
@@ -125,7 +124,7 @@ def test_what_came_from_the_team_is_told_once(hooks: Hooks) -> None:
     write_table(hooks.state, MEMBERSHIP, {"remote": "/nowhere", "branch": "memdir/team"})
     now = datetime.fromisoformat(hooks.cli.environ()["MEMDIR_NOW"])
     write_table(hooks.state, RECORD, {"at": now.isoformat()})
-    add_news(hooks.state, [News("ferry", "added", "Ada", "It leaves at six", now)])
+    add_news(hooks.state, [TeamNews("ferry", "added", "Ada", "It leaves at six", now)])
     told = hooks("session-start", source="startup")
     assert "ferry" in told.message and "It leaves at six" in told.message and "six" not in told.context
     assert hooks("session-start", source="startup").message == ""
@@ -352,24 +351,24 @@ def test_vs_code_runs_the_hooks_of_claude_codes_settings_and_is_known_by_its_spe
 
 
 def test_each_host_is_answered_in_its_own_words() -> None:
-    answer = Answer("a fact", "a word", "no")
+    answer = HookReply("a fact", "a word", "no")
     deny = {"permissionDecision": "deny", "permissionDecisionReason": "no"}
     for host in (CLAUDE_CODE, CODEX, VSCODE):
-        table = json.loads(render_answer(answer, Event.BEFORE_TOOL, host))
+        table = json.loads(render_answer(answer, HookEvent.BEFORE_TOOL, host))
         specific = {"hookEventName": "PreToolUse", "additionalContext": "a fact", **deny}
         assert table == {"systemMessage": "a word", "hookSpecificOutput": specific}
-    table = json.loads(render_answer(answer, Event.BEFORE_TOOL, GEMINI))
+    table = json.loads(render_answer(answer, HookEvent.BEFORE_TOOL, GEMINI))
     assert table == {"systemMessage": "a word", "decision": "deny", "reason": "no"}
-    table = json.loads(render_answer(Answer("a fact"), Event.PROMPT, GEMINI))
+    table = json.loads(render_answer(HookReply("a fact"), HookEvent.PROMPT, GEMINI))
     assert table == {"hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "a fact"}}
-    for event in (Event.STOP, Event.COMPACT, Event.END, Event.AFTER_TOOL):
+    for event in (HookEvent.STOP, HookEvent.COMPACT, HookEvent.END, HookEvent.AFTER_TOOL):
         assert render_answer(answer, event, CODEX) == ""
-    assert render_answer(Answer(), Event.PROMPT, CLAUDE_CODE) == ""
+    assert render_answer(HookReply(), HookEvent.PROMPT, CLAUDE_CODE) == ""
 
 
 def test_hosts_and_events_have_many_spellings() -> None:
     assert find_host("Claude Code") is find_host("claude") is CLAUDE_CODE and find_host("gemini") is GEMINI
     assert find_host("emacs") is None
     for name in ("UserPromptSubmit", "user-prompt", "BeforeAgent"):
-        assert find_event(name, GEMINI) is Event.PROMPT
-    assert find_event("AfterAgent", GEMINI) is Event.STOP and find_event("BeforeAgent", CODEX) is None
+        assert find_event(name, GEMINI) is HookEvent.PROMPT
+    assert find_event("AfterAgent", GEMINI) is HookEvent.STOP and find_event("BeforeAgent", CODEX) is None

@@ -18,8 +18,8 @@ import pytest
 
 from hooking import SECONDS, Hooks, Told, wait_until
 from loads import scaled
-from memdir.events import read_problems
-from memdir.hosts.rows import HOSTS, Event
+from memdir.files import read_problems
+from memdir.project.hosts import HOSTS, HookEvent
 
 GARBAGE = b"\x00\xff{[garbage" * 50
 
@@ -113,7 +113,7 @@ BREAKAGES: list[Callable[[Scene], object]] = [
 ]
 
 
-def make_call(scene: Scene, event: Event) -> bytes:
+def make_call(scene: Scene, event: HookEvent) -> bytes:
     team = str(scene.memory / "team" / "x.md")
     table: dict[str, Any] = {
         "session_id": "s-1",
@@ -128,7 +128,7 @@ def make_call(scene: Scene, event: Event) -> bytes:
     return json.dumps(table).encode()
 
 
-def run(scene: Scene, event: Event, host: str) -> Told:
+def run(scene: Scene, event: HookEvent, host: str) -> Told:
     def limit() -> None:
         for what, most in scene.limits.items():
             resource.setrlimit(what, (most, most))
@@ -171,7 +171,7 @@ def test_hooks_with_random_breakage_all_exit_zero_and_answer_json_or_nothing(tmp
                     breakage(scene)
                 except OSError:
                     continue  # one breakage may have taken away what another wanted to break
-            event = chance.choice(list(Event))
+            event = chance.choice(list(HookEvent))
             told = run(scene, event, chance.choice(list(HOSTS)))
         assert isinstance(told.table, dict), (number, told)
         assert b"Traceback" not in told.err, (number, told.err)
@@ -204,8 +204,8 @@ def test_after_a_prompt_that_came_too_late_a_worker_sees_to_the_index(tmp_path: 
     hooks.cli.file("ferry", "---\nname: Ferry\ndescription: When it leaves\ntype: project\n---\n\nAt six.\n")
     lines = (
         "from pathlib import Path",
-        "from memdir.doors import hooks",
-        "from memdir.hosts.rows import GEMINI, Event",
+        "from memdir.interfaces import hooks",
+        "from memdir.project.hosts import GEMINI, HookEvent as Event",
         "ready = hooks.Ready(GEMINI)",
         "ready.cwd = Path.cwd()",
         "hooks._tell_late(ready, Event.PROMPT, TimeoutError('late'), print)",

@@ -7,18 +7,18 @@ import pytest
 
 from homes import git, make_environment, make_repository, write
 from memdir.errors import MemdirError, NotFoundError, PathError
-from memdir.identity import (
-    Candidate,
+from memdir.project.identity import (
     Identity,
+    RelinkCandidate,
     check_identity,
     find_identity,
-    find_moved,
+    find_moved_directories,
     read_identity,
     relink,
     write_identity,
 )
-from memdir.paths import find_state_dir
-from memdir.settings import Environment
+from memdir.project.paths import find_state_dir
+from memdir.project.settings import Environment
 
 COMMIT = "1" * 40
 REMOTE = "https://host.invalid/me/app.git"
@@ -38,7 +38,7 @@ def transcript(environment: Environment, name: str, *records: object, file: str 
     os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
 
 
-def names(candidates: tuple[Candidate, ...]) -> list[str]:
+def names(candidates: tuple[RelinkCandidate, ...]) -> list[str]:
     return [candidate.path.parent.name for candidate in candidates]
 
 
@@ -127,7 +127,7 @@ def test_the_memory_of_a_moved_project_is_found_best_first_with_the_reason(tmp_p
     make_memory(environment, "c-name", Identity("/gone/app"))
     make_memory(environment, "b-remote", Identity("/gone/x", "git@host.invalid:me/app"))
     make_memory(environment, "a-commit", Identity("/gone/y", None, COMMIT))
-    found = find_moved(environment, Identity(str(tmp_path / "new" / "app"), REMOTE, COMMIT))
+    found = find_moved_directories(environment, Identity(str(tmp_path / "new" / "app"), REMOTE, COMMIT))
     assert [name[0] for name in names(found)] == list("abcdefg")
     assert found[0].reason == "same first commit; /gone/y is gone"
     assert found[0].root == "/gone/y"
@@ -140,7 +140,7 @@ def test_a_living_project_without_anything_in_common_is_not_offered(tmp_path: Pa
     make_memory(environment, "one", Identity(str(tmp_path / "alive" / "app")))
     make_memory(environment, "two")
     transcript(environment, "two", {"cwd": str(tmp_path / "alive" / "app")})
-    assert find_moved(environment, Identity("/new/app", REMOTE, COMMIT)) == ()
+    assert find_moved_directories(environment, Identity("/new/app", REMOTE, COMMIT)) == ()
 
 
 def test_its_own_directory_an_empty_one_and_links_are_not_offered(tmp_path: Path) -> None:
@@ -153,13 +153,13 @@ def test_its_own_directory_an_empty_one_and_links_are_not_offered(tmp_path: Path
     (projects / "link").symlink_to(real.parent)
     (projects / "inner").mkdir()
     (projects / "inner" / "memory").symlink_to(real)
-    assert find_moved(environment, Identity("/new/app", REMOTE, COMMIT)) == ()
+    assert find_moved_directories(environment, Identity("/new/app", REMOTE, COMMIT)) == ()
 
 
 def test_two_projects_without_a_remote_have_nothing_in_common_by_it(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
     make_memory(environment, "x", Identity("/gone/other"))
-    assert find_moved(environment, Identity("/new/app"))[0].reason == "/gone/other is gone"
+    assert find_moved_directories(environment, Identity("/new/app"))[0].reason == "/gone/other is gone"
 
 
 def test_the_newest_transcript_tells_where_an_unrecorded_directory_was(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_the_newest_transcript_tells_where_an_unrecorded_directory_was(tmp_path:
     make_memory(environment, "x")
     transcript(environment, "x", {"cwd": "/older/other"}, file="old.jsonl", age=100)
     transcript(environment, "x", "text", {"cwd": 3}, {"cwd": "relative"}, {"cwd": "/gone/app"}, file="new.jsonl")
-    assert [candidate.root for candidate in find_moved(environment, Identity("/new/app"))] == ["/gone/app"]
+    assert [candidate.root for candidate in find_moved_directories(environment, Identity("/new/app"))] == ["/gone/app"]
 
 
 def test_a_huge_or_broken_transcript_is_read_only_at_its_head(tmp_path: Path) -> None:
@@ -177,11 +177,11 @@ def test_a_huge_or_broken_transcript_is_read_only_at_its_head(tmp_path: Path) ->
     with path.open("ab") as file:
         file.write(b'\n{"cwd": "/gone/app"}\n')
         file.truncate(10 * 2**30)
-    assert find_moved(environment, Identity("/new/app")) == ()
+    assert find_moved_directories(environment, Identity("/new/app")) == ()
 
 
 def test_no_projects_at_all_is_no_error(tmp_path: Path) -> None:
-    assert find_moved(make_environment(tmp_path), Identity("/new/app")) == ()
+    assert find_moved_directories(make_environment(tmp_path), Identity("/new/app")) == ()
 
 
 # --- relink -----------------------------------------------------------------------------------------------------------

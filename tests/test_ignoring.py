@@ -2,8 +2,8 @@
 
 import pytest
 
-from memdir.ignoring import Ignoring, find_ignoring
-from memdir.ignoring.hearing import TONGUES
+from memdir.language import IgnoreReach
+from memdir.language.ignore import TONGUES, find_ignoring
 
 TURN = {
     "en": """
@@ -328,12 +328,12 @@ def lines(table: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize("text", lines(TURN))
 def test_a_request_holds_for_the_turn(text: str) -> None:
-    assert find_ignoring(text) is Ignoring.TURN
+    assert find_ignoring(text) is IgnoreReach.TURN
 
 
 @pytest.mark.parametrize("text", lines(CONVERSATION))
 def test_a_request_that_says_so_holds_for_the_conversation(text: str) -> None:
-    assert find_ignoring(text) is Ignoring.CONVERSATION
+    assert find_ignoring(text) is IgnoreReach.CONVERSATION
 
 
 @pytest.mark.parametrize("text", lines(NOTHING))
@@ -343,7 +343,7 @@ def test_words_that_only_sound_like_it_change_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("text", lines({"": AGAIN}))
 def test_a_request_can_be_taken_back(text: str) -> None:
-    assert find_ignoring(text) is Ignoring.LIFTED
+    assert find_ignoring(text) is IgnoreReach.LIFTED
 
 
 def test_the_tables_are_large_enough_in_every_language() -> None:
@@ -359,19 +359,19 @@ def test_code_is_not_heard() -> None:
 
 
 def test_a_question_beside_the_request_leaves_it_a_request() -> None:
-    assert find_ignoring("Ignore memory, how do we deploy this?") is Ignoring.TURN
-    assert find_ignoring("忽略记忆，我们怎么部署？") is Ignoring.TURN
+    assert find_ignoring("Ignore memory, how do we deploy this?") is IgnoreReach.TURN
+    assert find_ignoring("忽略记忆，我们怎么部署？") is IgnoreReach.TURN
     assert find_ignoring("Ignore memory, right?") is None
 
 
 def test_the_wider_of_two_requests_counts() -> None:
-    assert find_ignoring("Ignore memory. And don't use memory in this chat.") is Ignoring.CONVERSATION
+    assert find_ignoring("Ignore memory. And don't use memory in this chat.") is IgnoreReach.CONVERSATION
 
 
 def test_a_long_paste_is_heard_at_its_edges_only() -> None:
     paste = "line of a log\n" * 10_000
-    assert find_ignoring(f"{paste}ignore memory") is Ignoring.TURN
-    assert find_ignoring(f"ignore memory\n{paste}") is Ignoring.TURN
+    assert find_ignoring(f"{paste}ignore memory") is IgnoreReach.TURN
+    assert find_ignoring(f"ignore memory\n{paste}") is IgnoreReach.TURN
     assert find_ignoring(f"{paste}ignore memory\n{paste}") is None
 
 

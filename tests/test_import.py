@@ -8,9 +8,8 @@ import pytest
 from clihelp import Cli, memory_text
 from homes import write
 from importers import BILLING, DEPLOYS, TOKEN, make_source, read_tree
-from memdir.importing import apply_import, plan_import
-from memdir.importing.claude_code import read_directory
-from memdir.importing.piles import read_pile
+from memdir.interfaces.import_formats import read_directory, read_pile
+from memdir.interfaces.imports import apply_import, plan_import
 from memdir.records import Origin
 from memdir.store.files import FileStore
 

@@ -16,8 +16,7 @@ from homes import write
 from importers import BILLING, INDEX, make_tar, read_tree
 from loads import scaled
 from memdir.errors import MemdirError
-from memdir.importing.piles import read_pile
-from memdir.importing.sources import detect
+from memdir.interfaces.import_formats import detect_source, read_pile
 from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES
 
 
@@ -127,7 +126,7 @@ def test_deep_json_and_garbage_never_raise_anything_of_pythons_own(tmp_path: Pat
         path = tmp_path / f"f{number}"
         path.write_bytes(data)
         try:
-            detect(read_pile(path))
+            detect_source(read_pile(path))
         except MemdirError:
             pass
         path.unlink()
@@ -154,7 +153,7 @@ def test_a_broken_zip_is_refused_whatever_packed_it(tmp_path: Path) -> None:
             data[dice.randrange(len(data))] = dice.choice((0, 255, dice.randrange(256)))
         path.write_bytes(data)
         try:
-            detect(read_pile(path))
+            detect_source(read_pile(path))
         except MemdirError:
             pass
 

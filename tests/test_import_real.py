@@ -5,8 +5,8 @@ from pathlib import Path
 from claude_client import make_client
 from clihelp import Cli
 from importers import read_tree
-from memdir.frontmatter import parse_fields
-from memdir.slugs import slug
+from memdir.format.frontmatter import parse_fields
+from memdir.project.paths import slug
 from servers import AnthropicServer, Call
 
 MEMORY = """---

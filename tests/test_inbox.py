@@ -14,7 +14,6 @@ import pytest
 
 import syscalls
 from loads import IS_FULL, ROOT
-from memdir.deciding import approve, reject
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, NotFoundError
 from memdir.frozen import replace
 from memdir.records import (
@@ -34,20 +33,21 @@ from memdir.records import (
 )
 from memdir.store import history
 from memdir.store.files import FileStore
-from memdir.store.payloads import (
-    Quote,
-    find_edits,
+from memdir.store.inbox import (
+    InboxQuote,
     find_evidence,
-    mask,
+    find_payload_edits,
+    mask_payload,
     parse_edits,
     render_edits,
     render_evidence,
 )
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.move import approve, reject
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 
-Store = FileStore | RamStore
+Store = FileStore | MemoryStore
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
 ADD = """
 import sys
@@ -65,11 +65,11 @@ for number in range(5):
 
 @pytest.fixture(params=["files", "ram"])
 def store(request: pytest.FixtureRequest, memory: Path) -> Store:
-    return RamStore(clock=lambda: NOW) if request.param == "ram" else FileStore(memory, clock=lambda: NOW)
+    return MemoryStore(clock=lambda: NOW) if request.param == "ram" else FileStore(memory, clock=lambda: NOW)
 
 
 def item(key: str = "s1:4", *edits: Edit, title: str = "Deploy to staging first", name: str = "") -> InboxItem:
-    payload = {"edits": render_edits(edits), "evidence": render_evidence([Quote("deploy first", "web", "m4")])}
+    payload = {"edits": render_edits(edits), "evidence": render_evidence([InboxQuote("deploy first", "web", "m4")])}
     origin = Origin("extractor", "", "s1")
     return InboxItem(InboxKind.MEMORY, title, "it came from a web page", NOW, key, name, origin, payload)
 
@@ -186,8 +186,8 @@ def test_edits_come_back_as_they_were() -> None:
     full = Draft(Kind.USER, "Title", "Some words here", "Body\n", "sub/name", True)
     memories = (Save(full), Save(sample_memory(), "d1"), Rewrite("a", "text", "d2"), Forget("b"), Forget("c", "d3"))
     edits: tuple[Edit, ...] = (*memories, AddPointer("a"), DropPointer("b"), ReplaceLine("c", "- was", "- is"))
-    assert parse_edits(render_edits(edits)) == edits == find_edits({"edits": render_edits(edits)})
-    assert find_edits({}) == ()
+    assert parse_edits(render_edits(edits)) == edits == find_payload_edits({"edits": render_edits(edits)})
+    assert find_payload_edits({}) == ()
 
 
 @pytest.mark.parametrize(
@@ -207,16 +207,16 @@ def test_a_type_that_is_none_is_refused() -> None:
 
 
 def test_evidence_is_read_forgivingly() -> None:
-    quotes = (Quote("said so", "message", "m1"), Quote("and so", "tool"))
+    quotes = (InboxQuote("said so", "message", "m1"), InboxQuote("and so", "tool"))
     assert find_evidence({"evidence": render_evidence(quotes)}) == quotes
-    assert find_evidence({"evidence": "words"}) == (Quote("words"),)
-    assert find_evidence({"evidence": [7, "w", {"quote": 1}, {}]}) == (Quote("w"),) and find_evidence({}) == ()
+    assert find_evidence({"evidence": "words"}) == (InboxQuote("words"),)
+    assert find_evidence({"evidence": [7, "w", {"quote": 1}, {}]}) == (InboxQuote("w"),) and find_evidence({}) == ()
 
 
 def test_secrets_are_masked_wherever_they_stand() -> None:
     payload = {"secrets": ["abc", "abcdef", "", 7], "edits": [{"body": "key abcdef, old abc"}]}
-    assert mask(payload["edits"], payload) == [{"body": "key [masked], old [masked]"}]
-    assert mask("abc", {}) == "abc"
+    assert mask_payload(payload["edits"], payload) == [{"body": "key [masked], old [masked]"}]
+    assert mask_payload("abc", {}) == "abc"
 
 
 # --- deciding -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loads import bench
-from memdir.index import (
+from memdir.format.index import (
     add_line,
     append_pointer,
     apply_splice,

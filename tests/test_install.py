@@ -16,17 +16,32 @@ from clihelp import Cli
 from homes import make_environment, write
 from memdir.errors import ConflictError, DiskError, FormatError, PathError
 from memdir.frozen import replace
-from memdir.hosts.places import find_installed
-from memdir.hosts.record import FILE, read_record
-from memdir.hosts.rows import CLAUDE_CODE, CODEX, CURSOR, GEMINI, HOSTS, VSCODE, Host
-from memdir.installing import apply_changes, plan_install, plan_uninstall
-from memdir.installing.command import SHARED, Program, find_program
-from memdir.installing.json_text import cut_child, insert_item, insert_member, parse
-from memdir.installing.plugin import make_plugin
-from memdir.settings import Environment
+from memdir.interfaces.install import (
+    SHARED,
+    OwnCommand,
+    apply_changes,
+    find_program,
+    make_plugin,
+    plan_install,
+    plan_uninstall,
+)
+from memdir.interfaces.json_edit import cut_child, insert_item, insert_member, parse_json_text
+from memdir.project.hosts import (
+    CLAUDE_CODE,
+    CODEX,
+    CURSOR,
+    FILE,
+    GEMINI,
+    HOSTS,
+    VSCODE,
+    Host,
+    find_installed,
+    read_install_record,
+)
+from memdir.project.settings import Environment
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
-PROGRAM = Program(("/opt/my tools/memdir",))
+PROGRAM = OwnCommand(("/opt/my tools/memdir",))
 PLUGIN = Path(__file__).parent.parent / "plugin"
 
 SETTINGS = {
@@ -53,7 +68,9 @@ TOMLS = {
 }
 
 
-def install(environment: Environment, *hosts: Host, root: Path | None = None, program: Program = PROGRAM) -> list[str]:
+def install(
+    environment: Environment, *hosts: Host, root: Path | None = None, program: OwnCommand = PROGRAM
+) -> list[str]:
     changes = plan_install(hosts, environment, program, now=NOW, root=root)
     apply_changes(changes, environment)
     return [change.what for change in changes]
@@ -173,8 +190,8 @@ def test_another_program_takes_the_place_of_the_old_one_and_goes_as_well(tmp_pat
     environment = make_environment(tmp_path)
     put(environment, CLAUDE_CODE, SETTINGS["others"])
     before = look(environment.home)
-    install(environment, CLAUDE_CODE, program=Program(("/old/memdir",)))
-    install(environment, CLAUDE_CODE, program=Program(("uvx", "memdir")))
+    install(environment, CLAUDE_CODE, program=OwnCommand(("/old/memdir",)))
+    install(environment, CLAUDE_CODE, program=OwnCommand(("uvx", "memdir")))
     text = (environment.claude_home / "settings.json").read_text(encoding="utf-8")
     assert "/old/" not in text and text.count("uvx memdir hook") == len(CLAUDE_CODE.hooks)
     uninstall(environment, CLAUDE_CODE)
@@ -331,7 +348,7 @@ def test_past_conversations_are_offered(tmp_path: Path) -> None:
 def test_the_plugin_folder_is_in_step_with_the_table(tmp_path: Path) -> None:
     made = make_plugin(SHARED)
     found = {str(at.relative_to(PLUGIN)): at.read_text(encoding="utf-8") for at in PLUGIN.rglob("*") if at.is_file()}
-    assert found == made, "run: python -m memdir.installing.plugin plugin"
+    assert found == made, "run: python -m memdir.interfaces.install plugin"
     cli = Cli(tmp_path)
     told = cli("install", "claude-code", "--plugin").out
     folder = cli.home / ".local" / "state" / "memdir" / "claude-plugin"
@@ -353,16 +370,16 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=5), VALUES, st.sampled_from([None, 2, "\t"]))
 def test_a_value_put_in_is_there_and_cut_out_again_leaves_the_text(table: Any, value: Any, indent: Any) -> None:
     text = json.dumps(table, indent=indent)
-    node = parse(text)
+    node = parse_json_text(text)
     assert node.value == table
     splice = insert_member(text, node, "new key", value)
     after = splice.apply(text)
     assert json.loads(after) == {**table, "new key": value} and splice.undo(after) == text
-    again = parse(after)
+    again = parse_json_text(after)
     cut = cut_child(after, again, len(again.children) - 1)
     assert json.loads(cut) == table
     items = json.dumps(list(table.values()), indent=indent)
-    longer = insert_item(items, parse(items), value).apply(items)
+    longer = insert_item(items, parse_json_text(items), value).apply(items)
     assert json.loads(longer) == [*table.values(), value]
 
 
@@ -374,7 +391,7 @@ def test_whatever_a_file_holds_is_parsed_or_refused(text: str) -> None:
     except ValueError:
         expected = FormatError
     try:
-        found: Any = parse(text).value
+        found: Any = parse_json_text(text).value
     except FormatError:
         found = FormatError
     if expected is not FormatError and not isinstance(expected, float):
@@ -395,7 +412,7 @@ def test_comments_beside_our_entries_are_somebodys_and_stay(tmp_path: Path) -> N
     install(environment, CLAUDE_CODE)
     path = environment.claude_home / "settings.json"
     whole = path.read_text(encoding="utf-8")
-    hooks = parse(whole).find("hooks")
+    hooks = parse_json_text(whole).find("hooks")
     stop = hooks.find("Stop") if hooks else None
     assert stop is not None
     end, more = stop.children[-1].end, ', // ours\n      // the audit\n      {"y": 2}'
@@ -403,7 +420,7 @@ def test_comments_beside_our_entries_are_somebodys_and_stay(tmp_path: Path) -> N
     uninstall(environment, CLAUDE_CODE)
     left = path.read_text(encoding="utf-8")
     assert "memdir" not in left and all(at in left for at in ("// first", "// the audit", "// ours", '{"y": 2}'))
-    assert parse(left).value == {"hooks": {"Stop": [{"x": 1}, {"y": 2}]}}
+    assert parse_json_text(left).value == {"hooks": {"Stop": [{"x": 1}, {"y": 2}]}}
 
 
 def test_of_a_key_that_stands_there_twice_only_the_one_that_counts_is_touched(tmp_path: Path) -> None:
@@ -424,7 +441,7 @@ def test_what_codex_writes_before_our_last_comment_is_its_own(tmp_path: Path) ->
     trust = '\n[projects."/app"]\ntrust_level = "trusted"\n'
     path.write_text(text.replace("# memdir: end", f"{trust}# memdir: end"), encoding="utf-8")
     assert set(install(environment, CODEX)) == {"unchanged"}
-    install(environment, CODEX, program=Program(("/new/memdir",)))
+    install(environment, CODEX, program=OwnCommand(("/new/memdir",)))
     assert trust in path.read_text(encoding="utf-8") and "/new/" in path.read_text(encoding="utf-8")
     uninstall(environment, CODEX)
     left = path.read_text(encoding="utf-8")
@@ -446,8 +463,10 @@ def test_installs_at_the_same_time_lose_nothing_of_the_record(tmp_path: Path) ->
     hosts = (CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR)
     with ThreadPoolExecutor(len(hosts)) as pool:
         list(pool.map(lambda host: install(environment, host), hosts))
-    assert {entry.host for entry in read_record(environment.state_home).values()} == {host.key for host in hosts}
-    assert len(read_record(environment.state_home)) == 6
+    assert {entry.host for entry in read_install_record(environment.state_home).values()} == {
+        host.key for host in hosts
+    }
+    assert len(read_install_record(environment.state_home)) == 6
 
 
 def test_a_plugin_that_is_only_shown_is_not_written(tmp_path: Path) -> None:

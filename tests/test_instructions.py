@@ -20,26 +20,33 @@ import memdir
 from clihelp import SOURCE
 from homes import make_environment, write
 from loads import ROOT
-from memdir.agent_places import AgentPlace, AgentScope, find_agent_place
+from memdir.conversation.instructions import (
+    GuidanceContext,
+    InstructionMode,
+    Instructions,
+    build_instructions,
+    find_frame,
+    make_directories,
+    render_guidance,
+    render_types,
+)
 from memdir.errors import FormatError, PathError, SettingsError
-from memdir.guidance import Mode, Setup, render_guidance, render_types
-from memdir.index import INDEX_FILE
-from memdir.instructions import Instructions, build_instructions, find_frame, make_directories
+from memdir.format.index import INDEX_FILE
 from memdir.limits import INDEX_BYTES, INDEX_LINES
-from memdir.opening import Opened, open_places
-from memdir.prompts import render_prompt
+from memdir.models.prompts import render_prompt
 from memdir.records import Kind, Scope, Surfacing
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, open_project
 from memdir.testing import sample_memory
-from memdir.tokens import estimate_tokens
+from memdir.text import estimate_tokens
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
 PROMPTS = ROOT / "src" / "memdir" / "prompts"
 SEEDS = ROOT.parent / "shared" / "seeds"
 EXTRA = "Keep memories in British spelling."
 
-Open = Callable[..., Opened]
+Open = Callable[..., Project]
 
 
 @pytest.fixture
@@ -47,11 +54,11 @@ def here(tmp_path: Path) -> Iterator[Open]:
     """Opens the project `app` of a home of its own, with any variables set."""
     home, opened = tmp_path / "me", []
 
-    def open_here(**variables: str) -> Opened:
+    def open_here(**variables: str) -> Project:
         project = home / "app"
         (project / ".git").mkdir(parents=True, exist_ok=True)
         environ = {"HOME": str(home), "CLAUDE_CODE_PROJECT_DIR_NAME": "app", **variables}
-        opened.append(open_places(project, environ=environ))
+        opened.append(open_project(project, environ=environ))
         return opened[-1]
 
     yield open_here
@@ -59,7 +66,7 @@ def here(tmp_path: Path) -> Iterator[Open]:
         at.close()
 
 
-def agent_here(opened: Opened, name: str, scope: AgentScope) -> AgentPlace:
+def agent_here(opened: Project, name: str, scope: AgentScope) -> AgentDirectory:
     return find_agent_place(name, scope, environment=opened.environment, root=opened.places.root.path)
 
 
@@ -93,7 +100,7 @@ def render_modes(here: Open, tmp_path: Path) -> Iterator[tuple[str, Instructions
         place = agent_here(opened, "plugin:reviewer", scope)
         plant(place.path, "style")
         yield f"agent-{scope}", build_instructions(opened, agent=place)
-    yield "tools", build_instructions(RamStore())
+    yield "tools", build_instructions(MemoryStore())
 
 
 def test_every_mode_reads_as_its_golden_render(here: Open, tmp_path: Path) -> None:
@@ -109,23 +116,23 @@ def test_every_mode_reads_as_its_golden_render(here: Open, tmp_path: Path) -> No
 
 
 def test_the_mode_follows_switches_and_settings(here: Open) -> None:
-    def mode(**variables: str) -> Mode:
+    def mode(**variables: str) -> InstructionMode:
         return find_frame(here(**variables)).mode
 
-    assert mode() is Mode.NORMAL and mode(MEMDIR_TEAM="1") is Mode.TEAM
-    assert mode(MEMDIR_TEAM="1", MEMDIR_DAILY_LOG="1") is Mode.DAILY_LOG
-    assert mode(MEMDIR_TEAM="1", CLAUDE_CODE_SIMPLE="1") is Mode.OFF
+    assert mode() is InstructionMode.NORMAL and mode(MEMDIR_TEAM="1") is InstructionMode.TEAM
+    assert mode(MEMDIR_TEAM="1", MEMDIR_DAILY_LOG="1") is InstructionMode.DAILY_LOG
+    assert mode(MEMDIR_TEAM="1", CLAUDE_CODE_SIMPLE="1") is InstructionMode.OFF
     off = here(CLAUDE_CODE_DISABLE_AUTO_MEMORY="1")
-    for asked in (*Mode, None):
+    for asked in (*InstructionMode, None):
         place = agent_here(off, "a", AgentScope.USER)
         made = build_instructions(off, mode=asked, agent=place)
-        assert (made.mode, made.text, made.guidance, made.index) == (Mode.OFF, "", "", "")
+        assert (made.mode, made.text, made.guidance, made.index) == (InstructionMode.OFF, "", "", "")
     assert not off.private.root.exists()
 
 
 def test_agent_mode_needs_an_agent(here: Open) -> None:
     with pytest.raises(SettingsError, match="needs an agent"):
-        build_instructions(here(), mode=Mode.AGENT)
+        build_instructions(here(), mode=InstructionMode.AGENT)
 
 
 def test_the_eight_parts_stand_in_their_order(here: Open) -> None:
@@ -138,7 +145,9 @@ def test_the_eight_parts_stand_in_their_order(here: Open) -> None:
 def test_past_context_names_transcripts_only_where_there_are_any(here: Open) -> None:
     (past,) = [at.text for at in build_instructions(here()).parts if at.name == "past"]
     assert past.index("*.md") < past.index("*.jsonl") and "narrow" in past
-    (alone,) = [at.text for at in render_guidance(Setup(Mode.NORMAL, "/m", past=True)) if at.name == "past"]
+    (alone,) = [
+        at.text for at in render_guidance(GuidanceContext(InstructionMode.NORMAL, "/m", past=True)) if at.name == "past"
+    ]
     assert "*.jsonl" not in alone
     assert all(part.name != "past" for part in build_instructions(here(MEMDIR_PAST_CONTEXT="0")).parts)
 
@@ -164,7 +173,7 @@ def test_the_switch_for_instruction_files_keeps_the_indexes_out_and_the_guidance
     opened = here(CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
     plant(opened.private.root, "audit")
     made = build_instructions(opened)
-    assert (made.mode, made.index, made.heading, made.clips) == (Mode.NORMAL, "", "", ())
+    assert (made.mode, made.index, made.heading, made.clips) == (InstructionMode.NORMAL, "", "", ())
     assert "The memory files are not loaded." in made.guidance and "Only the indexes are loaded" not in made.guidance
     assert "audit" in build_instructions(here(CLAUDE_CODE_DISABLE_CLAUDE_MDS="0")).index
 
@@ -182,12 +191,12 @@ def test_a_log_is_named_by_its_pattern(here: Open) -> None:
 
 
 def test_a_store_without_a_directory_has_the_normal_mode_only() -> None:
-    store = RamStore()
+    store = MemoryStore()
     store.write(sample_memory())
     text = memdir.instructions(store)
     assert "memory tools" in text and "(terse-replies.md)" in text and "`/" not in text
     with pytest.raises(SettingsError, match="directory"):
-        memdir.instructions(store, mode=Mode.TEAM)
+        memdir.instructions(store, mode=InstructionMode.TEAM)
 
 
 def test_the_library_takes_a_store_or_several(tmp_path: Path) -> None:
@@ -195,7 +204,7 @@ def test_the_library_takes_a_store_or_several(tmp_path: Path) -> None:
         store.write(sample_memory())
         both = memdir.instructions([store, user])
         assert str(user.root) in both and str(user.root) not in memdir.instructions(store)
-        assert "(terse-replies.md)" in both and memdir.instructions(store, mode=Mode.OFF) == ""
+        assert "(terse-replies.md)" in both and memdir.instructions(store, mode=InstructionMode.OFF) == ""
 
 
 def test_a_path_cannot_add_lines(tmp_path: Path) -> None:
@@ -327,8 +336,8 @@ def test_the_same_files_give_the_same_bytes_in_every_process_and_on_every_day(he
     plant(opened.private.root, *(f"topic{n}" for n in range(260)))
     plant(opened.private.root / "team", *(f"ours{n}" for n in range(20)))
     code = (
-        "import sys; from memdir.opening import open_places; from memdir.instructions import build_instructions;"
-        "made = build_instructions(open_places()); print(made.guidance, made.index, sep='\\0')"
+        "import sys; from memdir.store.open import open_project; from memdir.conversation.instructions import build_instructions;"
+        "made = build_instructions(open_project()); print(made.guidance, made.index, sep='\\0')"
     )
     printed = set()
     for now, seed, zone in (("2026-03-05T23:59:00Z", "1", "UTC"), ("2031-11-20", "77", "Asia/Tokyo")):
@@ -360,7 +369,7 @@ def fill(folder: Path, count: int, *, hook: str = "hook", end: str = "\n", pinne
     (folder / INDEX_FILE).write_bytes(lines.encode())
 
 
-def load(opened: Opened) -> tuple[str, list[int], str]:
+def load(opened: Project) -> tuple[str, list[int], str]:
     """What is loaded of the private index, the numbers in it, and the warning."""
     made = build_instructions(opened)
     text = made.clips[0].text

@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from clihelp import Cli, memory_text
 from homes import git
-from memdir.doors.cli.app import VERBS, app
-from memdir.doors.cli.reference import walk_commands
 from memdir.frozen import replace
+from memdir.interfaces.cli import VERBS, app
+from memdir.interfaces.cli.reference import walk_commands
 from memdir.records import Forget, InboxItem, InboxKind
 from memdir.store.files import FileStore
-from memdir.store.payloads import render_edits
+from memdir.store.inbox import render_edits
 
 PAGE = (Path(__file__).parent.parent / "docs" / "json.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^## `memdir ([a-z ]+) --json`\n\n(.+?)\n\n```json\n(.+?)\n```$", re.MULTILINE | re.DOTALL)

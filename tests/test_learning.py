@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from extracting import ASKED, CORRECTED, NOW, make_talk
-from memdir.background import Background
-from memdir.cursor import make_cursor, parse_cursor
 from memdir.errors import MemdirError, UnreachableError
-from memdir.extract_gates import ExtractSkip
-from memdir.extracted import Extracted
-from memdir.learning import Manner, Turn, learn
+from memdir.extraction import ExtractResult, ExtractSkip
+from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
+from memdir.models.agent import read_runs
 from memdir.records import Message, Model
-from memdir.runs import read_runs
-from memdir.session import SessionFile, open_session
+from memdir.session import BackgroundExtraction
 from memdir.store.files import FileStore
+from memdir.store.sessions import SessionFile, make_cursor, open_session, parse_cursor
 from memdir.testing import ScriptedModel
 
 LATER = datetime(2026, 3, 6, tzinfo=UTC)
@@ -30,9 +28,9 @@ class Place:
         self.store = FileStore(folder / "home" / "memory", clock=lambda: NOW)
         self.session: SessionFile = open_session(self.store.state, "s1")
 
-    def learn(self, talk: tuple[Message, ...], *, model: Model | None = None, **more: Any) -> Extracted:
-        manner = Manner(**{key: more.pop(key) for key in ("on", "paused", "headless", "every") if key in more})
-        return learn(self.store, self.session, Turn(talk, **more), manner=manner, model=model, now=NOW)
+    def learn(self, talk: tuple[Message, ...], *, model: Model | None = None, **more: Any) -> ExtractResult:
+        manner = ExtractOptions(**{key: more.pop(key) for key in ("on", "paused", "headless", "every") if key in more})
+        return extract_turn(self.store, self.session, EndedTurn(talk, **more), manner=manner, model=model, now=NOW)
 
     @property
     def names(self) -> list[str]:
@@ -109,7 +107,7 @@ def test_failures_are_counted_until_rules_finish(place: Place) -> None:
 
 
 def test_one_at_a_time(place: Place) -> None:
-    seen: list[Extracted] = []
+    seen: list[ExtractResult] = []
 
     def model(request: object) -> object:
         seen.append(place.learn(make_talk(), model=ScriptedModel([])))
@@ -136,18 +134,18 @@ def test_a_turn_that_ends_meanwhile_is_kept_aside_and_the_latest_follows() -> No
     begun, go = threading.Event(), threading.Event()
     done: list[int] = []
 
-    def slow(turn: Turn) -> Extracted:
+    def slow(turn: EndedTurn) -> ExtractResult:
         begun.set()
         assert go.wait(30)
         done.append(len(turn.messages))
-        return Extracted()
+        return ExtractResult()
 
-    background = Background(slow)
+    background = BackgroundExtraction(slow)
     talk = make_talk(turns=3)
-    assert background.turn_ended(Turn(talk[:1]))
+    assert background.turn_ended(EndedTurn(talk[:1]))
     assert begun.wait(30)
-    assert not background.turn_ended(Turn(talk[:2]))
-    assert not background.turn_ended(Turn(talk[:3]))
+    assert not background.turn_ended(EndedTurn(talk[:2]))
+    assert not background.turn_ended(EndedTurn(talk[:3]))
     assert background.drain(0) is False
     go.set()
     assert background.drain(30) is True
@@ -158,18 +156,18 @@ def test_a_helpers_turn_does_not_push_the_agents_own_aside() -> None:
     begun, go = threading.Event(), threading.Event()
     done: list[int] = []
 
-    def slow(turn: Turn) -> Extracted:
+    def slow(turn: EndedTurn) -> ExtractResult:
         begun.set()
         assert go.wait(30)
         done.append(len(turn.messages))
-        return Extracted()
+        return ExtractResult()
 
-    background = Background(slow)
+    background = BackgroundExtraction(slow)
     talk = make_talk(turns=3)
-    background.turn_ended(Turn(talk[:1]))
+    background.turn_ended(EndedTurn(talk[:1]))
     assert begun.wait(30)
-    background.turn_ended(Turn(talk[:2]))
-    background.turn_ended(Turn(talk[:3], is_subagent=True))
+    background.turn_ended(EndedTurn(talk[:2]))
+    background.turn_ended(EndedTurn(talk[:3], is_subagent=True))
     go.set()
     assert background.drain(30) is True
     assert done == [1, 2]
@@ -178,11 +176,11 @@ def test_a_helpers_turn_does_not_push_the_agents_own_aside() -> None:
 def test_what_a_run_raises_is_heard_and_the_next_turn_runs() -> None:
     heard: list[MemdirError] = []
 
-    def broken(turn: Turn) -> Extracted:
+    def broken(turn: EndedTurn) -> ExtractResult:
         raise UnreachableError("gone")
 
-    background = Background(broken, on_error=heard.append)
+    background = BackgroundExtraction(broken, on_error=heard.append)
     for _ in range(2):
-        background.turn_ended(Turn(make_talk()))
+        background.turn_ended(EndedTurn(make_talk()))
         assert background.drain(30)
     assert len(heard) == 2

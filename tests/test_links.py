@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from memdir.links import find_links, find_target, make_targets, resolve_links
+from memdir.format.age import find_link_target, find_links, make_targets, resolve_links
 from memdir.records import Header, Kind, Scope, Signature
 
 
@@ -16,10 +16,10 @@ def test_links_in_code_are_no_links() -> None:
 
 def test_a_link_means_a_name_then_a_last_part_then_a_title() -> None:
     targets = make_targets([header("sub/deploy"), header("other", "Deploy"), header("Terse_Replies")])
-    assert find_target("deploy", targets) == "sub/deploy"
-    assert find_target("sub/deploy.md", targets) == "sub/deploy"
-    assert find_target("terse replies", targets) == "Terse_Replies"
-    assert find_target("nothing", targets) is None
+    assert find_link_target("deploy", targets) == "sub/deploy"
+    assert find_link_target("sub/deploy.md", targets) == "sub/deploy"
+    assert find_link_target("terse replies", targets) == "Terse_Replies"
+    assert find_link_target("nothing", targets) is None
 
 
 def test_a_map_of_links_leaves_out_itself_doubles_and_what_leads_nowhere() -> None:

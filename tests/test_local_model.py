@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from local_model import ALIAS, serve_local_model
-from memdir.records import Stop
+from memdir.records import StopReason
 from modelling import ask, open_at, rows
 
 anthropic: Any = pytest.importorskip("anthropic", reason="the extra `anthropic` is not installed")
@@ -63,7 +63,7 @@ def test_a_real_model_is_opened_by_its_string(shape: str, local: str, tmp_path: 
     model = open_at(url, f"{shape}:{ALIAS}", tmp_path, MEMDIR_MODEL_SECONDS="120")
     heard: list[str] = []
     reply = model(ask("Say hello.", max_tokens=6, on_text=heard.append))
-    assert reply.text.strip() and "".join(heard) == reply.text and reply.stop in (Stop.LENGTH, Stop.DONE)
+    assert reply.text.strip() and "".join(heard) == reply.text and reply.stop in (StopReason.LENGTH, StopReason.DONE)
     assert reply.usage.input > 0 and 0 < reply.usage.output <= 6
     assert len(rows(tmp_path)) == 1, "it left a row of what it took"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import LockedError
-from memdir.lock import hold
+from memdir.files import hold
 from outcome import fork
 from pressure import run_in_child
 

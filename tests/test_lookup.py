@@ -1,14 +1,13 @@
 import pytest
 
 from memdir.errors import NotFoundError
-from memdir.store.lookup import find_header
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore, find_header
 from memdir.testing import sample_memory
 
 
 @pytest.fixture
-def store() -> RamStore:
-    found = RamStore()
+def store() -> MemoryStore:
+    found = MemoryStore()
     found.write(sample_memory(title="Terse replies"))
     found.write(sample_memory(title="Deploy: who", name="ops/deploy"))
     found.write(sample_memory(title="Same", name="one"))
@@ -29,16 +28,16 @@ def store() -> RamStore:
         ("deploy", "ops/deploy"),
     ],
 )
-def test_a_name_a_path_or_a_title_finds_the_memory(store: RamStore, typed: str, name: str) -> None:
+def test_a_name_a_path_or_a_title_finds_the_memory(store: MemoryStore, typed: str, name: str) -> None:
     assert find_header(store.scan(), typed).name == name
 
 
-def test_a_title_of_two_memories_names_both(store: RamStore) -> None:
+def test_a_title_of_two_memories_names_both(store: MemoryStore) -> None:
     with pytest.raises(NotFoundError, match="could be any of"):
         find_header(store.scan(), "same")
 
 
-def test_a_near_miss_is_suggested(store: RamStore) -> None:
+def test_a_near_miss_is_suggested(store: MemoryStore) -> None:
     with pytest.raises(NotFoundError) as caught:
         find_header(store.scan(), "tersereplies")
     assert "terse-replies" in caught.value.hint

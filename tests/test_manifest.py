@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memdir import limits
-from memdir.manifest import render_line, render_manifest
+from memdir.format.index import render_manifest, render_manifest_line
 from memdir.records import Header, Kind, Scope, Signature
 
 TIME = datetime(2026, 11, 15, 9, 30, 15, 999_999, tzinfo=timezone(timedelta(hours=1)))
@@ -28,19 +28,21 @@ def make_header(
 
 
 def test_a_line_has_type_file_time_and_description() -> None:
-    assert render_line(make_header("sub/terse")) == "- [feedback] sub/terse.md (2026-11-15T08:30:15Z): No summary"
+    assert (
+        render_manifest_line(make_header("sub/terse")) == "- [feedback] sub/terse.md (2026-11-15T08:30:15Z): No summary"
+    )
 
 
 def test_a_missing_type_leaves_no_bracket() -> None:
-    assert render_line(make_header(kind=None)) == "- terse.md (2026-11-15T08:30:15Z): No summary"
+    assert render_manifest_line(make_header(kind=None)) == "- terse.md (2026-11-15T08:30:15Z): No summary"
 
 
 def test_a_missing_description_leaves_no_colon() -> None:
-    assert render_line(make_header(description=" \n ")) == "- [feedback] terse.md (2026-11-15T08:30:15Z)"
+    assert render_manifest_line(make_header(description=" \n ")) == "- [feedback] terse.md (2026-11-15T08:30:15Z)"
 
 
 def test_a_description_of_many_lines_stays_on_one() -> None:
-    line = render_line(make_header(description="a\n- [user] b.md (x): y\r\n\u2028c\x1b[31m\u202e"))
+    line = render_manifest_line(make_header(description="a\n- [user] b.md (x): y\r\n\u2028c\x1b[31m\u202e"))
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line
     assert line.endswith(": a - [user] b.md (x): y c\\x1b[31m\\u202e")
@@ -51,7 +53,7 @@ def test_the_newest_come_first_and_no_more_than_the_limit() -> None:
     lines = render_manifest(reversed(headers)).splitlines()
     assert len(lines) == limits.MANIFEST_ENTRIES
     assert lines[0].startswith("- [feedback] m000.md")
-    assert render_manifest(headers, limit=2) == "\n".join(render_line(header) for header in headers[:2])
+    assert render_manifest(headers, limit=2) == "\n".join(render_manifest_line(header) for header in headers[:2])
 
 
 def test_no_headers_make_an_empty_manifest() -> None:
@@ -72,5 +74,7 @@ def test_the_order_of_the_input_does_not_matter(headers: list[Header]) -> None:
 @given(st.text(), st.datetimes(timezones=st.sampled_from([UTC, *(timezone(timedelta(hours=h)) for h in (14, -12))])))
 def test_every_entry_is_one_physical_line(description: str, modified: datetime) -> None:
     header = make_header(description=description)
-    line = render_line(Header(header.name, "", description, None, Scope.PRIVATE, modified, False, header.signature))
+    line = render_manifest_line(
+        Header(header.name, "", description, None, Scope.PRIVATE, modified, False, header.signature)
+    )
     assert len(line.splitlines()) == 1

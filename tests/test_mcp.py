@@ -22,11 +22,8 @@ from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from clihelp import Cli, memory_text
 from mcping import MODERN, SECONDS, Loopback, command, listening, running
-from memdir.doors.mcp.place import Place
-from memdir.doors.mcp.server import make_server
-from memdir.doors.mcp.showing import PAGE, TOOLS
-from memdir.doors.mcp.token import open_token
 from memdir.errors import SettingsError
+from memdir.interfaces.mcp import PAGE, TOOLS, McpContext, make_server, open_token
 
 GOLDEN = Path(__file__).parent / "data" / "mcp"
 SAVED: dict[str, Any] = {
@@ -44,7 +41,7 @@ def cli(tmp_path: Path) -> Cli:
 
 def make_client(cli: Cli, mode: str = "auto", **variables: str) -> Client:
     """The SDK's client on a server in this process."""
-    return Client(make_server(Place(cli.project, variables={**cli.variables, **variables})), mode=mode)
+    return Client(make_server(McpContext(cli.project, variables={**cli.variables, **variables})), mode=mode)
 
 
 def words(content: Any) -> str:
@@ -208,7 +205,7 @@ def test_a_port_that_is_taken_and_a_project_there_is_not_are_one_line(cli: Cli, 
 
 
 def test_the_door_is_not_imported_by_other_calls(cli: Cli) -> None:
-    code = "import sys; from memdir.doors.cli import run; run(['list']); assert 'mcp' not in sys.modules, 'loaded'"
+    code = "import sys; from memdir.interfaces.cli import run; run(['list']); assert 'mcp' not in sys.modules, 'loaded'"
     environ = {**cli.environ(), "PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run([command()[0], "-c", code], env=environ, cwd=cli.project, check=True, timeout=SECONDS)
 

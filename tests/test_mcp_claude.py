@@ -6,8 +6,8 @@ from pathlib import Path
 from claude_client import make_client
 from clihelp import Cli, Result
 from mcping import command
-from memdir.own_writes import find_written_memory
-from memdir.transcripts import read_messages
+from memdir.conversation.tool_calls import find_written_memory
+from memdir.conversation.transcripts import read_messages
 from servers import AnthropicServer, Call
 
 _SAVE = {

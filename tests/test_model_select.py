@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import ReplyError, UnreachableError
+from memdir.format.index import render_manifest_line
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS
-from memdir.manifest import render_line
-from memdir.model_select import SCHEMA, make_model_selector, parse_names
-from memdir.recall import recall
+from memdir.recall import recall_from
+from memdir.recall.select import SCHEMA, make_model_selector, parse_selected
 from memdir.records import Evidence, Header, Kind, Pick, Query, Reply, Scope, Signature
-from memdir.session import open_session
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.sessions import open_session
 from memdir.testing import ScriptedModel
 from recalling import NOW, overlap, put
 
@@ -50,7 +50,7 @@ def test_the_model_is_shown_rules_manifest_tools_and_query_and_its_choice_is_tak
     (request,) = model.requests
     assert request.max_tokens == SELECT_TOKENS and request.schema == SCHEMA and "selected_memories" in request.system
     listed, asked = (message.text for message in request.messages)
-    assert listed.endswith("\n".join(render_line(at) for at in HEADERS)), "oldest first"
+    assert listed.endswith("\n".join(render_manifest_line(at) for at in HEADERS)), "oldest first"
     assert "Bash, mcp__x" in asked and asked.endswith("how do we deploy")
     assert all(message.role == "user" for message in request.messages)
 
@@ -119,7 +119,7 @@ def test_parse_names_says_what_is_wrong() -> None:
         ('{"selected_memories": 3}', "no list"),
     ):
         with pytest.raises(ReplyError, match=words):
-            parse_names(text)
+            parse_selected(text)
 
 
 def test_of_many_the_best_by_local_score_and_the_newest_are_shown() -> None:
@@ -134,7 +134,7 @@ def test_of_many_the_best_by_local_score_and_the_newest_are_shown() -> None:
     picks = make_model_selector(model, local)(Query("how do we deploy", now=NOW), many, 5)
     lines = model.requests[0].messages[0].text.split("\n")[2:]
     assert asked == [MANIFEST_ENTRIES - MANIFEST_NEWEST] and len(lines) == MANIFEST_ENTRIES
-    assert lines == [render_line(at) for at in many if render_line(at) in set(lines)], "oldest first"
+    assert lines == [render_manifest_line(at) for at in many if render_manifest_line(at) in set(lines)], "oldest first"
     assert [f"note-{number}.md" in "\n".join(lines) for number in range(480, 500)] == [True] * 20
     assert names(picks) == ["note-499", "note-001"], "what is not shown cannot be chosen"
 
@@ -146,11 +146,11 @@ def test_the_prefix_stays_the_same_to_the_byte_from_turn_to_turn(tmp_path_factor
     session = open_session(store.state, "s1")
     model = ScriptedModel([answer("deploy-03.md", "deploy-07.md"), answer("deploy-03.md", "deploy-01.md"), answer()])
     selector = make_model_selector(model, overlap)
-    first = recall([store], "how do we deploy", selector=selector, now=NOW, session=session, tools=["Bash"])
+    first = recall_from([store], "how do we deploy", selector=selector, now=NOW, session=session, tools=["Bash"])
     assert first.selector == "model"
-    second = recall([store], "and what about rollbacks", selector=selector, now=NOW, session=session)
+    second = recall_from([store], "and what about rollbacks", selector=selector, now=NOW, session=session)
     put(store, "deploy-zz")
-    recall([store], "and who does it", selector=selector, now=NOW, session=session)
+    recall_from([store], "and who does it", selector=selector, now=NOW, session=session)
     one, two, three = model.requests
     assert one.system == two.system == three.system
     assert one.messages[0] == two.messages[0] and one.messages[1] != two.messages[1]
@@ -160,13 +160,13 @@ def test_the_prefix_stays_the_same_to_the_byte_from_turn_to_turn(tmp_path_factor
 
 
 def test_a_recall_by_a_model_that_fails_says_who_answered() -> None:
-    store = put(RamStore(), "deploy-steps")
+    store = put(MemoryStore(), "deploy-steps")
 
     def local(query: Query, headers: Sequence[Header], limit: int) -> list[Pick]:
         return [Pick(at.header, at.score, at.evidence, by="local") for at in overlap(query, headers, limit)]
 
     selector = make_model_selector(ScriptedModel([UnreachableError("no line")]), local)
-    assert recall([store], "how do we deploy", selector=selector, now=NOW).selector == "local"
+    assert recall_from([store], "how do we deploy", selector=selector, now=NOW).selector == "local"
 
 
 def test_a_lambda_is_a_model() -> None:

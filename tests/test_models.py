@@ -11,10 +11,9 @@ from homes import make_environment
 from loads import ROOT
 from memdir.errors import ModelError, SettingsError
 from memdir.models import OpenModel, can_use_tools, find_model, forbid, new_run, open_model
-from memdir.models.line import check_installed
-from memdir.models.wire import narrow_schema
+from memdir.models.connection import check_installed, narrow_schema
+from memdir.project.settings import read_settings
 from memdir.records import Model, Reply
-from memdir.settings import read_settings
 from modelling import SCHEMA, ask, open_at
 from servers import AnthropicServer, OpenAIServer
 

@@ -9,9 +9,9 @@ import pytest
 
 from memdir.errors import ModelError
 from memdir.frozen import replace
-from memdir.model_select import make_request
-from memdir.models.anthropic import count_marks, render_body
-from memdir.records import Header, Kind, Message, Query, Request, Scope, Signature, Stop, ToolCall
+from memdir.models.anthropic import count_marks, render_anthropic_body
+from memdir.recall.select import make_select_request
+from memdir.records import Header, Kind, Message, Query, Request, Scope, Signature, StopReason, ToolCall
 from modelling import NOW, READ, SCHEMA, ask, open_at, rows, same
 from servers import AnthropicServer, Call, Part, Say, Think
 
@@ -49,7 +49,7 @@ def test_an_answer_comes_back_with_text_usage_and_cost(tmp_path: Path) -> None:
         reply = open_at(server.url, SPEC, tmp_path)(ask())
         sent = server.requests[0]
         assert server.problems == []
-    assert reply.text == "Nothing yet." and reply.stop is Stop.DONE and not reply.calls
+    assert reply.text == "Nothing yet." and reply.stop is StopReason.DONE and not reply.calls
     assert reply.usage.input > 0 and reply.usage.output > 0
     assert reply.usage.dollars == pytest.approx((reply.usage.input * 2 + reply.usage.output * 10) / 1e6, rel=0.3)
     assert sent.body["model"] == "claude-sonnet-5" and "stream" not in sent.body
@@ -83,7 +83,7 @@ def test_a_run_with_tools_goes_back_and_forth_with_thoughts_unchanged(tmp_path: 
         model = open_at(server.url, SPEC, tmp_path)
         first = ask(tools=(READ,), on_text=on_text)
         reply = model(first)
-        assert reply.stop is Stop.CALLS and [call.input["path"] for call in reply.calls] == ["a.md", "b.md"]
+        assert reply.stop is StopReason.CALLS and [call.input["path"] for call in reply.calls] == ["a.md", "b.md"]
         said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
         results = (
             Message("tool", "text of a", answers=reply.calls[0].id),
@@ -164,20 +164,20 @@ def test_a_parent_with_all_its_breakpoints_gets_no_other(tmp_path: Path) -> None
     parent = make_parent(2)
     parent["tools"][0]["cache_control"] = MARK
     parent["messages"][1]["content"][0]["cache_control"] = MARK
-    assert count_marks(render_body("x", fork(parent))) == 4
+    assert count_marks(render_anthropic_body("x", fork(parent))) == 4
     automatic = {**make_parent(2), "cache_control": MARK}
-    body = render_body("x", fork(automatic))
+    body = render_anthropic_body("x", fork(automatic))
     assert count_marks(body) == count_marks(automatic) == 3 and body["cache_control"] == MARK
 
 
 def test_a_parent_that_thinks_keeps_its_budget_and_gets_room_above_it() -> None:
     parent = {**make_parent(1), "thinking": {"type": "enabled", "budget_tokens": 4000}}
-    body = render_body("x", fork(parent))
+    body = render_anthropic_body("x", fork(parent))
     assert body["thinking"] == parent["thinking"] and body["max_tokens"] == 5000
 
 
 def test_a_schema_is_not_sent_with_a_parent_since_it_would_be_another_cache_key() -> None:
-    assert "output_config" not in render_body("x", fork(make_parent(1), schema=SCHEMA))
+    assert "output_config" not in render_anthropic_body("x", fork(make_parent(1), schema=SCHEMA))
 
 
 def test_a_parents_betas_and_sampling_go_out_as_its_host_would_send_them(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_request_with_a_parent_has_no_system_prompt_or_tools_of_its_own(tmp_pa
 def test_the_manifest_is_cached_and_the_query_is_not() -> None:
     sign = Signature(1, 1, 1, 1)
     headers = [Header(f"m{at}", f"M{at}", "About it", Kind.USER, Scope.PRIVATE, NOW, False, sign) for at in range(3)]
-    body: Any = render_body("x", make_request(Query("deploys?", now=NOW), headers, 5))
+    body: Any = render_anthropic_body("x", make_select_request(Query("deploys?", now=NOW), headers, 5))
     manifest, query = body["messages"][0]["content"]
     assert "cache_control" in manifest and "cache_control" not in query and len(body["messages"]) == 1
     assert "cache_control" in body["system"][0]
@@ -226,7 +226,7 @@ def test_the_manifest_is_cached_and_the_query_is_not() -> None:
 
 def test_neighbours_of_one_role_are_one_message_and_empty_ones_are_none() -> None:
     messages = (Message("user", "a"), Message("user", "b"), Message("assistant", " "), Message("user", "c"))
-    body: Any = render_body("x", ask(messages=messages))
+    body: Any = render_anthropic_body("x", ask(messages=messages))
     assert [at["role"] for at in body["messages"]] == ["user"]
     assert [block["text"] for block in body["messages"][0]["content"]] == ["a", "b", "c"]
 
@@ -234,7 +234,7 @@ def test_neighbours_of_one_role_are_one_message_and_empty_ones_are_none() -> Non
 def test_a_message_of_another_provider_is_rendered_anew() -> None:
     raw = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
     said = Message("assistant", "I look", calls=(ToolCall("1", "read", {"path": "x"}),), raw=raw)
-    body: Any = render_body("x", ask(messages=(Message("user", "a"), said, Message("tool", "", answers="1"))))
+    body: Any = render_anthropic_body("x", ask(messages=(Message("user", "a"), said, Message("tool", "", answers="1"))))
     assert [block["type"] for block in body["messages"][1]["content"]] == ["text", "tool_use"]
     assert body["messages"][2]["content"][0]["content"] == "(nothing)"
 

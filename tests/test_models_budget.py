@@ -18,11 +18,24 @@ from loads import scaled
 from memdir.errors import BudgetError, UnreachableError
 from memdir.frozen import replace
 from memdir.models import new_run
-from memdir.models.budget import Caps, Spent, check_caps, estimate_input, weigh
-from memdir.models.meter import Meter, ask_metered
-from memdir.models.prices import PRICES, WRITTEN, find_cost, find_price
-from memdir.models.usage import Entry, find_week, open_book, read_usage
-from memdir.models.wire import as_count
+from memdir.models.connection import as_count
+from memdir.models.usage import (
+    PRICES,
+    WRITTEN,
+    SpentTokens,
+    TokenCaps,
+    UsageMeter,
+    UsageRow,
+    ask_metered,
+    check_caps,
+    count_tokens_spent,
+    estimate_input,
+    find_cost,
+    find_price,
+    find_week,
+    open_book,
+    read_usage_report,
+)
 from memdir.records import Message, Reply, Request, Tool, Usage
 from memdir.testing import ScriptedModel
 from modelling import NOW, ask, open_at, rows
@@ -31,8 +44,10 @@ from servers import AnthropicServer
 SECRET = "the passphrase is tangerine"
 
 
-def make_meter(tmp_path: Path, *, run: int = 0, day: int = 0, **more: object) -> Meter:
-    meter = Meter(tmp_path / "state" / "usage.db", "openai:gpt-4.1", Caps(run, day), lambda: NOW, "run-1", "/work/app")
+def make_meter(tmp_path: Path, *, run: int = 0, day: int = 0, **more: object) -> UsageMeter:
+    meter = UsageMeter(
+        tmp_path / "state" / "usage.db", "openai:gpt-4.1", TokenCaps(run, day), lambda: NOW, "run-1", "/work/app"
+    )
     return replace(meter, **more)
 
 
@@ -44,7 +59,7 @@ def answer(fresh: int = 0, cached: int = 0, output: int = 0) -> Reply:
 
 
 def test_a_cached_token_counts_a_tenth() -> None:
-    assert weigh(Usage(fresh=100, cached=1000, output=50, stored=30)) == 280
+    assert count_tokens_spent(Usage(fresh=100, cached=1000, output=50, stored=30)) == 280
 
 
 def test_the_estimate_covers_everything_that_is_sent() -> None:
@@ -57,7 +72,7 @@ def test_the_estimate_covers_everything_that_is_sent() -> None:
 
 
 def test_a_cap_of_nothing_is_no_cap() -> None:
-    check_caps(Caps(), Spent(10**12, 10**12), 10**12, NOW)
+    check_caps(TokenCaps(), SpentTokens(10**12, 10**12), 10**12, NOW)
 
 
 # --- the stop -------------------------------------------------------------------------------------------------------
@@ -89,7 +104,7 @@ def test_what_was_set_aside_is_given_back(tmp_path: Path) -> None:
     meter = make_meter(tmp_path, day=1000)
     for _ in range(5):
         ask_metered(lambda request: answer(10, 0, 10), ask(max_tokens=800), meter)
-    report = read_usage(meter.path, now=NOW)
+    report = read_usage_report(meter.path, now=NOW)
     assert report.today == 100 and {row.outcome for row in report.last} == {"done"}
 
 
@@ -99,7 +114,7 @@ def test_a_request_that_was_never_read_costs_nothing_and_one_that_broke_off_does
         model = ScriptedModel([UnreachableError("x", reason=reason)])
         with pytest.raises(UnreachableError):
             ask_metered(model, ask("word " * 100), meter)
-    timeout, offline = read_usage(meter.path, now=NOW).last
+    timeout, offline = read_usage_report(meter.path, now=NOW).last
     assert offline.counted == 0 and timeout.counted > 50
 
 
@@ -120,7 +135,7 @@ def test_a_damaged_record_stops_with_the_place_to_mend(tmp_path: Path) -> None:
 
 
 def spend(path: Path, results: "multiprocessing.Queue[int]") -> None:
-    meter = Meter(path, "openai:x", Caps(0, 10_000), lambda: NOW, str(os.getpid()))
+    meter = UsageMeter(path, "openai:x", TokenCaps(0, 10_000), lambda: NOW, str(os.getpid()))
     sent = 0
     for _ in range(20):
         try:
@@ -144,24 +159,24 @@ def test_many_processes_never_spend_more_than_the_cap_together(tmp_path: Path) -
     for worker in workers:
         worker.join()
     assert 15 <= sent <= 20
-    assert read_usage(path, now=NOW).today == sent * 500
+    assert read_usage_report(path, now=NOW).today == sent * 500
 
 
 def test_a_killed_process_leaves_what_it_had_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "state" / "usage.db"
     code = (
         "import os, signal, sys; from datetime import datetime; from pathlib import Path;"
-        "from memdir.models.budget import Caps; from memdir.models.meter import Meter, ask_metered;"
+        "from memdir.models.usage import TokenCaps; from memdir.models.usage import UsageMeter, ask_metered;"
         "from memdir.records import Message, Request;"
         f"now = datetime.fromisoformat({NOW.isoformat()!r});"
-        f"meter = Meter(Path({str(path)!r}), 'openai:x', Caps(0, 1000), lambda: now, 'r');"
+        f"meter = UsageMeter(Path({str(path)!r}), 'openai:x', TokenCaps(0, 1000), lambda: now, 'r');"
         "request = Request('', (Message('user', 'x'),), 900);"
         "ask_metered(lambda asked: os.kill(os.getpid(), signal.SIGKILL), request, meter)"
     )
     source = Path(__file__).parent.parent / "src"
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)})
     assert done.returncode == -9
-    report = read_usage(path, now=NOW)
+    report = read_usage_report(path, now=NOW)
     assert report.last[0].outcome == "open" and report.today >= 900
 
 
@@ -176,7 +191,7 @@ def test_a_row_holds_figures_and_no_text(tmp_path: Path) -> None:
         model(ask(SECRET, purpose=SECRET))
     first, second = rows(tmp_path)
     assert (first.project, first.purpose, first.model) == ("/work/app", "select", "anthropic:claude-haiku-4-5")
-    assert first.usage.input > 0 and first.usage.dollars and first.counted == weigh(first.usage)
+    assert first.usage.input > 0 and first.usage.dollars and first.counted == count_tokens_spent(first.usage)
     assert second.purpose == "other"
     folder = make_environment(tmp_path).state_home
     for path in folder.rglob("*"):
@@ -202,7 +217,7 @@ def test_weeks_are_summed_by_project_and_purpose(tmp_path: Path) -> None:
             ask(purpose=purpose),
             replace(meter, clock=lambda at=at: at, project=project),
         )
-    totals = read_usage(meter.path, now=NOW).totals
+    totals = read_usage_report(meter.path, now=NOW).totals
     assert [(at.week, at.project, at.purpose, at.requests, at.usage.input) for at in totals] == [
         ("2026-03-02", "/a", "extract", 2, 2000),
         ("2026-02-23", "/a", "select", 1, 1000),
@@ -214,8 +229,8 @@ def test_old_rows_are_left_out_in_time(tmp_path: Path) -> None:
     book = open_book(tmp_path / "state" / "usage.db")
     try:
         for days in (500, 10):
-            entry = Entry(NOW - timedelta(days=days), "", "", "x:y", "done", Usage(), 5)
-            book.begin(entry, "r", Caps())
+            entry = UsageRow(NOW - timedelta(days=days), "", "", "x:y", "done", Usage(), 5)
+            book.begin(entry, "r", TokenCaps())
         book.prune(NOW)
         assert [row.at for row in book.read_last(10)] == [NOW - timedelta(days=10)]
     finally:
@@ -223,7 +238,7 @@ def test_old_rows_are_left_out_in_time(tmp_path: Path) -> None:
 
 
 def test_reading_what_is_not_there_is_empty_and_makes_nothing(tmp_path: Path) -> None:
-    assert read_usage(tmp_path / "none" / "usage.db", now=NOW).last == ()
+    assert read_usage_report(tmp_path / "none" / "usage.db", now=NOW).last == ()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -251,7 +266,7 @@ def test_status_shows_usage_by_week_and_what_was_never_recalled(tmp_path: Path) 
     cli.save("two")
     cli("recall", "no summary at the end of a one reply", "--session", "s")
     path = cli.home / ".local" / "state" / "memdir" / "usage.db"
-    meter = Meter(path, "anthropic:claude-haiku-4-5", Caps(), lambda: NOW, "r", str(cli.project))
+    meter = UsageMeter(path, "anthropic:claude-haiku-4-5", TokenCaps(), lambda: NOW, "r", str(cli.project))
     ask_metered(lambda request: answer(100, 900, 50), ask(purpose="extract"), meter)
     ask_metered(lambda request: answer(10, 0, 5), ask(purpose="select"), replace(meter, project="/elsewhere"))
     facts = cli("status", "--json").json
@@ -323,7 +338,7 @@ def test_the_record_is_held_open_between_requests_and_follows_its_file(tmp_path:
         path.unlink()
     for text in ("two", "three"):
         ask_metered(lambda request: answer(5), ask(text), meter)
-    assert len(read_usage(meter.path, now=NOW).last) == 2
+    assert len(read_usage_report(meter.path, now=NOW).last) == 2
     del meter
     assert not log.exists()
 
@@ -336,7 +351,7 @@ def test_another_process_does_not_put_away_the_log_under_a_record_held_open(tmp_
     subprocess.run([sys.executable, "-c", code, str(meter.path)], check=True, timeout=60)
     assert meter.path.with_name("usage.db-wal").exists()
     ask_metered(lambda request: answer(5), ask("three"), meter)
-    assert len(read_usage(meter.path, now=NOW).last) == 3
+    assert len(read_usage_report(meter.path, now=NOW).last) == 3
 
 
 def test_a_record_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from claude_client import make_client
 from homes import make_environment
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
 from memdir.models import OpenModel, can_use_tools, find_model, open_model
-from memdir.models.claude_cli import make_environ, render_prompt
-from memdir.records import Message, Model, Request, Stop
-from memdir.settings import read_environment, read_settings
+from memdir.models.claude_cli import make_claude_environ, render_claude_prompt
+from memdir.project.settings import read_environment, read_settings
+from memdir.records import Message, Model, Request, StopReason
 from modelling import NOW, READ, SCHEMA, ask, rows
 from servers import AnthropicServer, Call, Fault, FaultKind
 
@@ -51,7 +51,7 @@ def test_the_real_client_answers_with_usage_and_cost(tmp_path: Path) -> None:
         reply = model(ask("What is remembered?", system="You are terse.", on_text=heard.append))
         assert server.problems == []
         (sent,) = server.requests
-    assert reply.text == "Nothing is remembered." and heard == [reply.text] and reply.stop is Stop.DONE
+    assert reply.text == "Nothing is remembered." and heard == [reply.text] and reply.stop is StopReason.DONE
     assert reply.usage.input > 0 and reply.usage.output > 0 and reply.usage.dollars is not None
     assert sent.body["model"] == "claude-sonnet-5" and sent.body["tools"] == []
     assert "You are terse." in json.dumps(sent.body["system"]) and sent.body["max_tokens"] == 4096
@@ -213,11 +213,11 @@ def test_tools_and_parents_are_refused(tmp_path: Path, request_: Request) -> Non
 
 
 def test_a_conversation_is_one_text_and_says_who_spoke_where_more_than_one_did() -> None:
-    assert render_prompt((Message("user", "the list"), Message("user", "the query"))) == "the list\n\nthe query"
-    said = render_prompt((Message("user", "a"), Message("assistant", "b"), Message("user", "c")))
+    assert render_claude_prompt((Message("user", "the list"), Message("user", "the query"))) == "the list\n\nthe query"
+    said = render_claude_prompt((Message("user", "a"), Message("assistant", "b"), Message("user", "c")))
     assert said == "[User]\na\n\n[You, before]\nb\n\n[User]\nc"
 
 
 def test_the_childs_room_is_the_requests(tmp_path: Path) -> None:
-    environ = make_environ(make_environment(tmp_path), 9000)
+    environ = make_claude_environ(make_environment(tmp_path), 9000)
     assert environ["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "9000"

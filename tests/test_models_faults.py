@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
-from memdir.loose_json import find_json
 from memdir.models import absent
-from memdir.models.faults import REASONS, make_status_fault, read_after
-from memdir.records import Stop
+from memdir.models.connection import REASONS, make_status_fault, read_after
+from memdir.records import StopReason
+from memdir.text import find_json
 from modelling import READ, ask, open_at, rows
 from servers import AnthropicServer, Fault, FaultKind, OpenAIServer, refusing_url
 
@@ -151,7 +151,7 @@ def test_a_call_cut_by_the_limit_is_told_as_such(tmp_path: Path, spec: str, stre
         model = open_at(server.url, spec, tmp_path)
         reply = model(ask(tools=(READ,), on_text=(lambda text: None) if streamed else None))
         assert server.problems == []
-    assert reply.stop is Stop.LENGTH and reply.calls
+    assert reply.stop is StopReason.LENGTH and reply.calls
 
 
 @pytest.mark.parametrize("spec", SHAPES)
@@ -160,7 +160,7 @@ def test_a_model_that_declines_is_refused_not_failed(tmp_path: Path, spec: str, 
     with SHAPES[spec]([Fault("refusal"), Fault("empty")]) as server:
         model = open_at(server.url, spec, tmp_path)
         request = ask(on_text=(lambda text: None) if streamed else None)
-        assert model(request).stop is Stop.REFUSED
+        assert model(request).stop is StopReason.REFUSED
         assert model(request).text == ""
 
 

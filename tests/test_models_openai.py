@@ -9,8 +9,15 @@ import pytest
 
 from memdir.errors import ModelError, UnreachableError
 from memdir.frozen import replace
-from memdir.models.openai import OTHER_LIMIT, PLAIN, Gathering, read_reply, render_body, render_messages
-from memdir.records import Message, Request, Stop, ToolCall
+from memdir.models.openai import (
+    OTHER_LIMIT,
+    PLAIN,
+    OpenAIStream,
+    read_openai_reply,
+    render_openai_body,
+    render_openai_messages,
+)
+from memdir.records import Message, Request, StopReason, ToolCall
 from modelling import READ, SCHEMA, ask, open_at, rows, same
 from servers import Call, OpenAIServer, Part, Say, Think
 
@@ -40,7 +47,7 @@ def test_an_answer_comes_back_with_text_and_usage(tmp_path: Path, streamed: bool
     with OpenAIServer([[Think("hm"), Say("Nothing is known yet.")]]) as server:
         reply = open_at(server.url, SPEC, tmp_path)(ask(on_text=heard.append if streamed else None))
         assert server.problems == []
-    assert reply.text == "Nothing is known yet." and reply.stop is Stop.DONE
+    assert reply.text == "Nothing is known yet." and reply.stop is StopReason.DONE
     assert reply.usage.input > 0 and reply.usage.output > 0 and reply.usage.dollars
     assert "".join(heard) == (reply.text if streamed else "")
 
@@ -52,7 +59,7 @@ def test_a_run_with_tools_goes_back_and_forth(tmp_path: Path, streamed: bool) ->
         model = open_at(server.url, SPEC, tmp_path)
         first = ask(tools=(READ,), on_text=(lambda text: None) if streamed else None)
         reply = model(first)
-        assert reply.stop is Stop.CALLS and [call.input["path"] for call in reply.calls] == ["a.md", "b.md"]
+        assert reply.stop is StopReason.CALLS and [call.input["path"] for call in reply.calls] == ["a.md", "b.md"]
         said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
         results = tuple(Message("tool", "text", answers=call.id, failed=True) for call in reply.calls)
         assert model(replace(first, messages=(*first.messages, said, *results))).text == "Done."
@@ -130,21 +137,21 @@ def test_a_parameter_that_an_endpoint_refuses_by_name_is_not_sent_to_it_again(tm
 
 
 def test_the_limit_has_the_name_that_the_endpoint_knows() -> None:
-    assert "max_completion_tokens" in render_body("x", ask(), is_vendor=True)
-    assert "max_tokens" in render_body("x", ask())
-    assert "max_tokens" in render_body("x", ask(), frozenset({OTHER_LIMIT}), is_vendor=True)
-    assert "response_format" not in render_body("x", ask(schema=SCHEMA), frozenset({PLAIN}))
+    assert "max_completion_tokens" in render_openai_body("x", ask(), is_vendor=True)
+    assert "max_tokens" in render_openai_body("x", ask())
+    assert "max_tokens" in render_openai_body("x", ask(), frozenset({OTHER_LIMIT}), is_vendor=True)
+    assert "response_format" not in render_openai_body("x", ask(schema=SCHEMA), frozenset({PLAIN}))
 
 
 def test_what_a_person_says_in_two_messages_is_one_turn() -> None:
-    body: Any = render_body("x", ask(messages=(Message("user", "the list"), Message("user", "the query"))))
+    body: Any = render_openai_body("x", ask(messages=(Message("user", "the list"), Message("user", "the query"))))
     assert [at["content"] for at in body["messages"][1:]] == ["the list\n\nthe query"]
 
 
 def test_a_message_of_another_provider_is_rendered_anew() -> None:
     raw = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "read", "input": {}}]}
     said = Message("assistant", "", calls=(ToolCall("1", "read", {"path": "é"}),), raw=raw)
-    body: Any = render_body("x", ask(messages=(Message("user", "a"), said)))
+    body: Any = render_openai_body("x", ask(messages=(Message("user", "a"), said)))
     assert body["messages"][2]["tool_calls"][0]["function"] == {"name": "read", "arguments": '{"path": "é"}'}
 
 
@@ -161,28 +168,28 @@ def make_call(id: str, name: str, arguments: object, **more: object) -> dict[str
 
 @pytest.mark.parametrize("more", [{"index": 0}, {}])
 def test_calls_that_share_an_index_are_told_apart_by_their_ids(more: dict[str, object]) -> None:
-    gathering = Gathering()
+    gathering = OpenAIStream()
     for id, path in (("c1", "a"), ("c2", "b")):
         gathering.add(make_chunk(make_call(id, "read", '{"path": ', **more)))
         gathering.add(make_chunk(make_call("", "", f'"{path}"}}', **more)))
     gathering.add(make_chunk(finish="tool_calls"))
-    calls = read_reply(gathering.answer(), "x").reply.calls
+    calls = read_openai_reply(gathering.answer(), "x").reply.calls
     assert calls == (ToolCall("c1", "read", {"path": "a"}), ToolCall("c2", "read", {"path": "b"}))
 
 
 def test_a_name_that_comes_with_every_piece_is_one_name() -> None:
-    gathering = Gathering()
+    gathering = OpenAIStream()
     gathering.add(make_chunk(make_call("c1", "read", '{"path": ', index=0)))
     gathering.add(make_chunk(make_call("c1", "read", '"a"}', index=0), finish="tool_calls"))
-    assert read_reply(gathering.answer(), "x").reply.calls == (ToolCall("c1", "read", {"path": "a"}),)
+    assert read_openai_reply(gathering.answer(), "x").reply.calls == (ToolCall("c1", "read", {"path": "a"}),)
 
 
 def test_calls_without_ids_are_given_some_that_go_back_with_them() -> None:
     made = [make_call("", "read", {"path": "a"}), make_call("", "read", {"path": "b"})]
     answer = {"choices": [{"message": {"tool_calls": made}, "finish_reason": "tool_calls"}]}
-    reply = read_reply(answer, "x").reply
+    reply = read_openai_reply(answer, "x").reply
     assert len({call.id for call in reply.calls} - {""}) == 2
-    (back,) = render_messages([Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)])
+    (back,) = render_openai_messages([Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)])
     assert isinstance(back, dict) and [at["id"] for at in back["tool_calls"]] == [call.id for call in reply.calls]
 
 
@@ -198,5 +205,5 @@ def test_calls_without_ids_are_given_some_that_go_back_with_them() -> None:
 )
 def test_an_error_with_the_status_of_success_is_an_error(answer: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnreachableError) as caught:
-        read_reply(answer, "openai:x")
+        read_openai_reply(answer, "openai:x")
     assert caught.value.reason == reason and caught.value.passing

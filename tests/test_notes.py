@@ -14,43 +14,45 @@ import pytest
 
 from homes import make_environment, write
 from loads import ROOT
-from memdir.claude_settings import ClaudeSettings
-from memdir.errors import ConflictError, FormatError, PathError, UnreachableError
-from memdir.frozen import replace
-from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
-from memdir.notes import (
-    Counts,
-    Manner,
-    News,
-    Noted,
+from memdir.conversation.notes import (
+    NotesCounts,
+    NotesFile,
+    NotesInput,
+    NotesOptions,
+    NotesResult,
     NotesSkip,
-    Place,
-    check_update,
     count,
     does_compact,
-    find_place,
-    hook_digest,
-    is_due,
-    is_empty,
+    find_notes_file,
+    is_update_due,
     list_notes,
+    read_notes_file,
+    update_notes,
+    updating,
+    wait_for_update,
+    write_notes_file,
+)
+from memdir.conversation.notes_by_model import NotesTask, render_update
+from memdir.conversation.notes_file import (
+    check_update,
+    cut_notes,
+    hook_digest,
+    is_empty,
     list_oversize,
     make_template,
     measure_notes,
     open_notes,
     parse_notes,
-    read_notes_file,
     render_for_compaction,
     render_notes,
-    update_notes,
-    wait_for_update,
 )
-from memdir.notes.by_model import Task, render_update
-from memdir.notes.cutting import cut_notes
-from memdir.notes.place import updating, write_notes_file
-from memdir.paths import find_project_home, read_places
-from memdir.records import Message, Reply, Request, Stop, ToolCall, Usage
-from memdir.runs import read_runs
-from memdir.session import SessionFile, open_session
+from memdir.errors import ConflictError, FormatError, PathError, UnreachableError
+from memdir.frozen import replace
+from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
+from memdir.models.agent import read_runs
+from memdir.project.paths import ClaudeSettings, find_project_home, read_paths
+from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
+from memdir.store.sessions import SessionFile, open_session
 from memdir.testing import ScriptedModel
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
@@ -275,19 +277,19 @@ def test_a_hook_tells_four_sections_and_the_end_of_the_worklog() -> None:
 @pytest.mark.parametrize(
     ("counts", "due"),
     [
-        (Counts(9_999, None), False),
-        (Counts(10_000, None), True),
-        (Counts(14_999, 10_000, 9, True), False),
-        (Counts(15_000, 10_000, 2, False), False),
-        (Counts(15_000, 10_000, 3, False), True),
-        (Counts(15_000, 10_000, 0, True), True),
-        (Counts(90_000, 10_000, 0, False), False),
+        (NotesCounts(9_999, None), False),
+        (NotesCounts(10_000, None), True),
+        (NotesCounts(14_999, 10_000, 9, True), False),
+        (NotesCounts(15_000, 10_000, 2, False), False),
+        (NotesCounts(15_000, 10_000, 3, False), True),
+        (NotesCounts(15_000, 10_000, 0, True), True),
+        (NotesCounts(90_000, 10_000, 0, False), False),
     ],
 )
 def test_notes_begin_at_ten_thousand_tokens_and_go_on_after_five_thousand_at_a_pause_or_three_calls(
-    counts: Counts, due: bool
+    counts: NotesCounts, due: bool
 ) -> None:
-    assert is_due(counts) is due
+    assert is_update_due(counts) is due
 
 
 def test_calls_tokens_and_pauses_are_counted_from_the_messages() -> None:
@@ -296,7 +298,7 @@ def test_calls_tokens_and_pauses_are_counted_from_the_messages() -> None:
     assert (counts.noted, counts.calls, counts.is_pause) == (100, 2, False) and 110 < counts.tokens < 140
     assert count([said("go"), calling, said("thanks"), said("Welcome.", "assistant")], 100).is_pause
     assert count([said("go"), calling, said("host says", is_meta=True)], 100).is_pause is False
-    assert count([], 7) == Counts(7, 7)
+    assert count([], 7) == NotesCounts(7, 7)
 
 
 def test_a_host_that_does_not_compact_is_told_from_its_settings() -> None:
@@ -313,11 +315,11 @@ def test_notes_lie_beside_the_transcripts_wherever_the_memory_is(tmp_path: Path)
     (project / ".git").mkdir(parents=True)
     for more in ({}, {"CLAUDE_COWORK_MEMORY_PATH_OVERRIDE": str(tmp_path / "elsewhere" / "memory")}):
         environment = make_environment(tmp_path, **more)
-        _, places = read_places(environment, project)
+        _, places = read_paths(environment, project)
         home = find_project_home(environment, places.root)
         assert home.parent == environment.claude_home / "projects" and home.name.endswith("-work-app")
         expected = home / "1f2e" / "session-memory" / "summary.md"
-        assert find_place(home, "1f2e").path == expected
+        assert find_notes_file(home, "1f2e").path == expected
 
 
 @pytest.mark.parametrize(
@@ -339,19 +341,19 @@ def test_notes_lie_beside_the_transcripts_wherever_the_memory_is(tmp_path: Path)
     ],
 )
 def test_no_session_id_leads_out_of_its_own_folder(tmp_path: Path, id: str) -> None:
-    place = find_place(tmp_path / "p" / "project", id)
+    place = find_notes_file(tmp_path / "p" / "project", id)
     with updating(place):
         write_notes_file(place, "# A\n", expect=None)
     (kept,) = list_notes(place.project)
     assert kept.place == place and read_notes_file(place) == "# A\n"
     assert place.path.resolve().parent.parent.parent == place.project.resolve()
     assert place.leaf not in ("memory", "", ".", "..") and "/" not in place.leaf
-    assert find_place(place.project, place.leaf) == place, "what is listed can be named"
-    assert len({find_place(place.project, at).leaf for at in (id, f"{id}2", f"{id} ")}) == 3
+    assert find_notes_file(place.project, place.leaf) == place, "what is listed can be named"
+    assert len({find_notes_file(place.project, at).leaf for at in (id, f"{id}2", f"{id} ")}) == 3
 
 
 def test_the_file_is_private_and_so_is_its_folder(tmp_path: Path) -> None:
-    place = find_place(tmp_path / "p" / "project", "s")
+    place = find_notes_file(tmp_path / "p" / "project", "s")
     place.path.parent.mkdir(parents=True, mode=0o755)
     place.path.parent.chmod(0o755)
     with updating(place):
@@ -363,7 +365,7 @@ def test_the_file_is_private_and_so_is_its_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_no_link_is_followed(tmp_path: Path, depth: int) -> None:
-    place = find_place(tmp_path / "p" / "project", "s")
+    place = find_notes_file(tmp_path / "p" / "project", "s")
     target = write(tmp_path / "other" / "session-memory" / "summary.md", "theirs")
     link = [place.path, *place.path.parents][3 - depth]
     link.parent.mkdir(parents=True)
@@ -376,7 +378,7 @@ def test_no_link_is_followed(tmp_path: Path, depth: int) -> None:
 
 
 def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
-    place = find_place(tmp_path / "p" / "project", "s")
+    place = find_notes_file(tmp_path / "p" / "project", "s")
     with updating(place):
         write_notes_file(place, "one", expect=None)
         with pytest.raises(ConflictError):
@@ -389,7 +391,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -
 HOLDER = """
 import sys
 from pathlib import Path
-from memdir.notes.place import find_place, updating
+from memdir.conversation.notes import find_notes_file as find_place, updating
 with updating(find_place(Path(sys.argv[1]), "s")):
     print("held", flush=True)
     sys.stdin.readline()
@@ -398,7 +400,7 @@ with updating(find_place(Path(sys.argv[1]), "s")):
 
 def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path: Path) -> None:
     project = tmp_path / "p" / "project"
-    place = find_place(project, "s")
+    place = find_notes_file(project, "s")
     assert wait_for_update(place, 0), "nothing was ever written"
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with subprocess.Popen(
@@ -407,10 +409,10 @@ def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path
         assert holder.stdout and holder.stdout.readline() == b"held\n"
         assert wait_for_update(place, 0.05) is False
         session = open_session(tmp_path / "state", "s")
-        assert update_notes(place, session, News(talk()), now=NOW).skipped is NotesSkip.BUSY
+        assert update_notes(place, session, NotesInput(talk()), now=NOW).skipped is NotesSkip.BUSY
         holder.kill()
         assert wait_for_update(place, 5) is True
-    assert update_notes(place, session, News(talk()), now=NOW).by == "rules"
+    assert update_notes(place, session, NotesInput(talk()), now=NOW).by == "rules"
 
 
 # --- an update by a model -----------------------------------------------------------------------------------------
@@ -420,12 +422,12 @@ class Desk:
     """A session with notes of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.place: Place = find_place(folder / "home" / "project", "s-1")
+        self.place: NotesFile = find_notes_file(folder / "home" / "project", "s-1")
         self.session: SessionFile = open_session(folder / "home" / "state", "s-1")
 
-    def update(self, messages: list[Message], model: Any = None, **more: Any) -> Noted:
+    def update(self, messages: list[Message], model: Any = None, **more: Any) -> NotesResult:
         parent = more.pop("parent", None)
-        return update_notes(self.place, self.session, News(messages, parent=parent), now=NOW, model=model, **more)
+        return update_notes(self.place, self.session, NotesInput(messages, parent=parent), now=NOW, model=model, **more)
 
     @property
     def text(self) -> str:
@@ -464,7 +466,7 @@ class Editor:
         path = request.messages[0].text.partition("kept in ")[2].partition(". This")[0]
         if not self.turns:
             return Reply("done", Usage(10, 990, 1))
-        return Reply("", Usage(10, 990, 5), tuple(self.turns.pop(0)(path)), Stop.CALLS)
+        return Reply("", Usage(10, 990, 5), tuple(self.turns.pop(0)(path)), StopReason.CALLS)
 
 
 def test_the_one_request_form_changes_the_sections_it_names(desk: Desk) -> None:
@@ -642,7 +644,7 @@ def test_an_own_prompt_is_filled_once_and_what_it_brings_in_is_not_filled_again(
         {"Learnings": "The slot {{notesPath}} and {{currentNotes}} are text; so is \\1 and $1."}
     )
     prompt = "Keep {{currentNotes}} at {{notesPath}}; {{other}} stays.\n"
-    task = Task(render_notes(notes), notes, TEMPLATE, Path("/p/{{currentNotes}}/summary.md"), prompt)
+    task = NotesTask(render_notes(notes), notes, TEMPLATE, Path("/p/{{currentNotes}}/summary.md"), prompt)
     told = render_update(task)
     assert told == f"Keep {render_notes(notes).strip()} at /p/{{{{currentNotes}}}}/summary.md; {{{{other}}}} stays."
     ours = render_update(replace(task, prompt=""))
@@ -654,7 +656,7 @@ def test_an_own_prompt_is_filled_once_and_what_it_brings_in_is_not_filled_again(
 
 
 def test_an_own_template_and_prompt_are_used(desk: Desk) -> None:
-    manner = Manner(template="# Plan\n_What is planned_\n\n# Diary\n", prompt="MINE {{currentNotes}}")
+    manner = NotesOptions(template="# Plan\n_What is planned_\n\n# Diary\n", prompt="MINE {{currentNotes}}")
     model = ScriptedModel([answer(Plan="Ship it.")])
     assert desk.update(talk(), model, manner=manner).by == "model"
     assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n"
@@ -666,12 +668,12 @@ def test_an_own_template_and_prompt_are_used(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("manner", "skip"),
     [
-        (Manner(on=False), NotesSkip.OFF),
-        (Manner(paused=True), NotesSkip.PAUSED),
-        (Manner(compacts=False), NotesSkip.NO_COMPACTION),
+        (NotesOptions(on=False), NotesSkip.OFF),
+        (NotesOptions(paused=True), NotesSkip.PAUSED),
+        (NotesOptions(compacts=False), NotesSkip.NO_COMPACTION),
     ],
 )
-def test_where_notes_are_not_wanted_none_are_made(desk: Desk, manner: Manner, skip: NotesSkip) -> None:
+def test_where_notes_are_not_wanted_none_are_made(desk: Desk, manner: NotesOptions, skip: NotesSkip) -> None:
     assert desk.update(talk(), manner=manner, force=True).skipped is skip and skip.words
     assert not desk.place.project.exists()
 

@@ -8,22 +8,20 @@ import pytest
 
 from claude_client import make_client
 from loads import scaled
-from memdir.errors import FormatError
-from memdir.limits import NOTES_DIGEST_CHARS, NOTES_TOKENS
-from memdir.notes import (
-    News,
+from memdir.conversation.notes import NotesInput, find_notes_file, update_notes
+from memdir.conversation.notes_file import (
     check_update,
-    find_place,
     hook_digest,
     list_oversize,
     make_template,
     measure_notes,
     parse_notes,
     render_for_compaction,
-    update_notes,
 )
-from memdir.session import open_session
-from memdir.transcripts import read_messages
+from memdir.conversation.transcripts import read_messages
+from memdir.errors import FormatError
+from memdir.limits import NOTES_DIGEST_CHARS, NOTES_TOKENS
+from memdir.store.sessions import open_session
 from servers import Answer, AnthropicServer, Call, Say
 from test_notes import NOW
 
@@ -65,12 +63,12 @@ def test_notes_of_a_long_real_session_stay_within_their_limits_and_survive_its_c
     # A round is some fifteen records; they come in three turns, the last after a compaction.
     rounds = max(RECORDS // 15 // 3, 3)
     allowed = ("--allowedTools", "Read,Bash,Write", "--permission-mode", "acceptEdits")
-    place, session = find_place(tmp_path / "notes" / "project", "s"), open_session(tmp_path / "state", "s")
+    place, session = find_notes_file(tmp_path / "notes" / "project", "s"), open_session(tmp_path / "state", "s")
     template = make_template()
     sizes: list[int] = []
 
     def update() -> None:
-        done = update_notes(place, session, News(tuple(read_messages(client.transcript))), now=NOW, force=True)
+        done = update_notes(place, session, NotesInput(tuple(read_messages(client.transcript))), now=NOW, force=True)
         assert done.by == "rules" and done.changed
         sizes.append(done.tokens)
 

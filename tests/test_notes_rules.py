@@ -7,10 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memdir.conversation.notes_by_rules import (
+    CallState,
+    EffectKind,
+    describe_effects,
+    find_error,
+    read_ending,
+    update_by_rules,
+)
+from memdir.conversation.notes_file import (
+    Notes,
+    check_update,
+    list_oversize,
+    make_template,
+    measure_notes,
+    parse_notes,
+    render_notes,
+)
 from memdir.limits import NOTES_TOKENS
-from memdir.notes import Notes, check_update, list_oversize, make_template, measure_notes, parse_notes, render_notes
-from memdir.notes.by_rules import update_by_rules
-from memdir.notes.calls import Act, State, describe_call, find_error, read_ending
 from memdir.records import Message, ToolCall
 
 TEMPLATE = make_template()
@@ -99,50 +113,55 @@ def test_files_are_told_once_and_written_counts_more_than_read() -> None:
 @pytest.mark.parametrize(
     ("tool", "given", "act", "what"),
     [
-        ("Edit", {"file_path": "/r/a.py", "old_string": "x"}, Act.WRITTEN, "a.py"),
-        ("MultiEdit", {"file_path": "/r/a.py", "edits": []}, Act.WRITTEN, "a.py"),
-        ("NotebookEdit", {"notebook_path": "/r/n.ipynb"}, Act.WRITTEN, "n.ipynb"),
-        ("Read", {"file_path": "/elsewhere/a.py"}, Act.READ, "/elsewhere/a.py"),
-        ("Bash", {"command": "make\n  test"}, Act.RUN, "make test"),
-        ("Bash", {"command": "echo `date`"}, Act.RUN, "echo 'date'"),
-        ("shell", {"command": ["bash", "-lc", "cargo test"]}, Act.RUN, "cargo test"),
-        ("exec_command", {"cmd": "cargo test"}, Act.RUN, "cargo test"),
+        ("Edit", {"file_path": "/r/a.py", "old_string": "x"}, EffectKind.WRITTEN, "a.py"),
+        ("MultiEdit", {"file_path": "/r/a.py", "edits": []}, EffectKind.WRITTEN, "a.py"),
+        ("NotebookEdit", {"notebook_path": "/r/n.ipynb"}, EffectKind.WRITTEN, "n.ipynb"),
+        ("Read", {"file_path": "/elsewhere/a.py"}, EffectKind.READ, "/elsewhere/a.py"),
+        ("Bash", {"command": "make\n  test"}, EffectKind.RUN, "make test"),
+        ("Bash", {"command": "echo `date`"}, EffectKind.RUN, "echo 'date'"),
+        ("shell", {"command": ["bash", "-lc", "cargo test"]}, EffectKind.RUN, "cargo test"),
+        ("exec_command", {"cmd": "cargo test"}, EffectKind.RUN, "cargo test"),
         (
             "shell",
             {"command": ["apply_patch", "*** Begin Patch\n*** Update File: src/a.rs\n@@\n"]},
-            Act.WRITTEN,
+            EffectKind.WRITTEN,
             "src/a.rs",
         ),
-        ("apply_patch", {"input": "*** Begin Patch\n*** Add File: b.rs\n+x\n"}, Act.WRITTEN, "b.rs"),
-        ("run_shell_command", {"command": "npm test", "description": "run"}, Act.RUN, "npm test"),
-        ("write_file", {"file_path": "/r/c.ts", "content": ""}, Act.WRITTEN, "c.ts"),
-        ("replace", {"file_path": "/r/c.ts"}, Act.WRITTEN, "c.ts"),
-        ("read_file", {"absolute_path": "/r/c.ts"}, Act.READ, "c.ts"),
-        ("str_replace_based_edit_tool", {"command": "view", "path": "/r/c.ts"}, Act.READ, "c.ts"),
-        ("str_replace_based_edit_tool", {"command": "create", "path": "/r/c.ts"}, Act.WRITTEN, "c.ts"),
-        ("mcp__github__create_issue", {"title": "x"}, Act.OTHER, "mcp__github__create_issue"),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Add File: b.rs\n+x\n"}, EffectKind.WRITTEN, "b.rs"),
+        ("run_shell_command", {"command": "npm test", "description": "run"}, EffectKind.RUN, "npm test"),
+        ("write_file", {"file_path": "/r/c.ts", "content": ""}, EffectKind.WRITTEN, "c.ts"),
+        ("replace", {"file_path": "/r/c.ts"}, EffectKind.WRITTEN, "c.ts"),
+        ("read_file", {"absolute_path": "/r/c.ts"}, EffectKind.READ, "c.ts"),
+        ("str_replace_based_edit_tool", {"command": "view", "path": "/r/c.ts"}, EffectKind.READ, "c.ts"),
+        ("str_replace_based_edit_tool", {"command": "create", "path": "/r/c.ts"}, EffectKind.WRITTEN, "c.ts"),
+        ("mcp__github__create_issue", {"title": "x"}, EffectKind.OTHER, "mcp__github__create_issue"),
     ],
 )
-def test_the_tools_of_every_host_are_known(tool: str, given: dict[str, object], act: Act, what: str) -> None:
-    (deed,) = describe_call(ToolCall("c", tool, given), "/r")
+def test_the_tools_of_every_host_are_known(tool: str, given: dict[str, object], act: EffectKind, what: str) -> None:
+    (deed,) = describe_effects(ToolCall("c", tool, given), "/r")
     assert (deed.act, deed.what) == (act, what)
 
 
 @pytest.mark.parametrize(
     ("text", "failed", "state", "words"),
     [
-        ("all good", False, State.OK, "ok"),
-        ("Exit code 2\nmake: *** no rule", True, State.FAILED, "exit 2"),
-        ("<tool_use_error>File does not exist.</tool_use_error>", True, State.FAILED, "failed"),
-        ("The user doesn't want to proceed with this tool use.", True, State.DECLINED, "declined by the person"),
-        ("Exit code: 101\nWall time: 0.2 seconds\nOutput:\nerror: x", True, State.FAILED, "exit 101"),
-        ("Wall time: 0.1\nProcess exited with code 0\nOutput:\nfine", False, State.OK, "ok"),
-        ("Wall time: 0.1\nProcess running with session ID 7\nOutput:\n", False, State.RUNNING, "still running"),
-        ("Command: npm test\nOutput: x\nError: (none)\nExit Code: 1\nSignal: (none)", False, State.FAILED, "exit 1"),
-        ("line\n" * 40 + "Exit code: 7\n" + "line\n" * 40, False, State.OK, "ok"),
+        ("all good", False, CallState.OK, "ok"),
+        ("Exit code 2\nmake: *** no rule", True, CallState.FAILED, "exit 2"),
+        ("<tool_use_error>File does not exist.</tool_use_error>", True, CallState.FAILED, "failed"),
+        ("The user doesn't want to proceed with this tool use.", True, CallState.DECLINED, "declined by the person"),
+        ("Exit code: 101\nWall time: 0.2 seconds\nOutput:\nerror: x", True, CallState.FAILED, "exit 101"),
+        ("Wall time: 0.1\nProcess exited with code 0\nOutput:\nfine", False, CallState.OK, "ok"),
+        ("Wall time: 0.1\nProcess running with session ID 7\nOutput:\n", False, CallState.RUNNING, "still running"),
+        (
+            "Command: npm test\nOutput: x\nError: (none)\nExit Code: 1\nSignal: (none)",
+            False,
+            CallState.FAILED,
+            "exit 1",
+        ),
+        ("line\n" * 40 + "Exit code: 7\n" + "line\n" * 40, False, CallState.OK, "ok"),
     ],
 )
-def test_how_a_call_ended_is_read_from_its_result(text: str, failed: bool, state: State, words: str) -> None:
+def test_how_a_call_ended_is_read_from_its_result(text: str, failed: bool, state: CallState, words: str) -> None:
     ending = read_ending(Message("tool", text, failed=failed))
     assert (ending.state, ending.words) == (state, words)
 

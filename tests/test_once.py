@@ -1,6 +1,6 @@
 import threading
 
-from memdir.once import once
+from memdir.frozen import once
 
 
 def test_what_many_threads_need_at_the_same_moment_is_made_once() -> None:

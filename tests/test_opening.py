@@ -6,8 +6,8 @@ import pytest
 import memdir
 from homes import git
 from memdir.errors import PathError, SettingsError
-from memdir.opening import open_places, open_store
 from memdir.records import Kind, Scope
+from memdir.store.open import open_project, open_store
 from memdir.testing import sample_memory
 
 
@@ -24,7 +24,7 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
 
 
 def test_a_project_and_the_user_each_have_a_store(tmp_path: Path, project: Path) -> None:
-    opened = open_places(project, environ=environ(tmp_path))
+    opened = open_project(project, environ=environ(tmp_path))
     assert opened.private.root.parts[-1] == "memory" and opened.private.root.parts[-2].endswith("my-app")
     assert opened.user is not None and opened.user.root == tmp_path / "home" / ".claude" / "memory"
     assert not (tmp_path / "home" / ".claude").exists(), "opening makes nothing"
@@ -39,31 +39,31 @@ def test_a_sub_folder_and_a_worktree_share_the_store(tmp_path: Path, project: Pa
     git(project, "worktree", "add", str(tmp_path / "home" / "tree"))
     (project / "src").mkdir()
     roots = {
-        open_places(cwd, environ=environ(tmp_path)).private.root
+        open_project(cwd, environ=environ(tmp_path)).private.root
         for cwd in (project, project / "src", tmp_path / "home" / "tree")
     }
     assert len(roots) == 1
-    own = open_places(tmp_path / "home" / "tree", environ=environ(tmp_path, MEMDIR_WORKTREE="own"))
+    own = open_project(tmp_path / "home" / "tree", environ=environ(tmp_path, MEMDIR_WORKTREE="own"))
     assert own.private.root not in roots
 
 
 def test_two_projects_with_one_slug_are_not_mixed(tmp_path: Path, project: Path) -> None:
-    first = open_places(project, environ=environ(tmp_path))
+    first = open_project(project, environ=environ(tmp_path))
     first.private.write(sample_memory())
     other = project.with_name("my-app")
     other.mkdir()
     git(other, "init")
     with pytest.raises(PathError, match="already belongs to"):
-        open_places(other, environ=environ(tmp_path))
+        open_project(other, environ=environ(tmp_path))
     project.rename(project.with_name("elsewhere"))
-    moved = open_places(other, environ=environ(tmp_path))
+    moved = open_project(other, environ=environ(tmp_path))
     moved.private.pin("terse-replies")
     record = json.loads((moved.private.state / "project.json").read_text(encoding="utf-8"))
     assert record["root"] == str(other), "the record follows a project that moved to a path with the same slug"
 
 
 def test_memory_that_is_off_is_not_written(tmp_path: Path, project: Path) -> None:
-    opened = open_places(project, environ=environ(tmp_path, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1"))
+    opened = open_project(project, environ=environ(tmp_path, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1"))
     with pytest.raises(SettingsError, match="memory is off here"):
         opened.check_on()
 
@@ -83,12 +83,12 @@ def test_open_store_finds_the_project_from_the_working_directory(_home: Path, tm
 
 
 def test_state_never_lies_in_a_work_tree(tmp_path: Path, project: Path) -> None:
-    opened = open_places(project, environ=environ(tmp_path), directory=project / ".claude" / "memory")
+    opened = open_project(project, environ=environ(tmp_path), directory=project / ".claude" / "memory")
     opened.private.write(sample_memory())
     opened.private.scan()
     assert sorted(path.name for path in (project / ".claude" / "memory").iterdir()) == ["MEMORY.md", "terse-replies.md"]
 
 
 def test_the_clock_can_be_set_for_tests(tmp_path: Path, project: Path) -> None:
-    opened = open_places(project, environ=environ(tmp_path, MEMDIR_NOW="2026-03-02"))
+    opened = open_project(project, environ=environ(tmp_path, MEMDIR_NOW="2026-03-02"))
     assert opened.now().date().isoformat() == "2026-03-02"

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from memdir.own_writes import find_written_memory
+from memdir.conversation.tool_calls import find_written_memory, parse_steps
 from memdir.records import Message, ToolCall
-from memdir.shell_words import parse_steps
 
 MEMORY = "/home/me/.claude/projects/-work-app/memory"
 FILE = f"{MEMORY}/deploys.md"

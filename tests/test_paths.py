@@ -7,9 +7,17 @@ import pytest
 
 from homes import git, make_environment, make_repository, write
 from memdir.errors import PathError
-from memdir.paths import Place, Places, check_directory_setting, check_root, find_state_dir, read_places
+from memdir.project.paths import (
+    MemoryDirectory,
+    ProjectPaths,
+    check_directory_setting,
+    check_root,
+    find_project_dir,
+    find_state_dir,
+    read_paths,
+    slug,
+)
 from memdir.records import Scope
-from memdir.slugs import find_project_dir, slug
 
 # Computed with node from the rule itself (normalize, replace, charCodeAt), not with the code under test.
 GOLDEN = [
@@ -46,8 +54,8 @@ def project(tmp_path: Path) -> Path:
     return path
 
 
-def places_of(tmp_path: Path, cwd: Path | None = None, **variables: str) -> Places:
-    return read_places(make_environment(tmp_path, **variables), cwd or project(tmp_path))[1]
+def places_of(tmp_path: Path, cwd: Path | None = None, **variables: str) -> ProjectPaths:
+    return read_paths(make_environment(tmp_path, **variables), cwd or project(tmp_path))[1]
 
 
 def claude(tmp_path: Path, source: str, **values: object) -> Path:
@@ -61,7 +69,7 @@ def claude(tmp_path: Path, source: str, **values: object) -> Path:
     return write(path, json.dumps(values))
 
 
-def verdicts(place: Place) -> dict[str, str]:
+def verdicts(place: MemoryDirectory) -> dict[str, str]:
     return {step.rule: step.verdict for step in place.steps}
 
 
@@ -182,7 +190,7 @@ def test_the_default_is_below_the_claude_home_by_the_slug_of_the_root(tmp_path: 
 
 def test_computing_places_makes_nothing(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
-    read_places(environment, project(tmp_path))
+    read_paths(environment, project(tmp_path))
     assert os.listdir(environment.home) == [] and os.listdir(project(tmp_path)) == []
 
 

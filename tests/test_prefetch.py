@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import DiskError
-from memdir.gates import Skip
-from memdir.prefetch import Prefetch
-from memdir.recall import Asked
+from memdir.recall import RecallRequest, RecallSkip
 from memdir.records import Header, Pick, Query
-from memdir.session import SessionFile, open_session
+from memdir.session import Prefetch
 from memdir.store.files import FileStore
+from memdir.store.sessions import SessionFile, open_session
 from recalling import NOW, overlap, put
 
 
@@ -40,7 +39,7 @@ def session(store: FileStore) -> SessionFile:
 
 
 def make(store: FileStore, session: SessionFile | None, selector: object = overlap) -> Prefetch:
-    return Prefetch(Asked([store], "", selector, NOW, session), clock=lambda: NOW)  # type: ignore[arg-type]
+    return Prefetch(RecallRequest([store], "", selector, NOW, session), clock=lambda: NOW)  # type: ignore[arg-type]
 
 
 def wait(prefetch: Prefetch) -> None:
@@ -118,7 +117,7 @@ def test_a_recall_that_fails_is_an_empty_one(store: FileStore, session: SessionF
     prefetch.start("deploy")
     wait(prefetch)
     found = prefetch.take()
-    assert found is not None and found.skipped is Skip.ONE_WORD
+    assert found is not None and found.skipped is RecallSkip.ONE_WORD
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

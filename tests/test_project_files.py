@@ -8,27 +8,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from homes import git, make_environment, make_repository, write
-from memdir.limits import GLOB_PATTERNS, INCLUDE_ASKS, INSTRUCTION_CHARS
-from memdir.paths import read_places
-from memdir.project_files import (
-    Layer,
-    Loaded,
-    Reason,
-    ask,
+from memdir.conversation.includes import (
+    expand_braces,
+    find_mentions,
+    holds_secret,
+    looks_secret,
+    match_any,
+    parse_rule,
+    resolve_include,
+    split_blocks,
+    strip_comments,
+)
+from memdir.conversation.project_files import (
+    InstructionLayer,
+    LoadedFiles,
+    NotLoadedReason,
+    ask_approval,
+    decode_text,
     find_approved,
+    has_text_name,
     load_for_reads,
     load_project_files,
     render_files,
 )
-from memdir.project_files.blocks import split_blocks
-from memdir.project_files.comments import strip_comments
-from memdir.project_files.globs import expand_braces, match_any
-from memdir.project_files.includes import find_mentions, resolve
-from memdir.project_files.kinds import decode_text, has_text_name
-from memdir.project_files.rules import parse_rule
-from memdir.project_files.secrecy import holds_secret, looks_secret
+from memdir.limits import GLOB_PATTERNS, INCLUDE_ASKS, INSTRUCTION_CHARS
+from memdir.project.paths import read_paths
+from memdir.project.settings import Environment
 from memdir.records import InboxState
-from memdir.settings import Environment
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
 
@@ -47,19 +53,19 @@ class World:
     def put(self, path: str, text: str) -> Path:
         return write(self.project / path, text)
 
-    def load(self, *allowed: Path, cwd: Path | None = None) -> Loaded:
+    def load(self, *allowed: Path, cwd: Path | None = None) -> LoadedFiles:
         here = cwd or self.cwd
-        _, places = read_places(self.environment, here)
+        _, places = read_paths(self.environment, here)
         return load_project_files(self.environment, places, here, approved=allowed.__contains__)
 
-    def read(self, *files: str, cwd: Path | None = None) -> Loaded:
+    def read(self, *files: str, cwd: Path | None = None) -> LoadedFiles:
         """What reading these files adds."""
         here = cwd or self.cwd
-        _, places = read_places(self.environment, here)
+        _, places = read_paths(self.environment, here)
         start = load_project_files(self.environment, places, here)
         return load_for_reads(self.environment, places, here, [Path(file) for file in files], start)
 
-    def names(self, loaded: Loaded) -> list[str]:
+    def names(self, loaded: LoadedFiles) -> list[str]:
         """The loaded files, as seen from the temporary folder."""
         return [os.path.relpath(file.path, self.home.parent.parent) for file in loaded.files]
 
@@ -69,7 +75,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def refused(loaded: Loaded) -> dict[str, Reason]:
+def refused(loaded: LoadedFiles) -> dict[str, NotLoadedReason]:
     return {Path(refusal.path).name: refusal.reason for refusal in loaded.refusals}
 
 
@@ -134,10 +140,10 @@ def test_mentions_are_found_outside_code(text: str, found: list[str]) -> None:
 
 
 def test_a_mention_means_a_path_from_its_file_from_home_or_from_the_root() -> None:
-    assert resolve("x/y.md", "/p/docs", "/home/me") == "/p/docs/x/y.md"
-    assert resolve("~/y.md", "/p/docs", "/home/me") == "/home/me/y.md"
-    assert resolve("~//etc/y.md", "/p", "/home/me") == "/home/me/etc/y.md"
-    assert resolve("/y.md", "/p/docs", "/home/me") == "/y.md"
+    assert resolve_include("x/y.md", "/p/docs", "/home/me") == "/p/docs/x/y.md"
+    assert resolve_include("~/y.md", "/p/docs", "/home/me") == "/home/me/y.md"
+    assert resolve_include("~//etc/y.md", "/p", "/home/me") == "/home/me/etc/y.md"
+    assert resolve_include("/y.md", "/p/docs", "/home/me") == "/y.md"
 
 
 # --- patterns and rules ---------------------------------------------------------------------------------------------
@@ -303,13 +309,23 @@ def test_all_files_are_loaded_from_the_widest_to_the_nearest(world: World) -> No
     ]
     assert loaded.refusals == () and loaded.pending == ()
     layers = [file.layer for file in loaded.files]
-    assert layers[:5] == [Layer.MANAGED, Layer.USER, Layer.USER_RULE, Layer.USER_RULE, Layer.ABOVE]
-    assert layers[5:9] == layers[9:] == [Layer.PROJECT, Layer.PROJECT, Layer.RULE, Layer.LOCAL]
+    assert layers[:5] == [
+        InstructionLayer.MANAGED,
+        InstructionLayer.USER,
+        InstructionLayer.USER_RULE,
+        InstructionLayer.USER_RULE,
+        InstructionLayer.ABOVE,
+    ]
+    assert (
+        layers[5:9]
+        == layers[9:]
+        == [InstructionLayer.PROJECT, InstructionLayer.PROJECT, InstructionLayer.RULE, InstructionLayer.LOCAL]
+    )
 
 
 def test_nothing_there_is_nothing_loaded(world: World) -> None:
     loaded = world.load()
-    assert loaded == Loaded() and render_files(loaded) == ""
+    assert loaded == LoadedFiles() and render_files(loaded) == ""
 
 
 def test_the_rendering_names_each_file_and_is_the_same_every_time(world: World) -> None:
@@ -335,14 +351,14 @@ def test_a_long_file_is_flagged_and_loaded_and_a_huge_one_is_refused(world: Worl
         (True, INSTRUCTION_CHARS + 1, 2 * INSTRUCTION_CHARS + 2),
     ]
     assert [(at.path, at.reason) for at in loaded.refusals] == [
-        (str(world.project / ".claude" / "CLAUDE.md"), Reason.TOO_LARGE)
+        (str(world.project / ".claude" / "CLAUDE.md"), NotLoadedReason.TOO_LARGE)
     ]
 
 
 def test_the_switch_of_claude_code_switches_all_off(tmp_path: Path) -> None:
     world = World(tmp_path, CLAUDE_CODE_DISABLE_CLAUDE_MDS="1")
     world.put("CLAUDE.md", "x")
-    assert world.load() == Loaded(disabled="CLAUDE_CODE_DISABLE_CLAUDE_MDS")
+    assert world.load() == LoadedFiles(disabled="CLAUDE_CODE_DISABLE_CLAUDE_MDS")
     assert world.read("a.ts").disabled
 
 
@@ -365,7 +381,7 @@ def test_exclusions_of_all_settings_count_together(world: World) -> None:
     world.put(".claude/settings.local.json", f'{{"claudeMdExcludes": ["{world.project}/.claude/rules/**"]}}')
     loaded = world.load()
     assert world.names(loaded) == ["home/me/work/app/CLAUDE.local.md"]
-    assert {refusal.reason for refusal in loaded.refusals} == {Reason.EXCLUDED} and len(loaded.refusals) == 4
+    assert {refusal.reason for refusal in loaded.refusals} == {NotLoadedReason.EXCLUDED} and len(loaded.refusals) == 4
 
 
 def test_nobody_excludes_the_managed_file_and_a_clone_not_the_persons_own(world: World) -> None:
@@ -415,7 +431,7 @@ def test_a_worktree_inside_its_repository_skips_what_the_outer_one_checks_in(wor
         f"{start}/.claude/CLAUDE.md",
         f"{start}/.claude/rules/r.md",
     ]
-    assert [refusal.reason for refusal in loaded.refusals] == [Reason.WORKTREE] * 3
+    assert [refusal.reason for refusal in loaded.refusals] == [NotLoadedReason.WORKTREE] * 3
     assert world.names(world.load(cwd=beside))[1] == "home/me/work/beside/CLAUDE.md"
     assert world.load(cwd=beside).refusals == ()
 
@@ -487,7 +503,7 @@ def test_five_deep_is_loaded_and_the_sixth_is_refused(world: World) -> None:
         world.put(f"f{number}.md", f"@f{number + 1}.md")
     loaded = world.load()
     assert [file.depth for file in loaded.files] == [0, 1, 2, 3, 4, 5]
-    assert refused(loaded) == {"f6.md": Reason.TOO_DEEP}
+    assert refused(loaded) == {"f6.md": NotLoadedReason.TOO_DEEP}
 
 
 def test_a_file_named_near_and_far_is_loaded_near(world: World) -> None:
@@ -496,7 +512,7 @@ def test_a_file_named_near_and_far_is_loaded_near(world: World) -> None:
         world.put(f"f{number}.md", f"@f{number + 1}.md")
     loaded = world.load()
     assert {Path(file.path).name: file.depth for file in loaded.files}["f7.md"] == 3
-    assert refused(loaded) == {"f8.md": Reason.MISSING}
+    assert refused(loaded) == {"f8.md": NotLoadedReason.MISSING}
 
 
 def test_cycles_are_cut_and_said(world: World) -> None:
@@ -505,7 +521,7 @@ def test_cycles_are_cut_and_said(world: World) -> None:
     world.put("b.md", "@a.md @./CLAUDE.md @b.md")
     loaded = world.load()
     assert [Path(file.path).name for file in loaded.files] == ["CLAUDE.md", "a.md", "b.md"]
-    assert refused(loaded) == dict.fromkeys(("CLAUDE.md", "a.md", "b.md"), Reason.CYCLE)
+    assert refused(loaded) == dict.fromkeys(("CLAUDE.md", "a.md", "b.md"), NotLoadedReason.CYCLE)
 
 
 def test_two_hundred_includes_each_of_two_hundred_end_within_the_budget(world: World) -> None:
@@ -514,7 +530,7 @@ def test_two_hundred_includes_each_of_two_hundred_end_within_the_budget(world: W
     for name in names:
         world.put(name, " ".join(f"@{other}" for other in names))
     loaded = world.load()
-    assert len(loaded.files) == 201 and Reason.TOO_MANY in refused(loaded).values()
+    assert len(loaded.files) == 201 and NotLoadedReason.TOO_MANY in refused(loaded).values()
     for number, name in enumerate(names):
         world.put(name, " ".join(f"@deep/{number}-{at}.md" for at in range(200)))
         for at in range(200 if number < 3 else 0):
@@ -527,7 +543,7 @@ def test_the_bytes_of_a_load_are_bounded(world: World) -> None:
     for number in range(10):
         world.put(f"big{number}.md", "x" * 1_000_000)
     loaded = world.load()
-    assert len(loaded.files) == 5 and list(refused(loaded).values()) == [Reason.TOO_MANY] * 6
+    assert len(loaded.files) == 5 and list(refused(loaded).values()) == [NotLoadedReason.TOO_MANY] * 6
 
 
 def test_what_no_text_file_is_is_refused_by_its_reason(world: World) -> None:
@@ -541,16 +557,16 @@ def test_what_no_text_file_is_is_refused_by_its_reason(world: World) -> None:
     world.put("CLAUDE.md", " ".join(f"@{name}" for name in names) + " @/dev/zero @/proc/self/environ @/sys/power/state")
     loaded = world.load()
     assert refused(loaded) == {
-        "folder.md": Reason.FOLDER,
-        "blob.md": Reason.NOT_TEXT,
-        "image.png": Reason.NOT_TEXT,
-        "pipe.md": Reason.SPECIAL,
-        "huge.md": Reason.TOO_LARGE,
-        "loop.md": Reason.UNREADABLE,
-        "none.md": Reason.MISSING,
-        "zero": Reason.SPECIAL,
-        "environ": Reason.SPECIAL,
-        "state": Reason.SPECIAL,
+        "folder.md": NotLoadedReason.FOLDER,
+        "blob.md": NotLoadedReason.NOT_TEXT,
+        "image.png": NotLoadedReason.NOT_TEXT,
+        "pipe.md": NotLoadedReason.SPECIAL,
+        "huge.md": NotLoadedReason.TOO_LARGE,
+        "loop.md": NotLoadedReason.UNREADABLE,
+        "none.md": NotLoadedReason.MISSING,
+        "zero": NotLoadedReason.SPECIAL,
+        "environ": NotLoadedReason.SPECIAL,
+        "state": NotLoadedReason.SPECIAL,
     }
     assert all(refusal.by == str(world.project / "CLAUDE.md") for refusal in loaded.refusals)
 
@@ -574,7 +590,7 @@ def test_outside_the_project_a_person_must_approve_each_file(world: World) -> No
     os.symlink(notes, world.project / "linked.txt")
     world.put("CLAUDE.md", "@~/notes.txt @../../notes.txt @linked.txt @/nowhere/x.md")
     loaded = world.load()
-    assert len(loaded.files) == 1 and refused(loaded)["x.md"] is Reason.MISSING
+    assert len(loaded.files) == 1 and refused(loaded)["x.md"] is NotLoadedReason.MISSING
     assert {refusal.real for refusal in loaded.asks} == {str(notes)}
     loaded = world.load(notes)
     assert [Path(file.path).name for file in loaded.files] == ["CLAUDE.md", "notes.txt"]
@@ -605,7 +621,7 @@ def test_a_linked_folder_of_rules_is_read_once_it_is_approved(world: World) -> N
     assert loaded.files == () == loaded.pending and [at.real for at in loaded.asks] == [str(shared)]
     loaded = world.load(shared)
     assert [file.text for file in loaded.files] == ["rule a"] and len(loaded.pending) == 1
-    _, places = read_places(world.environment, world.cwd)
+    _, places = read_paths(world.environment, world.cwd)
     added = load_for_reads(world.environment, places, world.cwd, [Path("x.c")], loaded)
     assert [file.text for file in added.files] == ["rule b"]
 
@@ -618,7 +634,11 @@ def test_a_persons_own_file_includes_what_it_likes_but_no_secrets(world: World) 
     write(world.home / ".ssh" / "config", "Host x")
     loaded = world.load()
     assert [Path(file.path).name for file in loaded.files] == ["CLAUDE.md", "a.md", "b.md"]
-    assert refused(loaded) == {"config": Reason.SECRET, "none.md": Reason.MISSING, "c.md": Reason.OUTSIDE}
+    assert refused(loaded) == {
+        "config": NotLoadedReason.SECRET,
+        "none.md": NotLoadedReason.MISSING,
+        "c.md": NotLoadedReason.OUTSIDE,
+    }
 
 
 def test_a_home_kept_in_git_is_no_project_that_opens_all_of_it(world: World) -> None:
@@ -636,13 +656,13 @@ def test_asking_waits_in_the_inbox_once_and_the_answer_counts(world: World) -> N
     world.put("CLAUDE.md", "@~/notes.txt")
     store = FileStore(world.home / "memory" / "dir")
     assert find_approved(store)(notes) is False
-    items = ask(store, world.load().asks, utc_now())
+    items = ask_approval(store, world.load().asks, utc_now())
     assert [item.key for item in items] == [f"include:{notes}"] and str(notes) in items[0].title
-    assert ask(store, world.load().asks, utc_now()) == items
+    assert ask_approval(store, world.load().asks, utc_now()) == items
     store.inbox_decide(items[0].id, InboxState.REJECTED)
-    assert ask(store, world.load().asks, utc_now()) == () and find_approved(store)(notes) is False
+    assert ask_approval(store, world.load().asks, utc_now()) == () and find_approved(store)(notes) is False
     store.inbox_decide(items[0].id, InboxState.APPROVED)
-    _, places = read_places(world.environment, world.cwd)
+    _, places = read_paths(world.environment, world.cwd)
     loaded = load_project_files(world.environment, places, world.cwd, approved=find_approved(store))
     assert [file.text for file in loaded.files] == ["@~/notes.txt", "notes"]
 
@@ -652,4 +672,4 @@ def test_a_clone_does_not_fill_the_inbox(world: World) -> None:
         write(world.home / "many" / f"{number}.md", "x")
     world.put("CLAUDE.md", " ".join(f"@~/many/{number}.md" for number in range(100)))
     store = FileStore(world.home / "memory" / "dir")
-    assert len(ask(store, world.load().asks, utc_now())) == INCLUDE_ASKS
+    assert len(ask_approval(store, world.load().asks, utc_now())) == INCLUDE_ASKS

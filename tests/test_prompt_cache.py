@@ -12,26 +12,29 @@ import pytest
 
 from clihelp import SOURCE
 from homes import write
-from memdir.agent_places import AgentScope, find_agent_place
+from memdir.conversation.instructions import (
+    InstructionMode,
+    Instructions,
+    InstructionsCache,
+    build_instructions,
+    session_instructions,
+)
 from memdir.errors import NotFoundError
-from memdir.guidance import Mode
-from memdir.index import INDEX_FILE
-from memdir.instructions import Instructions, build_instructions
-from memdir.opening import Opened, open_places
-from memdir.prompt_cache import InstructionsCache, session_instructions
+from memdir.format.index import INDEX_FILE
 from memdir.records import Draft, Kind
-from memdir.session import open_session
 from memdir.store.files import FileStore
+from memdir.store.open import AgentScope, Project, find_agent_place, open_project
+from memdir.store.sessions import open_session
 from memdir.testing import sample_memory
 
 SECRET = "zebracrossing"
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
+def opened(tmp_path: Path) -> Iterator[Project]:
     project = tmp_path / "me" / "app"
     (project / ".git").mkdir(parents=True)
-    opened = open_places(project, environ={"HOME": str(tmp_path / "me")})
+    opened = open_project(project, environ={"HOME": str(tmp_path / "me")})
     yield opened
     opened.close()
 
@@ -41,14 +44,14 @@ def save(store: FileStore, title: str) -> str:
     return store.write(draft).header.name
 
 
-def list_prompts(opened: Opened) -> list[Path]:
+def list_prompts(opened: Project) -> list[Path]:
     return [path for store in opened.stores for path in (store.state / "sessions").glob("*.prompt")]
 
 
 # --- one process ----------------------------------------------------------------------------------------------------
 
 
-def test_one_process_computes_once_until_it_drops(opened: Opened) -> None:
+def test_one_process_computes_once_until_it_drops(opened: Project) -> None:
     cache = InstructionsCache()
     first = cache.take(lambda: build_instructions(opened))
     save(opened.private, "Later")
@@ -66,7 +69,7 @@ def test_threads_wait_for_the_one_that_computes() -> None:
 
     def build() -> Instructions:
         calls.append(1)
-        return Instructions(Mode.NORMAL)
+        return Instructions(InstructionMode.NORMAL)
 
     def ask() -> None:
         start.wait()
@@ -83,11 +86,11 @@ def test_threads_wait_for_the_one_that_computes() -> None:
 # --- across processes -----------------------------------------------------------------------------------------------
 
 
-def ask_process(opened: Opened, id: str) -> str:
+def ask_process(opened: Project, id: str) -> str:
     """The strings as a process of its own is told them."""
     code = (
-        "import sys; from memdir.opening import open_places; from memdir.prompt_cache import session_instructions;"
-        "made = session_instructions(open_places(), sys.argv[1]); print(made.text, end='')"
+        "import sys; from memdir.store.open import open_project; from memdir.conversation.instructions import session_instructions;"
+        "made = session_instructions(open_project(), sys.argv[1]); print(made.text, end='')"
     )
     root = opened.places.root.path
     env = {"HOME": str(root.parent), "PYTHONPATH": str(SOURCE)}
@@ -95,7 +98,7 @@ def ask_process(opened: Opened, id: str) -> str:
     return ended.stdout.decode()
 
 
-def test_every_process_of_a_conversation_is_told_the_same_until_it_is_cleared_or_compacted(opened: Opened) -> None:
+def test_every_process_of_a_conversation_is_told_the_same_until_it_is_cleared_or_compacted(opened: Project) -> None:
     save(opened.private, "First")
     before = ask_process(opened, "s1")
     assert opened.user is not None
@@ -116,14 +119,14 @@ def test_every_process_of_a_conversation_is_told_the_same_until_it_is_cleared_or
 def test_what_was_kept_is_told_of_directories_that_exist(tmp_path: Path) -> None:
     project = tmp_path / "me" / "app"
     (project / ".git").mkdir(parents=True)
-    with closing(open_places(project, environ={"HOME": str(tmp_path / "me"), "MEMDIR_TEAM": "1"})) as opened:
+    with closing(open_project(project, environ={"HOME": str(tmp_path / "me"), "MEMDIR_TEAM": "1"})) as opened:
         first = session_instructions(opened, "one")
         team = opened.private.root / "team"
         team.rmdir()
         assert session_instructions(opened, "one") == first and team.is_dir()
 
 
-def test_what_is_kept_is_the_whole_record(opened: Opened) -> None:
+def test_what_is_kept_is_the_whole_record(opened: Project) -> None:
     for n in range(210):
         write(opened.private.root / f"m{n}.md", f"---\nname: M{n}\ndescription: d\ntype: user\n---\n")
     lines = b"".join(b"- [M%d](m%d.md) \xff\r\n" % (n, n) for n in range(210))
@@ -132,7 +135,7 @@ def test_what_is_kept_is_the_whole_record(opened: Opened) -> None:
     assert made == build_instructions(opened) == session_instructions(opened, "s1") and made.clips[0].clip.is_cut
 
 
-def test_ids_that_look_alike_are_kept_apart(opened: Opened) -> None:
+def test_ids_that_look_alike_are_kept_apart(opened: Project) -> None:
     for id in ("a", "a b", "a~b"):
         session_instructions(opened, id)
     save(opened.private, "Later")
@@ -141,10 +144,13 @@ def test_ids_that_look_alike_are_kept_apart(opened: Opened) -> None:
     assert found == {"a": True, "a b": False, "a~b": False}
 
 
-def test_modes_and_agents_have_prompts_of_their_own(opened: Opened) -> None:
+def test_modes_and_agents_have_prompts_of_their_own(opened: Project) -> None:
     root, environment = opened.places.root.path, opened.environment
     places = [find_agent_place("a", scope, environment=environment, root=root) for scope in AgentScope]
-    asked = [session_instructions(opened, "s1", mode=mode) for mode in (None, Mode.DAILY_LOG, Mode.TEAM)]
+    asked = [
+        session_instructions(opened, "s1", mode=mode)
+        for mode in (None, InstructionMode.DAILY_LOG, InstructionMode.TEAM)
+    ]
     asked += [session_instructions(opened, "s1", agent=place) for place in places]
     assert len({made.guidance for made in asked}) == 6
     for place in places:
@@ -154,22 +160,22 @@ def test_modes_and_agents_have_prompts_of_their_own(opened: Opened) -> None:
     assert "changed" in session_instructions(opened, "s1", agent=places[0]).index
 
 
-def test_off_is_off_whatever_was_kept(opened: Opened, tmp_path: Path) -> None:
+def test_off_is_off_whatever_was_kept(opened: Project, tmp_path: Path) -> None:
     session_instructions(opened, "s1")
     environ = {"HOME": str(tmp_path / "me"), "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}
-    off = open_places(opened.places.root.path, environ=environ)
+    off = open_project(opened.places.root.path, environ=environ)
     assert session_instructions(off, "s1").text == ""
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"token": 1}', b'{"token": "../x", "parts": 1, "mode": "x"}'])
-def test_a_damaged_file_is_computed_anew(opened: Opened, damage: bytes) -> None:
+def test_a_damaged_file_is_computed_anew(opened: Project, damage: bytes) -> None:
     made = session_instructions(opened, "s1")
     for path in list_prompts(opened):
         path.write_bytes(damage)
         assert session_instructions(opened, "s1") == made
 
 
-def test_where_nothing_can_be_kept_it_is_computed_each_time(opened: Opened, tmp_path: Path) -> None:
+def test_where_nothing_can_be_kept_it_is_computed_each_time(opened: Project, tmp_path: Path) -> None:
     opened.private.root.mkdir(parents=True)
     opened.private.state.mkdir()
     (opened.private.state / "sessions").symlink_to(tmp_path)
@@ -183,7 +189,7 @@ def test_where_nothing_can_be_kept_it_is_computed_each_time(opened: Opened, tmp_
 
 
 @pytest.mark.parametrize("scope", ["private", "user", "agent"])
-def test_a_purge_leaves_nothing_of_a_memory_in_any_prompt(opened: Opened, tmp_path: Path, scope: str) -> None:
+def test_a_purge_leaves_nothing_of_a_memory_in_any_prompt(opened: Project, tmp_path: Path, scope: str) -> None:
     place = find_agent_place("a", AgentScope.USER, environment=opened.environment, root=opened.places.root.path)
     agent = FileStore(place.path)
     assert opened.user is not None
@@ -202,12 +208,12 @@ def test_a_purge_leaves_nothing_of_a_memory_in_any_prompt(opened: Opened, tmp_pa
         assert SECRET not in told and "(terse-replies.md)" in told
 
 
-def test_a_purge_beside_conversations_that_begin_leaves_nothing(opened: Opened, tmp_path: Path) -> None:
+def test_a_purge_beside_conversations_that_begin_leaves_nothing(opened: Project, tmp_path: Path) -> None:
     """Whatever the order of reading the index, keeping it and purging, nothing of the memory stays."""
     session_instructions(opened, "warm")
     code = (
-        "import sys; from memdir.opening import open_places; from memdir.prompt_cache import session_instructions;"
-        "opened = open_places(); print('ready', flush=True);"
+        "import sys; from memdir.store.open import open_project; from memdir.conversation.instructions import session_instructions;"
+        "opened = open_project(); print('ready', flush=True);"
         "[session_instructions(opened, f'{sys.argv[1]}-{n}') for n in range(40)]"
     )
     root = opened.places.root.path
@@ -232,7 +238,7 @@ def test_a_purge_beside_conversations_that_begin_leaves_nothing(opened: Opened, 
         opened.private.read(name)
 
 
-def test_kept_prompts_are_private_files_in_the_state_of_their_own_directory(opened: Opened) -> None:
+def test_kept_prompts_are_private_files_in_the_state_of_their_own_directory(opened: Project) -> None:
     assert opened.user is not None
     save(opened.private, "Mine")
     save(opened.user, "Everywhere")

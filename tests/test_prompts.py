@@ -1,7 +1,7 @@
 import pytest
 
 from memdir.errors import FormatError
-from memdir.prompts import fill, render_prompt
+from memdir.models.prompts import fill, render_prompt
 
 
 def test_every_slot_is_filled_once_and_what_fills_it_is_not_looked_at_again() -> None:

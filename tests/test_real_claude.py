@@ -6,9 +6,10 @@ from typing import Any
 
 from claude_client import Client, make_client
 from homes import make_environment
-from memdir.own_writes import find_written_memory
+from memdir.conversation.lines import TranscriptFormat, describe_transcript
+from memdir.conversation.tool_calls import find_written_memory
+from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
 from memdir.records import Message
-from memdir.transcripts import Format, describe, list_transcripts, read_messages, read_slice, read_tail
 from servers import Answer, AnthropicServer, Call, Say, Think
 
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -43,8 +44,8 @@ def test_a_turn_and_a_resumed_one_are_read_as_they_were_said(tmp_path: Path) -> 
     assert both[:2] == first
     assert read_slice(client.transcript, after=first[-1].id, window=1).messages == tuple(both[2:])
     assert [(at.role, at.text) for at in both[2:]] == [("user", "What do I like?"), ("assistant", "Tea, you said.")]
-    info = describe(client.transcript)
-    assert (info.host, info.cwd, info.session) == (Format.CLAUDE, str(client.cwd), client.transcript.stem)
+    info = describe_transcript(client.transcript)
+    assert (info.host, info.cwd, info.session) == (TranscriptFormat.CLAUDE, str(client.cwd), client.transcript.stem)
     assert info.started and info.ended and info.started <= both[0].at <= both[-1].at <= info.ended  # type: ignore[operator]
 
 
@@ -100,7 +101,7 @@ def test_what_the_host_puts_in_is_meta_and_subagents_have_their_own_file(tmp_pat
     assert {"A fact from SessionStart.", "A fact from UserPromptSubmit.", "Greet tea.\n"} <= set(metas)
     (agent,) = path.with_suffix("").glob("subagents/**/agent-*.jsonl")
     assert said(agent) == [("user", "Look at it"), ("assistant", "Seen by the agent.")]
-    assert describe(agent).is_subagent
+    assert describe_transcript(agent).is_subagent
     environment = make_environment(tmp_path, CLAUDE_CONFIG_DIR=str(client.home / ".claude"))
     assert [info.path for info in list_transcripts(environment, client.cwd)] == [path]
     assert list_transcripts(environment, tmp_path) == ()

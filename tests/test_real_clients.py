@@ -11,7 +11,7 @@ import pytest
 
 from clihelp import memory_text
 from hooking import wait_until
-from memdir.events import read_events
+from memdir.files import read_events
 from other_clients import Api, Client, make_codex, make_gemini, serving
 
 FERRY = memory_text(

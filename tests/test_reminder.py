@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memdir.recall.reminder import AMPERSANDS, CLOSING, OPENING, defuse, render_reminder
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
-from memdir.reminder import AMPERSANDS, CLOSING, OPENING, defuse, render_reminder
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
 OPEN, CLOSE = "<system-reminder>\n", "\n</system-reminder>"

@@ -5,20 +5,22 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memdir.drafts import check_description, make_slug
 from memdir.errors import FormatError
+from memdir.extraction.find import Wanted, find_wishes
+from memdir.extraction.word import compose_memory, is_forgetting
+from memdir.format.drafts import check_description, make_slug
+from memdir.language.grammar import RequestCategory
 from memdir.records import Kind, Message
-from memdir.rules import Category, Wish, compose, find_wishes, is_forgetting
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)  # a Monday
 
 
-def hear(text: str, before: str | None = None, at: datetime = NOW) -> tuple[Wish, ...]:
+def hear(text: str, before: str | None = None, at: datetime = NOW) -> tuple[Wanted, ...]:
     said = [Message("assistant", before, id="a1")] if before is not None else []
     return find_wishes([*said, Message("user", text, id="u1", at=at)], now=NOW)
 
 
-def hear_one(text: str, before: str | None = None) -> Wish:
+def hear_one(text: str, before: str | None = None) -> Wanted:
     (wish,) = hear(text, before)
     return wish
 
@@ -50,7 +52,12 @@ def hear_one(text: str, before: str | None = None) -> Wish:
 )
 def test_a_request_is_heard_in_six_languages(text: str, kind: Kind, body: str) -> None:
     wish = hear_one(text)
-    assert (wish.category, wish.kind, wish.body.strip(), wish.is_explicit) == (Category.REQUEST, kind, body, True)
+    assert (wish.category, wish.kind, wish.body.strip(), wish.is_explicit) == (
+        RequestCategory.REQUEST,
+        kind,
+        body,
+        True,
+    )
     assert (wish.action, wish.message, wish.at, wish.quote) == ("save", "u1", NOW, text)
 
 
@@ -73,7 +80,7 @@ def test_a_request_is_heard_in_six_languages(text: str, kind: Kind, body: str) -
 )
 def test_a_correction_of_the_way_of_working_is_feedback(before: str, text: str, word: str) -> None:
     wish = hear_one(text, before)
-    assert (wish.category, wish.kind, wish.is_explicit) == (Category.CORRECTION, Kind.FEEDBACK, False)
+    assert (wish.category, wish.kind, wish.is_explicit) == (RequestCategory.CORRECTION, Kind.FEEDBACK, False)
     assert word in wish.body
 
 
@@ -95,14 +102,14 @@ def test_praise_alone_is_not_kept(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "category", "kind", "word"),
     [
-        ("I'm a nurse and code in my spare time", Category.IDENTITY, Kind.USER, "The user is a nurse"),
-        ("the beta ships next Friday", Category.DEADLINE, Kind.PROJECT, "2026-11-20"),
-        ("we decided yesterday to stay on Postgres", Category.DECISION, Kind.PROJECT, "2026-11-15"),
-        ("crash reports go to Sentry, project mobile", Category.POINTER, Kind.REFERENCE, "Sentry"),
+        ("I'm a nurse and code in my spare time", RequestCategory.IDENTITY, Kind.USER, "The user is a nurse"),
+        ("the beta ships next Friday", RequestCategory.DEADLINE, Kind.PROJECT, "2026-11-20"),
+        ("we decided yesterday to stay on Postgres", RequestCategory.DECISION, Kind.PROJECT, "2026-11-15"),
+        ("crash reports go to Sentry, project mobile", RequestCategory.POINTER, Kind.REFERENCE, "Sentry"),
     ],
 )
 def test_what_is_worth_keeping_is_heard_without_being_asked(
-    text: str, category: Category, kind: Kind, word: str
+    text: str, category: RequestCategory, kind: Kind, word: str
 ) -> None:
     wish = hear_one(text)
     assert (wish.category, wish.kind) == (category, kind)
@@ -124,7 +131,12 @@ def test_what_is_worth_keeping_is_heard_without_being_asked(
 )
 def test_a_request_to_forget_names_its_target(text: str, target: str) -> None:
     wish = hear_one(text)
-    assert (wish.action, wish.category, wish.target, wish.is_explicit) == ("forget", Category.FORGET, target, True)
+    assert (wish.action, wish.category, wish.target, wish.is_explicit) == (
+        "forget",
+        RequestCategory.FORGET,
+        target,
+        True,
+    )
 
 
 def test_dates_are_seen_from_the_message_and_not_from_now() -> None:
@@ -273,17 +285,17 @@ def test_i_becomes_the_user(text: str, body: str) -> None:
 
 
 def test_a_draft_is_composed_from_free_text() -> None:
-    draft = compose("the staging db is reset every Sunday", now=NOW)
+    draft = compose_memory("the staging db is reset every Sunday", now=NOW)
     assert (draft.kind, draft.title) == (Kind.PROJECT, "Staging db reset Sunday")
     assert draft.body == "The staging db is reset every Sunday.\n"
-    assert compose("the staging db is reset every Sunday", now=NOW, kind=Kind.REFERENCE).kind is Kind.REFERENCE
-    assert compose("I prefer short answers. The diff is enough.", now=NOW).kind is Kind.FEEDBACK
-    assert compose("I prefer tabs", now=NOW).body == "The user prefers tabs.\n"
+    assert compose_memory("the staging db is reset every Sunday", now=NOW, kind=Kind.REFERENCE).kind is Kind.REFERENCE
+    assert compose_memory("I prefer short answers. The diff is enough.", now=NOW).kind is Kind.FEEDBACK
+    assert compose_memory("I prefer tabs", now=NOW).body == "The user prefers tabs.\n"
 
 
 def test_a_text_that_says_nothing_is_refused_with_a_hint() -> None:
     with pytest.raises(FormatError) as refused:
-        compose("ok then", now=NOW)
+        compose_memory("ok then", now=NOW)
     assert "staging db" in str(refused.value.hint)
 
 

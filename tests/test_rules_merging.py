@@ -4,24 +4,25 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memdir import frontmatter
+from memdir.extraction.find import Placement, Wanted, find_wishes
+from memdir.extraction.word import is_said, place
+from memdir.format import frontmatter
+from memdir.models.staging import Staging, make_edits
 from memdir.records import Draft, Kind, Message
-from memdir.rules import Placed, Wish, find_wishes, is_said, place
-from memdir.staging import Staging, make_edits
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
-def hear(text: str, before: str = "I have done it.") -> Wish:
+def hear(text: str, before: str = "I have done it.") -> Wanted:
     wishes = find_wishes([Message("assistant", before), Message("user", text, id="u1", at=NOW)], now=NOW)
     assert len(wishes) == 1, wishes
     return wishes[0]
 
 
-def make(*told: str) -> tuple[RamStore, Staging]:
+def make(*told: str) -> tuple[MemoryStore, Staging]:
     """A store that was told these things before."""
-    store = RamStore()
+    store = MemoryStore()
     for text in told:
         staging = Staging(store, now=NOW)
         place(hear(text), staging)
@@ -29,12 +30,12 @@ def make(*told: str) -> tuple[RamStore, Staging]:
     return store, Staging(store, now=NOW)
 
 
-def meet(staging: Staging, text: str) -> Placed:
+def meet(staging: Staging, text: str) -> Placement:
     (placed,) = place(hear(text), staging)
     return placed
 
 
-def write(store: RamStore, name: str, description: str, body: str, kind: Kind = Kind.FEEDBACK) -> None:
+def write(store: MemoryStore, name: str, description: str, body: str, kind: Kind = Kind.FEEDBACK) -> None:
     store.write(Draft(kind, name.replace("-", " ").title(), description, body, name))
 
 
@@ -124,7 +125,7 @@ def test_only_the_contradicted_sentence_of_a_longer_memory_changes() -> None:
     write(store, "staging", "Name of the staging server, deploy day, backups", body, Kind.PROJECT)
     staging = Staging(store, now=NOW)
     meet(staging, "remember that the deploy day is Friday")
-    told = frontmatter.split(staging.read("staging")).body.strip()
+    told = frontmatter.split_frontmatter(staging.read("staging")).body.strip()
     assert told == "The staging server is called aurora. The deploy day is Friday. Backups run at night."
 
 
@@ -160,7 +161,7 @@ def test_of_a_memory_that_holds_more_only_the_sentence_goes() -> None:
     staging = Staging(store, now=NOW)
     placed = meet(staging, "forget that I use vim")
     assert (placed.action, placed.name) == ("update", "tools")
-    assert frontmatter.split(staging.read("tools")).body.strip() == "Uses fish as shell."
+    assert frontmatter.split_frontmatter(staging.read("tools")).body.strip() == "Uses fish as shell."
     assert "vim" not in staging.read("tools")
 
 
@@ -202,7 +203,7 @@ def test_what_is_to_be_forgotten_is_recognised() -> None:
 
 
 def test_among_hundreds_of_others_a_new_subject_is_still_new() -> None:
-    store = RamStore()
+    store = MemoryStore()
     for number in range(300):
         write(store, f"fact-{number}", f"Server number {number} stands in rack {number % 37}", f"Rack {number % 37}.")
     staging = Staging(store, now=NOW)

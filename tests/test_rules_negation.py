@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memdir.extraction.find import Wanted, find_wishes
 from memdir.records import Message
-from memdir.rules import Wish, find_wishes
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 BEFORE = "I have pushed the change straight to main and added a summary."
@@ -130,7 +130,7 @@ _NEGATION = re.compile(
 )
 
 
-def hear(text: str) -> tuple[Wish, ...]:
+def hear(text: str) -> tuple[Wanted, ...]:
     said = [Message("assistant", BEFORE, id="a1"), Message("user", text, id="u1", at=NOW)]
     return find_wishes(said, now=NOW)
 

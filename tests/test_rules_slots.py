@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memdir.extraction.find import Wanted, find_wishes
 from memdir.records import Kind, Message
-from memdir.rules import Wish, find_wishes
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 ANSWER = "I changed the loader and pushed it. Should I go on?"
 
 
-def hear(text: str, before: str | None = None) -> tuple[Wish, ...]:
+def hear(text: str, before: str | None = None) -> tuple[Wanted, ...]:
     said = [Message("assistant", before, id="a1")] if before is not None else []
     return find_wishes([*said, Message("user", text, id="u1", at=NOW)], now=NOW)
 

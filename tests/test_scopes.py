@@ -12,19 +12,16 @@ from clihelp import Cli
 from dreaming import end, make_text, put, use
 from dreaming import write as write_call
 from extracting import NOW, make_file
-from memdir.deciding import approve
-from memdir.drafts import make_slug
 from memdir.dream import dream
 from memdir.errors import ConflictError, FormatError, LockedError, SecretError
-from memdir.extract import extract
-from memdir.extracted import Conversation
+from memdir.extraction import ConversationSource, extract
+from memdir.extraction.find import find_hidden_wishes, find_wishes
+from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
+from memdir.format.drafts import make_slug
 from memdir.frozen import replace
-from memdir.learning import Manner, Turn, learn
-from memdir.opening import open_places
-from memdir.promoting import move
-from memdir.recall import recall
+from memdir.recall import recall_from
 from memdir.records import (
-    Changed,
+    BatchResult,
     Draft,
     Forget,
     Header,
@@ -40,10 +37,11 @@ from memdir.records import (
     Save,
     Scope,
 )
-from memdir.rules import find_hidden_wishes, find_wishes
-from memdir.session import open_session
 from memdir.store.files import FileStore
-from memdir.store.payloads import parse_edits, render_edits
+from memdir.store.inbox import parse_edits, render_edits
+from memdir.store.move import approve, move
+from memdir.store.open import open_project
+from memdir.store.sessions import open_session
 from memdir.testing import ScriptedModel
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -192,7 +190,7 @@ def test_a_put_lays_bytes_where_nothing_is_and_reads_back_as_json(store: FileSto
 def test_a_move_that_stops_half_way_has_the_memory_in_both_places_and_can_be_ended(tmp_path: Path) -> None:
     cli = Cli(tmp_path, MEMDIR_LOCK_SECONDS="0")
     cli.save("replies")
-    opened = open_places(cli.project, environ=cli.variables)
+    opened = open_project(cli.project, environ=cli.variables)
     private, user = opened.private, opened.user
     assert user is not None
     with private.hold_beside("lock"), pytest.raises(LockedError):
@@ -209,12 +207,12 @@ def test_a_memory_that_somebody_else_is_quicker_with_while_it_moves_is_in_one_pl
 ) -> None:
     cli = Cli(tmp_path)
     cli.save("replies")
-    opened = open_places(cli.project, environ=cli.variables)
+    opened = open_project(cli.project, environ=cli.variables)
     private, user = opened.private, opened.user
     assert user is not None
 
     class Slow(FileStore):
-        def change(self, edits: Any, **more: Any) -> Changed:
+        def change(self, edits: Any, **more: Any) -> BatchResult:
             done = super().change(edits, **more)
             now = private.read("replies")
             if meanwhile == "changed":
@@ -242,7 +240,7 @@ def test_a_model_that_chooses_is_not_told_of_a_team_that_is_off(tmp_path: Path) 
     with FileStore(tmp_path / "memory", clock=lambda: NOW, team=False) as store:
         store.write(TEAM)
         store.write(replace(TEAM, name="mine"))
-        recall((store,), "on which days is the shop deployed?", selector=choose, now=NOW)
+        recall_from((store,), "on which days is the shop deployed?", selector=choose, now=NOW)
     assert told == ["mine"]
 
 
@@ -260,12 +258,12 @@ def test_a_model_that_chooses_is_not_told_of_a_team_that_is_off(tmp_path: Path) 
 )
 def test_a_request_with_a_secret_waits_without_it_and_is_not_dropped(store: FileStore, said: str, secret: str) -> None:
     assert find_wishes(say(said), now=NOW) == () and len(find_hidden_wishes(say(said), now=NOW)) == 1
-    done = extract(store, say(said), now=NOW, conversation=Conversation("s1"))
+    done = extract(store, say(said), now=NOW, conversation=ConversationSource("s1"))
     assert done.written == () and len(done.waiting) == 1 and names(store) == []
     (item,) = store.inbox()
     assert "it holds a secret" in item.why and "[masked]" in repr(item.payload)
     assert find_traces(store.root.parent, secret) == [] and secret not in repr(done)
-    again = extract(store, say(said), now=NOW, conversation=Conversation("s1"))
+    again = extract(store, say(said), now=NOW, conversation=ConversationSource("s1"))
     assert len(store.inbox()) == 1 and len(again.waiting) <= 1
     approve(store, item)
     assert len(names(store)) == 1 and find_traces(store.root.parent, secret) == []
@@ -299,8 +297,8 @@ def test_the_rest_of_a_message_with_a_secret_is_kept(store: FileStore) -> None:
 
 def test_a_request_with_a_secret_does_not_wait_for_its_turn(store: FileStore) -> None:
     session = open_session(store.state, "s1")
-    turn = Turn(say(f"please remember that the deploy token is {TOKEN}"), conversation=Conversation("s1"))
-    done = learn(store, session, turn, manner=Manner(every=9), model=None, now=NOW)
+    turn = EndedTurn(say(f"please remember that the deploy token is {TOKEN}"), conversation=ConversationSource("s1"))
+    done = extract_turn(store, session, turn, manner=ExtractOptions(every=9), model=None, now=NOW)
     assert len(done.waiting) == 1 and len(store.inbox()) == 1
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from memdir.search.catalog import Catalog
-from memdir.search.entries import Totals
-from memdir.search.local import LocalSearch
-from memdir.search.words import open_words
+from memdir.recall.index import Catalog, IndexTotals
+from memdir.recall.select import LocalSearch
+from memdir.recall.table import open_words
 from memdir.store.files import FileStore
 from pressure import Unavailable, nobody_folder, run_in_child
 from searching import ask, ask_all, write_memory
@@ -24,7 +23,7 @@ WORDS = "cache queue deploy token index retry schema ledger widget canary rollba
 REFRESH = """
 import sys
 from pathlib import Path
-from memdir.search.local import LocalSearch
+from memdir.recall.select import LocalSearch
 from memdir.store.files import FileStore
 sys.stdin.readline()
 with FileStore(Path(sys.argv[1])) as store, LocalSearch([store]) as search:
@@ -314,5 +313,5 @@ def test_processes_that_refresh_at_once_lose_nothing(memory: Path, tmp_path: Pat
 
 
 def test_a_word_that_another_process_has_just_added_to_more_documents_than_were_counted_is_merely_common() -> None:
-    totals = Totals(docs=4, length=44, passages=8)
+    totals = IndexTotals(docs=4, length=44, passages=8)
     assert totals.idf(5) == totals.idf(4) > 0

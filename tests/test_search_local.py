@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from memdir.recall.select import WEAK, LocalSearch
 from memdir.records import Kind, Query, Scope
-from memdir.search.local import WEAK, LocalSearch
 from memdir.store.files import FileStore
 from searching import NOW, ask, ask_all, write_memory
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdir.search.terms import (
+from memdir.recall.terms import (
     PASSAGE_WORDS,
     make_term,
     match_date,

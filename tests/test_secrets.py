@@ -17,11 +17,11 @@ from homes import make_environment, write
 from loads import bench
 from memdir.errors import SecretError, SettingsError
 from memdir.records import Draft, Kind, Origin, Rewrite, Save, Scope
-from memdir.secrets import Allow, Finding, Rule, find_secrets, holds_token, mask, render_findings
-from memdir.secrets.own import find_for, read_own
-from memdir.store.contract import Verbs
+from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.secret_text import AllowedValue, SecretFinding, SecretRule
+from memdir.store.secrets import find_for, find_secrets, holds_token, mask, read_own_rules, render_findings
 from secret_cases import find_others, read_cases, read_sentences, read_told
 
 ALPHABET = string.ascii_letters + string.digits
@@ -153,7 +153,7 @@ def test_masking_leaves_the_rest_and_is_no_secret_itself() -> None:
     )
     assert find_secrets(masked) == ()
     assert mask("nothing", ()) == "nothing"
-    overlapping = (Finding("b", "b", 1, 2, 5), Finding("a", "a", 1, 0, 3))
+    overlapping = (SecretFinding("b", "b", 1, 2, 5), SecretFinding("a", "a", 1, 0, 3))
     assert mask("abcdefg", overlapping) == "[masked: a]fg"
 
 
@@ -226,13 +226,13 @@ def test_a_password_behind_base64_or_percent_is_found_too() -> None:
 
 
 def test_own_rules_and_exceptions_count() -> None:
-    rule = Rule("acme-token", "a token of our gateway", "acme_[0-9a-f]{10}", ("acme_",))
+    rule = SecretRule("acme-token", "a token of our gateway", "acme_[0-9a-f]{10}", ("acme_",))
     assert [at.rule for at in find_secrets("use acme_0123456789 there", extra=(rule,))] == ["acme-token"]
     told = f"The demo's password is {PASSWORD}."
-    assert find_secrets(told, allow=(Allow("^Kestrel", "the public demo"),)) == ()
-    assert find_secrets(told, allow=(Allow("demo", "the public demo", on_line=True),)) == ()
-    assert len(find_secrets(told, allow=(Allow("^Kestrel", "another", rule="github-token"),))) == 1
-    assert len(find_secrets(told, allow=(Allow("demo", "only the value counts"),))) == 1
+    assert find_secrets(told, allow=(AllowedValue("^Kestrel", "the public demo"),)) == ()
+    assert find_secrets(told, allow=(AllowedValue("demo", "the public demo", on_line=True),)) == ()
+    assert len(find_secrets(told, allow=(AllowedValue("^Kestrel", "another", rule="github-token"),))) == 1
+    assert len(find_secrets(told, allow=(AllowedValue("demo", "only the value counts"),))) == 1
 
 
 def test_own_rules_are_read_beside_the_config_file(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_own_rules_are_read_beside_the_config_file(tmp_path: Path) -> None:
 def test_a_wrong_file_of_own_rules_is_an_error_that_says_where(tmp_path: Path, text: str) -> None:
     path = write(tmp_path / "secrets.toml", text)
     with pytest.raises(SettingsError) as caught:
-        read_own(path)
+        read_own_rules(path)
     assert "secrets.toml" in str(caught.value) and caught.value.hint
 
 
@@ -282,9 +282,9 @@ def draft(body: str, name: str = "team/deploy", title: str = "Deploys", kind: Ki
 
 
 @pytest.mark.parametrize(
-    "make", [lambda path: FileStore(path / "memory"), lambda path: RamStore()], ids=["files", "ram"]
+    "make", [lambda path: FileStore(path / "memory"), lambda path: MemoryStore()], ids=["files", "ram"]
 )
-def test_a_secret_never_comes_into_what_a_team_shares(tmp_path: Path, make: Callable[[Path], Verbs]) -> None:
+def test_a_secret_never_comes_into_what_a_team_shares(tmp_path: Path, make: Callable[[Path], StoreBase]) -> None:
     store = make(tmp_path)
     good = store.write(draft("Deploys start from main.\n"))
     bad = f"{good.text}\n{AWS}\n"
@@ -323,7 +323,7 @@ def test_a_team_file_that_holds_one_already_can_still_be_mended(tmp_path: Path) 
 
 
 def test_private_memory_stays_the_persons_own_business(tmp_path: Path) -> None:
-    for store in (FileStore(tmp_path / "memory"), RamStore(scope=Scope.USER)):
+    for store in (FileStore(tmp_path / "memory"), MemoryStore(scope=Scope.USER)):
         kept = store.write(draft(f"The bot signs in with {GITHUB}.\n", name="deploy", kind=Kind.FEEDBACK))
         assert GITHUB in kept.text
     assert find_secrets(kept.text)

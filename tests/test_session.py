@@ -12,13 +12,13 @@ import pytest
 from loads import ROOT, scaled
 from memdir.errors import MemdirError, PathError
 from memdir.limits import SESSION_DAYS
-from memdir.session import Record, Seen, drop_name, make_key, make_leaf, open_session
+from memdir.store.sessions import SessionRecord, SurfacedMemory, drop_name, make_key, make_leaf, open_session
 
 ADD = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from memdir.session import Seen, open_session
+from memdir.store.sessions import SurfacedMemory as Seen, open_session
 session = open_session(Path(sys.argv[1]), "shared")
 for number in range(int(sys.argv[3])):
     key = f"{sys.argv[2]}-{number}"
@@ -28,23 +28,28 @@ for number in range(int(sys.argv[3])):
 
 def test_a_conversation_that_never_was_has_an_empty_record_and_no_file(tmp_path: Path) -> None:
     session = open_session(tmp_path / "state", "s1")
-    assert session.read() == Record() and session.read().surfaced_bytes == 0
+    assert session.read() == SessionRecord() and session.read().surfaced_bytes == 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_record_is_kept_from_one_process_to_the_next(tmp_path: Path) -> None:
     open_session(tmp_path, "s1").change(
-        lambda at: replace(at, surfaced={"a": Seen("d1", 10), "sub/b": Seen("d2", 5)}, read=frozenset({"c"}))
+        lambda at: replace(
+            at, surfaced={"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}, read=frozenset({"c"})
+        )
     )
     session = open_session(tmp_path, "s1")
     session.set_private()
     session.set_ignoring()
     assert session.count_turn() == 1 and session.count_turn() == 2
     record = open_session(tmp_path, "s1").read()
-    assert record.surfaced == {"a": Seen("d1", 10), "sub/b": Seen("d2", 5)} and record.surfaced_bytes == 15
+    assert (
+        record.surfaced == {"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}
+        and record.surfaced_bytes == 15
+    )
     assert record.has("a") and record.has("c") and not record.has("b")
     assert record.private and record.ignoring and record.turns == 2
-    assert open_session(tmp_path, "s2").read() == Record()
+    assert open_session(tmp_path, "s2").read() == SessionRecord()
 
 
 def test_files_are_for_the_owner_alone(tmp_path: Path) -> None:
@@ -127,12 +132,14 @@ def test_threads_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
 
 def test_compaction_forgets_what_was_surfaced_and_clear_forgets_the_wish_too(tmp_path: Path) -> None:
     session = open_session(tmp_path, "s1")
-    full = Record({"a": Seen("d", 3)}, frozenset({"b"}), ignoring=True, private=True, turns=4, extra={"cursor": 1})
+    full = SessionRecord(
+        {"a": SurfacedMemory("d", 3)}, frozenset({"b"}), ignoring=True, private=True, turns=4, extra={"cursor": 1}
+    )
     session.change(lambda _: full)
     assert session.reset() == full
-    assert session.read() == Record(ignoring=True, private=True, turns=4, extra={"cursor": 1})
+    assert session.read() == SessionRecord(ignoring=True, private=True, turns=4, extra={"cursor": 1})
     session.reset(cleared=True)
-    assert session.read() == Record(private=True, extra={"cursor": 1})
+    assert session.read() == SessionRecord(private=True, extra={"cursor": 1})
 
 
 def test_conversations_nobody_went_on_with_are_pruned_when_a_new_one_begins(tmp_path: Path) -> None:
@@ -161,7 +168,11 @@ def test_memories_of_other_directories_are_not_named(tmp_path: Path) -> None:
 
 def test_a_purged_name_leaves_every_record(tmp_path: Path) -> None:
     for id in ("s1", "s2"):
-        record = Record({"a": Seen("d", 3), "b": Seen("e", 4)}, frozenset({"a"}), extra={"later": ["a", "c"], "n": 1})
+        record = SessionRecord(
+            {"a": SurfacedMemory("d", 3), "b": SurfacedMemory("e", 4)},
+            frozenset({"a"}),
+            extra={"later": ["a", "c"], "n": 1},
+        )
         open_session(tmp_path, id).change(lambda _, record=record: record)  # type: ignore[misc]
     broken, torn = tmp_path / "sessions" / "s3.json", tmp_path / "sessions" / ".s1.json.aa.tmp"
     broken.write_bytes(b'{"surfaced": {"a"')
@@ -180,7 +191,7 @@ def test_a_link_where_our_folder_should_be_is_not_followed(tmp_path: Path) -> No
     session = open_session(tmp_path / "state", "s1")
     with pytest.raises(PathError):
         session.note_read(["a"])
-    assert list((tmp_path / "elsewhere").iterdir()) == [] and session.read() == Record()
+    assert list((tmp_path / "elsewhere").iterdir()) == [] and session.read() == SessionRecord()
 
 
 def test_a_file_where_the_folder_should_be_says_so(tmp_path: Path) -> None:

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from homes import git, make_environment, make_repository, write
-from memdir.claude_settings import read_claude_settings
-from memdir.config_file import remove_setting, write_setting
 from memdir.errors import DiskError, SettingsError
-from memdir.options import BY_KEY, SETTINGS, Setting, parse_value
-from memdir.settings import Environment, Settings, git_environ, read_environment, read_settings
+from memdir.project.options import BY_KEY, SETTINGS, Setting, parse_value
+from memdir.project.paths import read_claude_settings
+from memdir.project.settings import (
+    Environment,
+    Settings,
+    git_environ,
+    read_environment,
+    read_settings,
+    remove_setting,
+    write_setting,
+)
 
 DOCS = Path(__file__).parent.parent / "docs" / "settings.md"
 
@@ -126,7 +133,7 @@ def test_a_now_that_is_no_time_is_refused(text: str) -> None:
 
 
 def test_the_real_environment_is_read_when_none_is_given(tmp_path: Path) -> None:
-    code = "from memdir.settings import read_environment as r; e = r(); print(e.home, e.variables)"
+    code = "from memdir.project.settings import read_environment as r; e = r(); print(e.home, e.variables)"
     source = Path(__file__).parent.parent / "src"
     env = {"HOME": str(tmp_path), "MEMDIR_TEAM": "1", "PYTHONPATH": str(source)}
     done = subprocess.run(
@@ -497,7 +504,7 @@ def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
 
 
 def test_every_variable_of_claude_code_that_is_read_is_on_the_page() -> None:
-    source = (Path(__file__).parent.parent / "src" / "memdir" / "settings.py").read_text(encoding="utf-8")
+    source = (Path(__file__).parent.parent / "src" / "memdir" / "project" / "settings.py").read_text(encoding="utf-8")
     page = DOCS.read_text(encoding="utf-8")
     names = {word for word in source.replace('"', " ").split() if word.startswith(("CLAUDE_", "XDG_", "MEMDIR_"))}
     missing = {name.rstrip(",).;:") for name in names if name.rstrip(",).;:").isupper()} - {"MEMDIR_"}
@@ -509,8 +516,8 @@ def test_every_variable_of_claude_code_that_is_read_is_on_the_page() -> None:
 
 def test_reading_settings_and_places_loads_nothing_that_only_writing_needs(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from memdir.settings import read_environment;"
-        "from memdir.paths import read_places; read_places(read_environment(), Path.cwd());"
+        "import sys; from pathlib import Path; from memdir.project.settings import read_environment;"
+        "from memdir.project.paths import read_paths as read_places; read_places(read_environment(), Path.cwd());"
         "print(sorted({'tomlkit', 'tomllib', 'subprocess', 'hashlib', 'pwd'} & set(sys.modules)))"
     )
     env = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parent.parent / "src")}

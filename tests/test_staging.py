@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 import pytest
 
 from memdir.errors import FormatError, NotFoundError, PathError
+from memdir.models.staging import Staging, make_edits
 from memdir.records import Draft, Forget, Kind, Rewrite, Save
-from memdir.staging import Staging, make_edits
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 NEW = "---\nname: Deploys\ndescription: Deploys go out on Tuesday mornings only\ntype: project\n---\n\nTuesdays.\n"
 
 
-def make() -> tuple[RamStore, Staging]:
-    store = RamStore()
+def make() -> tuple[MemoryStore, Staging]:
+    store = MemoryStore()
     store.write(sample_memory(name="terse"))
     return store, Staging(store, now=NOW)
 

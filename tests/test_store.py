@@ -12,20 +12,20 @@ import pytest
 from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError
 from memdir.limits import INDEX_FILE_BYTES
 from memdir.records import Draft, Kind, Origin, Scope, Surfacing
-from memdir.session import Seen, open_session
 from memdir.store.files import FileStore
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore
+from memdir.store.sessions import SurfacedMemory, open_session
 from memdir.testing import check_store, sample_memory
 
-Make = Callable[[], FileStore | RamStore]
+Make = Callable[[], FileStore | MemoryStore]
 
 
 @pytest.fixture(params=["files", "ram"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     count = iter(range(1000))
 
-    def make_store() -> FileStore | RamStore:
-        return RamStore() if request.param == "ram" else FileStore(tmp_path / f"d{next(count)}" / "memory")
+    def make_store() -> FileStore | MemoryStore:
+        return MemoryStore() if request.param == "ram" else FileStore(tmp_path / f"d{next(count)}" / "memory")
 
     return make_store
 
@@ -126,7 +126,7 @@ def test_an_edit_replaces_the_whole_text_and_refuses_a_broken_one(make: Make) ->
 
 
 def test_user_memory_takes_only_what_is_about_the_person() -> None:
-    store = RamStore(scope=Scope.USER)
+    store = MemoryStore(scope=Scope.USER)
     store.write(sample_memory(Kind.USER))
     with pytest.raises(FormatError, match="user memory holds user and feedback"):
         store.write(sample_memory(Kind.PROJECT, title="Else"))
@@ -235,7 +235,9 @@ def test_purge_leaves_no_byte_of_a_memory_behind(memory: Path) -> None:
     now = datetime(2026, 5, 20, tzinfo=UTC)
     store.note_recalls([Surfacing(at, now, f"what of the {secret}?", "s1") for at in (secret, "neighbour")])
     session = open_session(store.state, "s1")
-    session.change(lambda at: replace(at, surfaced={secret: Seen("d", 9)}, read=frozenset({secret, "neighbour"})))
+    session.change(
+        lambda at: replace(at, surfaced={secret: SurfacedMemory("d", 9)}, read=frozenset({secret, "neighbour"}))
+    )
     session.path.with_name(".s1.json.0a.tmp").write_text(secret, encoding="utf-8")
     assert store.purge(secret) == 3
     store.close()

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memdir.extraction.provenance import strip_reminders
+from memdir.recall.reminder import render_reminder
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
-from memdir.reminder import render_reminder
-from memdir.taint import strip_reminders
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memdir import frontmatter
+from memdir.format import frontmatter
 from memdir.records import Kind
-from memdir.team.merging import merge_index, merge_memory, split_paragraphs, tidy_index
-from memdir.team.units import merge_units
+from memdir.team.merge import merge_index, merge_memory, merge_units, split_paragraphs, tidy_index
 
 PIECES = st.lists(st.sampled_from("abcdefgh"), max_size=8)
 
@@ -67,7 +66,7 @@ def test_merged_files_are_readable_and_the_same_both_ways(
     assert not fields.problem and fields.kind is Kind.REFERENCE
     for side, words in ((one, told[1]), (other, told[2])):
         for piece in set(side) - set(base):
-            assert piece in split_paragraphs(frontmatter.split(merged.text).body)
+            assert piece in split_paragraphs(frontmatter.split_frontmatter(merged.text).body)
         if words != told[0]:
             assert words in fields.description
 

@@ -13,13 +13,21 @@ import pytest
 
 from clihelp import SOURCE
 from homes import git, write
-from memdir.authors import read_authors
-from memdir.deciding import approve, reject
 from memdir.errors import ConflictError, NotFoundError, SettingsError
-from memdir.kept_team import POINT
 from memdir.records import InboxItem, InboxKind, InboxState
-from memdir.team import Outcome, mark_seen, open_sync, read_head, read_membership, read_news, read_record, render_news
-from memdir.team.syncing import LOCK
+from memdir.store.move import approve, reject
+from memdir.store.state import POINT, read_authors
+from memdir.team import (
+    SyncOutcome,
+    mark_seen,
+    open_sync,
+    read_membership,
+    read_remote_head,
+    read_sync_record,
+    read_team_news,
+    render_news,
+)
+from memdir.team.sync import LOCK
 from teams import Member, make_remote, make_team, memory_text
 
 IS_FULL = os.environ.get("MEMDIR_LOAD") == "full"
@@ -35,7 +43,7 @@ def pair(tmp_path: Path) -> tuple[Member, Member]:
 def share(ada: Member, bob: Member, name: str, text: str) -> None:
     """A memory that both have."""
     ada.write(name, text)
-    assert ada.sync().outcome is Outcome.SYNCED
+    assert ada.sync().outcome is SyncOutcome.SYNCED
     bob.sync()
     assert bob.read(name) == text
 
@@ -43,7 +51,7 @@ def share(ada: Member, bob: Member, name: str, text: str) -> None:
 def settle(*members: Member) -> None:
     """Everybody has what everybody did: the first a second time, because the others came after."""
     for member in (*members, *members[:-1]):
-        assert member.sync().outcome is Outcome.SYNCED
+        assert member.sync().outcome is SyncOutcome.SYNCED
     assert all(member.files() == members[0].files() for member in members)
 
 
@@ -210,8 +218,8 @@ def test_offline_is_fine_and_the_next_sync_sends_it(pair: tuple[Member, Member])
     ada.remote.rename(ada.remote.with_suffix(".away"))
     ada.write("a", memory_text("A"))
     first, second = ada.sync(), ada.sync()
-    assert first.outcome is Outcome.OFFLINE and first.is_news and not second.is_news
-    assert ada.cli("team", "sync").code == 0 and read_record(ada.state).outcome == "offline"
+    assert first.outcome is SyncOutcome.OFFLINE and first.is_news and not second.is_news
+    assert ada.cli("team", "sync").code == 0 and read_sync_record(ada.state).outcome == "offline"
     ada.remote.with_suffix(".away").rename(ada.remote)
     assert ada.sync().sent == ("team/a",)
     bob.sync()
@@ -226,7 +234,7 @@ def test_a_member_who_only_reads_sends_nothing_and_loses_nothing(tmp_path: Path)
     eve.write("own", memory_text("Own"))
     eve.write("m", memory_text("M", "One, by eve.", "Two."))
     done = eve.sync()
-    assert done.outcome is Outcome.SYNCED and {at.path for at in done.withheld} == {"own.md", "m.md"}
+    assert done.outcome is SyncOutcome.SYNCED and {at.path for at in done.withheld} == {"own.md", "m.md"}
     ada.write("m", memory_text("M", "One.", "Two, by ada."))
     ada.sync()
     eve.sync()
@@ -241,7 +249,7 @@ def test_a_remote_that_takes_nothing_is_told_once_and_the_work_goes_on(pair: tup
     hook.chmod(0o755)
     bob.write("mine", memory_text("Mine"))
     done = bob.sync()
-    assert done.outcome is Outcome.DENIED and done.is_news and not bob.sync().is_news
+    assert done.outcome is SyncOutcome.DENIED and done.is_news and not bob.sync().is_news
     hook.unlink()
     ada.write("theirs", memory_text("Theirs"))
     ada.sync()
@@ -268,7 +276,7 @@ def test_a_remote_that_goes_away_during_a_push_is_out_of_reach_and_no_refusal(pa
     away = ada.remote.with_suffix(".away")
     write(ada.remote / "hooks" / "pre-receive", f"#!/bin/sh\nmv {ada.remote} {away}\nexit 1\n").chmod(0o755)
     ada.write("m", memory_text("M"))
-    assert ada.sync().outcome is Outcome.OFFLINE
+    assert ada.sync().outcome is SyncOutcome.OFFLINE
 
 
 def test_a_branch_in_the_way_of_the_name_is_told_at_once(tmp_path: Path) -> None:
@@ -277,7 +285,7 @@ def test_a_branch_in_the_way_of_the_name_is_told_at_once(tmp_path: Path) -> None
     git(ada.remote, "update-ref", "refs/heads/memdir", commit)
     ada.write("m", memory_text("M"))
     done = ada.enter(create=True)
-    assert done.outcome is Outcome.DENIED and "in the way" in done.error
+    assert done.outcome is SyncOutcome.DENIED and "in the way" in done.error
 
 
 def test_who_is_in_a_team_can_take_part_in_another_way(tmp_path: Path) -> None:
@@ -292,9 +300,9 @@ def test_a_second_sync_at_the_same_time_is_let_be(pair: tuple[Member, Member]) -
     ada, _ = pair
     opened = ada.open()
     with opened.private.hold_beside(LOCK):
-        assert ada.sync().outcome is Outcome.BUSY
+        assert ada.sync().outcome is SyncOutcome.BUSY
     opened.close()
-    assert ada.sync().outcome is Outcome.SYNCED
+    assert ada.sync().outcome is SyncOutcome.SYNCED
 
 
 # --- what may not go out --------------------------------------------------------------------------------------------
@@ -329,7 +337,7 @@ def test_a_memory_made_about_a_person_here_waits_and_stops_nothing_else(pair: tu
     bob.write("n", memory_text("N"))
     bob.sync()
     done = ada.sync()
-    assert done.outcome is Outcome.SYNCED and ada.read("m") == mine and ada.has("n")
+    assert done.outcome is SyncOutcome.SYNCED and ada.read("m") == mine and ada.has("n")
     assert [at.path for at in done.withheld] == [at.path for at in done.refused] == ["m.md"]
 
 
@@ -525,7 +533,7 @@ CALLS = 11  # of git in a sync that sends and takes; a few more than there are
 def test_a_sync_killed_around_any_call_of_git_heals_and_loses_nothing(tmp_path: Path, when: str) -> None:
     ada, bob = make_team(tmp_path, "ada", "bob")
     real = subprocess.run(["which", "git"], capture_output=True, encoding="utf-8", check=True).stdout.strip()
-    code = "import os, sys; from memdir.doors.cli import run; from pathlib import Path; "
+    code = "import os, sys; from memdir.interfaces.cli import run; from pathlib import Path; "
     code += "Path(sys.argv[1]).write_text(str(os.getpid()), encoding='utf-8'); sys.exit(run(['team', 'sync']))"
     killed = 0
     for at in range(1, CALLS) if IS_FULL else (6, 7):  # the commit and the push
@@ -565,7 +573,7 @@ def test_what_somebody_writes_here_during_a_sync_is_neither_lost_nor_overwritten
     for number in range(4):
         ada.write("m", f"{ada.read('m').rstrip()}\n\nAda {number}.\n")
         ada.sync()
-        assert bob.sync().outcome is Outcome.SYNCED
+        assert bob.sync().outcome is SyncOutcome.SYNCED
     worker.join()
     settle(bob, ada)
     text = ada.read("m")
@@ -582,12 +590,12 @@ def test_news_are_kept_until_somebody_looks(pair: tuple[Member, Member]) -> None
         ada.write(f"n{number}", memory_text(f"N{number}", description=f"The rule number {number} of releases"))
     ada.sync()
     bob.sync()
-    news = read_news(bob.state)
+    news = read_team_news(bob.state)
     told = render_news(news)
     assert len(news) == 12 and "by Ada" in told and "rule number 11 of releases" in told and "and 2 more" in told
-    assert read_news(ada.state) == () and render_news(()) == ""
+    assert read_team_news(ada.state) == () and render_news(()) == ""
     mark_seen(bob.state)
-    assert read_news(bob.state) == ()
+    assert read_team_news(bob.state) == ()
 
 
 def test_what_an_author_wrote_is_taken_back_in_one_act(tmp_path: Path) -> None:
@@ -604,7 +612,7 @@ def test_what_an_author_wrote_is_taken_back_in_one_act(tmp_path: Path) -> None:
     bob.write("m", memory_text("M", "One, by ada.", "Two, by eve.", "Three, by bob."))
     bob.sync()
     told = ada.sync()
-    assert told.outcome is Outcome.SYNCED and not ada.has("gone")
+    assert told.outcome is SyncOutcome.SYNCED and not ada.has("gone")
     before = ada.files()
     row = ada.cli("team", "revert", "--author", "EVE@example.org", "--json").json
     assert set(row["names"]) == {"team/m", "team/evil", "team/gone"} and row["commits"] == 1
@@ -650,7 +658,7 @@ def test_a_sync_in_the_background_is_begun_and_not_waited_for(pair: tuple[Member
     # It is this process's child here, so its end can be waited for.
     os.waitpid(row["pid"], 0)
     bob.sync()
-    assert bob.has("m") and read_record(ada.state).outcome == "synced"
+    assert bob.has("m") and read_sync_record(ada.state).outcome == "synced"
 
 
 def test_a_state_that_was_deleted_comes_back(pair: tuple[Member, Member]) -> None:
@@ -665,4 +673,4 @@ def test_a_state_that_was_deleted_comes_back(pair: tuple[Member, Member]) -> Non
     assert ada.has("n") and "More." in ada.read("m")
     (bob.state / POINT).unlink()
     with pytest.raises(NotFoundError):
-        read_head(open_sync(bob.open()))
+        read_remote_head(open_sync(bob.open()))

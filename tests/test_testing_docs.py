@@ -28,5 +28,7 @@ def test_an_example_that_is_wrong_is_noticed(tmp_path: Path) -> None:
 
 
 def test_the_module_loads_no_web_server() -> None:
-    code = "import memdir.testing as t, sys; t.sample_memory(); print('http.server' in sys.modules, 'ssl' in sys.modules)"
+    code = (
+        "import memdir.testing as t, sys; t.sample_memory(); print('http.server' in sys.modules, 'ssl' in sys.modules)"
+    )
     assert run(code, ROOT).stdout == "False False\n"

@@ -11,28 +11,36 @@ import pytest
 
 from dream_data import Note, read_contradictions, read_facts, read_lookalikes
 from loads import scaled
-from memdir.deciding import approve
+from memdir.dream.duplicates import (
+    MemoryFacts,
+    find_contradictions,
+    find_shape,
+    is_copy,
+    is_reworded,
+    is_within,
+    make_exact,
+    split_parts,
+)
+from memdir.dream.grammar import Shape, find_lemma
+from memdir.dream.pointers import plan_tidy
+from memdir.dream.records import PatchKind, ProposalKind, TidyPatch, TidyResult, make_item
 from memdir.errors import MemdirError
-from memdir.frontmatter import compose
+from memdir.format.frontmatter import compose_file
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Origin, Rewrite, Save, Scope, Signature
 from memdir.store.contract import make_memory
 from memdir.store.files import FileStore
+from memdir.store.memory import MemoryStore
+from memdir.store.move import approve
 from memdir.store.plan import encode
-from memdir.store.ram import RamStore
-from memdir.tidy import Patch, PatchKind, ProposalKind, Tidied, make_item, plan_tidy
-from memdir.tidy.contradictions import find_contradictions
-from memdir.tidy.duplicates import is_copy, is_reworded
-from memdir.tidy.facts import Fact, find_shape, make_exact, split_parts
-from memdir.tidy.shape import Shape
-from memdir.tidy.uniting import is_within
-from memdir.tidy.words import find_lemma
 
 DATA = Path(__file__).with_name("data")
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def make_fact(body: str, *, name: str = "a", title: str = "Title", kind: Kind = Kind.PROJECT, days: int = 5) -> Fact:
+def make_fact(
+    body: str, *, name: str = "a", title: str = "Title", kind: Kind = Kind.PROJECT, days: int = 5
+) -> MemoryFacts:
     return note_fact(Note(kind, title, "What it is about", body), name=name, days=days)
 
 
@@ -42,32 +50,32 @@ def make_shape(text: str) -> Shape:
     return shape
 
 
-def note_fact(note: Note, *, name: str = "a", days: int = 5) -> Fact:
+def note_fact(note: Note, *, name: str = "a", days: int = 5) -> MemoryFacts:
     when = NOW - timedelta(days=days)
     fields = {"name": note.title, "description": note.description, "type": note.kind.value}
-    text = compose(fields | {"modified": when.isoformat()}, note.body, Dialect.NESTED)
-    return Fact(make_memory(name, encode(text), Signature(1, 1, 1, 1), Scope.PRIVATE))
+    text = compose_file(fields | {"modified": when.isoformat()}, note.body, Dialect.NESTED)
+    return MemoryFacts(make_memory(name, encode(text), Signature(1, 1, 1, 1), Scope.PRIVATE))
 
 
-def put(store: RamStore | FileStore, title: str, body: str, *, kind: Kind = Kind.PROJECT, **more: object) -> str:
+def put(store: MemoryStore | FileStore, title: str, body: str, *, kind: Kind = Kind.PROJECT, **more: object) -> str:
     description = str(more.get("description") or f"{body.split('.')[0]} in the nightly release checklist")
     return store.write(Draft(kind, title, description, body, pinned=bool(more.get("pinned")) or None)).header.name
 
 
-def tidy(store: RamStore | FileStore) -> Tidied:
+def tidy(store: MemoryStore | FileStore) -> TidyResult:
     """Plan and apply, as a dream does."""
     planned = plan_tidy(store, now=NOW)
     store.change([at.edits for at in planned.patches], verb="dream", drop_conflicts=True, keep_pinned=True)
     return planned
 
 
-def kinds(patches: Sequence[Patch]) -> Counter[str]:
+def kinds(patches: Sequence[TidyPatch]) -> Counter[str]:
     return Counter(at.kind.value for at in patches)
 
 
 @pytest.fixture
-def store() -> RamStore:
-    return RamStore(clock=lambda: NOW)
+def store() -> MemoryStore:
+    return MemoryStore(clock=lambda: NOW)
 
 
 # --- the same or not ------------------------------------------------------------------------------------------------
@@ -147,7 +155,7 @@ def test_a_body_is_parted_at_why_and_how() -> None:
 # --- merging --------------------------------------------------------------------------------------------------------
 
 
-def test_a_copy_goes_and_what_only_it_said_stays(store: RamStore) -> None:
+def test_a_copy_goes_and_what_only_it_said_stays(store: MemoryStore) -> None:
     put(store, "Deploys", "Deploy with `make ship`.\n\n**Why:** It checks.", kind=Kind.FEEDBACK)
     put(store, "Shipping to the cluster", "Deploy with `make ship`.\n\n**Why:** It checks.", kind=Kind.FEEDBACK)
     planned = tidy(store)
@@ -158,7 +166,7 @@ def test_a_copy_goes_and_what_only_it_said_stays(store: RamStore) -> None:
     assert len(store.scan()) == 2 and store.index().count(".md)") == 2
 
 
-def test_a_merge_keeps_the_added_clause_and_both_reasons(store: RamStore) -> None:
+def test_a_merge_keeps_the_added_clause_and_both_reasons(store: MemoryStore) -> None:
     put(store, "Gateway", "The gateway drops messages.\n\n**Why:** The disk is small.")
     put(store, "Large messages", "The gateway drops messages, as the vendor told us.\n\n**Why:** Queues grow.")
     tidy(store)
@@ -168,7 +176,7 @@ def test_a_merge_keeps_the_added_clause_and_both_reasons(store: RamStore) -> Non
     assert body.count("**Why:**") == 1
 
 
-def test_links_lead_to_the_one_that_stays_and_code_is_left_alone(store: RamStore) -> None:
+def test_links_lead_to_the_one_that_stays_and_code_is_left_alone(store: MemoryStore) -> None:
     put(store, "Containers", "Tests start the database in a container.")
     put(store, "Databases", "The database is started in a container by tests.")
     put(store, "Other", "See [[Containers]] and [[databases|there]] but not `[[databases]]`.")
@@ -178,7 +186,7 @@ def test_links_lead_to_the_one_that_stays_and_code_is_left_alone(store: RamStore
     assert store.read("other").body == "See [[Containers]] and [[containers|there]] but not `[[databases]]`.\n"
 
 
-def test_a_pinned_memory_stays_byte_for_byte_and_takes_nothing_in(store: RamStore) -> None:
+def test_a_pinned_memory_stays_byte_for_byte_and_takes_nothing_in(store: MemoryStore) -> None:
     text = "Tests start Postgres in a container."
     put(store, "One", text, pinned=True, description="Tests start Postgres in a container")
     put(store, "One too", text, description="Tests start Postgres in a container")
@@ -190,7 +198,7 @@ def test_a_pinned_memory_stays_byte_for_byte_and_takes_nothing_in(store: RamStor
     assert all("one" not in [edit.name for edit in at.edits if isinstance(edit, Rewrite)] for at in planned.patches)
 
 
-def test_names_given_to_keep_are_as_pinned(store: RamStore) -> None:
+def test_names_given_to_keep_are_as_pinned(store: MemoryStore) -> None:
     put(store, "One", "The launch is tomorrow.")
     assert plan_tidy(store, now=NOW).patches
     assert not plan_tidy(store, now=NOW, keep=frozenset(["one"])).patches
@@ -203,7 +211,7 @@ def test_memories_of_the_team_and_of_one_person_are_not_merged(tmp_path: Path) -
     assert not plan_tidy(store, now=NOW).patches
 
 
-def test_a_memory_that_changed_meanwhile_wins(store: RamStore) -> None:
+def test_a_memory_that_changed_meanwhile_wins(store: MemoryStore) -> None:
     put(store, "Gateway", "The gateway drops messages.")
     put(store, "Large messages", "The gateway discards messages.")
     planned = plan_tidy(store, now=NOW)
@@ -232,7 +240,7 @@ def test_in_blocks_of_code_white_space_counts() -> None:
     assert is_copy(make_fact(one), make_fact(one.replace("Use  this:", "- Use this:"), name="b"))
 
 
-def test_lists_and_code_in_two_reasons_stay_what_they_are(store: RamStore) -> None:
+def test_lists_and_code_in_two_reasons_stay_what_they_are(store: MemoryStore) -> None:
     put(store, "Gateway", "The gateway drops messages.\n\n**Why:** Reasons:\n- disks\n- queues")
     put(store, "Large messages", "The gateway discards messages.\n\n**Why:** The vendor says so.")
     tidy(store)
@@ -241,7 +249,7 @@ def test_lists_and_code_in_two_reasons_stay_what_they_are(store: RamStore) -> No
     assert "- queues" in lines and any(line.endswith("The vendor says so.") for line in lines)
 
 
-def test_merging_three_says_each_phrase_of_a_head_once_and_keeps_what_only_order_tells(store: RamStore) -> None:
+def test_merging_three_says_each_phrase_of_a_head_once_and_keeps_what_only_order_tells(store: MemoryStore) -> None:
     body = "The gateway drops messages."
     put(store, "Gateway", body, description="Gateway check before the backup of messages")
     put(store, "Gateway too", body, description="Backup of messages before the gateway check")
@@ -283,7 +291,7 @@ def test_dates_are_said_as_of_the_day_the_memory_was_written(tmp_path: Path) -> 
     assert not plan_tidy(store, now=NOW).patches
 
 
-def test_a_reference_keeps_its_words_about_time(store: RamStore) -> None:
+def test_a_reference_keeps_its_words_about_time(store: MemoryStore) -> None:
     put(store, "One", "The meeting is tomorrow.", kind=Kind.REFERENCE)
     assert not plan_tidy(store, now=NOW).patches
 
@@ -419,7 +427,7 @@ def test_contradictions_are_found_with_few_misses_and_no_false_alarm() -> None:
     assert not wrong and right >= 0.85 * (right + missed), (right, wrong, missed)
 
 
-def test_the_newer_statement_wins_and_the_older_memory_gives_way(store: RamStore) -> None:
+def test_the_newer_statement_wins_and_the_older_memory_gives_way(store: MemoryStore) -> None:
     facts = [make_fact("The web app runs on Node 20.", days=9), make_fact("The web app runs on Node 22.", name="b")]
     (proposal,) = find_contradictions(facts)
     assert proposal.kind is ProposalKind.CONTRADICTION and proposal.names == ("a", "b")
@@ -439,7 +447,7 @@ def test_a_title_that_says_the_value_is_still_about_the_same_thing() -> None:
     assert not find_contradictions([linear, other])
 
 
-def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: RamStore) -> None:
+def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: MemoryStore) -> None:
     name = put(store, "Freeze for mobile", "The merge freeze ends on 2026-10-12.")
     planned = plan_tidy(store, now=NOW)
     (proposal,) = planned.proposals
@@ -463,12 +471,12 @@ def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: Ra
         "The freeze ends on 2026-10-12.\n\n**Why:** The store needs it.",
     ],
 )
-def test_what_is_recent_lasting_or_an_account_has_not_expired(store: RamStore, body: str) -> None:
+def test_what_is_recent_lasting_or_an_account_has_not_expired(store: MemoryStore, body: str) -> None:
     put(store, "Something", body)
     assert not plan_tidy(store, now=NOW).proposals
 
 
-def test_the_same_proposal_waits_once_and_is_not_asked_again(store: RamStore) -> None:
+def test_the_same_proposal_waits_once_and_is_not_asked_again(store: MemoryStore) -> None:
     put(store, "Freeze for mobile", "The merge freeze ends on 2026-10-12.")
     for _ in range(2):
         items = [make_item(at, at=NOW, origin=Origin(who="dream")) for at in plan_tidy(store, now=NOW).proposals]
@@ -482,7 +490,7 @@ def test_the_same_proposal_waits_once_and_is_not_asked_again(store: RamStore) ->
 def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp_path: Path) -> None:
     count = scaled(10_000)
     notes = [note.body for fact in read_facts() for note in (fact.note, fact.rewordings[0].note)]
-    store = RamStore(clock=lambda: NOW)
+    store = MemoryStore(clock=lambda: NOW)
     drafts = [
         Draft(
             Kind.PROJECT,
@@ -494,7 +502,7 @@ def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp
     ]
     store.change([Save(at) for at in drafts[:: max(1, count // 500)]], verb="save")
     for at, draft in enumerate(drafts):
-        data = compose(
+        data = compose_file(
             {"name": draft.title, "description": draft.description, "type": "project"}, draft.body, Dialect.FLAT
         )
         store._files.setdefault(f"matter-{at}.md", (encode(data), Signature(at, 1, 1, 1)))

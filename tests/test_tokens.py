@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loads import ROOT
-from memdir.tokens import MEDIAN_ERROR, TAIL_ERROR, WHOLE_CHARS, estimate_tokens
+from memdir.text import MEDIAN_ERROR, TAIL_ERROR, WHOLE_CHARS, estimate_tokens
 
 TEXTS = ROOT / "tests" / "data" / "token_texts.jsonl"
 

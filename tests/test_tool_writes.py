@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from clihelp import memory_text
+from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict, find_writes, judge_write
 from memdir.records import ToolCall
-from memdir.secrets import find_secrets
-from memdir.tool_writes import Ground, Verdict, Write, find_writes, judge
+from memdir.store.secrets import find_secrets
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
 
-def look(memory: Path, tool: str, **given: Any) -> list[Write]:
-    return list(find_writes(ToolCall("", tool, given), [Ground(memory)], cwd=str(memory), home=str(memory.parent)))
+def look(memory: Path, tool: str, **given: Any) -> list[FileWrite]:
+    return list(find_writes(ToolCall("", tool, given), [MemoryRoot(memory)], cwd=str(memory), home=str(memory.parent)))
 
 
 @pytest.fixture
@@ -63,15 +63,15 @@ def test_what_only_reads_or_writes_elsewhere_is_no_write(memory: Path) -> None:
 def test_of_directories_in_one_another_the_inner_one_counts(memory: Path) -> None:
     inner = memory / "shared"
     call = ToolCall("", "Write", {"file_path": str(inner / "x.md"), "content": TOKEN})
-    grounds = [Ground(memory), Ground(inner, is_shared=True)]
+    grounds = [MemoryRoot(memory), MemoryRoot(inner, is_shared=True)]
     (write,) = find_writes(call, grounds, cwd="/", home="/")
     assert (write.path, write.is_shared) == ("x.md", True)
-    assert judge(write, find_secrets).refused.startswith("others read this memory")
+    assert judge_write(write, find_secrets).refused.startswith("others read this memory")
 
 
 def test_a_sound_memory_passes_and_an_index_may_hold_what_it_likes_but_secrets(memory: Path) -> None:
-    ground = Ground(memory)
+    ground = MemoryRoot(memory)
     for path, text in (("team/x.md", memory_text("X")), ("team/MEMORY.md", "- [X](x.md) — x\n"), ("logs/a/b.md", "x")):
-        assert judge(Write(ground, path, text, True), find_secrets) == Verdict()
-    assert judge(Write(ground, "team/MEMORY.md", TOKEN, True), find_secrets).refused
-    assert judge(Write(ground, "x.md", TOKEN, True), find_secrets).said
+        assert judge_write(FileWrite(ground, path, text, True), find_secrets) == WriteVerdict()
+    assert judge_write(FileWrite(ground, "team/MEMORY.md", TOKEN, True), find_secrets).refused
+    assert judge_write(FileWrite(ground, "x.md", TOKEN, True), find_secrets).said

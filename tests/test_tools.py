@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from memdir.conversation.includes import looks_secret
 from memdir.limits import FORK_WRITTEN_BYTES
-from memdir.project_files.secrecy import looks_secret
+from memdir.models.agent import TOOLS, MemoryTools, ProjectTree, has_writing_tools
+from memdir.models.staging import Staging
 from memdir.records import ToolCall
-from memdir.staging import Staging
 from memdir.store.files import FileStore
 from memdir.testing import sample_memory
-from memdir.tools import TOOLS, Hands, has_writing_tools
-from memdir.tree import Tree
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 NEW = "---\nname: Deploys\ndescription: Deploys go out on Tuesday mornings only\ntype: project\n---\n\nTuesdays.\n"
@@ -33,7 +32,7 @@ class Desk:
         self.store = FileStore(self.memory)
         self.store.write(sample_memory(name="terse"))
         self.staging = Staging(self.store, now=NOW)
-        self.hands = Hands(self.staging, self.memory, Tree(self.project, looks_secret))
+        self.hands = MemoryTools(self.staging, self.memory, ProjectTree(self.project, looks_secret))
 
     def call(self, tool: str, **values: object) -> str:
         return self.hands(ToolCall("c1", tool, values)).text

@@ -9,13 +9,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from clihelp import Cli, memory_text
+from memdir.conversation.tool_calls import find_written_memory
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, SettingsError
-from memdir.opening import open_places
-from memdir.own_writes import find_written_memory
+from memdir.interfaces.tools import BY_NAME, OFFERS, call_tool, make_address, parse_address
 from memdir.records import Message, Origin, ToolCall
-from memdir.session import open_session
-from memdir.toolset import BY_NAME, OFFERS, call_tool
-from memdir.toolset.addresses import make_address, parse_address
+from memdir.store.open import open_project
+from memdir.store.sessions import open_session
 
 SAVED = {
     "type": "feedback",
@@ -36,7 +35,7 @@ def tool(cli: Cli) -> Tool:
     """One call on stores opened for it, its answer held against the schema."""
 
     def call(name: str, /, *, session: str = "", environ: dict[str, str] | None = None, **given: object) -> Any:
-        opened = open_places(cli.project, environ={**cli.variables, **(environ or {})})
+        opened = open_project(cli.project, environ={**cli.variables, **(environ or {})})
         try:
             row = call_tool(opened, name, given, origin=Origin("agent", "by a test", session))
         finally:
@@ -169,7 +168,7 @@ def test_a_pause_and_a_private_conversation_are_heard(tool: Tool, cli: Cli) -> N
     tool("memory_save", **SAVED)
     paused = tool("memory_search", query="a summary at the end?", environ={"MEMDIR_PAUSED": "true"})
     assert paused["memories"] == [] and "paused" in paused["skipped"]
-    opened = open_places(cli.project, environ=cli.variables)
+    opened = open_project(cli.project, environ=cli.variables)
     open_session(opened.private.state, "secret").set_private()
     assert tool("memory_search", query="a summary at the end?", session="secret")["memories"] == []
     assert isinstance(refused(tool, "memory_log", text="x", session="secret"), SettingsError)

@@ -12,17 +12,9 @@ import pytest
 
 from homes import git, make_environment, make_repository
 from loads import ROOT, scaled
+from memdir.conversation.lines import BLOCK_BYTES, LINE_BYTES, TranscriptFormat, describe_transcript, find_format
+from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
 from memdir.errors import DiskError, FormatError, NotFoundError
-from memdir.transcripts import (
-    Format,
-    describe,
-    find_format,
-    list_transcripts,
-    read_messages,
-    read_slice,
-    read_tail,
-)
-from memdir.transcripts.lines import BLOCK_BYTES, LINE_BYTES
 from transcribing import Claude, said
 
 
@@ -256,7 +248,7 @@ def test_a_subagents_own_file_is_its_conversation(tmp_path: Path) -> None:
     talk.assistant("answer", isSidechain=True, agentId="a1")
     path = talk.write(tmp_path / "s-1" / "subagents" / "agent-a1.jsonl")
     assert said(path) == ["u:task", "a:answer"]
-    assert describe(path).is_subagent and describe(path).session == "s-1"
+    assert describe_transcript(path).is_subagent and describe_transcript(path).session == "s-1"
 
 
 # --- Codex ------------------------------------------------------------------------------------------------------------
@@ -325,8 +317,8 @@ def test_a_rollout_is_read_without_wrappers_events_and_thoughts(path: Path) -> N
     assert messages[4].calls[1].input == {"input": "*** Begin Patch"}
     for count in range(len(messages) + 2):
         assert read_tail(path, count) == tuple(messages[max(len(messages) - count, 0) :])
-    info = describe(path)
-    assert (info.host, info.session, info.cwd, info.is_subagent) == (Format.CODEX, "t-1", "/work/app", False)
+    info = describe_transcript(path)
+    assert (info.host, info.session, info.cwd, info.is_subagent) == (TranscriptFormat.CODEX, "t-1", "/work/app", False)
 
 
 def test_turns_that_were_rolled_back_are_gone(path: Path) -> None:
@@ -339,9 +331,9 @@ def test_turns_that_were_rolled_back_are_gone(path: Path) -> None:
 def test_rollouts_without_payloads_are_read_and_those_of_subagents_known(path: Path, tmp_path: Path) -> None:
     old = json.dumps({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]})
     write(path, json.dumps({"id": "t", "timestamp": "2025-05-05T10:00:00Z", "instructions": "x"}), old)
-    assert said(path) == ["u:hi"] and find_format(path) is Format.CODEX
+    assert said(path) == ["u:hi"] and find_format(path) is TranscriptFormat.CODEX
     sub = line("session_meta", id="t-2", cwd="/work/app", source={"subagent": {"thread_spawn": {}}})
-    assert describe(write(tmp_path / "b.jsonl", sub, message("user", "hi"))).is_subagent
+    assert describe_transcript(write(tmp_path / "b.jsonl", sub, message("user", "hi"))).is_subagent
 
 
 # --- plain ------------------------------------------------------------------------------------------------------------
@@ -374,12 +366,12 @@ SPOKEN = ["(u:be kind)", "u:hi", "a:a+c1", "t:c1=r", "a:+c2", "t:c2=s", "u:[imag
 def test_plain_json_is_read_in_each_of_its_shapes(tmp_path: Path, text: str) -> None:
     path = tmp_path / "talk.json"
     path.write_text(text, encoding="utf-8")
-    assert find_format(path) is Format.PLAIN
+    assert find_format(path) is TranscriptFormat.PLAIN
     assert said(path) == SPOKEN
     messages = list(read_messages(path))
     assert {at.id for at in messages} == {""} and messages[1].at == datetime(2026, 3, 5, 10, tzinfo=UTC)
     assert read_tail(path, 2) == tuple(messages[-2:])
-    assert describe(path).session == "talk"
+    assert describe_transcript(path).session == "talk"
 
 
 def test_an_array_larger_than_the_window_is_read_element_by_element(tmp_path: Path) -> None:
@@ -396,7 +388,7 @@ def test_an_array_larger_than_the_window_is_read_element_by_element(tmp_path: Pa
 def test_what_is_no_transcript_is_one_clear_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(text.encode("latin-1"))
-    for read in (lambda: list(read_messages(path)), lambda: describe(path), lambda: read_tail(path, 3)):
+    for read in (lambda: list(read_messages(path)), lambda: describe_transcript(path), lambda: read_tail(path, 3)):
         with pytest.raises(FormatError) as caught:
             read()
         assert caught.value.hint and "\n" not in str(caught.value)
@@ -445,7 +437,7 @@ def test_transcripts_of_a_project_are_those_begun_in_it_its_subfolders_and_workt
     write(environment.codex_home / "sessions" / "2026" / "03" / "05" / "other.jsonl", start)
     found = list_transcripts(environment, root)
     assert [info.session for info in found] == ["s0", "s1", "s2", "s4", "t-1"]
-    assert [info.host for info in found] == [Format.CLAUDE] * 4 + [Format.CODEX]
+    assert [info.host for info in found] == [TranscriptFormat.CLAUDE] * 4 + [TranscriptFormat.CODEX]
     os.utime(found[0].path, (1_000_000_000, 1_000_000_000))
     recent = list_transcripts(environment, root, since=datetime(2026, 1, 1, tzinfo=UTC))
     assert [info.session for info in recent] == ["s1", "s2", "s4", "t-1"]
@@ -456,7 +448,7 @@ def test_transcripts_of_a_project_are_those_begun_in_it_its_subfolders_and_workt
 
 MEASURE = """
 import resource, sys, time
-from memdir.transcripts import read_messages, read_slice
+from memdir.conversation.transcripts import read_messages, read_slice
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
 count = last = 0

@@ -15,12 +15,12 @@ import pytest
 from clihelp import Cli, memory_text
 from homes import write
 from memdir.errors import DiskError
-from memdir.queue import read_queue
+from memdir.extraction.turns import read_queue
 from memdir.records import Draft, Kind
-from memdir.session import open_session
-from memdir.store import headers, history
-from memdir.store.database import Database
+from memdir.store import files, history
 from memdir.store.files import FileStore
+from memdir.store.history import Database
+from memdir.store.sessions import open_session
 
 STEPS = (
     """
@@ -195,7 +195,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, version: int) 
     cli = Cli(tmp_path)
     cli.save("mine", "Text.")
     assert cli("recall", "summary at the end of a reply", "--json").json["memories"]
-    path = cli.memory / ".memdir" / headers.FILE
+    path = cli.memory / ".memdir" / files.FILE
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             db.execute(f"DROP TABLE {name}")

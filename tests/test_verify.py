@@ -17,12 +17,20 @@ from loads import ROOT, bench
 from memdir.errors import NotFoundError
 from memdir.records import Draft, Kind, Origin
 from memdir.store.files import FileStore
-from memdir.verify.cached import find_verdict, read_known, read_verdicts, render_caveat, render_signature
+from memdir.verify import VerifyReport, refresh, stamp, verify
 from memdir.verify.claims import find_claims
-from memdir.verify.looking import Around, check_claims
+from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import open_project
-from memdir.verify.records import State, Status, Verdict
-from memdir.verify.verifying import Report, refresh, stamp, verify
+from memdir.verify.records import (
+    ClaimStatus,
+    Verdict,
+    VerifyState,
+    find_verdict,
+    read_known,
+    read_verdicts,
+    render_caveat,
+    render_signature,
+)
 from verify_data import import_commits, make_project
 from verify_memories import write_memories
 from verify_score import Score, score_claims, score_verdicts
@@ -78,7 +86,7 @@ def remember(store: FileStore, name: str, body: str, kind: Kind = Kind.PROJECT) 
 
 def judge(project: Path, text: str) -> list[tuple[str, str, str]]:
     """Each claim of a text with its status, and where it went or what came."""
-    checked = check_claims(find_claims(text), open_project(project), Around(NOW.date()), seconds=300)
+    checked = check_claims(find_claims(text), open_project(project), LookupContext(NOW.date()), seconds=300)
     return [(at.claim.text, at.status.value, at.to or at.came) for at in checked]
 
 
@@ -119,7 +127,7 @@ def test_each_claim_gets_its_verdict(project: Path, text: str, wanted: tuple[str
 def test_the_caveat_says_what_is_gone_and_what_came(project: Path, store: FileStore) -> None:
     name = remember(store, "login", "`handleAuth()` in `src/auth.py` must stay; see `src/old_place.py`.")
     (verdict,) = look(store, project, now=NOW).verdicts
-    assert verdict.state is State.PARTLY
+    assert verdict.state is VerifyState.PARTLY
     assert render_caveat(verdict) == (
         "`handleAuth` is gone; `authenticate` came with the commit that removed it. "
         "`src/old_place.py` is now `src/new/place.py`."
@@ -130,16 +138,16 @@ def test_the_caveat_says_what_is_gone_and_what_came(project: Path, store: FileSt
 @pytest.mark.parametrize(
     ("body", "state"),
     [
-        ("`authenticate()` is slow.", State.VERIFIED),
-        ("`handleAuth()` is slow, `authenticate()` is not.", State.PARTLY),
-        ("`handleAuth()` is slow.", State.STALE),
-        ("Freeze until 2026-03-05.", State.STALE),
-        ("Freeze until 2026-03-10.", State.VERIFIED),
-        ("Be brief.", State.UNCHECKED),
-        ("`never_heard_of_it` is slow.", State.UNCHECKED),
+        ("`authenticate()` is slow.", VerifyState.VERIFIED),
+        ("`handleAuth()` is slow, `authenticate()` is not.", VerifyState.PARTLY),
+        ("`handleAuth()` is slow.", VerifyState.STALE),
+        ("Freeze until 2026-03-05.", VerifyState.STALE),
+        ("Freeze until 2026-03-10.", VerifyState.VERIFIED),
+        ("Be brief.", VerifyState.UNCHECKED),
+        ("`never_heard_of_it` is slow.", VerifyState.UNCHECKED),
     ],
 )
-def test_a_memory_is_as_good_as_its_claims(project: Path, store: FileStore, body: str, state: State) -> None:
+def test_a_memory_is_as_good_as_its_claims(project: Path, store: FileStore, body: str, state: VerifyState) -> None:
     remember(store, "x", body)
     assert [at.state for at in look(store, project, now=NOW).verdicts] == [state]
 
@@ -153,7 +161,7 @@ def test_a_known_past_is_told_rightly(tmp_path: Path) -> None:
         memories = write_memories(things, 100, held_out=held_out)
         claims = [find_claims(memory.text) for memory in memories]
         flat = [claim for found in claims for claim in found]
-        answers = iter(check_claims(flat, open_project(root), Around(NOW.date()), seconds=300))
+        answers = iter(check_claims(flat, open_project(root), LookupContext(NOW.date()), seconds=300))
         for memory, found in zip(memories, claims, strict=True):
             checked = [next(answers) for _ in found]
             score_claims(score, memory, checked)
@@ -201,9 +209,9 @@ def test_verdicts_of_an_index_that_knew_no_signatures_are_reached_anew(project: 
 
 def test_a_deadline_is_looked_at_again_the_next_day(project: Path, store: FileStore) -> None:
     remember(store, "freeze", "Freeze until 2026-03-10.")
-    assert look(store, project, now=NOW).verdicts[0].state is State.VERIFIED
+    assert look(store, project, now=NOW).verdicts[0].state is VerifyState.VERIFIED
     later = look(store, project, now=NOW + timedelta(days=2))
-    assert later.fresh == 1 and later.verdicts[0].state is State.STALE
+    assert later.fresh == 1 and later.verdicts[0].state is VerifyState.STALE
     assert render_caveat(later.verdicts[0]) == "The date 2026-03-10 has passed."
 
 
@@ -213,7 +221,7 @@ def test_only_memories_whose_files_changed_are_verified_again(project: Path, sto
     remember(store, "auth", "`authenticate()` is slow.")
     remember(store, "session", "`Session.open` is slow.")
     look(store, project, now=NOW)
-    assert look(store, project, now=NOW, changed_only=True) == Report(())
+    assert look(store, project, now=NOW, changed_only=True) == VerifyReport(())
     write(project / "src" / "session.py", CLASS + "# more\n")
     git(project, "commit", "-q", "-a", "-m", "third")
     changed = look(store, project, now=NOW, changed_only=True)
@@ -240,7 +248,7 @@ def test_a_file_that_was_taken_away_without_a_commit_is_a_change(project: Path, 
     look(store, project, now=NOW)
     (project / "src" / "session.py").rename(project / "src" / "talk.py")
     changed = look(store, project, now=NOW, changed_only=True)
-    assert [at.state for at in changed.verdicts] == [State.UNCHECKED]
+    assert [at.state for at in changed.verdicts] == [VerifyState.UNCHECKED]
 
 
 def test_a_name_alone_means_the_file_that_is_there(tmp_path: Path) -> None:
@@ -272,16 +280,16 @@ def test_where_git_cannot_list_what_is_known_stays(project: Path, store: FileSto
     report = look(store, project, now=NOW)
     assert report.problem and refresh(store, project, now=NOW) == 0
     assert stamp(store, report, now=NOW, origin=Origin()).act is None
-    assert read_verdicts(store)["a"].state is State.STALE
+    assert read_verdicts(store)["a"].state is VerifyState.STALE
 
 
 def test_a_link_to_a_forgotten_memory_is_gone_and_one_to_no_memory_is_not(project: Path, store: FileStore) -> None:
     remember(store, "other", "Text.")
     remember(store, "a", "See [[other]] and [[not-written-yet]].")
-    assert look(store, project, ["a"], now=NOW).verdicts[0].state is State.VERIFIED
+    assert look(store, project, ["a"], now=NOW).verdicts[0].state is VerifyState.VERIFIED
     store.delete("other")
     verdict = look(store, project, ["a"], now=NOW).verdicts[0]
-    assert [at.status for at in verdict.claims] == [Status.GONE, Status.UNKNOWN]
+    assert [at.status for at in verdict.claims] == [ClaimStatus.GONE, ClaimStatus.UNKNOWN]
 
 
 def test_a_verdict_holds_for_its_text_only(project: Path, store: FileStore) -> None:
@@ -296,7 +304,7 @@ def test_kept_verdicts_need_neither_git_nor_the_project(project: Path, store: Fi
     look(store, project, now=NOW)
     code = (
         "import sys\nfrom pathlib import Path\nfrom memdir.store.files import FileStore\n"
-        "from memdir.verify.cached import find_verdict, render_caveat\n"
+        "from memdir.verify.records import find_verdict, render_caveat\n"
         "with FileStore(Path(sys.argv[1])) as store:\n"
         "    print(render_caveat(find_verdict(store, sys.argv[2], sys.argv[3])))\n"
         "print('subprocess' in sys.modules, 'memdir.verify.claims' in sys.modules)\n"
@@ -463,7 +471,7 @@ def test_a_repository_without_history_is_no_reason_to_fail(tmp_path: Path, shape
 def test_user_memory_is_not_held_against_any_project(project: Path, store: FileStore) -> None:
     remember(store, "a", "`handleAuth()` until 2026-03-01.")
     verdict = look(store, None, now=NOW).verdicts[0]
-    assert [at.status for at in verdict.claims] == [Status.UNKNOWN, Status.PASSED]
+    assert [at.status for at in verdict.claims] == [ClaimStatus.UNKNOWN, ClaimStatus.PASSED]
 
 
 def test_real_memories_are_read_without_a_crash(tmp_path: Path, project: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memdir.search.terms import STOP, make_term
-from memdir.search.words import FILE, WordTable, open_words
+from memdir.recall.table import FILE, WordTable, open_words
+from memdir.recall.terms import STOP, make_term
 
 MOST_BYTES = 9_000_000
 

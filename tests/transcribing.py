@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from memdir.conversation.transcripts import read_messages
 from memdir.records import Message
-from memdir.transcripts import read_messages
 
 PARENT: Any = object()
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from memdir.verify.looking import drop_weak
-from memdir.verify.records import Checked
+from memdir.verify.lookup import drop_weak
+from memdir.verify.records import CheckedClaim
 from verify_data import Thing
 from verify_memories import Written
 
@@ -50,7 +50,7 @@ class Score:
         )
 
 
-def score_claims(score: Score, memory: Written, checked: Iterable[Checked]) -> None:
+def score_claims(score: Score, memory: Written, checked: Iterable[CheckedClaim]) -> None:
     """Claims that are reported: a weak one only if the project has or had it."""
     found = {(str(at.claim.kind), at.claim.text, at.claim.line) for at in drop_weak(checked)}
     made = {(thing.kind, thing.text, line) for thing, line in memory.named}
@@ -62,7 +62,7 @@ def score_claims(score: Score, memory: Written, checked: Iterable[Checked]) -> N
     ]
 
 
-def score_verdicts(score: Score, memory: Written, checked: Sequence[Checked]) -> None:
+def score_verdicts(score: Score, memory: Written, checked: Sequence[CheckedClaim]) -> None:
     answers = {(at.claim.text, at.claim.line): at for at in drop_weak(checked)}
     for thing, line in memory.named:
         at = answers.get((thing.text, line))
@@ -85,5 +85,5 @@ def score_verdicts(score: Score, memory: Written, checked: Sequence[Checked]) ->
                 score.wrong.append(f"{thing.kind} {thing.text} became {thing.to}, said {at.to or at.came or 'nothing'}")
 
 
-def _is_same(thing: Thing, at: Checked) -> bool:
+def _is_same(thing: Thing, at: CheckedClaim) -> bool:
     return (at.to or at.came).rstrip("/") == thing.to.rstrip("/")

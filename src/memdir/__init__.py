@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memdir.asking import recall
-    from memdir.conversing import Session
+    from memdir.conversation.instructions import instructions
     from memdir.dream import dream, dream_is_due
     from memdir.errors import (
         ConflictError,
@@ -29,21 +28,22 @@ if TYPE_CHECKING:
         PathError,
         SettingsError,
     )
-    from memdir.extract import extract
-    from memdir.instructions import instructions
-    from memdir.manifest import render_manifest
+    from memdir.extraction import extract
+    from memdir.format.index import render_manifest
     from memdir.models import open_model
-    from memdir.opening import open_store
-    from memdir.records import Act, Draft, Header, Kind, Memory, Message, Origin, Scope
-    from memdir.reminder import render_reminder
+    from memdir.recall import recall
+    from memdir.recall.reminder import render_reminder
+    from memdir.records import Change, Draft, Header, Kind, Memory, Message, Origin, Scope
+    from memdir.session import Session
     from memdir.store.contract import Store
     from memdir.store.files import FileStore
-    from memdir.store.ram import RamStore
+    from memdir.store.memory import MemoryStore
+    from memdir.store.open import open_store
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Act": "memdir.records",
+    "Change": "memdir.records",
     "ConflictError": "memdir.errors",
     "DiskError": "memdir.errors",
     "Draft": "memdir.records",
@@ -58,24 +58,24 @@ _HOMES = {
     "NotFoundError": "memdir.errors",
     "Origin": "memdir.records",
     "PathError": "memdir.errors",
-    "RamStore": "memdir.store.ram",
+    "MemoryStore": "memdir.store.memory",
     "Scope": "memdir.records",
-    "Session": "memdir.conversing",
+    "Session": "memdir.session",
     "SettingsError": "memdir.errors",
     "Store": "memdir.store.contract",
     "dream": "memdir.dream",
     "dream_is_due": "memdir.dream",
-    "extract": "memdir.extract",
-    "instructions": "memdir.instructions",
+    "extract": "memdir.extraction",
+    "instructions": "memdir.conversation.instructions",
     "open_model": "memdir.models",
-    "open_store": "memdir.opening",
-    "recall": "memdir.asking",
-    "render_manifest": "memdir.manifest",
-    "render_reminder": "memdir.reminder",
+    "open_store": "memdir.store.open",
+    "recall": "memdir.recall",
+    "render_manifest": "memdir.format.index",
+    "render_reminder": "memdir.recall.reminder",
 }
 
 __all__ = [
-    "Act",
+    "Change",
     "ConflictError",
     "DiskError",
     "Draft",
@@ -86,11 +86,11 @@ __all__ = [
     "LockedError",
     "MemdirError",
     "Memory",
+    "MemoryStore",
     "Message",
     "NotFoundError",
     "Origin",
     "PathError",
-    "RamStore",
     "Scope",
     "Session",
     "SettingsError",

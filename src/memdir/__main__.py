@@ -10,12 +10,12 @@ def main() -> int:
     # A call lives for a fraction of a second: looking for garbage costs it a tenth of that and finds none.
     gc.disable()
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] not in (["-h"], ["--help"]):
-        from memdir.doors.hooks import run as run_hook
+        from memdir.interfaces.hooks import run_hook
 
         # At once: what is late is not waited for, and nothing is left in a buffer.
         os._exit(run_hook(sys.argv[2:]))
     # Imported here: the hook door, which runs at every prompt, must not pay for the command line's libraries.
-    from memdir.doors.cli import run
+    from memdir.interfaces.cli import run
 
     code = run(sys.argv[1:], doors={"mcp": _serve_mcp, "chat": _chat, "demo": _demo})
     gc.freeze()
@@ -23,22 +23,22 @@ def main() -> int:
 
 
 def _chat(**wish: Any) -> int:
-    from memdir.doors.chat import chat
-    from memdir.doors.cli import run
+    from memdir.interfaces.chat import chat
+    from memdir.interfaces.cli import run
 
     return chat(run_verb=run, **wish)
 
 
 def _demo(**wish: Any) -> int:
-    from memdir.doors.chat import demo
-    from memdir.doors.cli import run
+    from memdir.interfaces.chat import demo
+    from memdir.interfaces.cli import run
 
     return demo(run_verb=run, **wish)
 
 
 def _serve_mcp(**wish: Any) -> int:
     # Imported here: one call in thousands starts a server.
-    from memdir.doors.mcp import serve
+    from memdir.interfaces.mcp import serve
 
     return serve(**wish)
 

@@ -9,12 +9,18 @@ Type checkers take it for `dataclasses.dataclass`, and so do `dataclasses.replac
 neither inheritance between records nor fields that are not in `__init__`, and every record is frozen and has slots.
 """
 
+import re
+import threading
 from collections.abc import Callable, Mapping
+from functools import wraps
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
     from dataclasses import Field
+
+
+# --- frozen ---
 
 Record = TypeVar("Record")
 _MISSING: Any = object()
@@ -216,3 +222,58 @@ _METHODS: Mapping[str, Any] = {
     "__delattr__": _refuse,
     "__reduce__": _reduce,
 }
+
+
+# --- lazy ---
+# Regular expressions that are compiled when they are first used, not when their room is imported.
+#
+# A process of memdir lives for a tenth of a second and imports rooms of which it uses a part. Compiling a pattern
+# takes
+# as long as importing a small room, and most patterns are never asked.
+
+
+class _Late:
+    """Stands for a pattern until somebody asks for one of its methods, and keeps that method then."""
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self._given = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(re.compile(*self._given), name)
+        setattr(self, name, found)
+        return found
+
+
+def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """As `re.compile`, later."""
+    return cast("re.Pattern[str]", _Late(pattern, flags))
+
+
+# --- once ---
+# Kept as by `functools.cache`, but made once: threads that need the same thing wait for the one that makes it.
+#
+# The patterns of a language take a large part of a second to compile. A hundred users who come at the same moment
+# would
+# otherwise each compile them, and wait for all the others doing so.
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+_MAKING = threading.RLock()  # one for all: what is made may need another thing that is made once
+
+
+def once(make: Callable[Given, Made]) -> Callable[Given, Made]:
+    """The function, called once for each of the arguments it is ever given; they go by place and are hashable."""
+    kept: dict[tuple[object, ...], Made] = {}
+
+    @wraps(make)
+    def find(*given: Given.args, **_: Given.kwargs) -> Made:
+        try:
+            return kept[given]
+        except KeyError:
+            pass
+        with _MAKING:
+            if given not in kept:
+                kept[given] = make(*given, **_)
+            return kept[given]
+
+    return find

@@ -122,7 +122,7 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedFile:
     """One file before and after, by content digest; None stands for "no file".
 
     Of an index only the spliced bytes are kept: an index is rewritten at every save, and keeping it whole each time
@@ -136,14 +136,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Change:
     """One step of a directory's history: all its changes happened together or not at all."""
 
     id: int
     at: datetime
     verb: str
     origin: Origin
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangedFile, ...] = ()
     undoes: int | None = None
     undone_by: int | None = None
 
@@ -211,7 +211,7 @@ Edit = Save | Rewrite | Put | Forget | IndexEdit
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class BatchResult:
     """What a batch came to: the act, or None if nothing was to do, and the names each edit meant, one an edit.
 
     `dropped` are edits that were left out because their memory had changed meanwhile or is pinned, by name. `repeated`
@@ -422,7 +422,7 @@ class Usage:
         return self.fresh + self.cached + self.stored
 
 
-class Stop(StrEnum):
+class StopReason(StrEnum):
     """Why a model stopped: it was done, it called tools, the token limit cut it, or it declined."""
 
     DONE = "done"
@@ -436,7 +436,7 @@ class Reply:
     text: str
     usage: Usage = Usage()
     calls: tuple[ToolCall, ...] = ()
-    stop: Stop = Stop.DONE
+    stop: StopReason = StopReason.DONE
     raw: object = None
 
 

@@ -10,7 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from memdir import queue, worker
+from memdir.extraction import turns
+from memdir.interfaces import worker
 
 
 def say(transcript: Path, number: int, text: str) -> None:
@@ -38,7 +39,7 @@ def say(transcript: Path, number: int, text: str) -> None:
 def main() -> None:
     memory, transcript, number, text = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     say(transcript, number, text)
-    queue.enqueue(memory / ".memdir", queue.Entry("s1", str(transcript)))
+    turns.enqueue(memory / ".memdir", turns.QueuedTurn("s1", str(transcript)))
     os.write(1, b"queued\n")
     os.write(1, b"%d\n" % worker.start(memory.parent, "--dir", str(memory)))
 

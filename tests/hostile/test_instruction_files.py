@@ -15,9 +15,8 @@ import pytest
 import syscalls
 from clihelp import Cli
 from homes import git, make_environment, make_repository, write
-from memdir.paths import read_places
-from memdir.project_files import Loaded, Reason, load_project_files
-from memdir.project_files.reading import read_bytes
+from memdir.conversation.project_files import LoadedFiles, NotLoadedReason, load_project_files, read_bytes
+from memdir.project.paths import read_paths
 from swapper import Swapper
 from syscalls import is_mutating, trace_command
 
@@ -122,10 +121,10 @@ def test_approval_does_not_open_a_secret(trap: Trap) -> None:
     trap.put("CLAUDE.md", "@~/.ssh/id_rsa @.env @key.md")
     trap.put("key.md", KEY)
     environment = make_environment(trap.home.parent, HOME=str(trap.home))
-    _, places = read_places(environment, trap.clone)
+    _, places = read_paths(environment, trap.clone)
     loaded = load_project_files(environment, places, trap.clone, approved=lambda _: True)
     assert [Path(file.path).name for file in loaded.files] == ["CLAUDE.md"]
-    assert {refusal.reason for refusal in loaded.refusals} == {Reason.SECRET} and len(loaded.refusals) == 4
+    assert {refusal.reason for refusal in loaded.refusals} == {NotLoadedReason.SECRET} and len(loaded.refusals) == 4
 
 
 def test_instruction_files_that_are_links_lead_nowhere(trap: Trap) -> None:
@@ -198,7 +197,7 @@ def test_ten_megabytes_are_not_read(trap: Trap) -> None:
 def test_a_file_that_grows_while_it_is_read_is_cut_off(trap: Trap) -> None:
     """The bound holds on the bytes read, not only on the size that was seen before."""
     big = trap.put("CLAUDE.md", "x" * 2_000_000)
-    assert read_bytes(str(big)) is Reason.TOO_LARGE
+    assert read_bytes(str(big)) is NotLoadedReason.TOO_LARGE
 
 
 def test_committed_settings_move_nothing_and_may_still_switch_off(trap: Trap) -> None:
@@ -246,12 +245,12 @@ def test_a_swapped_folder_never_leads_out(trap: Trap) -> None:
     trap.put("CLAUDE.md", "@docs/diary.md")
     trap.put("docs/diary.md", "harmless")
     environment = make_environment(trap.home.parent, HOME=str(trap.home))
-    _, places = read_places(environment, trap.clone)
+    _, places = read_paths(environment, trap.clone)
     texts: set[str] = set()
     ends = time.monotonic() + 2
     with Swapper(trap.clone / "docs", trap.home / "private") as swapper:
         while time.monotonic() < ends or not swapper.swaps:
-            loaded: Loaded = load_project_files(environment, places, trap.clone)
+            loaded: LoadedFiles = load_project_files(environment, places, trap.clone)
             texts |= {file.text for file in loaded.files}
     assert texts == {"@docs/diary.md", "harmless"} and swapper.swaps > 0
 

@@ -13,13 +13,12 @@ from urllib.parse import unquote
 import pytest
 
 from loads import bench
-from memdir.drafts import make_slug
 from memdir.errors import MemdirError, PathError
+from memdir.format.drafts import make_slug
 from memdir.guard import check_name
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
-from memdir.store.lookup import find_header
-from memdir.store.ram import RamStore
+from memdir.store.memory import MemoryStore, find_header
 
 GOOD = "Nightly build cache of the release branch"
 
@@ -74,7 +73,7 @@ def drafts_of(number: int, text: str) -> list[Draft]:
     ]
 
 
-def feed(store: FileStore | RamStore, texts: list[str]) -> int:
+def feed(store: FileStore | MemoryStore, texts: list[str]) -> int:
     """Every text in every field, taken out again; each refusal is one line. Answers how many were stored."""
     stored = 0
     for number, text in enumerate(texts):
@@ -99,7 +98,7 @@ def test_every_hostile_string_in_every_field_is_stored_under_a_good_name_or_refu
     step = 1 if os.environ.get("MEMDIR_LOAD") == "full" else 4
     texts = hostile_strings()[::step]
     # Small stores: an index of thousands of lines would be all that this measures.
-    assert sum(feed(RamStore(), texts[at : at + 100]) for at in range(0, len(texts), 100)) > 400
+    assert sum(feed(MemoryStore(), texts[at : at + 100]) for at in range(0, len(texts), 100)) > 400
 
 
 def test_hostile_strings_on_a_real_directory_stay_inside(tmp_path: Path) -> None:

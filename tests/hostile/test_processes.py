@@ -12,7 +12,7 @@ import pytest
 
 from loads import IS_FULL
 from memdir.errors import ConflictError, NotFoundError
-from memdir.index import parse_index
+from memdir.format.index import parse_index
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 

@@ -12,7 +12,7 @@ import pytest
 
 from memdir.limits import TEAM_ENTRIES
 from memdir.records import InboxState
-from memdir.team import Synced
+from memdir.team import SyncResult
 from memdir.text import one_line
 from teams import Member, make_remote, memory_text, raw_git
 
@@ -94,7 +94,7 @@ def look_outside(member: Member) -> dict[str, str]:
     return found
 
 
-def tell(done: Synced) -> str:
+def tell(done: SyncResult) -> str:
     """All that a person is told, on one page."""
     rows = [f"{at.path}: {at.why}" for at in (*done.refused, *done.withheld)]
     return "\n".join([*rows, *done.waiting, *done.notes, done.error])

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from loads import ROOT, scaled
+from memdir.conversation.claude import find_way
+from memdir.conversation.lines import LINE_BYTES, describe_transcript, read_lines_back, read_transcript_lines
+from memdir.conversation.transcripts import read_messages, read_slice, read_tail
 from memdir.errors import FormatError
-from memdir.transcripts import describe, read_messages, read_slice, read_tail
-from memdir.transcripts.chain import find_way
-from memdir.transcripts.lines import LINE_BYTES, read_lines, read_lines_back
 from transcribing import Claude, said
 
 HI = {"type": "input_text", "text": "hi"}
@@ -66,7 +66,7 @@ def test_a_file_cut_anywhere_gives_a_start_of_what_was_said(tmp_path: Path, data
         path.write_bytes(data[:end])
         try:
             found = [(at.role, at.text) for at in read_messages(path)]
-            read_tail(path, 2), read_slice(path, after="u1", window=2), describe(path)
+            read_tail(path, 2), read_slice(path, after="u1", window=2), describe_transcript(path)
         except FormatError:
             found = []
         assert all(at in texts for at in found)
@@ -137,7 +137,9 @@ def test_lines_are_the_same_from_either_end(tmp_path: Path) -> None:
     for _ in range(scaled(300)):
         path.write_bytes(b"\n".join(b"x" * dice.choice([0, 1, 70_000, 300_000]) for _ in range(dice.randrange(1, 9))))
         with path.open("rb") as file:
-            there = [(line.offset, line.data.rstrip(b"\n")) for _, line in read_lines(file) if line.data.strip()]
+            there = [
+                (line.offset, line.data.rstrip(b"\n")) for _, line in read_transcript_lines(file) if line.data.strip()
+            ]
             assert [(line.offset, line.data) for line in read_lines_back(file)] == there[::-1]
 
 
@@ -155,7 +157,7 @@ def test_one_endless_line_is_never_in_memory(tmp_path: Path) -> None:
             file.write("x" * LINE_BYTES)
         file.write(f'"{tail}\n{lines[2]}\n')
     code = (
-        "import resource, sys; from memdir.transcripts import read_messages\n"
+        "import resource, sys; from memdir.conversation.transcripts import read_messages\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "texts = [message.text for message in read_messages(sys.argv[1])]\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, *texts)"

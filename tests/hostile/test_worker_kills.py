@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from loads import ROOT, scaled
-from memdir import queue
+from memdir.extraction import turns as queue
 from memdir.store.files import FileStore
 
 HOST = Path(__file__).with_name("host.py")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memdir.errors import ConflictError, MemdirError
 from memdir.records import Draft, Kind
-from memdir.store import held
+from memdir.store import files as held
 from memdir.store.files import FileStore
 
 

@@ -9,7 +9,7 @@ several choices.
 import time
 from collections.abc import Collection
 
-from memdir.tokens import estimate_tokens
+from memdir.text import estimate_tokens
 from servers.cache import MINIMUM, Clock, PrefixCache
 from servers.chat_rules import check_body, check_key
 from servers.chat_wire import (

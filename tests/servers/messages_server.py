@@ -9,7 +9,7 @@ client may look at `/`. Batches, files and the provider's own tools are not here
 import time
 from collections.abc import Collection
 
-from memdir.tokens import estimate_tokens
+from memdir.text import estimate_tokens
 from servers.cache import MINIMUM, Clock, PromptCache, list_blocks
 from servers.loopback import Exchange, Received
 from servers.messages_rules import check_body, check_headers, check_key

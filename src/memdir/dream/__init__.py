@@ -10,43 +10,56 @@ is asked); drifting (what may no longer hold); losses, believing and weighing (w
 planning; applying.
 """
 
-from collections.abc import Iterator
+import json
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 
-from memdir.aging import read_half_lives
-from memdir.dream import sets
-from memdir.dream.applying import Applied, Proof, apply_dream
-from memdir.dream.material import NOWHERE, Surroundings
-from memdir.dream.planning import plan, plan_dream, settle_logs
-from memdir.dream.progress import Cancelled, OnProgress, Phase, Progress, Watch, go_on, say_nothing
-from memdir.dream.sets import Checks, PatchSet
-from memdir.dream_gates import DreamSkip, Due, find_due, find_due_in
-from memdir.dream_lock import Held, hold_dream
-from memdir.errors import BudgetError, LockedError, MemdirError, ModelError, NotFoundError, StoppedError
+from memdir.conversation.transcripts import list_folders, list_transcripts
+from memdir.dream import records
+from memdir.dream.by_model import NOWHERE, DreamContext
+from memdir.dream.lock import DreamHolder, DreamLock, find_holder, hold_dream, read_last
+from memdir.dream.plan import ApplyResult, RemovalProof, apply_dream, plan, plan_dream, settle_logs
+from memdir.dream.records import (
+    Cancelled,
+    DreamChecks,
+    DreamPhase,
+    DreamProgress,
+    OnProgress,
+    PatchSet,
+    ProgressStep,
+    go_on,
+    say_nothing,
+)
+from memdir.errors import BudgetError, DiskError, LockedError, MemdirError, ModelError, NotFoundError, StoppedError
+from memdir.files import read_small, write_private
 from memdir.frozen import dataclass, replace
-from memdir.limits import DREAM_FAILURES
-from memdir.models.wire import add_usage
-from memdir.opening import Opened
+from memdir.limits import DREAM_FAILURES, DREAM_HOURS, DREAM_SCAN_KEPT, DREAM_SCAN_MINUTES, DREAM_SESSIONS
+from memdir.models.agent import note_run, read_runs
+from memdir.models.connection import add_usage
+from memdir.project.settings import Environment
+from memdir.recall.find import read_half_lives
 from memdir.records import Model, Usage
-from memdir.runs import note_run, read_runs
-from memdir.store.contract import utc_now
+from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore
-from memdir.transcript_search import list_folders
+from memdir.store.open import Project
+from memdir.store.sessions import FOLDER, find_link, make_leaf
 
 __all__ = [
     "NOWHERE",
-    "Applied",
-    "Checks",
+    "ApplyResult",
+    "DreamChecks",
+    "DreamContext",
+    "DreamDue",
+    "DreamPhase",
+    "DreamResult",
     "DreamSkip",
-    "Dreamed",
-    "Due",
     "PatchSet",
-    "Phase",
-    "Progress",
-    "Proof",
-    "Surroundings",
+    "ProgressStep",
+    "RemovalProof",
     "apply_dream",
     "apply_kept",
     "count_failures",
@@ -59,21 +72,241 @@ __all__ = [
     "preview_dream",
 ]
 
+
+# --- dream_gates ---
+# Is a dream due, and if not, why: the closed list of reasons, and the gates in order of what they cost.
+#
+#     off, paused         settings
+#     too_soon            hours since the last dream: one `stat` (dream_lock)
+#     scanned_lately      sessions were counted a short while ago and were too few
+#     too_few_sessions    a look at every transcript, and at memdir's own records of conversations
+#     locked              somebody dreams already
+#
+# Sessions are all conversations since the last dream whose working directory belongs to this project, each once; the
+# one
+# that asks does not count. What was counted is kept in `<state>/dream-scan.json`, noted before the count begins, so
+# that
+# neither a failure nor many processes lead to more than one look in ten minutes. The file holds ids of conversations
+# and
+# can be deleted at any time.
+#
+# A clock that was set back leaves times that lie ahead. One further ahead than the gate is wide says nothing, so that
+# a
+# wrong clock delays a dream by that width at most and never stops it for good.
+#
+# What it does not do: take the lock, or dream. A person who asks for a dream is not asked about hours and sessions.
+
+SCAN = "dream-scan.json"
+_SCAN_BYTES = 65_536
+_RECORD = ".json"
+
+
+class DreamSkip(StrEnum):
+    """Every reason why there is no dream, or none that changed anything."""
+
+    OFF = "off"
+    PAUSED = "paused"
+    TOO_SOON = "too_soon"
+    SCANNED_LATELY = "scanned_lately"
+    TOO_FEW_SESSIONS = "too_few_sessions"
+    LOCKED = "locked"
+    NOTHING_TO_DO = "nothing_to_do"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    DreamSkip.OFF: "dreaming is switched off here",
+    DreamSkip.PAUSED: "memory is paused",
+    DreamSkip.TOO_SOON: "the last one was not long ago: dream_hours says how long",
+    DreamSkip.SCANNED_LATELY: "sessions were counted a moment ago and were too few: dream_scan_minutes says how often",
+    DreamSkip.TOO_FEW_SESSIONS: "there were too few sessions since the last one: dream_sessions says how many",
+    DreamSkip.LOCKED: "another one is under way",
+    DreamSkip.NOTHING_TO_DO: "there is nothing to tidy",
+    DreamSkip.FAILED: "it failed and changed nothing; the next one tries again",
+    DreamSkip.CANCELLED: "it was cancelled and changed nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DreamOptions:
+    """How often a place wants to dream; the defaults are those of the settings."""
+
+    on: bool = True
+    paused: bool = False
+    hours: float = DREAM_HOURS
+    sessions: int = DREAM_SESSIONS
+    scan_minutes: float = DREAM_SCAN_MINUTES
+
+
+PLAINLY = DreamOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class DreamDue:
+    """Whether a dream is due. `sessions` is None where nobody counted; `next_at` is when it is worth asking again."""
+
+    skip: DreamSkip | None = None
+    last: datetime | None = None
+    sessions: int | None = None
+    next_at: datetime | None = None
+    holder: DreamHolder | None = None
+
+    @property
+    def is_due(self) -> bool:
+        return self.skip is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """What the last count found: ids as file names, of the time since `last`."""
+
+    at: datetime
+    last: datetime | None
+    ids: frozenset[str]
+
+
+def read_pace(opened: Project) -> DreamOptions:
+    settings = opened.settings
+    return DreamOptions(
+        on=opened.places.switch.on and settings.flag("dream"),
+        paused=settings.flag("paused"),
+        hours=settings.number("dream_hours"),
+        sessions=int(settings.number("dream_sessions")),
+        scan_minutes=settings.number("dream_scan_minutes"),
+    )
+
+
+def find_due(opened: Project, *, now: datetime, session: str = "") -> DreamDue:
+    """Whether a dream is due in this place; `session` is the conversation that asks."""
+    environment, root = opened.environment, opened.places.root.path
+    return find_due_in(
+        opened.private, now=now, pace=read_pace(opened), environment=environment, root=root, session=session
+    )
+
+
+def find_due_in(
+    store: FileStore,
+    *,
+    now: datetime,
+    pace: DreamOptions = PLAINLY,
+    environment: Environment | None = None,
+    root: Path | None = None,
+    session: str = "",
+) -> DreamDue:
+    """The same for a store. Without an environment and the project's root only memdir's own records are counted."""
+    if not pace.on or pace.paused:
+        return DreamDue(DreamSkip.PAUSED if pace.on else DreamSkip.OFF)
+    wait = timedelta(hours=pace.hours)
+    found = read_last(store.root)
+    last = None if found is None or found - now > wait else found
+    if last is not None and now - last < wait:
+        return DreamDue(DreamSkip.TOO_SOON, last, next_at=last + wait)
+    if not store.root.is_dir():
+        return DreamDue(DreamSkip.NOTHING_TO_DO, last)
+
+    def list_ids() -> frozenset[str]:
+        return frozenset(list_sessions(store.state, last)) | _list_transcribed(environment, root, last)
+
+    due = _judge_sessions(store.state, now, pace, last, {make_leaf(session)} if session else set(), list_ids)
+    if due.skip is None and (holder := find_holder(store.root, now=now)):
+        return DreamDue(DreamSkip.LOCKED, last, due.sessions, holder=holder)
+    return due
+
+
+def _judge_sessions(
+    state: Path,
+    now: datetime,
+    pace: DreamOptions,
+    last: datetime | None,
+    own: set[str],
+    list_ids: Callable[[], frozenset[str]],
+) -> DreamDue:
+    if pace.sessions <= 0:
+        return DreamDue(last=last)
+    wait, known = timedelta(minutes=pace.scan_minutes), _read_scan(state)
+    if known is not None and known.last == last and abs(now - known.at) < wait:
+        short, scan, again = DreamSkip.SCANNED_LATELY, known, known.at + wait
+    else:
+        _keep_scan(state, _Scan(now, last, frozenset()))
+        short, scan, again = DreamSkip.TOO_FEW_SESSIONS, _Scan(now, last, list_ids()), now + wait
+        _keep_scan(state, scan)
+    count = len(scan.ids - own)
+    return DreamDue(None, last, count) if count >= pace.sessions else DreamDue(short, last, count, again)
+
+
+def list_sessions(state: Path, since: datetime | None) -> list[str]:
+    """Conversations that memdir has a record of and that went on after `since`, by the names of their files."""
+    folder, after = state / FOLDER, since.timestamp() if since else None
+    if find_link(folder):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return [
+                entry.name.removesuffix(_RECORD)
+                for entry in entries
+                if entry.name.endswith(_RECORD) and entry.is_file(follow_symlinks=False)
+                if after is None or entry.stat(follow_symlinks=False).st_mtime > after
+            ]
+    except OSError:
+        return []
+
+
+def _list_transcribed(environment: Environment | None, root: Path | None, since: datetime | None) -> frozenset[str]:
+    if environment is None or root is None:
+        return frozenset()
+    found = list_transcripts(environment, root, since=since)
+    return frozenset(make_leaf(at.session) for at in found if since is None or (at.ended or at.modified) > since)
+
+
+def _read_scan(state: Path) -> _Scan | None:
+    try:
+        table = json.loads(read_small(state / SCAN, _SCAN_BYTES, follow=False).data or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(table, dict) or not isinstance(table.get("at"), str):
+        return None
+    at, last, ids = read_time(table["at"]), table.get("last"), table.get("ids")
+    if at is None or not isinstance(ids, list):
+        return None
+    return _Scan(
+        at, read_time(last) if isinstance(last, str) else None, frozenset(id for id in ids if isinstance(id, str))
+    )
+
+
+def _keep_scan(state: Path, scan: _Scan) -> None:
+    """Best effort: where nothing can be written, each who asks has to count for himself."""
+    last = None if scan.last is None else scan.last.isoformat()
+    table = {"at": scan.at.isoformat(), "last": last, "ids": sorted(scan.ids)[:DREAM_SCAN_KEPT]}
+    if state.is_symlink():
+        return
+    try:
+        write_private(state / SCAN, json.dumps(table).encode("ascii") + b"\n")
+    except DiskError:
+        pass
+
+
+# --- dream ---
+
 TASK = "dream"
 _UNTRIED = (DreamSkip.LOCKED, DreamSkip.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True)
-class Dreamed:
+class DreamResult:
     """What came of a dream. `skipped` says why nothing was changed; `patches` and `applied` are None where none is.
 
     `failures` is set where the model was not asked: so many dreams in a row it has failed.
     """
 
     patches: PatchSet | None = None
-    applied: Applied | None = None
+    applied: ApplyResult | None = None
     skipped: DreamSkip | None = None
-    due: Due | None = None
+    due: DreamDue | None = None
     failures: int = 0
 
 
@@ -82,12 +315,12 @@ def dream(
     *,
     model: Model | None = None,
     now: datetime | None = None,
-    surroundings: Surroundings = NOWHERE,
-    due: Due | None = None,
+    surroundings: DreamContext = NOWHERE,
+    due: DreamDue | None = None,
     insist: bool = False,
     on_progress: OnProgress = say_nothing,
     cancelled: Cancelled = go_on,
-) -> Dreamed:
+) -> DreamResult:
     """Tidy a memory directory: by rules, and with a model by more than rules. `memdir undo` takes all of it back.
 
     `due` is what the gates said: without it they are not asked, with a skip there is no dream. Raises LockedError if
@@ -97,16 +330,16 @@ def dream(
     """
     at = now or utc_now()
     if due is not None and due.skip is not None:
-        return Dreamed(skipped=due.skip, due=due)
+        return DreamResult(skipped=due.skip, due=due)
     if not store.root.is_dir():
-        return Dreamed(skipped=DreamSkip.NOTHING_TO_DO)
-    watch = Watch(on_progress, cancelled)
+        return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)
+    watch = DreamProgress(on_progress, cancelled)
     with _noting(store, watch, at) as row, hold_dream(store.root, store.state, now=at) as held:
         failures = 0 if model is None or insist else count_failures(store.state)
         if failures < DREAM_FAILURES:
             failures = 0
         patches = _plan(store, watch, None if failures else model, at, surroundings, row)
-        watch.enter(Phase.APPLY)
+        watch.enter(DreamPhase.APPLY)
         return replace(_apply(store, patches, held, at, row), failures=failures)
 
 
@@ -115,15 +348,15 @@ def preview_dream(
     *,
     model: Model | None = None,
     now: datetime | None = None,
-    surroundings: Surroundings = NOWHERE,
+    surroundings: DreamContext = NOWHERE,
     on_progress: OnProgress = say_nothing,
     cancelled: Cancelled = go_on,
 ) -> PatchSet:
     """Plan and keep a set, to be applied by its id; it does not count as a dream."""
     at = now or utc_now()
     if not store.root.is_dir():
-        return PatchSet(sets.make_id(at), at, sets.RULES)
-    watch = Watch(on_progress, cancelled)
+        return PatchSet(records.make_id(at), at, records.RULES)
+    watch = DreamProgress(on_progress, cancelled)
     with _noting(store, watch, at) as row, hold_dream(store.root, store.state, now=at) as held:
         held.withdraw()
         row["preview"] = True
@@ -132,14 +365,14 @@ def preview_dream(
 
 def apply_kept(
     store: FileStore, id: str, *, now: datetime | None = None, on_progress: OnProgress = say_nothing
-) -> Dreamed:
+) -> DreamResult:
     """Apply a set that a preview has kept."""
     at = now or utc_now()
-    patches = sets.load(store.state, id)
-    watch = Watch(on_progress)
+    patches = records.load(store.state, id)
+    watch = DreamProgress(on_progress)
     with _noting(store, watch, at) as row, hold_dream(store.root, store.state, now=at) as held:
         row["by"] = patches.by
-        watch.enter(Phase.APPLY)
+        watch.enter(DreamPhase.APPLY)
         return _apply(store, patches, held, at, row)
 
 
@@ -162,35 +395,35 @@ def count_failures(state: Path) -> int:
 
 def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None:
     """Put down that there was no dream because its model could not even be opened: a key is missing, a name wrong."""
-    row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "by": sets.MODEL, "skipped": DreamSkip.FAILED}
+    row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "by": records.MODEL, "skipped": DreamSkip.FAILED}
     note_run(store.state, {**row, "error": _describe(error), "model_failed": True})
 
 
-def find_surroundings(opened: Opened) -> Surroundings:
+def find_surroundings(opened: Project) -> DreamContext:
     """What a dream in this place may look at: the project, and its transcripts."""
     root = opened.places.root.path
     folders = list_folders(opened.places, opened.environment.claude_home, Path(root))
-    return Surroundings(root, folders, read_half_lives(opened.settings))
+    return DreamContext(root, folders, read_half_lives(opened.settings))
 
 
 def _plan(
     store: FileStore,
-    watch: Watch,
+    watch: DreamProgress,
     model: Model | None,
     now: datetime,
-    surroundings: Surroundings,
+    surroundings: DreamContext,
     row: dict[str, object],
 ) -> PatchSet:
-    row["by"] = sets.RULES if model is None else sets.MODEL
+    row["by"] = records.RULES if model is None else records.MODEL
     settle_logs(store)
     patches = plan(store, watch, model=model, now=now, surroundings=surroundings)
     row |= {"patches": len(patches.patches), "proposals": len(patches.proposals), "refused": patches.refused}
     if not patches.is_empty or patches.logs:
-        sets.keep(store.state, patches)
+        records.keep_set(store.state, patches)
     return patches
 
 
-def _apply(store: FileStore, patches: PatchSet, held: Held, now: datetime, row: dict[str, object]) -> Dreamed:
+def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, row: dict[str, object]) -> DreamResult:
     applied = apply_dream(store, patches, held, now)
     if applied.repeated:
         held.withdraw()
@@ -209,11 +442,11 @@ def _apply(store: FileStore, patches: PatchSet, held: Held, now: datetime, row: 
         )
     skipped = DreamSkip.NOTHING_TO_DO if applied.act is None and not applied.waiting else None
     row["skipped"] = skipped
-    return Dreamed(patches, applied, skipped)
+    return DreamResult(patches, applied, skipped)
 
 
 @contextmanager
-def _noting(store: FileStore, watch: Watch, now: datetime) -> Iterator[dict[str, object]]:
+def _noting(store: FileStore, watch: DreamProgress, now: datetime) -> Iterator[dict[str, object]]:
     """A line in the record of runs, whatever becomes of it; the row may be filled meanwhile."""
     row: dict[str, object] = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     spent = Usage()
@@ -242,7 +475,7 @@ def _is_models(error: MemdirError) -> bool:
     return isinstance(error, ModelError | BudgetError)
 
 
-def _note(store: FileStore, row: dict[str, object], watch: Watch, spent: Usage) -> None:
+def _note(store: FileStore, row: dict[str, object], watch: DreamProgress, spent: Usage) -> None:
     usage = add_usage(watch.now.usage, spent)
     tokens = {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
     facts = {

@@ -3,43 +3,43 @@
 There are no spaces to go by, so the characters right after the word decide: 记忆体 and 记忆化 are other things.
 """
 
-from memdir.ignoring.tongue import END, MEM, Tongue, any_of
+from memdir.language.grammar import END, MEM, IgnoreLanguage, any_word_of
 
-_WHOSE = any_of(
+_WHOSE = any_word_of(
     """你所有的, 您所有的,
     你的, 您的, 妳的, 我的, 所有的?, 全部的?, 任何的?, 已?保存的, 存储的, 儲存的, 之前的, 以前的, 先前的,
     过去的, 過去的, 长期, 長期, 现有的?, 這些, 这些, 那些, 历史, 歷史, 项目, 項目"""
 )
-_WHAT = any_of(
+_WHAT = any_word_of(
     """里的内容, 中的内容, 裡的內容, 中的內容, 内容, 內容, 文件, 檔案, 功能, 库, 庫, 系统, 系統, 数据, 資料,
     信息, 資訊"""
 )
-_NOT = any_of("不要, 别, 別, 请勿, 請勿, 勿, 不准, 不许, 不許, 不得, 禁止, 不必, 不需要, 无需, 無需, 不用, 不")
-_USE = any_of(
+_NOT = any_word_of("不要, 别, 別, 请勿, 請勿, 勿, 不准, 不许, 不許, 不得, 禁止, 不必, 不需要, 无需, 無需, 不用, 不")
+_USE = any_word_of(
     """使用, 动用, 動用, 调用, 調用, 引用, 参考, 參考, 参照, 參照, 查阅, 查閱, 查看, 查询, 查詢, 读取, 讀取,
     依赖, 依賴, 依靠, 借助, 藉助, 检索, 檢索, 搜索, 加载, 載入, 考虑, 考慮, 提及, 提到, 用, 看, 查, 读, 讀"""
 )
-_SKIP = any_of(
+_SKIP = any_word_of(
     """忽略, 无视, 無視, 忽视, 忽視, 不理会, 不理會, 抛开, 拋開, 跳过, 跳過, 撇开, 撇開, 排除, 绕过, 繞過,
     不管"""
 )
-_OFF = any_of("关闭, 關閉, 关掉, 關掉, 停用, 禁用, 暂停, 暫停")
-_AS_IF = any_of("假装, 假裝, 假设, 假設, 假定, 当作, 當作, 就当, 就當, 装作, 裝作")
-_AFTER = any_of(
+_OFF = any_word_of("关闭, 關閉, 关掉, 關掉, 停用, 禁用, 暂停, 暫停")
+_AS_IF = any_word_of("假装, 假裝, 假设, 假設, 假定, 当作, 當作, 就当, 就當, 装作, 裝作")
+_AFTER = any_word_of(
     """来, 來, 去, 直接, 回答, 作答, 答, 回复, 回覆, 吧, 就, 进行, 進行, 哦, 喔, 啊, 呀, 谢谢, 謝謝, 并, 並,
     而, 好吗, 好嗎, 可以吗, 可以嗎, 行吗, 行嗎, 了, 的样子, 一样"""
 )
-_TALK = any_of("对话, 對話, 会话, 會話, 聊天, 谈话, 談話, 讨论, 討論")
-_QUESTION = any_of("问题, 問題, 回答, 任务, 任務")
+_TALK = any_word_of("对话, 對話, 会话, 會話, 聊天, 谈话, 談話, 讨论, 討論")
+_QUESTION = any_word_of("问题, 問題, 回答, 任务, 任務")
 
-CHINESE = Tongue(
-    cues=any_of(
+CHINESE = IgnoreLanguage(
+    cues=any_word_of(
         """忽, 视, 視, 理会, 理會, 开, 開, 过, 過, 除, 管, 不, 别, 別, 勿, 禁, 无, 無, 停, 关, 關, 暂, 暫, 没,
         沒, 把, 将, 將, 重新, 再, 继续, 繼續, 恢, 启用, 啟用"""
     ),
     owned=rf"\s*{_WHOSE}*\s*(?:记忆|記憶|回忆|回憶|memory\.md|memories){_WHAT}?",
     bare=r"\s*\bmemory\b",
-    leads=any_of(
+    leads=any_word_of(
         rf"""请你?, 請你?, 麻烦你?, 麻煩你?, 拜托, 拜託, 这次, 這次, 这一次, 這一次, 这回, 本轮, 本輪, 这轮,
         這輪, 这一轮, 现在, 現在, 先, 暂时, 暫時, 今天, 今后, 今後, 以后, 以後, 接下来, 接下來, 从此, 從此,
         从现在起, 從現在起, 从现在开始, 從現在開始, 可以, 能不能, 能否, 可不可以, 可否, 你能不能, 你能,

@@ -3,37 +3,39 @@
 The verb comes last and its ending decides: 無視して asks, 無視している tells, 無視しないで asks for the opposite.
 """
 
-from memdir.ignoring.tongue import END, MEM, Tongue, any_of
+from memdir.language.grammar import END, MEM, IgnoreLanguage, any_word_of
 
-_WHOSE = any_of(
+_WHOSE = any_word_of(
     """あなたの, 君の, きみの, 保存(?:された|した|済みの|してある), 過去の, 以前の, これまでの, 今までの, 前の,
     すべての, 全ての, 全部の, 自分の, 一切の, プロジェクトの, 長期"""
 )
 _WHAT = r"(?:の内容|の中身|の情報|にある情報|機能|ファイル)?"
-_ASK = any_of(
+_ASK = any_word_of(
     """くださ, 下さい, ね, よ, くれ, もらえ, もらい, ほしい, 欲しい, いただ, 頂, お願い, おねがい, 答, 回答, 返,
     教え, 考え, 進め, やって, 説明, 書, 作, いい, よろしく"""
 )
-_STEM = any_of(
+_STEM = any_word_of(
     """使わ, 使用し, 利用し, 参照し, 用い, 頼ら, 見, 読ま, 読み込ま, 考慮し, 呼び出さ, 検索し, 引用し, 触れ,
     活用し, アクセスし"""
 )
-_OFF = any_of("(?:オフ|無効|off)に(?:して|しろ|せよ|しなさい|し), 切って, 止めて, 停止して, 脇に置いて, 置いておいて")
-_AS_IF = any_of("ふりをして, フリをして, つもりで, ものとして, と仮定して, ていで, 体で, 前提で")
-_TALK = any_of("会話, セッション, チャット, スレッド, やりとり")
+_OFF = any_word_of(
+    "(?:オフ|無効|off)に(?:して|しろ|せよ|しなさい|し), 切って, 止めて, 停止して, 脇に置いて, 置いておいて"
+)
+_AS_IF = any_word_of("ふりをして, フリをして, つもりで, ものとして, と仮定して, ていで, 体で, 前提で")
+_TALK = any_word_of("会話, セッション, チャット, スレッド, やりとり")
 
-JAPANESE = Tongue(
-    cues=any_of(
+JAPANESE = IgnoreLanguage(
+    cues=any_word_of(
         """無視, スキップ, 除外, ない, ずに, な, 禁止, 無し, 抜き, オフ, 無効, off, 切って, 止, 置, 使って, オン,
         有効"""
     ),
     owned=rf"{_WHOSE}*\s*(?:記憶|覚えて(?:い)?る(?:こと|内容)|memory\.md|memories){_WHAT}",
     bare=rf"{_WHOSE}*\s*(?:メモリー?(?={_WHAT}(?:[をはもになが]|抜|無|、|$|無視)){_WHAT}|\bmemory\b)",
-    fill=any_of(
+    fill=any_word_of(
         """すべて(?!の), 全て(?!の), 全部(?!の), 完全に, 一旦, いったん, 一切(?!の), 絶対に, とりあえず, なるべく,
         できれば"""
     ),
-    leads=any_of(
+    leads=any_word_of(
         rf"""今回(?:は|だけは?|に限り)?, この質問(?:では|には|は|に対しては|に限り)?, この回答(?:では|には|は)?,
         この{_TALK}(?:では|の間は|中は|の残りは|においては|は)?, 次の(?:質問|回答)(?:では|には)?, 今後(?:は)?,
         これから(?:は)?, 以降(?:は)?, 今から(?:は)?, ここ(?:では|からは), まず(?:は)?, では, じゃあ, ちょっと,

@@ -1,24 +1,24 @@
 """Spanish: "no uses tu memoria", "ignora tus recuerdos", "responde sin la memoria"."""
 
-from memdir.ignoring.tongue import END, MEM, Tongue, any_of
+from memdir.language.grammar import END, MEM, IgnoreLanguage, any_word_of
 
 _NOUN = r"(?:memorias?(?: guardadas?)?|recuerdos(?: guardados)?|archivos de memoria)"
-_ANSWER = any_of("responde, contesta, respóndeme, contéstame, explica, hazlo, haz esto")
-_AFTER = any_of(
+_ANSWER = any_word_of("responde, contesta, respóndeme, contéstame, explica, hazlo, haz esto")
+_AFTER = any_word_of(
     rf"""ahora, aquí, esta vez, hoy, por completo, gracias, cuando, al (?:responder|contestar), más, hasta que,
     para (?:esta|este|esto|la próxima|lo siguiente|responder|contestar|el resto), en (?:esta|este|tu|su|toda),
     por (?:ahora|el momento), durante (?:esta|el resto), a partir de, de ahora en adelante, desde ahora,
     y (?:{_ANSWER}|dime|mira|lee|empieza|haz|escribe|dame)\w*"""
 )
-_USE = any_of(
+_USE = any_word_of(
     """(?:us|utilic|emple)(?:es|e|en), usar, utilizar, consult(?:es|e|ar), mires?, leas?, cargues?, cites, menciones,
     recurras? a, (?:te|se) bases? en, (?:te|se) apoyes? en, tengas? en cuenta, hagas? uso de, hagas caso (?:a|de),
     accedas? a, busques en"""
 )
-_USING = any_of("usar, utilizar, consultar, recurrir a, mirar, tener en cuenta, emplear, leer, acceder a")
+_USING = any_word_of("usar, utilizar, consultar, recurrir a, mirar, tener en cuenta, emplear, leer, acceder a")
 
-SPANISH = Tongue(
-    cues=any_of(
+SPANISH = IgnoreLanguage(
+    cues=any_word_of(
         """ignor, evit, no , nunca, sin , activ, apag, pausa, suspende, prescind, omiso, olvídate, dej, para , nada,
         volver, vuelv, de nuevo, otra vez, como si"""
     ),
@@ -28,7 +28,7 @@ SPANISH = Tongue(
     ),
     bare=rf"\b(?:(?:las?|mis?|esas?|estas?|ninguna) )?(?:{_NOUN}|memory)(?![-/\w])",
     fill=r"\b(?:por favor|completamente|totalmente|simplemente|ya|para nada)\b,?",
-    leads=any_of(
+    leads=any_word_of(
         r"""ok, vale, bien, bueno, oye, hola, ahora, y, pero, entonces, esta vez, aquí, solo, de ahora en adelante,
         a partir de ahora, desde ahora, para esta \w+, para este \w+, para el resto de (?:la|esta) \w+, por ahora,
         por el momento, en esta \w+, en este \w+, en tu respuesta, durante esta \w+, puedes, podrías, puede, podría,
@@ -53,13 +53,13 @@ SPANISH = Tongue(
     ),
     free=(rf"\bsin (?:{_USING} )?¤",),
     tail=rf"(?={END}| {_AFTER}\b)",
-    lasting=any_of(
+    lasting=any_word_of(
         r"""\bconversaci[óo]n\b, \bsesi[óo]n\b, \bcharla\b, \bchat\b, \bdiálogo\b, de ahora en adelante,
         a partir de ahora, desde ahora, el resto, hasta que, nunca más, en adelante"""
     ),
     asks=r"\b(?:puedes|podrías|puede|podría)\b|\bpor favor\b",
     doubts=r"\b"
-    + any_of(
+    + any_word_of(
         r"""cpu, gpu, heap, ram, fugas?, alloc\w*, malloc, perfil\w*, consumo, swap, latencia, [kmg]i?b, bytes?,
         punteros?, benchmarks?, disco, kernel, docker, búfer, pila, métricas?, columna, procesador, caché,
         rendimiento"""

@@ -21,16 +21,12 @@ from memdir.errors import ModelError, SettingsError
 from memdir.frozen import dataclass, replace
 from memdir.limits import MODEL_TRIES
 from memdir.models.anthropic import AnthropicModel
-from memdir.models.budget import Caps
 from memdir.models.claude_cli import ClaudeModel
-from memdir.models.line import Line
-from memdir.models.meter import Meter, ask_metered
+from memdir.models.connection import Connection, as_list, can_use_tools
 from memdir.models.openai import OpenAIModel
-from memdir.models.retry import with_retry
-from memdir.models.usage import FILE
-from memdir.models.wire import as_list, can_use_tools
+from memdir.models.usage import FILE, TokenCaps, UsageMeter, ask_metered, with_retry
+from memdir.project.settings import Environment, Settings, read_environment, read_settings
 from memdir.records import Message, Model, Reply, Request
-from memdir.settings import Environment, Settings, read_environment, read_settings
 from memdir.text import one_line, shorten
 
 __all__ = [
@@ -58,7 +54,7 @@ class OpenModel:
 
     spec: str
     model: Model
-    meter: Meter
+    meter: UsageMeter
     tries: int = MODEL_TRIES
 
     @property
@@ -97,10 +93,10 @@ def open_model(
     url = url or (settings.text("model_url") if settings.text("model_url") != "default" else "")
     model = _open_provider(spec, provider, name, _Access(environment, settings, url, key))
     fixed = environment.now
-    meter = Meter(
+    meter = UsageMeter(
         path=environment.state_home / FILE,
         model=spec.strip(),
-        caps=Caps(int(settings.number("budget.run_tokens")), int(settings.number("budget.day_tokens"))),
+        caps=TokenCaps(int(settings.number("budget.run_tokens")), int(settings.number("budget.day_tokens"))),
         clock=clock or (lambda: fixed or datetime.now(UTC)),
         run=run or _make_run(),
         project=project,
@@ -205,7 +201,7 @@ def _open_anthropic(name: str, access: _Access) -> Model:
             open_telemetry=False,  # what is asked here is nobody else's business
         )
 
-    line = Line("anthropic", make_client, "/v1/messages", who=f"anthropic:{name}", silence=access.silence)
+    line = Connection("anthropic", make_client, "/v1/messages", who=f"anthropic:{name}", silence=access.silence)
     return AnthropicModel(name, line)
 
 
@@ -225,11 +221,11 @@ def _open_ollama(name: str, access: _Access) -> Model:
     return OpenAIModel(name, line, is_free=True)
 
 
-def _make_openai_line(who: str, url: str, key: str, access: _Access) -> Line:
+def _make_openai_line(who: str, url: str, key: str, access: _Access) -> Connection:
     def make_client(sdk: Any, http_client: Any, timeout: Any) -> Any:
         return sdk.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=timeout, http_client=http_client)
 
-    return Line("openai", make_client, "/chat/completions", who=who, silence=access.silence)
+    return Connection("openai", make_client, "/chat/completions", who=who, silence=access.silence)
 
 
 def _need_key(url: str, variable: str) -> str:

@@ -6,18 +6,94 @@ rendered here uses at most three: the end of system prompt and tools, and the en
 """
 
 import copy
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
-from memdir.errors import ModelError, ReplyError
+from memdir.errors import ModelError, ReplyError, UnreachableError
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
-from memdir.models.adapting import THINKS, Heard, ask_adapting
-from memdir.models.anthropic_events import Gathering
-from memdir.models.faults import make_fault
-from memdir.models.line import Line
-from memdir.models.wire import as_count, as_list, as_table, as_text, check_request, narrow_schema, role_of, wrong_parent
-from memdir.records import Message, Reply, Request, Stop, ToolCall, Usage
+from memdir.models.connection import (
+    Connection,
+    as_count,
+    as_list,
+    as_table,
+    as_text,
+    check_request,
+    make_fault,
+    narrow_schema,
+    role_of,
+    wrong_parent,
+)
+from memdir.models.openai import THINKS, AdaptedReply, ask_adapting
+from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
+
+# --- anthropic_events ---
+# The events of a Messages API stream, put together again to the message they are parts of. Pure.
+
+
+class AnthropicStream:
+    """A message put together from the events of a stream."""
+
+    def __init__(self) -> None:
+        self.usage: dict[str, object] = {}
+        self.is_whole = False
+        self._stop: object = None
+        self._blocks: dict[object, dict[str, object]] = {}
+        self._inputs: dict[object, str] = {}
+
+    def add(self, event: Mapping[str, object]) -> str:
+        """Take one event; what it adds to the text is returned."""
+        kind, index = event.get("type"), event.get("index")
+        if kind == "message_start":
+            self.usage.update(as_table(as_table(event.get("message")).get("usage")))
+        elif kind == "content_block_start":
+            self._blocks[index] = dict(as_table(event.get("content_block")))
+            return as_text(self._blocks[index].get("text"))
+        elif kind == "content_block_delta":
+            return self._grow(index, as_table(event.get("delta")))
+        elif kind == "message_delta":
+            self._stop = as_table(event.get("delta")).get("stop_reason") or self._stop
+            self.usage.update({key: at for key, at in as_table(event.get("usage")).items() if at is not None})
+        elif kind == "message_stop":
+            self.is_whole = True
+        elif kind == "error":
+            raise UnreachableError("the stream ended with an error", reason="down", passing=True)
+        return ""
+
+    def message(self) -> dict[str, object]:
+        for index, text in self._inputs.items():
+            self._blocks[index]["input"] = self._parse_input(text)
+        return {"content": list(self._blocks.values()), "stop_reason": self._stop, "usage": self.usage}
+
+    def _grow(self, index: object, delta: Mapping[str, object]) -> str:
+        block = self._blocks.setdefault(index, {"type": "text", "text": ""})
+        kind = as_text(delta.get("type"))
+        if kind == "input_json_delta":
+            self._inputs[index] = self._inputs.get(index, "") + as_text(delta.get("partial_json"))
+        elif kind == "citations_delta":
+            block["citations"] = [*as_list(block.get("citations")), delta.get("citation")]
+        elif kind == "signature_delta":
+            block["signature"] = as_text(delta.get("signature"))
+        elif kind in ("text_delta", "thinking_delta"):
+            key = kind.removesuffix("_delta")
+            block[key] = as_text(block.get(key)) + as_text(delta.get(key))
+            return as_text(delta.get("text"))
+        return ""
+
+    def _parse_input(self, text: str) -> object:
+        try:
+            parsed = json.loads(text or "{}")
+        except (ValueError, RecursionError):
+            parsed = None
+        if isinstance(parsed, dict):
+            return parsed
+        if self._stop == "max_tokens":  # cut by the limit; nobody carries it out
+            return {}
+        raise ReplyError("the input of a tool call is not JSON")
+
+
+# --- anthropic ---
 
 Block = dict[str, object]
 BREAKPOINTS = 4
@@ -25,10 +101,10 @@ _MARK = {"type": "ephemeral"}
 _PLAIN = "plain"  # the quirk of an endpoint without structured output
 _CURES = {_PLAIN: re.compile(r"output_config|output_format|json_schema|schema", re.IGNORECASE)}
 _STOPS = {
-    "tool_use": Stop.CALLS,
-    "max_tokens": Stop.LENGTH,
-    "model_context_window_exceeded": Stop.LENGTH,
-    "refusal": Stop.REFUSED,
+    "tool_use": StopReason.CALLS,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "refusal": StopReason.REFUSED,
 }
 _SAMPLING, _OLDER = ("temperature", "top_p", "top_k"), "2023-06-01"
 _THINKING = ("thinking", "redacted_thinking")
@@ -37,7 +113,7 @@ _THINKING = ("thinking", "redacted_thinking")
 class AnthropicModel:
     has_tools = True
 
-    def __init__(self, name: str, line: Line) -> None:
+    def __init__(self, name: str, line: Connection) -> None:
         self._name, self._line = name, line
         self._quirks: set[str] = set()
 
@@ -47,21 +123,21 @@ class AnthropicModel:
 
     def render(self, request: Request) -> dict[str, object]:
         """The body as this endpoint is sent it, for a fork to go on from."""
-        return render_body(self._name, request, frozenset(self._quirks))
+        return render_anthropic_body(self._name, request, frozenset(self._quirks))
 
-    def _send(self, request: Request, quirks: frozenset[str]) -> Heard:
-        body = render_body(self._name, request, quirks)
+    def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
+        body = render_anthropic_body(self._name, request, quirks)
         headers = make_headers(request.parent or {})
         if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
             message = self._line.ask(body, request, headers)
         else:
             with closing(self._line.stream({**body, "stream": True}, request, headers)) as events:
                 message = self._gather(events, request)
-        return read_reply(message, self._line.who)
+        return read_anthropic_reply(message, self._line.who)
 
     def _gather(self, events: Iterator[Mapping[str, object]], request: Request) -> Mapping[str, object]:
         """The message that a stream of events amounts to."""
-        gathered = Gathering()
+        gathered = AnthropicStream()
         try:
             for event in events:
                 text = gathered.add(event)
@@ -70,7 +146,7 @@ class AnthropicModel:
             if not gathered.is_whole:
                 raise make_fault(self._line.who, "broken")
         except ModelError as error:
-            error.usage = read_usage(gathered.usage) if gathered.usage else None
+            error.usage = read_anthropic_usage(gathered.usage) if gathered.usage else None
             raise
         return gathered.message()
 
@@ -78,7 +154,7 @@ class AnthropicModel:
 # --- out --------------------------------------------------------------------------------------------------------------
 
 
-def render_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
+def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
     """The body of a request, the parent's with our messages after it or our own."""
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     if request.parent is not None:
@@ -110,7 +186,7 @@ def make_headers(parent: Mapping[str, object]) -> dict[str, str]:
 
 
 def _extend(name: str, parent: Mapping[str, object], request: Request, room: int) -> dict[str, object]:
-    check_parent(parent)
+    check_anthropic_parent(parent)
     rendered = [_render(message) for message in request.messages]
     if count_marks(parent) < BREAKPOINTS and not parent.get("cache_control"):
         _mark(rendered[-1])
@@ -122,7 +198,7 @@ def _extend(name: str, parent: Mapping[str, object], request: Request, room: int
     return body
 
 
-def check_parent(parent: Mapping[str, object]) -> None:
+def check_anthropic_parent(parent: Mapping[str, object]) -> None:
     """Raise if this is not a body of the Messages API."""
     messages = parent.get("messages")
     if not isinstance(messages, list | tuple) or not messages:
@@ -147,7 +223,7 @@ def count_marks(body: Mapping[str, object]) -> int:
     return sum(1 for block in blocks if as_table(block).get("cache_control")) + bool(body.get("cache_control"))
 
 
-def is_own(raw: object) -> bool:
+def is_anthropic_state(raw: object) -> bool:
     """Whether a message was written in this shape, so that it can go back as it is."""
     message = as_table(raw)
     blocks = message.get("content")
@@ -162,7 +238,7 @@ def is_own(raw: object) -> bool:
 
 def _render(message: Message) -> list[Block]:
     """A message's blocks; none for one that goes back as it came."""
-    if is_own(message.raw):
+    if is_anthropic_state(message.raw):
         return []
     if message.role == "tool":
         result: Block = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text or "(nothing)"}
@@ -210,7 +286,7 @@ def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list
     open_role = ""
     content: list[Block] = []
     for message, blocks in zip(messages, rendered, strict=True):
-        if is_own(message.raw):
+        if is_anthropic_state(message.raw):
             merged.append(copy.deepcopy(message.raw))
             open_role = ""
         elif blocks and role_of(message) == open_role:
@@ -224,13 +300,13 @@ def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list
 # --- back -------------------------------------------------------------------------------------------------------------
 
 
-def read_reply(message: Mapping[str, object], who: str) -> Heard:
+def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedReply:
     """A whole message as a reply; with Stop.LENGTH its calls may be cut and must not be carried out."""
     content = message.get("content")
     if not isinstance(content, list):
         raise ReplyError(f"{who} did not answer with a message", hint="is the address one of the Messages API?")
     blocks = [as_table(block) for block in content]
-    usage = read_usage(as_table(message.get("usage")))
+    usage = read_anthropic_usage(as_table(message.get("usage")))
     reason = as_text(message.get("stop_reason"))
     text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
     calls = tuple(
@@ -238,13 +314,15 @@ def read_reply(message: Mapping[str, object], who: str) -> Heard:
         for block in blocks
         if block.get("type") == "tool_use"
     )
-    stop = _STOPS.get(reason, Stop.CALLS if calls else Stop.DONE)
+    stop = _STOPS.get(reason, StopReason.CALLS if calls else StopReason.DONE)
     raw = {"role": "assistant", "content": content} if content else None
     thought = any(block.get("type") in _THINKING for block in blocks)
-    return Heard(Reply(text, usage, calls, stop, raw), stop is Stop.LENGTH and thought and not text and not calls)
+    return AdaptedReply(
+        Reply(text, usage, calls, stop, raw), stop is StopReason.LENGTH and thought and not text and not calls
+    )
 
 
-def read_usage(usage: Mapping[str, object]) -> Usage:
+def read_anthropic_usage(usage: Mapping[str, object]) -> Usage:
     return Usage(
         fresh=as_count(usage.get("input_tokens")),
         cached=as_count(usage.get("cache_read_input_tokens")),

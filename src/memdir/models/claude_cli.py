@@ -20,11 +20,18 @@ from pathlib import Path
 
 from memdir.errors import ModelError, ReplyError, StoppedError
 from memdir.frozen import replace
-from memdir.models.anthropic import read_usage
-from memdir.models.faults import make_fault, make_status_fault
-from memdir.models.wire import as_table, as_text, check_request, narrow_schema, role_of
-from memdir.records import Message, Reply, Request, Stop
-from memdir.settings import Environment
+from memdir.models.anthropic import read_anthropic_usage
+from memdir.models.connection import (
+    as_table,
+    as_text,
+    check_request,
+    make_fault,
+    make_status_fault,
+    narrow_schema,
+    role_of,
+)
+from memdir.project.settings import Environment
+from memdir.records import Message, Reply, Request, StopReason
 from memdir.text import one_line, shorten
 
 LEAST_TOKENS = 4_096  # below this its own thinking leaves no room for an answer
@@ -84,7 +91,7 @@ class ClaudeModel:
             process = subprocess.Popen(
                 command,
                 cwd=empty,
-                env=make_environ(self._environment, max(LEAST_TOKENS, request.max_tokens)),
+                env=make_claude_environ(self._environment, max(LEAST_TOKENS, request.max_tokens)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -101,7 +108,7 @@ class ClaudeModel:
         self, process: subprocess.Popen[bytes], command: list[str], request: Request
     ) -> subprocess.CompletedProcess[bytes]:
         deadline = time.monotonic() + self._seconds
-        given: bytes | None = render_prompt(request.messages).encode("utf-8", "replace")
+        given: bytes | None = render_claude_prompt(request.messages).encode("utf-8", "replace")
         while True:
             if request.cancelled is not None and request.cancelled():
                 raise StoppedError(f"the request to {self._who} was cancelled")
@@ -129,12 +136,12 @@ class ClaudeModel:
     def _read_result(self, result: Mapping[str, object], request: Request) -> Reply:
         cost = result.get("total_cost_usd")
         usage = replace(
-            read_usage(as_table(result.get("usage"))), dollars=cost if isinstance(cost, int | float) else None
+            read_anthropic_usage(as_table(result.get("usage"))), dollars=cost if isinstance(cost, int | float) else None
         )
         text = as_text(result.get("result"))
         if result.get("is_error"):
             if _CUT in text:
-                return Reply("", usage, stop=Stop.LENGTH)
+                return Reply("", usage, stop=StopReason.LENGTH)
             status = result.get("api_error_status")
             body = {"message": text.removeprefix("API Error: ")}
             if isinstance(status, int):
@@ -146,11 +153,11 @@ class ClaudeModel:
         structured = result.get("structured_output")
         if request.schema is not None and structured is not None:
             text = json.dumps(structured, ensure_ascii=False)
-        stop = Stop.REFUSED if result.get("stop_reason") == "refusal" else Stop.DONE
+        stop = StopReason.REFUSED if result.get("stop_reason") == "refusal" else StopReason.DONE
         return Reply(text, usage, stop=stop)
 
 
-def make_environ(environment: Environment, max_tokens: int) -> dict[str, str]:
+def make_claude_environ(environment: Environment, max_tokens: int) -> dict[str, str]:
     """The child's environment: logged in as the person is, without memory, marked as started by us."""
     kept = {name: value for name, value in environment.inherited.items() if name not in _OF_A_SESSION}
     return kept | {
@@ -163,7 +170,7 @@ def make_environ(environment: Environment, max_tokens: int) -> dict[str, str]:
     }
 
 
-def render_prompt(messages: Sequence[Message]) -> str:
+def render_claude_prompt(messages: Sequence[Message]) -> str:
     """Messages as one text; who said what stands before each only where more than one speaks."""
     said = [message for message in messages if message.text.strip()]
     if all(role_of(message) == "user" for message in said):

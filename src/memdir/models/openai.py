@@ -6,16 +6,77 @@ all. A parent's body goes out as it came, with our messages after it. Bodies of 
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from memdir.errors import ModelError, ReplyError
+from memdir.errors import ModelError, ReplyError, UnreachableError
+from memdir.frozen import dataclass, replace
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
-from memdir.models.adapting import THINKS, Heard, ask_adapting
-from memdir.models.faults import make_fault, make_status_fault
-from memdir.models.line import Line
-from memdir.models.wire import as_count, as_list, as_table, as_text, check_request, narrow_schema, wrong_parent
-from memdir.records import Message, Reply, Request, Stop, ToolCall, Usage
+from memdir.models.connection import (
+    Connection,
+    add_usage,
+    as_count,
+    as_list,
+    as_table,
+    as_text,
+    check_request,
+    make_fault,
+    make_status_fault,
+    narrow_schema,
+    wrong_parent,
+)
+from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
+
+# --- adapting ---
+# Endpoints that are like another one, but not quite: what one refuses is left out, once, and remembered.
+#
+# Many servers speak the shape of a vendor and know only a part of it. Rather than a table of servers, the refusal
+# itself
+# is read: if it names something that can be done without, the request goes out again without it.
+
+THINKS = "thinks"
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedReply:
+    """A reply, and whether thinking left no room for it."""
+
+    reply: Reply
+    starved: bool = False
+
+
+def ask_adapting(
+    send: Callable[[Request, frozenset[str]], AdaptedReply],
+    request: Request,
+    quirks: set[str],
+    cures: Mapping[str, re.Pattern[str]],
+) -> Reply:
+    """Send; of what is refused by name, note the quirk and send again. `quirks` is what is known of the endpoint."""
+    spent = None
+    while True:
+        try:
+            heard = send(request, frozenset(quirks))
+        except UnreachableError as error:
+            cure = _find_cure(error, quirks, cures)
+            if cure is None:
+                raise
+            quirks.add(cure)
+            continue
+        usage = heard.reply.usage if spent is None else add_usage(spent, heard.reply.usage)
+        if heard.starved and THINKS not in quirks:
+            quirks.add(THINKS)
+            spent = usage
+            continue
+        return replace(heard.reply, usage=usage)
+
+
+def _find_cure(error: UnreachableError, quirks: set[str], cures: Mapping[str, re.Pattern[str]]) -> str | None:
+    if error.reason != "refused":
+        return None
+    return next((name for name, words in cures.items() if name not in quirks and words.search(str(error))), None)
+
+
+# --- openai ---
 
 # What an endpoint may not know, and the words of a refusal that says so.
 PLAIN, OTHER_LIMIT, NO_USAGE = "plain", "other_limit", "no_usage"
@@ -24,7 +85,12 @@ _CURES = {
     NO_USAGE: re.compile(r"stream_options", re.IGNORECASE),
     PLAIN: re.compile(r"response_format|json_schema|schema|grammar", re.IGNORECASE),
 }
-_STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED, "tool_calls": Stop.CALLS, "function_call": Stop.CALLS}
+_STOPS = {
+    "length": StopReason.LENGTH,
+    "content_filter": StopReason.REFUSED,
+    "tool_calls": StopReason.CALLS,
+    "function_call": StopReason.CALLS,
+}
 _LIMITS = ("max_completion_tokens", "max_tokens")
 _OURS = (*_LIMITS, "stream", "stream_options")
 
@@ -34,7 +100,7 @@ class OpenAIModel:
 
     has_tools = True
 
-    def __init__(self, name: str, line: Line, *, is_vendor: bool = False, is_free: bool = False) -> None:
+    def __init__(self, name: str, line: Connection, *, is_vendor: bool = False, is_free: bool = False) -> None:
         self._name, self._line, self._is_vendor = name, line, is_vendor
         self._dollars = 0.0 if is_free else None
         self._quirks: set[str] = set()
@@ -45,21 +111,21 @@ class OpenAIModel:
 
     def render(self, request: Request) -> dict[str, object]:
         """The body as this endpoint is sent it, for a fork to go on from."""
-        return render_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
+        return render_openai_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
 
-    def _send(self, request: Request, quirks: frozenset[str]) -> Heard:
-        body = render_body(self._name, request, quirks, is_vendor=self._is_vendor)
+    def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
+        body = render_openai_body(self._name, request, quirks, is_vendor=self._is_vendor)
         if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
             answer = self._line.ask(body, request, {})
         else:
             counted = {} if NO_USAGE in quirks else {"stream_options": {"include_usage": True}}
             with closing(self._line.stream({**body, "stream": True, **counted}, request, {})) as events:
                 answer = self._gather(events, request)
-        return read_reply(answer, self._line.who, self._dollars)
+        return read_openai_reply(answer, self._line.who, self._dollars)
 
     def _gather(self, events: Iterator[Mapping[str, object]], request: Request) -> Mapping[str, object]:
         """The answer that a stream of deltas amounts to."""
-        gathered = Gathering()
+        gathered = OpenAIStream()
         try:
             for event in events:
                 text = gathered.add(event)
@@ -68,7 +134,7 @@ class OpenAIModel:
             if not gathered.finish:
                 raise make_fault(self._line.who, "broken")
         except ModelError as error:
-            error.usage = read_usage(gathered.usage, self._dollars) if gathered.usage else None
+            error.usage = read_openai_usage(gathered.usage, self._dollars) if gathered.usage else None
             raise
         return gathered.answer()
 
@@ -76,22 +142,22 @@ class OpenAIModel:
 # --- out --------------------------------------------------------------------------------------------------------------
 
 
-def render_body(
+def render_openai_body(
     name: str, request: Request, quirks: frozenset[str] = frozenset(), *, is_vendor: bool = False
 ) -> dict[str, object]:
     """The body of a request, the parent's with our messages after it or our own."""
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     limit = "max_completion_tokens" if is_vendor != (OTHER_LIMIT in quirks) else "max_tokens"
     if request.parent is not None:
-        check_parent(request.parent)
+        check_openai_parent(request.parent)
         body = {key: value for key, value in request.parent.items() if key not in _OURS}
         body.setdefault("model", name)
-        body["messages"] = [*as_list(request.parent["messages"]), *render_messages(request.messages)]
+        body["messages"] = [*as_list(request.parent["messages"]), *render_openai_messages(request.messages)]
         # The host knows by which name its endpoint takes the limit.
         own = next((name for name in _LIMITS if name in request.parent and OTHER_LIMIT not in quirks), limit)
         return {**body, own: room}
     system = [{"role": "system", "content": request.system}] if request.system else []
-    body = {"model": name, "messages": [*system, *render_messages(request.messages)], limit: room}
+    body = {"model": name, "messages": [*system, *render_openai_messages(request.messages)], limit: room}
     if request.tools:
         body["tools"] = [
             {"type": "function", "function": {"name": at.name, "description": at.description, "parameters": at.schema}}
@@ -114,7 +180,7 @@ def is_strict(schema: object) -> bool:
     return whole and all(is_strict(part) for key, part in table.items() if key not in ("enum", "const", "required"))
 
 
-def check_parent(parent: Mapping[str, object]) -> None:
+def check_openai_parent(parent: Mapping[str, object]) -> None:
     """Raise if this is not a body of the chat completions shape."""
     what = "the chat completions shape"
     messages = parent.get("messages")
@@ -127,11 +193,11 @@ def check_parent(parent: Mapping[str, object]) -> None:
     ):
         raise wrong_parent(what, "its tools are not functions")
     for message in map(as_table, messages):
-        if not is_own(message):
+        if not is_openai_state(message):
             raise wrong_parent(what, f"a message of the role {message.get('role')!r} is of another shape")
 
 
-def is_own(raw: object) -> bool:
+def is_openai_state(raw: object) -> bool:
     """Whether a message was written in this shape, so that it can go back as it is."""
     message = as_table(raw)
     if not as_text(message.get("role")):
@@ -143,12 +209,12 @@ def is_own(raw: object) -> bool:
     return isinstance(parts, str) or bool(message.get("tool_calls"))
 
 
-def render_messages(messages: Sequence[Message]) -> list[object]:
+def render_openai_messages(messages: Sequence[Message]) -> list[object]:
     """Messages in this shape; what a person says in two messages is one: some endpoints insist on turns."""
     rendered: list[object] = []
     said: dict[str, object] | None = None
     for message in messages:
-        if is_own(message.raw):
+        if is_openai_state(message.raw):
             rendered.append(message.raw)
             said = None
         elif message.role in ("tool", "assistant"):
@@ -182,7 +248,7 @@ def _dump(table: Mapping[str, object]) -> str:
 # --- back -------------------------------------------------------------------------------------------------------------
 
 
-def read_reply(answer: Mapping[str, object], who: str, dollars: float | None = None) -> Heard:
+def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | None = None) -> AdaptedReply:
     """A whole answer as a reply; with Stop.LENGTH its calls may be cut and must not be carried out."""
     choices = as_list(answer.get("choices"))
     choice = as_table(choices[0]) if choices else {}
@@ -190,15 +256,21 @@ def read_reply(answer: Mapping[str, object], who: str, dollars: float | None = N
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise ReplyError(f"{who} did not answer with a message", hint="is the address one of chat completions?")
-    usage = read_usage(as_table(answer.get("usage")), dollars)
+    usage = read_openai_usage(as_table(answer.get("usage")), dollars)
     finish = as_text(choice.get("finish_reason"))
     wanted = [as_table(at) for at in as_list(message.get("tool_calls"))]
     calls = tuple(_read_call(at, place, finish, usage) for place, at in enumerate(wanted))
-    stop = _STOPS.get(finish, Stop.DONE)
-    stop = Stop.CALLS if calls and stop is Stop.DONE else Stop.DONE if stop is Stop.CALLS and not calls else stop
+    stop = _STOPS.get(finish, StopReason.DONE)
+    stop = (
+        StopReason.CALLS
+        if calls and stop is StopReason.DONE
+        else StopReason.DONE
+        if stop is StopReason.CALLS and not calls
+        else stop
+    )
     text, refusal = _read_text(message.get("content")), as_text(message.get("refusal"))
     if refusal and not text:
-        text, stop = refusal, Stop.REFUSED
+        text, stop = refusal, StopReason.REFUSED
     raw = {
         key: value for key, value in message.items() if key in ("role", "content", "tool_calls", "refusal") and value
     }
@@ -206,7 +278,9 @@ def read_reply(answer: Mapping[str, object], who: str, dollars: float | None = N
     if not all(as_text(at.get("id")) for at in wanted):
         raw = {}  # answers go by id: the calls go back with those they were given here
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
-    return Heard(Reply(text, usage, calls, stop, raw or None), stop is Stop.LENGTH and bool(thought) and not raw)
+    return AdaptedReply(
+        Reply(text, usage, calls, stop, raw or None), stop is StopReason.LENGTH and bool(thought) and not raw
+    )
 
 
 def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who: str) -> None:
@@ -219,7 +293,7 @@ def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who
         raise make_fault(who, "broken")
 
 
-def read_usage(usage: Mapping[str, object], dollars: float | None = None) -> Usage:
+def read_openai_usage(usage: Mapping[str, object], dollars: float | None = None) -> Usage:
     read = as_count(usage.get("prompt_tokens"))
     cached = min(read, as_count(as_table(usage.get("prompt_tokens_details")).get("cached_tokens")))
     return Usage(read - cached, cached, as_count(usage.get("completion_tokens")), 0, dollars)
@@ -245,7 +319,7 @@ def _read_call(call: Mapping[str, object], place: int, finish: str, usage: Usage
     return ToolCall(as_text(call.get("id")) or f"call_{place}", as_text(function.get("name")), parsed)
 
 
-class Gathering:
+class OpenAIStream:
     """An answer put together from the deltas of a stream."""
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Chinese: “记住”, “以后”, “不要再”, “继续保持”, “我是护士”."""
 
+from memdir.language.grammar import RequestCategory, RequestLanguage, RuleNeed, any_of, make_request_rule
 from memdir.records import Kind
 from memdir.rules.systems import SYSTEM
-from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule
 
 _MARK = r"[\s，,：:、。]*"
 _KEEP = (
@@ -64,7 +64,7 @@ _ROLE = any_of(
     博士生?,医生,护士,律师,会计,编辑,记者,翻译,顾问,自由职业者?,创业者,创始人,运维,测试,新手,初学者,
     小白,素食者,素食主义者,色盲,退休\w*,研究员,主管,总监,实习生,全职妈妈,色弱,左撇子"""
 )
-CHINESE = Tongue(
+CHINESE = RequestLanguage(
     name="zh",
     leads=_KEEP.removesuffix("*").replace(
         "(?:请|",
@@ -73,97 +73,109 @@ CHINESE = Tongue(
         "完美|很好|不错|拜托|你|ok|另|以及|提醒一下|",
     ),
     rules=(
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:请|麻烦|帮我)?(?:把)?(?:你)?(?:的)?(?:记忆(?:里|中)(?:的)?)(?:关于)?(?P<what>.{2,40}?)(?:的?那(?:条|"
             r"个|件)|的?(?:内容|记录|事|部分|规则|记忆))?(?:都)?(?:删(?:掉|除|了)|忘(?:掉|了|记)|清(?:掉|除)|去掉|"
             r"移除)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:请|麻烦|可以|帮我|你可以)*(?:忘(?:掉|记|了)|删(?:掉|除)|不用再记|不用记(?:着|住)?)(?:我(?:之前|以前|"
             r"上次)?(?:说|讲|提)(?:过)?的?)?(?:关于)?(?P<what>.{3,40}?)(?:的?(?:那(?:条|个|件)|规则|规定|约定|记忆|"
             r"要求|事(?:情)?))(?:吧|了)?",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?P<what>.{2,30}?)(?:那条|那个|的)?(?:规则|规定|约定|要求|事)?(?:作废|取消|失效|不算数|"
             r"废除)了?[，,]?(?:请|就|可以)?(?:忘(?:掉|了|记)|删(?:掉|了|除))",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:之前|以前|上次)?(?:我)?跟你(?:说|讲|提)(?:过)?的(?P<what>.{2,30}?)(?:可以|就|请|都)*(?:忘(?:掉|了|记)|删(?:掉|了|除))",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(Category.FORGET, r"(?:请|麻烦|可以|帮我)*(?:忘(?:掉|记|了))(?P<what>我.{3,40})", Need.STRONG),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET, r"(?:请|麻烦|可以|帮我)*(?:忘(?:掉|记|了))(?P<what>我.{3,40})", RuleNeed.STRONG
+        ),
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:关于)?(?P<what>.{3,40}?)(?:的?(?:那(?:条|个|件)(?:事|规则|规定|记忆)?|规则|规定|约定|"
             r"事))[，,]?(?:你)?(?:可以|就|请)?(?:忘(?:掉|了|记)|从记忆(?:里|中)(?:删|去)|不用(?:再)?记)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CONFIRMATIONS),
-        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in _SAVES),
-        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
-        *(make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CORRECTIONS),
-        make_rule(
-            Category.DECISION,
+        *(
+            make_request_rule(RequestCategory.CONFIRMATION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CONFIRMATIONS
+        ),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG) for at in _SAVES),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CORRECTIONS
+        ),
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>(?!我).{0,16}(?:决定了?|定了|定下来了?|商量好了?|说好了?|批准了?|取消了|否决了|确定了?)(?!吗|"
             r"没|是否)[，,：:不要用在改]?.{3,})",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.DECISION,
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>(?:我们|团队|公司|领导|老板|客户|法务|管理层|产品)(?:已经|刚|今天|昨天|\S{0,6})?(?:决定|商定|"
             r"同意|确定|取消了|批准了).{4,})",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>(?!我)[^，,；;]{{1,30}}(?:在|都在|放在|记在|到|去|走|提到|发到|"
             rf"是)\s*(?:\S{{0,8}}\s?)?{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        make_rule(
-            Category.IDENTITY,
+        make_request_rule(
+            RequestCategory.IDENTITY,
             rf"(?P<what>我(?:是|现在是|目前是|做|当)(?:一(?:个|名|位))?[^，,。]{{0,16}}{_ROLE}.*)",
             kind=Kind.USER,
         ),
-        make_rule(
-            Category.IDENTITY,
+        make_request_rule(
+            RequestCategory.IDENTITY,
             r"(?P<what>我(?:以前|之前|一直|原来)(?:是|写|做|用).{2,30}(?:新手|刚学|不熟|初学|第一次|转).*)",
             kind=Kind.USER,
         ),
-        make_rule(Category.IDENTITY, r"(?P<what>我在.{2,14}(?:做|当|搞|从事).{2,})", kind=Kind.USER),
-        make_rule(
-            Category.IDENTITY, r"(?P<what>我(?:主要|平时|一直|通常)(?:写|用|做|负责|从事|开发).+)", kind=Kind.USER
+        make_request_rule(RequestCategory.IDENTITY, r"(?P<what>我在.{2,14}(?:做|当|搞|从事).{2,})", kind=Kind.USER),
+        make_request_rule(
+            RequestCategory.IDENTITY,
+            r"(?P<what>我(?:主要|平时|一直|通常)(?:写|用|做|负责|从事|开发).+)",
+            kind=Kind.USER,
         ),
-        make_rule(
-            Category.IDENTITY,
+        make_request_rule(
+            RequestCategory.IDENTITY,
             r"(?P<what>我(?:住在|在.{2,12}(?:工作|上班|读书|生活)|负责|带(?:着)?一?个?.{0,6}(?:团队|组)|写了.{1,4}年|"
             r"做了.{1,4}年|有.{1,4}年).+)",
             kind=Kind.USER,
         ),
-        make_rule(Category.IDENTITY, r"(?P<what>我的(?:母语|职业|工作|时区|名字)是.+|我叫.{2,10})", kind=Kind.USER),
-        make_rule(
-            Category.DEADLINE,
+        make_request_rule(
+            RequestCategory.IDENTITY, r"(?P<what>我的(?:母语|职业|工作|时区|名字)是.+|我叫.{2,10})", kind=Kind.USER
+        ),
+        make_request_rule(
+            RequestCategory.DEADLINE,
             rf"(?P<what>(?!我(?!们)|.*{_HABIT})(?:(?!我(?!们)).){{0,60}}?{_DUE}.+)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.DEADLINE,
+        make_request_rule(
+            RequestCategory.DEADLINE,
             rf"(?P<what>(?!我(?!们)|.*{_HABIT}).{{2,40}}{_DUE})",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
     ),

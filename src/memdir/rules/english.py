@@ -1,5 +1,6 @@
 """English, put together: its words, its rules in the order they are tried, and what holds for all of them."""
 
+from memdir.language.grammar import RequestCategory, RequestLanguage, RuleNeed, any_of, make_request_rule, words_of
 from memdir.records import Kind
 from memdir.rules.english_asking import BACK, FORGETS, LASTING, LASTING_BACK, NORMS, RULES, SAVED_BEFORE, SAVES, WEAK
 from memdir.rules.english_facts import DECIDED, DUE, IDENTITIES, OWN_WORK, POINTERS, SETTLED, WHO_DECIDES
@@ -25,9 +26,8 @@ from memdir.rules.english_work import (
     CORRECTIONS_PLAIN,
     CORRECTIONS_WHOLE,
 )
-from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words_of
 
-ENGLISH = Tongue(
+ENGLISH = RequestLanguage(
     name="en",
     leads=any_of(
         r"""just so you know, so you know, ok, okay, hey, hi, hello, now, just, also, and, but, so, then, first,
@@ -52,65 +52,81 @@ ENGLISH = Tongue(
         whatever you do, you can always"""
     ),
     rules=(
-        *(make_rule(Category.FORGET, at, Need.STRONG) for at in FORGETS),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in (*BACK, *SAVED_BEFORE, *KEPT_BEFORE)),
+        *(make_request_rule(RequestCategory.FORGET, at, RuleNeed.STRONG) for at in FORGETS),
         *(
-            make_rule(Category.REQUEST, at, Need.WHOLE, Need.DIRECTING, kind=Kind.FEEDBACK)
+            make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG, RuleNeed.WHOLE)
+            for at in (*BACK, *SAVED_BEFORE, *KEPT_BEFORE)
+        ),
+        *(
+            make_request_rule(RequestCategory.REQUEST, at, RuleNeed.WHOLE, RuleNeed.DIRECTING, kind=Kind.FEEDBACK)
             for at in (*LASTING_BACK, *MEANT_FOR_GOOD)
         ),
-        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in SAVES),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.ALONE) for at in WEAK),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, default=Kind.FEEDBACK) for at in RULES),
-        make_rule(Category.REQUEST, ANNOUNCED_SCOPE, Need.STRONG, Need.WHOLE, kind=Kind.FEEDBACK),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE, default=Kind.FEEDBACK) for at in ANNOUNCED_WISHES),
-        make_rule(Category.REQUEST, ANNOUNCED_FACT, Need.STRONG, Need.WHOLE),
-        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in KEPT_FACTS),
-        *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in CONFIRMATIONS),
-        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in (*LASTING, *LASTING_ORDERS)),
-        make_rule(
-            Category.REQUEST,
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG) for at in SAVES),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG, RuleNeed.ALONE) for at in WEAK),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG, default=Kind.FEEDBACK) for at in RULES),
+        make_request_rule(
+            RequestCategory.REQUEST, ANNOUNCED_SCOPE, RuleNeed.STRONG, RuleNeed.WHOLE, kind=Kind.FEEDBACK
+        ),
+        *(
+            make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG, RuleNeed.WHOLE, default=Kind.FEEDBACK)
+            for at in ANNOUNCED_WISHES
+        ),
+        make_request_rule(RequestCategory.REQUEST, ANNOUNCED_FACT, RuleNeed.STRONG, RuleNeed.WHOLE),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG) for at in KEPT_FACTS),
+        *(
+            make_request_rule(RequestCategory.CONFIRMATION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in CONFIRMATIONS
+        ),
+        *(
+            make_request_rule(RequestCategory.REQUEST, at, RuleNeed.LASTING, default=Kind.FEEDBACK)
+            for at in (*LASTING, *LASTING_ORDERS)
+        ),
+        make_request_rule(
+            RequestCategory.REQUEST,
             r"(?<!, )(?P<what>no more (?!than|errors|bugs|crashes|warnings|problems|issues|time|questions|ideas|info|"
             r"money|milk)\w+.{3,})",
             kind=Kind.FEEDBACK,
         ),
-        *(make_rule(Category.REQUEST, at, kind=Kind.FEEDBACK) for at in (*NORMS, *SLOT_NORMS)),
-        *(make_rule(Category.CORRECTION, at, Need.WHOLE, kind=Kind.FEEDBACK) for at in ENDINGS),
+        *(make_request_rule(RequestCategory.REQUEST, at, kind=Kind.FEEDBACK) for at in (*NORMS, *SLOT_NORMS)),
+        *(make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.WHOLE, kind=Kind.FEEDBACK) for at in ENDINGS),
         *(
-            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.WHOLE, kind=Kind.FEEDBACK)
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, RuleNeed.WHOLE, kind=Kind.FEEDBACK)
             for at in (*CORRECTIONS_WHOLE, *CORRECTIONS_NOUN)
         ),
         *(
-            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.WHOLE, Need.SOUND, kind=Kind.FEEDBACK)
+            make_request_rule(
+                RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, RuleNeed.WHOLE, RuleNeed.SOUND, kind=Kind.FEEDBACK
+            )
             for at in (*CORRECTIONS_NORM, *MANNER_NORMS)
         ),
         *(
-            make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK)
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
             for at in (*CORRECTIONS_PLAIN, *BARE_PROHIBITION, *MANNER)
         ),
         *(
-            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.GENERAL, kind=Kind.FEEDBACK)
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, RuleNeed.GENERAL, kind=Kind.FEEDBACK)
             for at in CORRECTIONS_GENERAL
         ),
-        make_rule(
-            Category.DECISION,
+        make_request_rule(
+            RequestCategory.DECISION,
             rf"(?P<what>{AND_NOW}{WHO_DECIDES} (?!.*\b(?:approach|option [a-z\d]|variant|earlier|a map|a list|"
             rf"an array|here instead)\b)(?!never|not|haven't|hadn't|nothing|didn't)(?:(?!never|not|"
             rf"nothing)\w+ ){{0,2}}{DECIDED}(?! nothing| the flow).+)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.DECISION,
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>.{10,}, (?:\w+ |the \w+ )?(?:decided|agreed|settled)(?: that| so)? ?(?:(?:in|at|by|with|"
             r"on) (?:the|our|yesterday|last) .+|$))",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.PROJECT,
         ),
-        *(make_rule(Category.DECISION, at, Need.WHOLE, kind=Kind.PROJECT) for at in SETTLED),
-        *(make_rule(Category.POINTER, at, Need.WHOLE, kind=Kind.REFERENCE) for at in POINTERS),
-        *(make_rule(Category.IDENTITY, at, kind=Kind.USER) for at in IDENTITIES),
-        make_rule(
-            Category.DEADLINE,
+        *(make_request_rule(RequestCategory.DECISION, at, RuleNeed.WHOLE, kind=Kind.PROJECT) for at in SETTLED),
+        *(make_request_rule(RequestCategory.POINTER, at, RuleNeed.WHOLE, kind=Kind.REFERENCE) for at in POINTERS),
+        *(make_request_rule(RequestCategory.IDENTITY, at, kind=Kind.USER) for at in IDENTITIES),
+        make_request_rule(
+            RequestCategory.DEADLINE,
             rf"(?P<what>{AND_NOW}(?!i\b|i'm\b|deadline\s*:|my (?!{OWN_WORK})|i've\b|{VERB} (?:(?:a|an|the|me|it|this|"
             rf"that|your|my|to|in|on)\b)|"
             rf".*\b(?:every|each) (?:\w+day|week|month|sprint|quarter|time)\b|.*(?:, (?:please )?[a-z]+ (?:it|"
@@ -118,24 +134,24 @@ ENGLISH = Tongue(
             rf".*\b(?:since|went|appeared|expired|broken?|fail\w*|crash\w*|happened|passed|(?:was|were)(?! (?:moved|"
             rf"postponed|extended|pushed|set|announced|scheduled)))\b)(?:(?!\bi\b|\bmy (?!{OWN_WORK})|\bi'|"
             rf", so\b).){{0,90}}?\b{DUE}\b.+)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.DECISION,
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>(?:from|starting|as of|beginning|effective) .{3,20}?(?: on(?:wards)?)?,? (?:we|the|our|all|"
             r"support|every\w*|\w+ team)\b.+)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.DEADLINE,
+        make_request_rule(
+            RequestCategory.DEADLINE,
             r"(?P<what>(?:we|the team|everyone|everything|all \w+) (?:have|has|need|needs|must) .+\b(?:by|until|"
             r"before) .+)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
     ),

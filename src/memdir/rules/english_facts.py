@@ -1,8 +1,8 @@
 """English: who the user is, what is due or decided, where to look. "I'm a nurse", "we go live on Monday"."""
 
+from memdir.language.grammar import any_of
 from memdir.rules.english_words import AND_NOW
 from memdir.rules.systems import PLACED, SYSTEM
-from memdir.rules.tongue import any_of
 
 ROLE = any_of(
     r"""developer, dev, engineer, programmer, designer, architect, manager, lead, analyst, scientist, researcher,

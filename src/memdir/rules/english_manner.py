@@ -3,9 +3,9 @@
 Each is about a sort of thing, not about the one at hand: a bare plural, the parts of any answer, a way of doing it.
 """
 
+from memdir.language.grammar import any_of
 from memdir.rules.english_slots import NOT_UNTIL, WISHED
 from memdir.rules.english_words import AGENT_THINGS, DEFINITE, NORM_SUBJECT, THINGS_SAID, VERB
-from memdir.rules.tongue import any_of
 
 _MANNER = (
     r"(?:by hand|manually|directly|in place|without \w+|ever|at all|locally|on (?:main|master)|in git|twice|blindly)"

@@ -4,8 +4,8 @@ Where other rooms list ways of saying it, this one crosses word classes: whateve
 whatever names it ("this", "the fact that"), whatever orders with whatever says that it is meant for good.
 """
 
+from memdir.language.grammar import any_of
 from memdir.rules.english_words import AGENT_THINGS, ORDER, REMEMBER, STEADY, VERB
-from memdir.rules.tongue import any_of
 
 # --- word classes ---------------------------------------------------------------------------------------------------
 

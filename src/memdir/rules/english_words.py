@@ -1,6 +1,6 @@
 """Words that the English rules are made of."""
 
-from memdir.rules.tongue import any_of
+from memdir.language.grammar import any_of
 
 REMEMBER = r"(?:rem[em]{1,3}ber|rember|memori[sz]e)"
 LATER = any_of(

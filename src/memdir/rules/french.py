@@ -1,8 +1,8 @@
 """French: « souviens-toi que », « désormais », « arrête de », « continue comme ça », « je suis infirmière »."""
 
+from memdir.language.grammar import RequestCategory, RequestLanguage, RuleNeed, any_of, make_request_rule, words_of
 from memdir.records import Kind
 from memdir.rules.systems import SYSTEM
-from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words_of
 
 _LATER = any_of(
     r"""pour (?:plus tard|la suite|l'avenir|la prochaine fois|les prochaines fois|les prochaines \w+|toujours|
@@ -138,7 +138,7 @@ _PLACED = (
     r"(?:se trouv\w+|sont|est|vivent|vit|est suivie?|sont suivie?s|arrivent?|vont|passent?|tu (?:trouveras|"
     r"trouves)|on (?:trouve|suit|note)|figurent?|atterrissent?)"
 )
-FRENCH = Tongue(
+FRENCH = RequestLanguage(
     name="fr",
     leads=any_of(
         r"""ok, oui, non, mais, et, donc, alors, aussi, ah, euh, bon, bien, super, parfait, merci, génial, nickel, stp,
@@ -148,67 +148,75 @@ FRENCH = Tongue(
         je te l'ai déjà dit, exactement, maintenant, désolé"""
     ),
     rules=(
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:oublie|oubliez|supprime|efface|retire|enlève|supprimer|oublier|effacer)(?: (?:donc|stp|"
             r"svp))* (?:de (?:ta|la) mémoire )?(?:ce que (?:j'ai|je t'ai) dit (?:sur|à propos d[eu]|au sujet d[eu]|"
             r"de|concernant)|que|qu'|(?:la|les|ma|mes|le) (?:consignes?|règles?|notes?|préférences?|instructions?|"
             r"souvenirs?|remarques?|truc)(?: (?:sur|de|du|des|d'|concernant|que|qui))?|l'(?:instruction|"
             r"histoire)(?: (?:sur|de|du|des))?)(?: |(?<='))(?P<what>.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:supprime|efface|retire|enlève|supprimer|effacer|retirer) (?P<what>.+?) de (?:ta|la|votre) mémoire\b",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:tu peux |vous pouvez )?oublie[rz]? (?:l'histoire|le truc|ce) (?:de|du|des|avec) (?P<what>.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in _SAVED_BEFORE),
-        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in _SAVES),
-        *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CONFIRMATIONS),
-        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
-        *(make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CORRECTIONS),
-        make_rule(Category.REQUEST, r"(?P<what>(?:évite|évitez) .{6,})", Need.GENERAL, kind=Kind.FEEDBACK),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG, RuleNeed.WHOLE) for at in _SAVED_BEFORE),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG) for at in _SAVES),
         *(
-            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.GENERAL, kind=Kind.FEEDBACK)
+            make_request_rule(RequestCategory.CONFIRMATION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CONFIRMATIONS
+        ),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CORRECTIONS
+        ),
+        make_request_rule(
+            RequestCategory.REQUEST, r"(?P<what>(?:évite|évitez) .{6,})", RuleNeed.GENERAL, kind=Kind.FEEDBACK
+        ),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, RuleNeed.GENERAL, kind=Kind.FEEDBACK)
             for at in _CORRECTIONS_GENERAL
         ),
-        make_rule(
-            Category.DECISION,
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>(?:on a|nous avons|l'équipe a|la direction a|le client a|le chef a|le juridique a|il a été|"
             r"c'est) (?:\w+ ){0,2}(?:décidé|tranché|convenu|acté|annulé|validé|reporté|choisi|abandonné)\b.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>(?!je\b|j')[^,;]{{3,60}}? {_PLACED} .{{0,40}}?{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>pour (?:l'|les |toute |des |la |le )?[\w' -]{{3,30}},? (?:c'est|voir|demande[rz]?|il y a|"
             rf"on utilise|le canal|va sur).*{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>pour (?:les |toute |des )?(?:questions?|problèmes?)\b.*{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        *(make_rule(Category.IDENTITY, at, kind=Kind.USER) for at in _IDENTITIES),
-        make_rule(
-            Category.DEADLINE,
+        *(make_request_rule(RequestCategory.IDENTITY, at, kind=Kind.USER) for at in _IDENTITIES),
+        make_request_rule(
+            RequestCategory.DEADLINE,
             rf"(?P<what>(?!je\b|j')(?:(?!\bje\b|\bj'|\bmon\b|\bma\b).){{2,90}}?\b{_DUE}\b.+)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
     ),

@@ -1,8 +1,8 @@
 """German: "merk dir, dass", "ab jetzt", "so machen wir das nicht", "genau so weiter", "ich bin Hebamme"."""
 
+from memdir.language.grammar import RequestCategory, RequestLanguage, RuleNeed, any_of, make_request_rule, words_of
 from memdir.records import Kind
 from memdir.rules.systems import SYSTEM
-from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words_of
 
 _LATER = any_of(
     r"""bitte, mal, auch, für (?:später|die zukunft|das nächste mal|nächstes mal|künftige \w+|alle weiteren \w+|
@@ -146,7 +146,7 @@ _PLACED = (
     r"(?:liegt|liegen|steht|stehen|findest du|findet ihr|findet man|finden sich|befindet sich|landet|landen|"
     r"kommen|kommt|gehen|geht|läuft|laufen|gehört|gehören|(?:ist|sind|werden|wird)\b)"
 )
-GERMAN = Tongue(
+GERMAN = RequestLanguage(
     name="de",
     leads=any_of(
         r"""bitte, ok, okay, hey, hi, hallo, und, aber, also, ja, nein, nee+, doch, ach, übrigens, kannst du,
@@ -156,80 +156,88 @@ GERMAN = Tongue(
         du sollst, du musst, du solltest, dir, btw, achtung, hinweis"""
     ).replace("\\,", ","),
     rules=(
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:vergiss|vergesse|lösche?|entferne?|streiche?|nimm)(?: bitte| mal| wieder)*(?:,)? (?:aus (?:deinem|"
             r"dem) (?:gedächtnis|speicher)|(?:wieder )?(?:dass|was ich (?:dir )?(?:über|zu|zum|zur|von|vom|"
             r"bezüglich)))(?:[,\s]|dass|was ich (?:dir )?(?:über|zum|zur|zu|von|vom))*(?P<what>\S.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:vergiss|vergesse|lösche?|entferne?|streiche?)(?: bitte| mal| wieder)* (?:die|das|den|"
             r"meine?n?) (?:regel|notiz|sache|anweisung|vorgabe|vorliebe|eintrag|erinnerung|ansage|"
             r"konvention)(?: (?:mit|über|zu|zum|zur|von|dass|für))? (?P<what>.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:das|die sache) mit (?P<what>.{3,60}?) (?:kannst du|bitte|darfst du) (?:wieder |jetzt |"
             r"ruhig )?(?:vergessen|löschen|streichen)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?P<what>(?:dass ich|die regel|meine|das mit) .{3,60}?),? (?:kannst du|darfst du|bitte) (?:wieder |"
             r"jetzt |ruhig )?(?:vergessen|löschen|aus (?:deinem|dem) gedächtnis)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(Category.FORGET, r"(?:vergessen|löschen),? (?P<what>dass ich .+|was ich .+)", Need.STRONG),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET, r"(?:vergessen|löschen),? (?P<what>dass ich .+|was ich .+)", RuleNeed.STRONG
+        ),
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:du )?(?:kannst|darfst|sollst) (?:ruhig |wieder |jetzt )?vergessen,? (?P<what>.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(Category.FORGET, r"vergiss(?: bitte)?,? (?P<what>dass .+)", Need.STRONG),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(RequestCategory.FORGET, r"vergiss(?: bitte)?,? (?P<what>dass .+)", RuleNeed.STRONG),
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:vergiss|vergesse|lösche?|streiche?)(?: bitte| mal| wieder)* (?:das|die sache) mit (?P<what>.{3,60})",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in _SAVED_BEFORE),
-        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in _SAVES),
-        *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CONFIRMATIONS),
-        *(make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CORRECTIONS),
-        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG, RuleNeed.WHOLE) for at in _SAVED_BEFORE),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG) for at in _SAVES),
         *(
-            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.GENERAL, kind=Kind.FEEDBACK)
+            make_request_rule(RequestCategory.CONFIRMATION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CONFIRMATIONS
+        ),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CORRECTIONS
+        ),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, RuleNeed.GENERAL, kind=Kind.FEEDBACK)
             for at in _CORRECTIONS_GENERAL
         ),
-        make_rule(
-            Category.DECISION,
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>(?:wir haben|das team hat|die (?:leitung|geschäftsführung|chefin|rechtsabteilung) hat|"
             r"der (?:chef|kunde|vorstand|betriebsrat) hat|es (?:wurde|ist)|heute haben wir|gestern haben wir|"
             r"management hat) .*(?:beschlossen|entschieden|vereinbart|abgesagt|gestrichen|verschoben|genehmigt|"
             r"festgelegt|geeinigt)\b.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>(?!ich\b)[^,;]{{3,60}}? {_PLACED} .{{0,40}}?{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>(?:bei|für) (?:fragen|problemen?)\b.*{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        *(make_rule(Category.IDENTITY, at, kind=Kind.USER) for at in _IDENTITIES),
-        make_rule(
-            Category.DEADLINE,
+        *(make_request_rule(RequestCategory.IDENTITY, at, kind=Kind.USER) for at in _IDENTITIES),
+        make_request_rule(
+            RequestCategory.DEADLINE,
             rf"(?P<what>(?!.*\b(?:hat|haben|war|waren)\b)(?!ich\b)(?:(?!\bich\b|\bmein).){{2,90}}?\b{_DUE}\b.+)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
     ),

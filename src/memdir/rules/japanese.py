@@ -1,8 +1,8 @@
 """Japanese: 「覚えておいて」, 「今後は」, 「〜しないで」, 「これからもそうして」, 「私は看護師です」."""
 
+from memdir.language.grammar import RequestCategory, RequestLanguage, RuleNeed, any_of, make_request_rule
 from memdir.records import Kind
 from memdir.rules.systems import SYSTEM
-from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule
 
 _PLEASE = (
     r"(?:ください|下さい|ほしい(?:です|んだけど|のですが|んですけど)?|欲しい(?:です)?|もらえ(?:る|ます)(?:か)?|"
@@ -74,83 +74,95 @@ _ROLE = any_of(
     経営者,創業者,管理者,テスター,インターン,初心者,新人,初学者,ベジタリアン,ヴィーガン,色覚(?:異常|特性),左利き,
     担当者?,責任者,アーキテクト,薬剤師,主婦,主夫,在住"""
 )
-JAPANESE = Tongue(
+JAPANESE = RequestLanguage(
     name="ja",
     leads=any_of(
         "あと,それと,ちなみに,では,じゃあ,なお,ただ,でも,いや,いえ,はい,うん,ええ,まず,そして,また,すみません,お願い,o"
         "k,了解,完璧,ありがとう,最高,いいね,すごい,違う,違います,そうじゃなくて,ところで,補足,念のため,一つ,もう一つ"
     ),
     rules=(
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?P<what>.{2,40}?)(?:の(?:件|こと|話|ルール|設定|メモ|記憶|好み|情報))?(?:を|は|って|、|については|"
             r"に関しては).{0,24}(?:メモリ|記憶|メモ)(?:から|は|を)(?:も)?(?:削除|消去|消|忘れ|取り除)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?P<what>.{3,40}?)(?:のルール|の件|の話|の決まり|の設定)(?:は|を)(?:廃止|中止|取り消し|撤回|変更|なし|"
             r"無効)(?:になった|になりました|な|した|しました)?(?:ので|から|ため)?[、]?.{0,6}(?:忘れて|削除して|"
             r"消して)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:メモリ|記憶)から(?:、)?(?P<what>.{3,40}?)(?:の(?:件|こと|話|ルール))?(?:を|は)?(?:削除|消去|消し|"
             r"消して|忘れ)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?P<what>.{3,40}?(?:という(?:こと|話|ルール)|のルール|の件|のこと|って(?:話|こと|いうの)|の話|の設定|"
             r"の好み))(?:は|を|も)?(?:もう)?[、]?忘れて(?:いい|よい|ok|ください|大丈夫|くれ|ほしい|もいい|も構)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CONFIRMATIONS),
-        make_rule(Category.REQUEST, rf"(?P<what>)(?:{_KEEP})[。！!]*$", Need.STRONG, Need.WHOLE),
-        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in _SAVES),
-        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
-        *(make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CORRECTIONS),
-        make_rule(
-            Category.DECISION,
+        *(
+            make_request_rule(RequestCategory.CONFIRMATION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CONFIRMATIONS
+        ),
+        make_request_rule(RequestCategory.REQUEST, rf"(?P<what>)(?:{_KEEP})[。！!]*$", RuleNeed.STRONG, RuleNeed.WHOLE),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG) for at in _SAVES),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CORRECTIONS
+        ),
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>(?!私|僕).{4,}(?:ことに(?:なりました|なった|決まりました|決まった|決めました|しました)|"
             r"が(?:決定しました|決まりました|決まった|中止になりました)|と決まりました|と決定しました|"
             r"で合意しました|見送りになりました|延期になりました).*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>(?!私|僕)[^。]{{1,40}}(?:は|が|なら|については|を)[、\s]*.{{0,12}}?{SYSTEM}.*(?:あり|ある|"
             rf"管理|です|見て|置い|まとめ|入って|届|まで|へ|に).*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        make_rule(Category.IDENTITY, rf"(?P<what>(?:私|僕|俺|自分|わたし)は[^。]{{0,24}}?{_ROLE}.*)", kind=Kind.USER),
-        make_rule(Category.IDENTITY, rf"(?P<what>.{{0,12}}{_ROLE}をしてい(?:て|ます|る).*)", kind=Kind.USER),
-        make_rule(Category.IDENTITY, r"(?P<what>.{2,16}(?:の経験|歴)(?:は|が)(?:長い|.{1,4}年).*)", kind=Kind.USER),
-        make_rule(
-            Category.IDENTITY,
+        make_request_rule(
+            RequestCategory.IDENTITY, rf"(?P<what>(?:私|僕|俺|自分|わたし)は[^。]{{0,24}}?{_ROLE}.*)", kind=Kind.USER
+        ),
+        make_request_rule(
+            RequestCategory.IDENTITY, rf"(?P<what>.{{0,12}}{_ROLE}をしてい(?:て|ます|る).*)", kind=Kind.USER
+        ),
+        make_request_rule(
+            RequestCategory.IDENTITY, r"(?P<what>.{2,16}(?:の経験|歴)(?:は|が)(?:長い|.{1,4}年).*)", kind=Kind.USER
+        ),
+        make_request_rule(
+            RequestCategory.IDENTITY,
             r"(?P<what>(?:普段|ふだん|主に)は?[、]?.{2,24}(?:をして|に携わ|に勤め|で勤務|を担当).*)",
             kind=Kind.USER,
         ),
-        make_rule(
-            Category.IDENTITY,
+        make_request_rule(
+            RequestCategory.IDENTITY,
             r"(?P<what>(?:私は|僕は)?(?:普段|ふだん|主に|いつも)は?[、]?.{2,20}(?:を書い|で書い|を使っ|を担当|の仕事|"
             r"で働い|を開発).+)",
             kind=Kind.USER,
         ),
-        make_rule(
-            Category.IDENTITY,
+        make_request_rule(
+            RequestCategory.IDENTITY,
             r"(?P<what>(?:私|僕|俺|わたし)(?:は|の).{2,30}(?:住んで|働いて|勤めて|勤務|を担当|を率い|年(?:間|目|ほど|"
             r"以上)?(?:や|書|働|使|続)|母語は|名前は|専門は|初めて).*)",
             kind=Kind.USER,
         ),
-        make_rule(
-            Category.DEADLINE,
+        make_request_rule(
+            RequestCategory.DEADLINE,
             rf"(?P<what>(?!私|僕|俺)(?:(?!私|僕|俺).){{0,60}}?{_DUE}.*)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
     ),

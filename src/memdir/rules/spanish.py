@@ -1,8 +1,8 @@
 """Spanish: «recuerda que», «a partir de ahora», «deja de», «hazlo siempre así», «soy enfermera»."""
 
+from memdir.language.grammar import RequestCategory, RequestLanguage, RuleNeed, any_of, make_request_rule, words_of
 from memdir.records import Kind
 from memdir.rules.systems import SYSTEM
-from memdir.rules.tongue import Category, Need, Tongue, any_of, make_rule, words_of
 
 _LATER = any_of(
     r"""para (?:más tarde|luego|el futuro|la próxima(?: vez)?|las próximas \w+|otras veces|siempre|futuras \w+|
@@ -119,7 +119,7 @@ _PLACED = (
     r"(?:está|están|se encuentra\w*|viven?|llegan?|van?|se (?:siguen?|registran?|apuntan?|guardan?|documentan?|"
     r"publican?)|encontrarás|lo encuentras|entran?|hay)"
 )
-SPANISH = Tongue(
+SPANISH = RequestLanguage(
     name="es",
     leads=any_of(
         r"""ok, vale, sí, no(?=\s*[.!:;]|\s*,), pero, y, ya, también, entonces, bueno, ah, oye, hola, perfecto, genial,
@@ -130,65 +130,71 @@ SPANISH = Tongue(
         super, estupendo, para que lo sepas, yo, luego"""
     ),
     rules=(
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:olvida|olvídate de|borra|elimina|quita)(?: por favor)? (?:de (?:tu|la) memoria )?(?:lo (?:de|"
             r"que (?:te )?(?:dije|he dicho|conté) (?:sobre|de|acerca de))|que|(?:la|las|el|los|mi|mis) (?:reglas?|"
             r"normas?|notas?|preferencias?|instruccion(?:es)?|recuerdos?|tema|cosa)(?: (?:de|del|sobre|que|"
             r"con))?) (?P<what>.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:borra|elimina|quita|borrar|eliminar|quitar) (?P<what>.+?) de (?:tu|la) memoria\b",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:ya )?(?:puedes |podrías )(?:ya )?(?:olvidar|olvidarte de) (?:que )?(?P<what>.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        make_rule(
-            Category.FORGET,
+        make_request_rule(
+            RequestCategory.FORGET,
             r"(?:puedes |podrías )?(?:olvidar|olvidarte de|borrar) (?:lo de|que|la (?:regla|nota|norma)(?: de|"
             r" sobre)?) (?P<what>.+)",
-            Need.STRONG,
+            RuleNeed.STRONG,
         ),
-        *(make_rule(Category.REQUEST, at, Need.STRONG, Need.WHOLE) for at in _SAVED_BEFORE),
-        *(make_rule(Category.REQUEST, at, Need.STRONG) for at in _SAVES),
-        *(make_rule(Category.CONFIRMATION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CONFIRMATIONS),
-        *(make_rule(Category.REQUEST, at, Need.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
-        *(make_rule(Category.CORRECTION, at, Need.ANSWERED, kind=Kind.FEEDBACK) for at in _CORRECTIONS),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG, RuleNeed.WHOLE) for at in _SAVED_BEFORE),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.STRONG) for at in _SAVES),
         *(
-            make_rule(Category.CORRECTION, at, Need.ANSWERED, Need.GENERAL, kind=Kind.FEEDBACK)
+            make_request_rule(RequestCategory.CONFIRMATION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CONFIRMATIONS
+        ),
+        *(make_request_rule(RequestCategory.REQUEST, at, RuleNeed.LASTING, default=Kind.FEEDBACK) for at in _LASTING),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, kind=Kind.FEEDBACK)
+            for at in _CORRECTIONS
+        ),
+        *(
+            make_request_rule(RequestCategory.CORRECTION, at, RuleNeed.ANSWERED, RuleNeed.GENERAL, kind=Kind.FEEDBACK)
             for at in _CORRECTIONS_GENERAL
         ),
-        make_rule(
-            Category.DECISION,
+        make_request_rule(
+            RequestCategory.DECISION,
             r"(?P<what>(?:\w+ )?(?:hemos|el equipo ha?|la dirección ha?|el cliente ha?|dirección|se ha|hoy|ayer|"
             r"la empresa ha?|legal)? ?(?:\w+ ){0,2}(?:decidido|decidimos|decidió|acordado|acordamos|acordó|"
             r"cancelado|canceló|aprobado|aprobó|aplazado|aplazamos|descartado|descartamos|elegido|elegimos)\b.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.PROJECT,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>(?!yo\b)[^,;]{{3,60}}? {_PLACED} .{{0,40}}?{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        make_rule(
-            Category.POINTER,
+        make_request_rule(
+            RequestCategory.POINTER,
             rf"(?P<what>para (?:preguntas|dudas|problemas|cualquier)\b.*{SYSTEM}.*)",
-            Need.WHOLE,
+            RuleNeed.WHOLE,
             kind=Kind.REFERENCE,
         ),
-        *(make_rule(Category.IDENTITY, at, kind=Kind.USER) for at in _IDENTITIES),
-        make_rule(
-            Category.DEADLINE,
+        *(make_request_rule(RequestCategory.IDENTITY, at, kind=Kind.USER) for at in _IDENTITIES),
+        make_request_rule(
+            RequestCategory.DEADLINE,
             rf"(?P<what>(?!yo\b|mi\b)(?:(?!\byo\b|\bmi\b|\bmis\b).){{0,90}}?\b{_DUE}\b.+)",
-            Need.WHOLE,
-            Need.DATED,
+            RuleNeed.WHOLE,
+            RuleNeed.DATED,
             kind=Kind.PROJECT,
         ),
     ),

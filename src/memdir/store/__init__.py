@@ -4,7 +4,7 @@
     shared.py    what others will read, and what may not come into it (pure)
     rewind.py    undo and restore, planned the same way (pure)
     batch.py     many edits as one act, planned the same way (pure)
-    contract.py  the Store protocol and the verbs that FileStore and RamStore share
+    contract.py  the Store protocol and the verbs that FileStore and MemoryStore share
     files.py     FileStore: the real directory, one lock, one act at a time
     apply.py     an act onto the disk, and what a killed one left behind healed
     database.py  a SQLite file that is kept: migrations, transactions, errors in our words
@@ -17,7 +17,7 @@
     held.py      a directory in the hands of one holder: lock, history, healing
     payloads.py  edits and evidence as the JSON of an inbox item
     headers.py   the derived cache of headers and stat signatures; may be deleted
-    ram.py       RamStore: the reference, for tests and throw-away sessions
+    ram.py       MemoryStore: the reference, for tests and throw-away sessions
     lookup.py    what a person typed -> one memory
     preview.py   what a save would meet, looked at without a lock
 

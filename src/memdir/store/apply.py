@@ -8,17 +8,17 @@ therefore never deletes a topic file.
 
 from collections.abc import Sequence
 
-from memdir import disk
+from memdir import guard
 from memdir.errors import ConflictError, MemdirError
-from memdir.records import Act, Change, Signature
+from memdir.records import Change, ChangedFile, Signature
 from memdir.store.history import History
-from memdir.store.plan import Planned, digest_of, is_index
+from memdir.store.plan import FileChange, digest_of, is_index_path
 from memdir.store.rewind import redo_index
 
-Written = list[tuple[Planned, Signature | None]]
+Written = list[tuple[FileChange, Signature | None]]
 
 
-def apply(root: int, plan: Sequence[Planned], seen: dict[str, Signature | None]) -> Written:
+def apply(root: int, plan: Sequence[FileChange], seen: dict[str, Signature | None]) -> Written:
     """Do what was planned; when this returns it is on the disk. Raises with nothing changed, or not at all.
 
     `seen` holds the signatures of the files as they were read: one that has moved on since then is a conflict.
@@ -27,7 +27,7 @@ def apply(root: int, plan: Sequence[Planned], seen: dict[str, Signature | None])
     try:
         for planned in plan:
             if planned.after is not None:
-                staged[planned.path] = disk.stage_file(root, planned.path, planned.after)
+                staged[planned.path] = guard.stage_file(root, planned.path, planned.after)
         for planned in plan:
             _check_still(root, planned, seen.get(planned.path))
     except MemdirError:
@@ -36,10 +36,10 @@ def apply(root: int, plan: Sequence[Planned], seen: dict[str, Signature | None])
     written: Written = []
     for planned in sorted(plan, key=_order):
         if planned.after is None:
-            disk.remove_file(root, planned.path)
+            guard.remove_file(root, planned.path)
             written.append((planned, None))
         else:
-            written.append((planned, disk.move_staged(root, staged[planned.path], planned.path)))
+            written.append((planned, guard.move_staged(root, staged[planned.path], planned.path)))
     _flush(root, plan)
     return written
 
@@ -49,7 +49,7 @@ def heal(root: int, history: History) -> int:
     pending = history.find_pending()
     for act in pending:
         for folder in {path_folder(change.path) for change in act.changes}:
-            disk.remove_temps(root, folder)
+            guard.remove_temps(root, folder)
         plan = _plan_healing(root, history, act)
         written = apply(root, plan, _look(root, plan))
         if _has_happened(root, act):
@@ -65,14 +65,14 @@ def path_folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _order(planned: Planned) -> int:
+def _order(planned: FileChange) -> int:
     if planned.is_index:
         return 2
     return 0 if planned.after is None else 1
 
 
-def _check_still(root: int, planned: Planned, signature: Signature | None) -> None:
-    found = disk.read_signature(root, planned.path)
+def _check_still(root: int, planned: FileChange, signature: Signature | None) -> None:
+    found = guard.read_signature(root, planned.path)
     if found != signature:
         name = planned.path.removesuffix(".md")
         raise ConflictError(f"{name} changed while it was being written", hint="try again", found="")
@@ -80,54 +80,54 @@ def _check_still(root: int, planned: Planned, signature: Signature | None) -> No
 
 def _unstage(root: int, staged: dict[str, str]) -> None:
     for folder in {path_folder(path) for path in staged}:
-        disk.remove_temps(root, folder)
+        guard.remove_temps(root, folder)
 
 
-def _flush(root: int, plan: Sequence[Planned]) -> None:
+def _flush(root: int, plan: Sequence[FileChange]) -> None:
     for folder in sorted({path_folder(planned.path) for planned in plan}):
-        disk.flush_folder(root, folder)
+        guard.flush_folder(root, folder)
 
 
-def _plan_healing(root: int, history: History, act: Act) -> list[Planned]:
+def _plan_healing(root: int, history: History, act: Change) -> list[FileChange]:
     """Forward if only writes are left, backward if a deletion is; nothing if nothing had begun."""
     states = [(change, _digest(root, change.path)) for change in act.changes]
-    topics = [(change, found) for change, found in states if not is_index(change.path)]
+    topics = [(change, found) for change, found in states if not is_index_path(change.path)]
     begun = any(found == change.after != change.before for change, found in states)
     if not begun:
         return []
     if any(change.after is None and found == change.before for change, found in topics):
         gone = [change for change, found in topics if change.after is None and found is None]
-        return [Planned(change.path, None, history.read_content(change.before or "")) for change in gone]
+        return [FileChange(change.path, None, history.read_content(change.before or "")) for change in gone]
     plan = []
     for change, found in states:
         current = _read(root, change.path)
-        if is_index(change.path):
+        if is_index_path(change.path):
             after = redo_index(change, current)
         else:
             after = history.read_content(change.after) if change.after and found == change.before else current
         if after != current:
-            plan.append(Planned(change.path, current, after))
+            plan.append(FileChange(change.path, current, after))
     return plan
 
 
-def _has_happened(root: int, act: Act) -> bool:
-    topics = [change for change in act.changes if not is_index(change.path)] or list(act.changes)
+def _has_happened(root: int, act: Change) -> bool:
+    topics = [change for change in act.changes if not is_index_path(change.path)] or list(act.changes)
     return any(_digest(root, change.path) == change.after for change in topics)
 
 
-def _as_written(root: int, change: Change) -> tuple[Planned, Signature | None]:
-    found = disk.read_file(root, change.path)
+def _as_written(root: int, change: ChangedFile) -> tuple[FileChange, Signature | None]:
+    found = guard.read_file(root, change.path)
     if found is None:
-        return Planned(change.path, None, None), None
-    return Planned(change.path, None, found[0]), found[1]
+        return FileChange(change.path, None, None), None
+    return FileChange(change.path, None, found[0]), found[1]
 
 
-def _look(root: int, plan: Sequence[Planned]) -> dict[str, Signature | None]:
-    return {planned.path: disk.read_signature(root, planned.path) for planned in plan}
+def _look(root: int, plan: Sequence[FileChange]) -> dict[str, Signature | None]:
+    return {planned.path: guard.read_signature(root, planned.path) for planned in plan}
 
 
 def _read(root: int, path: str) -> bytes | None:
-    found = disk.read_file(root, path)
+    found = guard.read_file(root, path)
     return found[0] if found else None
 
 

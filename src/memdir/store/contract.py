@@ -1,7 +1,7 @@
 """The contract of a store, and the verbs its keepers share.
 
 `Store` is the seam the rest of memdir and other people's stores are written against; `memdir.testing.check_store` tests
-it. `Verbs` turns each verb into a plan and leaves the doing to `_act`; FileStore and RamStore differ in nothing else.
+it. `Verbs` turns each verb into a plan and leaves the doing to `_act`; FileStore and MemoryStore differ in nothing else.
 """
 
 from abc import abstractmethod
@@ -10,16 +10,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memdir.errors import NotFoundError
-from memdir.frontmatter import Fields, parse_fields, split
+from memdir.format.frontmatter import FrontmatterFields, parse_fields, split_frontmatter
 from memdir.frozen import dataclass
-from memdir.records import Act, Changed, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
-from memdir.store import plan, rewind, shared
+from memdir.records import BatchResult, Change, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
+from memdir.store import plan, rewind
 from memdir.store.inbox import Inbox
-from memdir.store.plan import Planned, Planner, Rules, View
+from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
 from memdir.text import replace_surrogates
 
 if TYPE_CHECKING:
-    from memdir.store.batch import Batch, Edits
+    from memdir.store.batch import Edits, PlannedBatch
+
 
 Clock = Callable[[], datetime]
 PERSON = Origin()
@@ -47,25 +48,27 @@ def utc_now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ChangeResult:
     """What came of an act: its number, None if nothing was to do; `repeated`: one with its mark was there already."""
 
     act: int | None = None
-    changes: tuple[Planned, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     repeated: bool = False
 
 
-class Verbs(Inbox):
+class StoreBase(Inbox):
     """Everything that changes a store, each as one act; and its inbox."""
 
     scope: Scope
-    rules: Rules
+    rules: WriteRules
     clock: Clock
 
     # --- what a keeper brings ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = "") -> Done:
+    def _act(
+        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
+    ) -> ChangeResult:
         """Plan on the present state and apply as one act, unless one with this mark has happened."""
 
     @abstractmethod
@@ -79,11 +82,11 @@ class Verbs(Inbox):
     @abstractmethod
     def index(self) -> str: ...
     @abstractmethod
-    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Act, ...]: ...
+    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]: ...
     @abstractmethod
-    def find_last_act(self) -> Act | None: ...
+    def find_last_act(self) -> Change | None: ...
     @abstractmethod
-    def read_act(self, act: int) -> Act: ...
+    def read_act(self, act: int) -> Change: ...
     @abstractmethod
     def read_content(self, digest: str) -> bytes: ...
     @abstractmethod
@@ -95,10 +98,10 @@ class Verbs(Inbox):
         """Save a draft: a new memory, or with `expect` another version of one that exists."""
         names: list[str] = []
 
-        def planner(view: View) -> list[Planned]:
+        def planner(view: StoreView) -> list[FileChange]:
             name, changes = plan.plan_write(view, draft, expect, self.clock(), self.rules)
             names.append(name)
-            return shared.check_shared(changes, self.rules)
+            return plan.check_shared(changes, self.rules)
 
         self._act("save" if expect is None else "edit", origin, planner)
         return self.read(names[-1])
@@ -106,8 +109,8 @@ class Verbs(Inbox):
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
         """Replace a memory's whole text, frontmatter included."""
 
-        def planner(view: View) -> list[Planned]:
-            return shared.check_shared(plan.plan_text(view, name, text, expect, self.rules), self.rules)
+        def planner(view: StoreView) -> list[FileChange]:
+            return plan.check_shared(plan.plan_text(view, name, text, expect, self.rules), self.rules)
 
         self._act("edit", origin, planner)
         return self.read(name)
@@ -129,7 +132,7 @@ class Verbs(Inbox):
         mark: str = "",
         drop_conflicts: bool = False,
         keep_pinned: bool = False,
-    ) -> Changed:
+    ) -> BatchResult:
         """Many edits as one act, all or none of them; `undo` takes them back together.
 
         A later edit sees what an earlier one would leave. One that may not be written raises, and nothing is done. One
@@ -140,45 +143,45 @@ class Verbs(Inbox):
         # Imported here: a recall changes nothing, and has no time for it.
         from memdir.store.batch import plan_batch
 
-        planned: list[Batch] = []
+        planned: list[PlannedBatch] = []
 
-        def planner(view: View) -> list[Planned]:
+        def planner(view: StoreView) -> list[FileChange]:
             planned.append(
                 plan_batch(
                     view, edits, self.clock(), self.rules, drop_conflicts=drop_conflicts, keep_pinned=keep_pinned
                 )
             )
-            return shared.check_shared(list(planned[-1].changes), self.rules)
+            return plan.check_shared(list(planned[-1].changes), self.rules)
 
         done = self._act(verb, origin, planner, mark=mark)
         if done.repeated and done.act is not None:
-            topics = [at.path for at in self.read_act(done.act).changes if not plan.is_index(at.path)]
-            return Changed(done.act, tuple(path.removesuffix(".md") for path in topics), repeated=True)
-        return Changed(done.act, planned[-1].names, planned[-1].dropped)
+            topics = [at.path for at in self.read_act(done.act).changes if not plan.is_index_path(at.path)]
+            return BatchResult(done.act, tuple(path.removesuffix(".md") for path in topics), repeated=True)
+        return BatchResult(done.act, planned[-1].names, planned[-1].dropped)
 
-    def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> Done:
+    def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> ChangeResult:
         """Whatever a planner makes of the present files, as one act: for whole files that came from elsewhere."""
 
-        def checked(view: View) -> list[Planned]:
-            return shared.check_shared(planner(view), self.rules)
+        def checked(view: StoreView) -> list[FileChange]:
+            return plan.check_shared(planner(view), self.rules)
 
         return self._act(verb, origin, checked, mark=mark)
 
-    def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
+    def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
         """Index lines for memories that have none."""
         wanted = list(names)
 
-        def planner(view: View) -> list[Planned]:
-            return shared.check_shared(plan.plan_pointers(view, wanted), self.rules)
+        def planner(view: StoreView) -> list[FileChange]:
+            return plan.check_shared(plan.plan_pointers(view, wanted), self.rules)
 
         return self._act("index", origin, planner).changes
 
-    def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[Planned, ...]:
+    def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
         """Take out index lines whose memory does not exist."""
         wanted = list(names)
-        return self._act("index", origin, lambda view: plan.plan_dead(view, wanted)).changes
+        return self._act("index", origin, lambda view: plan.plan_dead_pointers(view, wanted)).changes
 
-    def undo(self, act: int | None = None, *, origin: Origin = PERSON) -> tuple[Act, tuple[Planned, ...]]:
+    def undo(self, act: int | None = None, *, origin: Origin = PERSON) -> tuple[Change, tuple[FileChange, ...]]:
         """Take back the last act, or any one; an undo is an act, so it can be undone by its number."""
         found = self.find_last_act() if act is None else self.read_act(act)
         if found is None:
@@ -188,8 +191,8 @@ class Verbs(Inbox):
             raise NotFoundError(f"act {found.id} was already undone", name=str(found.id), hint=hint)
         taken = found
 
-        def planner(view: View) -> list[Planned]:
-            return shared.check_shared(rewind.plan_undo(view, taken, self.read_content), self.rules)
+        def planner(view: StoreView) -> list[FileChange]:
+            return plan.check_shared(rewind.plan_undo(view, taken, self.read_content), self.rules)
 
         return found, self._act("undo", origin, planner, undoes=taken.id).changes
 
@@ -197,16 +200,16 @@ class Verbs(Inbox):
         """Bring back an earlier version of a memory, deleted or not."""
         acts = self.acts(name)
 
-        def planner(view: View) -> list[Planned]:
+        def planner(view: StoreView) -> list[FileChange]:
             current = view.read_bytes(f"{name}.md")
             digest = rewind.find_version(acts, name, act, plan.digest_of(current) if current is not None else None)
-            return shared.check_shared(rewind.plan_restore(view, name, self.read_content(digest)), self.rules)
+            return plan.check_shared(rewind.plan_restore(view, name, self.read_content(digest)), self.rules)
 
         self._act("restore", origin, planner)
         return self.read(name)
 
 
-def make_header(name: str, fields: Fields, signature: Signature, scope: Scope) -> Header:
+def make_header(name: str, fields: FrontmatterFields, signature: Signature, scope: Scope) -> Header:
     if name.startswith(plan.TEAM_FOLDER + "/") and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     return Header(
@@ -228,7 +231,7 @@ def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> M
     return Memory(
         header=make_header(name, parse_fields(text), signature, scope),
         text=text,
-        body=split(text).body.lstrip("\r\n"),
+        body=split_frontmatter(text).body.lstrip("\r\n"),
         digest=plan.digest_of(data),
     )
 

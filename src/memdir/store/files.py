@@ -6,28 +6,378 @@ several threads and processes at once.
 """
 
 import os
-from collections.abc import Callable
-from contextlib import closing
+import sqlite3
+import stat
+from _thread import RLock  # what `threading` has, without importing all of it at every prompt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from memdir import disk, frontmatter, guard, session
+from memdir import guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
-from memdir.frozen import replace
-from memdir.index import INDEX_FILE
+from memdir.files import hold
+from memdir.format import frontmatter
+from memdir.format.frontmatter import FrontmatterFields
+from memdir.format.index import INDEX_FILE
+from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
-from memdir.records import Act, Header, Memory, Origin, Scope, Signature
-from memdir.store import headers, history
-from memdir.store.acts import find_moved
-from memdir.store.apply import apply
-from memdir.store.contract import Clock, Done, Verbs, make_header, make_memory, utc_now
-from memdir.store.held import NOTICE_SECONDS, STATE_FOLDER, DiskView, try_to_heal
-from memdir.store.kept import KeptDirectory
-from memdir.store.plan import Finder, Planned, Planner, Rules, decode
-from memdir.store.shared import is_team
+from memdir.records import Change, Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
+from memdir.store import history, inbox
+from memdir.store import sessions as session
+from memdir.store.apply import apply, heal
+from memdir.store.contract import ChangeResult, Clock, StoreBase, make_header, make_memory, utc_now
+from memdir.store.history import create_file, find_moved_files
+from memdir.store.plan import FileChange, Finder, Planner, WriteRules, decode, is_team
 
 if TYPE_CHECKING:
-    from memdir.authors import Author
+    from memdir.store.state import Author
+
+
+# --- held ---
+# A memory directory in the hands of one holder at a time: its lock, its history, and the healing in between.
+#
+# FileStore is built on it. It knows nothing of drafts or headers: it opens, locks, heals and lets go.
+
+STATE_FOLDER = ".memdir"
+# How long a reader waits for the lock before it leaves noticing outside edits, or making a history, to somebody else.
+NOTICE_SECONDS = 0.2
+
+
+class HeldDirectory:
+    """`state` is where lock and history lie; `on_open` is called when a process opens the history to write."""
+
+    def __init__(
+        self, root: Path, state: Path, *, lock_seconds: float, on_open: Callable[[], None] | None = None
+    ) -> None:
+        self.root = root
+        self.state = state
+        self._lock_seconds = lock_seconds
+        self._on_open = on_open
+        self._threads = RLock()
+        self._history: history.History | None = None
+        self._pid = 0
+
+    def close(self) -> None:
+        with self._threads:
+            if self._history is not None and self._pid == os.getpid():
+                self._history.close()
+            self._history = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_threads", None) is not None:
+            self.close()
+
+    def _heal_if_killed(self) -> None:
+        """A lock file that still names a holder, but is held by none, tells of a killed act: heal it before reading."""
+        try:
+            if os.stat(self.state / "lock").st_size > 0:
+                with self._holding(seconds=0):
+                    pass
+        except (OSError, MemdirError):
+            pass
+
+    @contextmanager
+    def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, history.History]]:
+        """The directory, locked and healed."""
+        with self._threads:
+            root = guard.open_root(self.root, create=True)
+            try:
+                with self._open_state(root) as state, guard.disk_errors(str(self.state)):
+                    wait = self._lock_seconds if seconds is None else seconds
+                    with hold(state, "lock", seconds=wait):
+                        past = self._open_history(state)
+                        heal(root, past)
+                        yield root, past
+            finally:
+                os.close(root)
+
+    @contextmanager
+    def hold_beside(self, name: str, *, seconds: float = 0) -> Iterator[None]:
+        """Hold another lock of this directory, for work that goes on beside its acts; LockedError if it is held."""
+        root = guard.open_root(self.root, create=True)
+        try:
+            with self._open_state(root) as state, hold(state, name, seconds=seconds):
+                yield
+        finally:
+            os.close(root)
+
+    @contextmanager
+    def _open_state(self, root: int) -> Iterator[int]:
+        if self.state == self.root / STATE_FOLDER:
+            with guard.disk_errors(str(self.state)), guard.open_folder(root, (STATE_FOLDER,), create=True) as state:
+                yield state
+            return
+        state = guard.open_root(self.state, create=True)
+        try:
+            yield state
+        finally:
+            os.close(state)
+
+    def _open_history(self, state: int) -> history.History:
+        if self._history is None or self._pid != os.getpid():
+            guard.check_plain(state, history.FILE)
+            self._history = history.History(self.state / history.FILE)
+            self._pid = os.getpid()
+            if self._on_open is not None:
+                self._on_open()
+        return self._history
+
+    @contextmanager
+    def _reading_history(self) -> Iterator[history.History | None]:
+        """History for readers: none yet is None, and a directory that cannot be written can still be looked at."""
+        with self._threads:
+            if self._history is not None and self._pid == os.getpid():
+                yield self._history
+                return
+            path = self.state / history.FILE
+            if not path.is_file() or path.is_symlink() or self.state.is_symlink():
+                yield None
+                return
+            past = history.History(path, readonly=True)
+            try:
+                yield past
+            finally:
+                past.close()
+
+
+class DiskView:
+    """The files under the lock, remembering the signature each had when it was read."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._seen: dict[str, Signature | None] = {}
+
+    def read_bytes(self, path: str) -> bytes | None:
+        with guard.disk_errors(path):
+            found = guard.read_file(self._root, path)
+        self._seen[path] = found[1] if found else None
+        return found[0] if found else None
+
+    def list_files(self, folder: str) -> list[str]:
+        return guard.list_files(self._root, folder)
+
+    def find_seen(self, path: str) -> Signature | None:
+        return self._seen[path] if path in self._seen else guard.read_signature(self._root, path)
+
+
+def try_to_heal(root: int, past: history.History) -> None:
+    """Healing after an error that is being told already: a second one adds nothing."""
+    try:
+        heal(root, past)
+    except MemdirError:
+        pass
+
+
+# --- kept ---
+# What a directory keeps beside its memories and their acts: the ledger of recalls, and the inbox.
+#
+# Recalls are noted as best as can be, without the lock and without a word when it fails. The inbox is written under
+# the
+# lock, and what was answered is on the disk.
+
+
+class KeptDirectory(HeldDirectory):
+    """A held directory with a ledger and an inbox."""
+
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        """When and for which query a memory, or any, was surfaced; newest first."""
+        with self._reading_table(history.RECALLS_SINCE) as db:
+            return history.read_rows(db, name, limit) if db else ()
+
+    def uses(self) -> dict[str, int]:
+        """Name to how often it was surfaced, as far back as the ledger goes."""
+        with self._reading_table(history.RECALLS_SINCE) as db:
+            return history.count_rows(db) if db else {}
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        """Put rows into the ledger: best effort, at once or not at all, and nobody is told."""
+        path = self.state / history.FILE
+        try:
+            place = self.state if path.exists() else self.root
+            if not recalls or path.is_symlink() or self.state.is_symlink() or not os.access(place, os.W_OK):
+                return
+            if not path.exists() and not self._make_history():
+                return
+            with history.open_briefly(path, busy_seconds=NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
+                history.add_rows(db, recalls)
+        except (OSError, MemdirError):
+            pass
+
+    def recorded(self) -> dict[str, str]:
+        """Path to the digest of every file as history last saw it."""
+        with self._reading_history() as past:
+            return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
+
+    def find_dates(self, memories: Sequence[Memory]) -> tuple[history.ChangeDate, ...]:
+        """What history knows of when each memory came to have its bytes."""
+        with self._reading_history() as past:
+            if past is None:
+                return tuple(history.ChangeDate() for _ in memories)
+            with past.reading() as db:
+                return tuple(history.find_dates(db, at.header.file, at.digest, at.header.signature) for at in memories)
+
+    def has_items(self, name: str) -> bool:
+        """Whether anything in the inbox, waiting or decided, is about this memory."""
+        with self._reading_table(inbox.SINCE) as db:
+            return db is not None and inbox.has_about(db, name)
+
+    @contextmanager
+    def _using_inbox(self, *, write: bool) -> Iterator[sqlite3.Connection | None]:
+        if not write:
+            with self._reading_table(inbox.SINCE) as found:
+                yield found
+            return
+        with self._holding() as (_, past), past.transaction(durable=True) as db:
+            yield db
+
+    @contextmanager
+    def _reading_table(self, since: int) -> Iterator[sqlite3.Connection | None]:
+        """The database, None if nobody has written to it since before there was this table."""
+        with self._reading_history() as past:
+            if past is None or past.version < since:
+                yield None
+                return
+            with past.reading() as db:
+                yield db
+
+    def _make_history(self) -> bool:
+        """An empty history, made under the lock; whether there is one now."""
+        if not self._threads.acquire(timeout=NOTICE_SECONDS):
+            return False
+        try:
+            with self._holding(seconds=NOTICE_SECONDS):
+                return True
+        finally:
+            self._threads.release()
+
+
+# --- headers ---
+# The derived cache: the header of every file under the stat signature it had. May be deleted; it comes back.
+#
+# An unchanged directory is listed from here without opening a single memory. Whatever is wrong with the cache, it
+# counts
+# as empty: reading forgives, and the files are canonical.
+
+FILE = "index.db"
+_VERSION = 2
+_COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedHeader:
+    signature: Signature
+    fields: FrontmatterFields
+
+
+def read_headers(path: Path) -> dict[str, CachedHeader]:
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
+            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                return {}
+            return {row[0]: _make_cached(row) for row in db.execute(f"SELECT {_COLUMNS} FROM headers")}
+    except (sqlite3.Error, ValueError, TypeError):
+        return {}
+
+
+def write_headers(path: Path, fresh: Mapping[str, CachedHeader], gone: Iterable[str]) -> None:
+    """Best effort: a cache that cannot be written is no cache, and nobody is told."""
+    try:
+        with closing(open_index(path, 1.0)) as db, db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
+            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 12)})"
+            db.executemany(insert, [_make_row(*item) for item in fresh.items()])
+    except (sqlite3.OperationalError, OSError):
+        pass
+    except sqlite3.DatabaseError:
+        with suppress(OSError):
+            drop_index(path)
+
+
+def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
+    """Where the derived index lies: with the state, or in the person's cache where that cannot be written."""
+    folder = state
+    if state.is_symlink() or not os.access(state if state.is_dir() else root, os.W_OK):
+        folder = cache or state
+    if write and not folder.is_dir() and (folder is cache or os.access(root, os.W_OK)):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / FILE
+
+
+def open_index(path: Path, seconds: float) -> sqlite3.Connection:
+    """The derived index's database, made or brought to this version if need be."""
+    _check_ours(path)
+    create_file(path)
+    db = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA synchronous = OFF")
+        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN IMMEDIATE")
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                db.execute(f"DROP TABLE {name}")
+            db.execute(f"CREATE TABLE headers ({_COLUMNS}, PRIMARY KEY (path)) WITHOUT ROWID")
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+            db.execute("COMMIT")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _check_ours(path: Path) -> None:
+    """A link here could lead to somebody else's database, which we would empty: it is no place for an index."""
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        facts = None
+    linked = facts is not None and (not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1)
+    if linked or path.parent.is_symlink():
+        raise sqlite3.OperationalError("the index is a link")
+
+
+def drop_index(path: Path) -> None:
+    """Take the derived index away; it comes back."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def _make_row(path: str, cached: CachedHeader) -> tuple[object, ...]:
+    at, fields = cached.signature, cached.fields
+    kind = fields.kind.value if fields.kind else None
+    dialect = fields.dialect.value if fields.dialect else None
+    # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
+    return (
+        path, str(at.inode), at.size, at.mtime_ns, at.ctime_ns, fields.title, fields.description,
+        kind, fields.pinned, fields.modified, dialect, fields.problem,
+    )  # fmt: skip
+
+
+def _make_cached(row: tuple[object, ...]) -> CachedHeader:
+    _, inode, size, mtime, ctime, title, description, kind, pinned, modified, dialect, problem = row
+    return CachedHeader(
+        Signature(int(str(inode)), int(str(size)), int(str(mtime)), int(str(ctime))),
+        FrontmatterFields(
+            title=str(title),
+            description=str(description),
+            kind=Kind(str(kind)) if kind else None,
+            pinned=bool(pinned),
+            modified=str(modified),
+            dialect=Dialect(str(dialect)) if dialect else None,
+            problem=str(problem),
+        ),
+    )
+
+
+# --- files ---
 
 SYNC = "sync"  # who brings what others wrote, and says by whom
 _TRIES = 5
@@ -35,7 +385,7 @@ _TRIES = 5
 _DIARIES = ("runs.jsonl", "problems.jsonl")
 
 
-class FileStore(KeptDirectory, Verbs):
+class FileStore(KeptDirectory, StoreBase):
     """`state` holds history and cache, `.memdir/` inside by default; `cache` is for a directory that is read-only.
 
     `shared` says that others will read all of it, `team` whether what a team shares in it is told in conversations;
@@ -61,7 +411,7 @@ class FileStore(KeptDirectory, Verbs):
         super().__init__(root, state or root / STATE_FOLDER, lock_seconds=lock_seconds, on_open=on_open)
         self.cache = cache
         self.scope = scope
-        self.rules = Rules(scope, skip_index, find_secrets, shared)
+        self.rules = WriteRules(scope, skip_index, find_secrets, shared)
         self.clock = clock
         self.team = team
         self._find_author = find_author
@@ -76,8 +426,8 @@ class FileStore(KeptDirectory, Verbs):
         except NotFoundError:
             return ()
         try:
-            found = {at.path: at.signature for at in disk.walk(root) if not at.refusal}
-            cached = headers.read_headers(self._cache_file())
+            found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
+            cached = read_headers(self._cache_file())
             fresh = self._read_fresh(root, found, cached)
         finally:
             os.close(root)
@@ -90,7 +440,7 @@ class FileStore(KeptDirectory, Verbs):
         ]
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
 
-    def signatures(self, marks: dict[str, int] | None = None) -> dict[str, disk.Stat]:
+    def signatures(self, marks: dict[str, int] | None = None) -> dict[str, guard.Stat]:
         """Every memory file with its stat signature: the cheapest way to see that nothing has changed.
 
         `marks` is given the folders that were looked into, each with the time of its last change.
@@ -100,7 +450,7 @@ class FileStore(KeptDirectory, Verbs):
         except NotFoundError:
             return {}
         try:
-            return disk.read_signatures(root, marks=marks)
+            return guard.read_signatures(root, marks=marks)
         finally:
             os.close(root)
 
@@ -118,18 +468,18 @@ class FileStore(KeptDirectory, Verbs):
         except NotFoundError:
             return False
         try:
-            return any(not found.refusal for found in disk.walk(root))
+            return any(not found.refusal for found in guard.walk(root))
         finally:
             os.close(root)
 
-    def look(self) -> tuple[disk.Found, ...]:
+    def look(self) -> tuple[guard.DiskEntry, ...]:
         """Everything in the directory that looks like a memory, with what may not be read and why."""
         try:
             root = guard.open_root(self.root)
         except NotFoundError:
             return ()
         try:
-            return tuple(disk.walk(root))
+            return tuple(guard.walk(root))
         finally:
             os.close(root)
 
@@ -158,7 +508,7 @@ class FileStore(KeptDirectory, Verbs):
         except NotFoundError:
             return []
         try:
-            return disk.list_files(root, folder)
+            return guard.list_files(root, folder)
         finally:
             os.close(root)
 
@@ -166,15 +516,15 @@ class FileStore(KeptDirectory, Verbs):
         with self._reading_history() as past:
             return past.count_acts() if past else 0
 
-    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Act, ...]:
+    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
         with self._reading_history() as past:
             return past.read_acts(path=None if name is None else f"{name}.md", limit=limit) if past else ()
 
-    def find_last_act(self) -> Act | None:
+    def find_last_act(self) -> Change | None:
         with self._reading_history() as past:
             return past.find_last() if past else None
 
-    def read_act(self, act: int) -> Act:
+    def read_act(self, act: int) -> Change:
         with self._reading_history() as past:
             if past is None:
                 raise NotFoundError(f"no act {act} in this history", name=str(act))
@@ -197,9 +547,9 @@ class FileStore(KeptDirectory, Verbs):
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
         """Record what somebody else changed; answers the files. A file never seen before becomes its own baseline."""
         with self._holding(seconds=seconds) as (root, past):
-            found = {at.path: at.signature for at in disk.walk(root) if not at.refusal}
+            found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
             for path in [INDEX_FILE, *(f"{at}/{INDEX_FILE}" for at in ("team",))]:
-                if (signature := disk.read_signature(root, path)) is not None:
+                if (signature := guard.read_signature(root, path)) is not None:
                     found[path] = signature
             recorded = past.find_recorded()
             seen = []
@@ -219,14 +569,17 @@ class FileStore(KeptDirectory, Verbs):
         """The names a memory had before it was moved, as far as nothing has them now."""
         known, left = {name}, [name]
         while left:
-            moved = find_moved(self.acts(found := left.pop()), found)
+            moved = find_moved_files(self.acts(found := left.pop()), found)
             left += sorted(moved - known)
             known |= moved
         return tuple(at for at in sorted(known - {name}) if not os.path.lexists(self.root / f"{at}.md"))
 
     def _purge_name(self, name: str) -> int:
         # Imported here: a recall purges nothing, and has no time for it.
-        from memdir import authors, kept_chats, kept_dreams, kept_team
+        from memdir.store import state as authors
+        from memdir.store import state as kept_chats
+        from memdir.store import state as kept_dreams
+        from memdir.store import state as kept_team
 
         sessions, texts = self._find_said(name)
         lines = self._find_pointer_lines(name)
@@ -244,26 +597,28 @@ class FileStore(KeptDirectory, Verbs):
                     count += older.purge(f"{name}.md", lines)
         for folder in [self.state, *(path.parent for old in aside for path in old.rglob(session.FOLDER))]:
             session.drop_name(folder, name, seconds=self._lock_seconds)
-        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_dreams.FOLDER))]:
+        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_dreams.DREAMS_FOLDER))]:
             kept_dreams.drop_sets(folder)
-        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_chats.FOLDER))]:
+        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_chats.CHATS_FOLDER))]:
             kept_chats.drop_chats(folder, ids=sessions, name=name, texts=texts)
         for folder in [self.state, *(path.parent for old in aside for path in old.rglob(authors.FILE))]:
             authors.drop_author(folder, name)
         for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_team.POINT))]:
-            kept_team.drop_name(folder, name)
+            kept_team.drop_team_name(folder, name)
         for folder in [self.state, *aside]:
             for path in [path for leaf in _DIARIES for path in folder.glob(f"**/{leaf}")]:
                 path.unlink(missing_ok=True)
         self._drop_cache()
         return count
 
-    def _act(self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = "") -> Done:
+    def _act(
+        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
+    ) -> ChangeResult:
         for attempt in range(_TRIES):
             try:
                 with self._holding() as (root, past):
                     if mark and (found := past.find_marked(mark)) is not None:
-                        return Done(found, repeated=True)
+                        return ChangeResult(found, repeated=True)
                     return self._act_once(root, past, verb, origin, planner, undoes, mark)
             except ConflictError as error:
                 # An empty `found` is the answer of `apply`: somebody outside was quicker by milliseconds.
@@ -280,11 +635,11 @@ class FileStore(KeptDirectory, Verbs):
         planner: Planner,
         undoes: int | None,
         mark: str,
-    ) -> Done:
+    ) -> ChangeResult:
         view = DiskView(root)
         changes = planner(view)
         if not changes:
-            return Done()
+            return ChangeResult()
         seen = {planned.path: view.find_seen(planned.path) for planned in changes}
         act = past.begin(verb, origin, self.clock(), changes, undoes=undoes, mark=mark)
         try:
@@ -303,14 +658,14 @@ class FileStore(KeptDirectory, Verbs):
             pass
         if self._find_author is not None and origin.who != SYNC:
             self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
-        return Done(act, tuple(changes))
+        return ChangeResult(act, tuple(changes))
 
-    def _sign(self, changes: list[Planned], find_author: "Callable[[], Author]") -> None:
+    def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
         """Note who changed what the team shares: best effort, the next sync knows it from the commits."""
         if not changes:
             return
         # Imported here: only writes to what a team shares are signed.
-        from memdir import authors
+        from memdir.store import state as authors
 
         names = {planned.path.removesuffix(".md"): planned.after is not None for planned in changes}
         try:
@@ -330,32 +685,32 @@ class FileStore(KeptDirectory, Verbs):
         try:
             guard.check_path(path)
             with guard.disk_errors(path):
-                return disk.read_file(root, path)
+                return guard.read_file(root, path)
         finally:
             os.close(root)
 
     def _read_fresh(
-        self, root: int, found: dict[str, Signature], cached: dict[str, headers.Cached]
-    ) -> dict[str, headers.Cached]:
+        self, root: int, found: dict[str, Signature], cached: dict[str, CachedHeader]
+    ) -> dict[str, CachedHeader]:
         """Headers of the files that are new or changed, from their first lines only."""
-        fresh: dict[str, headers.Cached] = {}
+        fresh: dict[str, CachedHeader] = {}
         for path, signature in found.items():
             known = cached.get(path)
             if known is None or known.signature != signature:
-                head = disk.read_head(root, path)
+                head = guard.read_file_head(root, path)
                 if head is not None:
                     fields = frontmatter.parse_fields(head.decode("utf-8", "replace"))
-                    fresh[path] = headers.Cached(signature, fields)
+                    fresh[path] = CachedHeader(signature, fields)
         return fresh
 
     def _read_seen(self, root: int, path: str) -> list[tuple[str, bytes | None, Signature | None]]:
         try:
-            found = disk.read_file(root, path)
+            found = guard.read_file(root, path)
         except (OSError, PathError):
             return []
         return [(path, found[0], found[1])] if found else []
 
-    def _keep_cache(self, fresh: dict[str, headers.Cached], gone: list[str]) -> None:
+    def _keep_cache(self, fresh: dict[str, CachedHeader], gone: list[str]) -> None:
         """Renew the cache; if files with a history changed, let history see them first."""
         if (self.state / history.FILE).is_file():
             try:
@@ -363,15 +718,15 @@ class FileStore(KeptDirectory, Verbs):
             except (LockedError, DiskError, PathError):
                 return
         if (path := self.find_index_file()) is not None:
-            headers.write_headers(path, fresh, gone)
+            write_headers(path, fresh, gone)
 
     def _cache_file(self, *, write: bool = False) -> Path:
-        return headers.find_place(self.root, self.state, self.cache, write=write)
+        return find_header_cache(self.root, self.state, self.cache, write=write)
 
     def _drop_cache(self) -> None:
         for folder in (self.state, self.cache):
             if folder is not None:
-                headers.drop_index(folder / headers.FILE)
+                drop_index(folder / FILE)
 
     def _find_said(self, name: str) -> tuple[set[str], list[str]]:
         """The conversations that a memory was learned in or told to, and all it ever said, for purging."""

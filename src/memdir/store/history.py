@@ -11,18 +11,393 @@ It does not touch memory files and takes no lock: whoever writes acts holds the 
 without it, since nothing depends on them.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from datetime import datetime
+import errno
+import os
+import re
+import sqlite3
+from _thread import allocate_lock
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
-from memdir.errors import NotFoundError
-from memdir.index import find_splice
-from memdir.records import Act, Origin, Signature
-from memdir.store import acts, dating, inbox, ledger
-from memdir.store.database import Database, sqlite_errors
-from memdir.store.plan import Planned, digest_of, is_index
-from memdir.text import replace_surrogates
+from memdir.errors import DiskError, NotFoundError
+from memdir.format.index import find_splice
+from memdir.frozen import dataclass
+from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
+from memdir.records import Change, ChangedFile, Origin, Signature, Surfacing
+from memdir.store import inbox
+from memdir.store.plan import FileChange, digest_of, is_index_path
+from memdir.text import fold_link, replace_surrogates
+
+# --- database ---
+# One SQLite file that is kept: opened, brought to its newest shape, changed whole or not at all.
+#
+# It knows no table. A reader may meet a file of an older shape, since only writers migrate: `version` says which. Into
+# one of a newer shape than it knows nobody writes.
+
+_CREATING = allocate_lock()  # as `threading.Lock`, a module that a cold recall has no time for
+_PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
+
+
+class Database:
+    """An open database with numbered migrations, oldest first; PRAGMA user_version says how many have run."""
+
+    def __init__(
+        self, path: Path, migrations: Sequence[str], *, readonly: bool = False, busy_seconds: float = 30.0
+    ) -> None:
+        self.path = path
+        self._migrations = migrations
+        with sqlite_errors(path):
+            # In a folder that cannot be written SQLite cannot make the file its log needs, unless told nobody writes.
+            frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
+            uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"
+            self._db = sqlite3.connect(
+                uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+            )
+            try:
+                if not readonly:
+                    self._prepare()
+            except sqlite3.Error:
+                self._db.close()
+                raise
+
+    def _prepare(self) -> None:
+        self._check_known()
+        if self._read_version() < len(self._migrations):
+            self._db.execute("PRAGMA journal_mode = WAL")
+            with self.transaction(durable=True):
+                # Asked again inside: another process may have been here since.
+                version = self._read_version()
+                for number, script in enumerate(self._migrations[version:], version + 1):
+                    for statement in script.split(";"):
+                        self._db.execute(statement)
+                    self._db.execute(f"PRAGMA user_version = {number}")
+        self._db.execute("PRAGMA secure_delete = ON")
+
+    def _check_known(self) -> None:
+        """Refuse to write into a shape that a newer memdir has made; whoever only reads takes what it finds."""
+        version, known = self._read_version(), len(self._migrations)
+        if version > known:
+            self._db.close()
+            raise DiskError(
+                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
+                path=str(self.path),
+                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
+            )
+
+    @property
+    def version(self) -> int:
+        """How many migrations have run."""
+        with sqlite_errors(self.path):
+            return self._read_version()
+
+    def _read_version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def transaction(self, *, durable: bool) -> Iterator[sqlite3.Connection]:
+        """Everything inside happens, or nothing; `durable`: it survives a power cut from then on."""
+        with sqlite_errors(self.path):
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        with sqlite_errors(self.path):
+            yield self._db
+
+
+def create_file(path: Path) -> None:
+    """Make the file, for its owner's eyes only, if it is not there; a link raises OSError.
+
+    One that is there is not even opened: whoever closes a file takes away all locks this process has on it, those of
+    SQLite's in other threads too, and then two processes write where one should.
+    """
+    with _CREATING:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        if not path.exists():
+            with suppress(FileExistsError):  # another process was quicker
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """SQLite's own words for a full disk or a missing right, as one of ours."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        words = str(error)
+        full = "full" in words or "I/O" in words
+        hint = "free some space; nothing was changed" if full else "check the disk and who owns the folder"
+        if "malformed" in words or "not a database" in words:
+            hint = "the history is damaged: move it away (memories are not affected) and a new one begins"
+        if "unable to open" in words and (size := len(os.fsencode(path.absolute()))) > _PATH_BYTES:
+            hint = f"its path has {size} bytes, and SQLite opens none beyond {_PATH_BYTES}: choose a shorter directory"
+        raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
+
+
+# --- acts ---
+# The recorded acts as records: which, in what order, with their changes, and which of them were taken back.
+#
+# Functions on an open `history.db` or on acts that were read; they never write.
+
+# The migration of `history` with which acts came to have marks.
+MARKS_SINCE = 3
+
+
+def read_acts(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[Change]:
+    undone = find_undone(db)
+    rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
+    for act, at, verb, who, why, session, undoes in rows:
+        changes = read_changes(db, act)
+        when = datetime.fromisoformat(at)
+        yield Change(act, when, verb, Origin(who, why, session), changes, undoes, undone.get(act))
+
+
+def find_undone(db: sqlite3.Connection) -> dict[int, int]:
+    """Act to the undo that took it back; an undo that was itself undone does not count."""
+    select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
+    latest: dict[int, int] = {target: undo for undo, target in db.execute(select)}
+    undone: dict[int, int] = {}
+    for target in sorted(latest, reverse=True):
+        if latest[target] not in undone:
+            undone[target] = latest[target]
+    return undone
+
+
+def find_moved_files(acts: Iterable[Change], name: str) -> set[str]:
+    """Names from or to which a memory was moved in these acts: the same bytes left one path and came to the other."""
+    path, found = f"{name}.md", set()
+    for act in acts:
+        left = {at.before: at.path for at in act.changes if at.after is None}
+        came = {at.after: at.path for at in act.changes if at.before is None}
+        pairs = ((left[digest], came[digest]) for digest in left.keys() & came.keys() if digest is not None)
+        found |= {other.removesuffix(".md") for pair in pairs if path in pair for other in pair if other != path}
+    return found
+
+
+def read_changes(db: sqlite3.Connection, act: int) -> tuple[ChangedFile, ...]:
+    select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
+    return tuple(
+        ChangedFile(path, before, after, None if removed is None or inserted is None else (at, removed, inserted))
+        for path, before, after, at, removed, inserted in db.execute(select, (act,)).fetchall()
+    )
+
+
+def find_marked(db: sqlite3.Connection, mark: str) -> int | None:
+    """The act that was recorded with this mark and has happened."""
+    select = "SELECT id FROM acts WHERE mark = ? AND mark <> '' AND NOT pending ORDER BY id LIMIT 1"
+    row = db.execute(select, (mark,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def find_marks(db: sqlite3.Connection, path: str) -> tuple[str, ...]:
+    """The marks of all acts that changed one file."""
+    select = "SELECT DISTINCT mark FROM acts JOIN changes ON act = id WHERE path = ? AND mark <> ''"
+    return tuple(row[0] for row in db.execute(select, (path,)))
+
+
+# --- dating ---
+# When the bytes of a memory came to be what they are, as far as history knows; and when somebody touched the file.
+#
+# **Change.** The last act after which the file had these bytes, if that act said something new. Acts that only bring
+# bytes from elsewhere (undo, restore, a sync, an import, an edit noticed afterwards) do not make old words new: where
+# history has seen the same bytes earlier, that earlier time counts. Acts that leave the words alone (pin, the stamp of
+#  a
+# verification) are looked through, and a file that was renamed in one act is followed.
+#
+# **Touch.** A person who runs `touch` on a memory says that it still holds. It shows as a later time of change on the
+# same file with the same bytes. A checkout, a sync tool, a backup that is put back, also give a later time to the same
+# bytes, but they write a new file and move it into place, so its inode is another: that is no touch. A tool that
+# overwrites in place with the same bytes cannot be told from a touch, and a file system that has no lasting inodes
+# shows
+# none.
+#
+# For each file history keeps since when its bytes have been there (the time of change they were first seen with) and
+# the
+# last touch, both dropped when the bytes change. Functions on an open `history.db`; they know no path but the one
+# given.
+
+# The migration of `history` with which files came to have dates.
+DATES_SINCE = 5
+DATES_MIGRATION = """
+    ALTER TABLE files ADD COLUMN since_ns INTEGER;
+    ALTER TABLE files ADD COLUMN touched_ns INTEGER
+"""
+SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp"})
+OUTSIDE = "outside"
+_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert"})
+_KEEPING_VERBS = frozenset({"import"})  # they give a file the time it had where it came from
+_BRINGING_WHO = frozenset({"sync", "import"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDate:
+    """`changed` is None where history does not know these bytes; `brought`: then an act brought them from elsewhere.
+
+    `since` is the file's time of change when these bytes were first seen, which a checkout does not move.
+    """
+
+    changed: datetime | None = None
+    brought: bool = False
+    since: datetime | None = None
+    touched: datetime | None = None
+    is_known: bool = False  # history knows the file, with these bytes or others
+
+
+def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signature) -> ChangeDate:
+    """What history knows of a file that has these bytes and this signature now."""
+    since, touched = _find_file_times(db, path, digest, signature)
+    changed, brought = _find_change(db, path, digest, since)
+    known = db.execute("SELECT 1 FROM changes WHERE path = ? LIMIT 1", (path,)).fetchone()
+    return ChangeDate(changed, brought, since, touched, known is not None)
+
+
+def find_times(
+    known: tuple[str, int, int, int | None, int | None] | None, digest: str, signature: Signature
+) -> tuple[int, int | None]:
+    """What to keep of a file's times: since when its bytes are there, and the last touch, in nanoseconds.
+
+    `known` is what was kept: digest, inode, time of change, and these two.
+    """
+    if known is None or known[0] != digest:
+        return signature.mtime_ns, None
+    _, inode, mtime, since, touched = known
+    if inode == signature.inode and signature.mtime_ns > mtime:
+        touched = signature.mtime_ns
+    return min(mtime if since is None else since, signature.mtime_ns), touched
+
+
+def _find_file_times(
+    db: sqlite3.Connection, path: str, digest: str, signature: Signature
+) -> tuple[datetime | None, datetime | None]:
+    if db.execute("PRAGMA user_version").fetchone()[0] < DATES_SINCE:
+        return None, None
+    select = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
+    known = db.execute(select, (path,)).fetchone()
+    if known is None or known[0] != digest:
+        return None, None
+    since, touched = find_times(known, digest, signature)
+    return _make_time(since), _make_time(touched) if touched is not None else None
+
+
+def _find_change(
+    db: sqlite3.Connection, path: str, digest: str, since: datetime | None
+) -> tuple[datetime | None, bool]:
+    """When these bytes were said, and whether that is only when they were brought."""
+    wanted, earliest, brought = digest, None, False
+    acts = _read_rows(db, path, None)
+    while (row := next(acts, None)) is not None:
+        act, at, verb, who, before, after = row
+        moment = datetime.fromisoformat(at)
+        if after == wanted and verb in SAME_WORDS and before is not None:
+            wanted = before
+        elif after == wanted and before is None and (source := _find_source(db, act, wanted, path)):
+            path, acts = source, _read_rows(db, source, act)
+            earliest = moment if earliest is None else min(earliest, moment)
+        elif after == wanted:
+            brought = verb in _BRINGING_VERBS or who in _BRINGING_WHO
+            if verb == OUTSIDE or verb in _KEEPING_VERBS:
+                # It was noticed afterwards, or came with the time it had elsewhere; the file may tell when it was.
+                moment = moment if since is None else min(moment, since)
+            elif not brought:
+                return moment, False
+            earliest = moment if earliest is None else min(earliest, moment)
+        elif before == wanted and earliest is not None:
+            earliest = min(earliest, moment)  # they were there before this act, which replaced them
+    return earliest, brought
+
+
+def _read_rows(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
+    """The acts that changed a file, newest first, all or those before one."""
+    select = "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id WHERE path = ? AND NOT pending"
+    if below is None:
+        return iter(db.execute(f"{select} ORDER BY id DESC", (path,)).fetchall())
+    return iter(db.execute(f"{select} AND id < ? ORDER BY id DESC", (path, below)).fetchall())
+
+
+def _find_source(db: sqlite3.Connection, act: int, digest: str, path: str) -> str | None:
+    """The file that these bytes left in the same act: they were moved, not said anew."""
+    select = "SELECT path FROM changes WHERE act = ? AND before = ? AND after IS NULL AND path <> ?"
+    row = db.execute(select, (act, digest, path)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _make_time(nanoseconds: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+# --- ledger ---
+# The ledger of recalls: which memory was put before a reader, when, for which query, in which conversation.
+#
+# A table beside the acts in `history.db`, so that it is backed up, moved and purged with them. It is bounded, and
+# nothing
+# depends on it: a row that could not be written is not missed.
+
+# The migration of `history` with which the ledger came.
+RECALLS_SINCE = 2
+RECALLS_MIGRATION = """
+    CREATE TABLE recalls (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, name TEXT NOT NULL, query TEXT NOT NULL,
+        session TEXT NOT NULL, selector TEXT NOT NULL, score REAL NOT NULL
+    );
+    CREATE INDEX recalls_name ON recalls (name);
+"""
+
+
+def add_rows(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
+    """Add rows; the oldest go when there are too many."""
+    insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
+    db.executemany(insert, [_make_row(recall) for recall in recalls])
+    db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
+
+
+def read_rows(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[Surfacing, ...]:
+    """Rows of one memory, or of all; newest first."""
+    where, values = ("", (limit,)) if name is None else ("WHERE name = ?", (name, limit))
+    select = f"SELECT name, at, query, session, selector, score FROM recalls {where} ORDER BY id DESC LIMIT ?"
+    rows = db.execute(select, values).fetchall()
+    return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
+
+
+def count_rows(db: sqlite3.Connection) -> dict[str, int]:
+    return dict(db.execute("SELECT name, count(*) FROM recalls GROUP BY name").fetchall())
+
+
+def drop_rows(db: sqlite3.Connection, name: str) -> None:
+    """Rows of one memory go; queries that led to it, or that speak its name, go from the rows of others."""
+    queries = {row[0] for row in db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
+    db.execute("DELETE FROM recalls WHERE name = ?", (name,))
+    spoken = f"-{_fold_words(name.rpartition('/')[2])}-"
+    for (query,) in db.execute("SELECT DISTINCT query FROM recalls").fetchall():
+        if query in queries or spoken in f"-{_fold_words(query)}-":
+            db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
+
+
+def _make_row(recall: Surfacing) -> tuple[object, ...]:
+    query, session = replace_surrogates(recall.query[:LEDGER_QUERY_CHARS]), replace_surrogates(recall.session)
+    return recall.at.isoformat(), replace_surrogates(recall.name), query, session, recall.selector, recall.score
+
+
+def _fold_words(text: str) -> str:
+    return re.sub(r"[\W_]+", "-", fold_link(text))
+
+
+# --- history ---
 
 FILE = "history.db"
 MIGRATIONS = (
@@ -44,15 +419,14 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE TABLE indexes (path TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
     """,
-    ledger.MIGRATION,
+    RECALLS_MIGRATION,
     """
     ALTER TABLE acts ADD COLUMN mark TEXT NOT NULL DEFAULT '';
     CREATE INDEX acts_mark ON acts (mark) WHERE mark <> '';
     """,
     inbox.MIGRATION,
-    dating.MIGRATION,
+    DATES_MIGRATION,
 )
-OUTSIDE = "outside"
 
 
 class History(Database):
@@ -68,7 +442,7 @@ class History(Database):
         verb: str,
         origin: Origin,
         at: datetime,
-        plan: Sequence[Planned],
+        plan: Sequence[FileChange],
         *,
         undoes: int | None = None,
         mark: str = "",
@@ -79,7 +453,7 @@ class History(Database):
                 self._note_outside(planned.path, planned.before, at)
             return self._insert(verb, origin, at, plan, undoes=undoes, pending=True, mark=mark)
 
-    def finish(self, act: int, written: Sequence[tuple[Planned, Signature | None]]) -> None:
+    def finish(self, act: int, written: Sequence[tuple[FileChange, Signature | None]]) -> None:
         """Mark an act as done. Losing this mark to a power cut is harmless: healing finds the act complete."""
         with self.transaction(durable=False):
             self._db.execute("UPDATE acts SET pending = 0 WHERE id = ?", (act,))
@@ -94,7 +468,7 @@ class History(Database):
 
     def note_outside(
         self, seen: Sequence[tuple[str, bytes | None, Signature | None]], at: datetime
-    ) -> tuple[Planned, ...]:
+    ) -> tuple[FileChange, ...]:
         """Compare files with what was last recorded and record what somebody else changed."""
         changed = []
         with self.transaction(durable=False):
@@ -112,14 +486,14 @@ class History(Database):
             digests = {digest for row in rows for digest in row if digest}
             digests |= {row[0] for row in self._db.execute("SELECT digest FROM files WHERE path = ?", (path,))}
             told = [row[0] for row in self._db.execute("SELECT DISTINCT act FROM changes WHERE path = ?", (path,))]
-            inbox.drop_rows(self._db, path.removesuffix(".md"), acts.find_marks(self._db, path))
+            inbox.drop_rows(self._db, path.removesuffix(".md"), find_marks(self._db, path))
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             self._drop_contents(digests)
             self._redact_splices(lines)
             for act in told:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (act,))
-            ledger.drop_rows(self._db, path.removesuffix(".md"))
+            drop_rows(self._db, path.removesuffix(".md"))
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -127,22 +501,22 @@ class History(Database):
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def find_pending(self) -> tuple[Act, ...]:
+    def find_pending(self) -> tuple[Change, ...]:
         return tuple(self._read_acts("WHERE pending ORDER BY id", ()))
 
-    def read_act(self, act: int) -> Act:
+    def read_act(self, act: int) -> Change:
         for found in self._read_acts("WHERE id = ? AND NOT pending", (act,)):
             return found
         raise NotFoundError(f"no act {act} in this history", name=str(act), hint="`memdir history` lists them")
 
-    def find_last(self) -> Act | None:
+    def find_last(self) -> Change | None:
         """The newest act that can be taken back: not an undo, not undone, not somebody else's edit."""
         with self.reading() as db:
-            undone = acts.find_undone(db)
+            undone = find_undone(db)
         where = "WHERE NOT pending AND undoes IS NULL AND verb <> ? ORDER BY id DESC"
         return next((act for act in self._read_acts(where, (OUTSIDE,)) if act.id not in undone), None)
 
-    def read_acts(self, *, path: str | None = None, limit: int = -1) -> tuple[Act, ...]:
+    def read_acts(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]:
         """Acts newest first, all or those that changed one file."""
         if path is None:
             return tuple(self._read_acts("WHERE NOT pending ORDER BY id DESC LIMIT ?", (limit,)))
@@ -151,10 +525,10 @@ class History(Database):
 
     def find_marked(self, mark: str) -> int | None:
         """The act that was recorded with this mark and has happened."""
-        if self.version < acts.MARKS_SINCE:
+        if self.version < MARKS_SINCE:
             return None
         with self.reading() as db:
-            return acts.find_marked(db, replace_surrogates(mark))
+            return find_marked(db, replace_surrogates(mark))
 
     def count_acts(self) -> int:
         with sqlite_errors(self.path):
@@ -175,16 +549,16 @@ class History(Database):
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _read_acts(self, where: str, values: tuple[object, ...]) -> Iterator[Act]:
+    def _read_acts(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
         with self.reading() as db:
-            yield from acts.read_acts(db, where, values)
+            yield from read_acts(db, where, values)
 
     def _insert(
         self,
         verb: str,
         origin: Origin,
         at: datetime,
-        plan: Sequence[Planned],
+        plan: Sequence[FileChange],
         *,
         undoes: int | None = None,
         pending: bool = False,
@@ -202,7 +576,7 @@ class History(Database):
             self._db.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return act
 
-    def _keep(self, planned: Planned, data: bytes | None) -> str | None:
+    def _keep(self, planned: FileChange, data: bytes | None) -> str | None:
         if data is None:
             return None
         digest = digest_of(data)
@@ -210,18 +584,18 @@ class History(Database):
             self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, data))
         return digest
 
-    def _note_outside(self, path: str, data: bytes | None, at: datetime) -> Planned | None:
+    def _note_outside(self, path: str, data: bytes | None, at: datetime) -> FileChange | None:
         row = self._db.execute("SELECT digest FROM files WHERE path = ?", (path,)).fetchone()
         digest = digest_of(data) if data is not None else None
         if row is None or row[0] == digest:
             return None
         table = (
             "SELECT data FROM indexes WHERE path = ?"
-            if is_index(path)
+            if is_index_path(path)
             else "SELECT data FROM contents WHERE digest = ?"
         )
-        old = self._db.execute(table, (path if is_index(path) else row[0],)).fetchone()
-        planned = Planned(path, bytes(old[0]) if old else None, data)
+        old = self._db.execute(table, (path if is_index_path(path) else row[0],)).fetchone()
+        planned = FileChange(path, bytes(old[0]) if old else None, data)
         self._insert(OUTSIDE, Origin(who=OUTSIDE), at, [planned])
         return planned
 
@@ -231,10 +605,10 @@ class History(Database):
             return
         digest = digest_of(data)
         select = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
-        times = dating.find_times(self._db.execute(select, (path,)).fetchone(), digest, signature)
+        times = find_times(self._db.execute(select, (path,)).fetchone(), digest, signature)
         values = (path, digest, signature.inode, signature.size, signature.mtime_ns, signature.ctime_ns, *times)
         self._db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        if is_index(path):
+        if is_index_path(path):
             self._db.execute("INSERT OR REPLACE INTO indexes VALUES (?, ?)", (path, data))
         else:
             self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, data))

@@ -9,24 +9,27 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memdir import frontmatter, index
-from memdir.drafts import check_description, check_title, make_slug
-from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
+from memdir.errors import ConflictError, FormatError, NotFoundError, PathError, SecretError, SettingsError
+from memdir.format import frontmatter, index
+from memdir.format.drafts import check_description, check_title, make_slug
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
-from memdir.records import Dialect, Draft, Kind, Scope
+from memdir.records import Dialect, Draft, Header, Kind, Scope
 from memdir.text import find_forbidden, fold
 
 if TYPE_CHECKING:
-    from memdir.secrets import Finding
+    from memdir.store.secret_text import SecretFinding
+
+
+# --- plan ---
 
 TEAM_FOLDER = "team"
 # How many neighbours are looked at to learn which dialect a directory mostly uses.
 _DIALECT_SAMPLE = 16
 
 
-class View(Protocol):
+class StoreView(Protocol):
     """The files of a store as they are now."""
 
     def read_bytes(self, path: str) -> bytes | None: ...
@@ -34,7 +37,7 @@ class View(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class FileChange:
     """One file before and after; None stands for "no file"."""
 
     path: str
@@ -43,11 +46,11 @@ class Planned:
 
     @property
     def is_index(self) -> bool:
-        return is_index(self.path)
+        return is_index_path(self.path)
 
 
-Planner = Callable[[View], list[Planned]]
-Finder = Callable[[str], "Sequence[Finding]"]
+Planner = Callable[[StoreView], list[FileChange]]
+Finder = Callable[[str], "Sequence[SecretFinding]"]
 
 
 def digest_of(data: bytes) -> str:
@@ -69,7 +72,7 @@ def _find_sha256() -> Callable[[bytes], Any]:
     return hashlib.sha256
 
 
-def is_index(path: str) -> bool:
+def is_index_path(path: str) -> bool:
     return path == index.INDEX_FILE or path.endswith("/" + index.INDEX_FILE)
 
 
@@ -96,7 +99,7 @@ def index_path(name: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class WriteRules:
     """What a store asks of everything written into it. `find` looks for secrets, if the built-in rules do not.
 
     `shared` says that others will read all of it; else that is so of the team's folder alone.
@@ -108,10 +111,12 @@ class Rules:
     shared: bool = False
 
 
-def plan_write(view: View, draft: Draft, expect: str | None, now: datetime, rules: Rules) -> tuple[str, list[Planned]]:
+def plan_write(
+    view: StoreView, draft: Draft, expect: str | None, now: datetime, rules: WriteRules
+) -> tuple[str, list[FileChange]]:
     """The name a draft is saved under, and the changes that save it; none when everything already reads so."""
     check_draft(draft, rules)
-    name, found = find_target(view, draft)
+    name, found = find_write_target(view, draft)
     check_expected(name, found, expect)
     before = None if found is None else frontmatter.parse_fields(decode(found))
     if before is None or before.description != draft.description:
@@ -120,11 +125,11 @@ def plan_write(view: View, draft: Draft, expect: str | None, now: datetime, rule
     data = encode(text)
     if len(data) > FILE_BYTES:
         raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
-    changes = [Planned(f"{name}.md", found, data)] if data != found else []
+    changes = [FileChange(f"{name}.md", found, data)] if data != found else []
     return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
 
 
-def plan_text(view: View, name: str, text: str, expect: str | None, rules: Rules) -> list[Planned]:
+def plan_text(view: StoreView, name: str, text: str, expect: str | None, rules: WriteRules) -> list[FileChange]:
     """The changes of a whole-file edit: the text as somebody left it in an editor."""
     found = _read_existing(view, name)
     check_expected(name, found, expect)
@@ -137,10 +142,10 @@ def plan_text(view: View, name: str, text: str, expect: str | None, rules: Rules
         check_text(text, "body")
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or name, fields.description, "", name)
     pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, frontmatter.parse_fields(old))
-    return [Planned(f"{name}.md", found, data), *pointers]
+    return [FileChange(f"{name}.md", found, data), *pointers]
 
 
-def plan_put(view: View, name: str, text: str, hook: str, rules: Rules) -> list[Planned]:
+def plan_put(view: StoreView, name: str, text: str, hook: str, rules: WriteRules) -> list[FileChange]:
     """The changes that lay a whole file where none is: its bytes stay, and it is checked as if it were new."""
     *folders, leaf = check_name(name)
     if any(fold(at) == fold(f"{leaf}.md") for at in view.list_files("/".join(folders))):
@@ -153,30 +158,32 @@ def plan_put(view: View, name: str, text: str, hook: str, rules: Rules) -> list[
         raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or leaf, hook or fields.description, "", name)
     pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, None)
-    return [Planned(f"{name}.md", None, data), *pointers]
+    return [FileChange(f"{name}.md", None, data), *pointers]
 
 
-def plan_pin(view: View, name: str, *, pinned: bool) -> list[Planned]:
+def plan_pin(view: StoreView, name: str, *, pinned: bool) -> list[FileChange]:
     found = _read_existing(view, name)
     text = decode(found)
     if frontmatter.parse_fields(text).pinned == pinned:
         return []
-    return [Planned(f"{name}.md", found, encode(frontmatter.set_fields(text, {"pinned": "true" if pinned else None})))]
+    return [
+        FileChange(f"{name}.md", found, encode(frontmatter.set_fields(text, {"pinned": "true" if pinned else None})))
+    ]
 
 
-def plan_delete(view: View, name: str, expect: str | None) -> list[Planned]:
+def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChange]:
     """The changes that forget a memory: its file and every pointer to it."""
     found = _read_existing(view, name)
     if expect is not None:
         check_expected(name, found, expect)
     path, short = index_path(name)
     listed = view.read_bytes(path)
-    changes = [Planned(f"{name}.md", found, None)]
+    changes = [FileChange(f"{name}.md", found, None)]
     rest = index.drop_lines(_decode_index(listed or b""), short)
     return [*changes, *_plan_index(path, listed, rest)]
 
 
-def plan_pointers(view: View, names: Iterable[str]) -> list[Planned]:
+def plan_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
     """Missing pointers added and nothing else: how a directory with orphans is mended."""
     texts: dict[str, tuple[bytes, str]] = {}
     for name in names:
@@ -190,7 +197,7 @@ def plan_pointers(view: View, names: Iterable[str]) -> list[Planned]:
     return [change for path, (_, text) in texts.items() for change in _plan_index(path, view.read_bytes(path), text)]
 
 
-def plan_dead(view: View, names: Iterable[str]) -> list[Planned]:
+def plan_dead_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
     """Pointers to these taken out, where the file really is not there."""
     texts: dict[str, tuple[bytes, str]] = {}
     for name in names:
@@ -201,7 +208,7 @@ def plan_dead(view: View, names: Iterable[str]) -> list[Planned]:
     return [change for path, (old, text) in texts.items() for change in _plan_index(path, old, text)]
 
 
-def plan_line(view: View, name: str, was: str, line: str) -> list[Planned]:
+def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChange]:
     """One pointer written in another way; a line that no longer reads as it was seen is a conflict."""
     check_text(line, "title")
     path, short = index_path(name)
@@ -213,7 +220,7 @@ def plan_line(view: View, name: str, was: str, line: str) -> list[Planned]:
     return _plan_index(path, old, index.replace_line(text, short, was, line.strip()))
 
 
-def check_draft(draft: Draft, rules: Rules) -> None:
+def check_draft(draft: Draft, rules: WriteRules) -> None:
     check_title(draft.title)
     check_text(draft.title, "title")
     check_text(draft.description, "description")
@@ -225,7 +232,7 @@ def check_draft(draft: Draft, rules: Rules) -> None:
         raise FormatError("a memory needs a body", field="body", hint="say what is to be remembered")
 
 
-def check_kind(fields: frontmatter.Fields, rules: Rules) -> None:
+def check_kind(fields: frontmatter.FrontmatterFields, rules: WriteRules) -> None:
     """A file that is written must say its name, type and description, whatever it said before."""
     if fields.problem:
         raise FormatError(
@@ -264,7 +271,7 @@ def _check_scope(kind: Kind, scope: Scope) -> None:
         )
 
 
-def find_target(view: View, draft: Draft) -> tuple[str, bytes | None]:
+def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]:
     """Where a draft goes: the file of the same name or title, else a free name."""
     wanted = draft.name if draft.name is not None else make_slug(draft.title)
     segments = check_name(wanted)
@@ -286,27 +293,27 @@ def find_target(view: View, draft: Draft) -> tuple[str, bytes | None]:
     raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")
 
 
-def _read_index(view: View, path: str) -> tuple[bytes, str]:
+def _read_index(view: StoreView, path: str) -> tuple[bytes, str]:
     data = view.read_bytes(path) or b""
     return data, _decode_index(data)
 
 
-def _plan_index(path: str, listed: bytes | None, text: str) -> list[Planned]:
+def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
     """An index with another text, if it is another; one that could not be read again is not written."""
     if text == _decode_index(listed or b""):
         return []
     if len(data := encode(text)) > INDEX_FILE_BYTES:
         hint = "take out what is no pointer, or forget what is of no use any more"
         raise FormatError(f"{path} would be larger than {INDEX_FILE_BYTES:,} bytes", field="line", hint=hint)
-    return [Planned(path, listed, data)]
+    return [FileChange(path, listed, data)]
 
 
-def _render_new(view: View, name: str, draft: Draft) -> str:
+def _render_new(view: StoreView, name: str, draft: Draft) -> str:
     fields = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
     if draft.pinned:
         fields["pinned"] = "true"
     folder = name.rpartition("/")[0]
-    return frontmatter.compose(fields, _clean_body(draft.body), _find_dialect(view, folder))
+    return frontmatter.compose_file(fields, _clean_body(draft.body), _find_dialect(view, folder))
 
 
 def _render_over(text: str, draft: Draft, now: datetime) -> str:
@@ -314,7 +321,7 @@ def _render_over(text: str, draft: Draft, now: datetime) -> str:
     before = frontmatter.parse_fields(text)
     changes: dict[str, str | None] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
     if before.dialect is None:
-        return frontmatter.compose(changes, _clean_body(draft.body), Dialect.FLAT)
+        return frontmatter.compose_file(changes, _clean_body(draft.body), Dialect.FLAT)
     if draft.pinned is not None and draft.pinned != before.pinned:
         changes["pinned"] = "true" if draft.pinned else None
     edited = frontmatter.replace_body(frontmatter.set_fields(text, changes), _clean_body(draft.body))
@@ -323,7 +330,7 @@ def _render_over(text: str, draft: Draft, now: datetime) -> str:
     return edited
 
 
-def _read_existing(view: View, name: str) -> bytes:
+def _read_existing(view: StoreView, name: str) -> bytes:
     check_name(name)
     found = view.read_bytes(f"{name}.md")
     if found is None:
@@ -335,12 +342,12 @@ def _clean_body(body: str) -> str:
     return body.replace("\r\n", "\n").strip("\n") + "\n"
 
 
-def _find_dialect(view: View, folder: str) -> Dialect:
+def _find_dialect(view: StoreView, folder: str) -> Dialect:
     """What most of the neighbours use; flat among none."""
     count = nested = 0
     for leaf in view.list_files(folder):
         path = f"{folder}/{leaf}" if folder else leaf
-        if not leaf.endswith(".md") or is_index(path):
+        if not leaf.endswith(".md") or is_index_path(path):
             continue
         data = view.read_bytes(path)
         dialect = frontmatter.parse_fields(decode(frontmatter.take_head(data or b""))).dialect
@@ -351,7 +358,9 @@ def _find_dialect(view: View, folder: str) -> Dialect:
     return Dialect.NESTED if nested * 2 > count else Dialect.FLAT
 
 
-def _plan_pointer(view: View, name: str, draft: Draft, before: frontmatter.Fields | None) -> list[Planned]:
+def _plan_pointer(
+    view: StoreView, name: str, draft: Draft, before: frontmatter.FrontmatterFields | None
+) -> list[FileChange]:
     path, short = index_path(name)
     listed = view.read_bytes(path)
     text = _decode_index(listed or b"")
@@ -366,3 +375,78 @@ def _plan_pointer(view: View, name: str, draft: Draft, before: frontmatter.Field
 def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str) -> str:
     line = index.render_line(title, short, description)
     return index.add_line(text, line, kind=kind, words=f"{title} {description} {short}")
+
+
+# --- shared ---
+# What others will read, and what may not come into it: no secret, and nothing about a person.
+#
+# Asked of the changes of every act, whatever way it came: save, edit, promote, approve, undo, restore, sync. It knows
+# no file; the changes are those that `plan` and `rewind` made.
+
+
+def check_shared(changes: list[FileChange], rules: WriteRules) -> list[FileChange]:
+    """The changes as they are; raises for a secret that would come into what a team shares, or for a `user` memory.
+
+    A secret that was there already is no reason to refuse another change; the index and `doctor` must still be mended.
+    """
+    for planned in changes:
+        if planned.after is not None and is_shared(planned.path, rules):
+            name = planned.path.removesuffix(".md")
+            _check_not_about_user(name, planned)
+            _check_secrets(name, "", "its name", rules)
+            _check_secrets(decode(planned.after), decode(planned.before or b""), planned.path, rules)
+    return changes
+
+
+def is_shared(path: str, rules: WriteRules) -> bool:
+    """Whether others will read this file, or the memory of this name."""
+    return rules.shared or rules.scope in (Scope.TEAM, Scope.PROJECT) or is_team(path)
+
+
+def is_team(path: str) -> bool:
+    """Whether a file, or a memory by its name, lies in the team's folder."""
+    # Folded: where the file system knows no case, `Team/` is the same folder.
+    folder, slash, _ = path.partition("/")
+    return bool(slash and fold(folder) == TEAM_FOLDER)
+
+
+def find_unfit(header: Header, rules: WriteRules) -> str:
+    """Why no line of an index that others read may tell of a memory that lies there; empty where one may."""
+    if not is_shared(header.file, rules):
+        return ""
+    if header.kind is Kind.USER:
+        return "it is about a person"
+    try:
+        _check_secrets(f"{header.title} {header.description}", "", header.file, rules)
+    except SecretError:
+        return "its head holds a secret"
+    except SettingsError:
+        return "secrets cannot be looked for"
+    return ""
+
+
+def _check_not_about_user(name: str, planned: FileChange) -> None:
+    if planned.is_index or frontmatter.parse_fields(decode(planned.after or b"")).kind is not Kind.USER:
+        return
+    raise FormatError(
+        f"{name} is about a person, and what others share may hold no user memory",
+        field="type",
+        hint="keep it private, or save what the team needs of it as feedback or project",
+    )
+
+
+def _check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
+    # Imported here: only what a team shares is searched, and recall has no time for it.
+    from memdir.store.secrets import find_secrets, render_findings
+
+    find = rules.find or find_secrets
+    known = {before[at.start : at.end] for at in find(before)} if before else set()
+    found = [at for at in find(text) if text[at.start : at.end] not in known]
+    if found:
+        said = render_findings(found, place=place)
+        more = f" and {len(said) - 3} more" if len(said) > 3 else ""
+        raise SecretError(
+            f"team memory may not hold secrets: {', '.join(said[:3])}{more}",
+            findings=said,
+            hint="say where it is kept instead; docs/secrets.md tells how to allow what is none",
+        )

@@ -6,40 +6,40 @@ index goes back byte for byte if nothing else touched it, and line by line if so
 
 from collections.abc import Callable
 
-from memdir import frontmatter, index
 from memdir.errors import ConflictError, NotFoundError
+from memdir.format import frontmatter, index
 from memdir.guard import check_name
-from memdir.records import Act, Change
-from memdir.store.plan import Planned, View, decode, digest_of, encode, is_index, plan_pointers
+from memdir.records import Change, ChangedFile
+from memdir.store.plan import FileChange, StoreView, decode, digest_of, encode, is_index_path, plan_pointers
 
 Contents = Callable[[str], bytes]
 
 
-def plan_undo(view: View, act: Act, contents: Contents) -> list[Planned]:
+def plan_undo(view: StoreView, act: Change, contents: Contents) -> list[FileChange]:
     """The changes that take an act back, or ConflictError."""
     changes = []
     for change in act.changes:
         current = view.read_bytes(change.path)
-        if is_index(change.path):
+        if is_index_path(change.path):
             planned = _rewind_index(change, current)
         else:
             check_unchanged(change, current)
-            planned = Planned(change.path, current, contents(change.before) if change.before else None)
+            planned = FileChange(change.path, current, contents(change.before) if change.before else None)
         if planned.before != planned.after:
             changes.append(planned)
     return changes
 
 
-def plan_restore(view: View, name: str, data: bytes) -> list[Planned]:
+def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
     """One memory as it was in some earlier version, with a pointer if it has none."""
     check_name(name)
     path = f"{name}.md"
     current = view.read_bytes(path)
-    changes = [Planned(path, current, data)] if current != data else []
+    changes = [FileChange(path, current, data)] if current != data else []
     return changes + plan_pointers(_Overlay(view, path, data), [name])
 
 
-def find_version(acts: tuple[Act, ...], name: str, act: int | None, current: str | None) -> str:
+def find_version(acts: tuple[Change, ...], name: str, act: int | None, current: str | None) -> str:
     """The digest to restore: what the file was after that act, else the version before the present one."""
     path = f"{name}.md"
     changes = [(step.id, change) for step in acts for change in step.changes if change.path == path]
@@ -57,7 +57,7 @@ def find_version(acts: tuple[Act, ...], name: str, act: int | None, current: str
     raise NotFoundError(f"no other version of {name} is in the history", name=name)
 
 
-def check_unchanged(change: Change, current: bytes | None) -> None:
+def check_unchanged(change: ChangedFile, current: bytes | None) -> None:
     found = digest_of(current) if current is not None else None
     if found == change.after:
         return
@@ -86,7 +86,7 @@ def merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
     return text
 
 
-def redo_index(change: Change, current: bytes | None) -> bytes | None:
+def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
     """An index as an act meant to leave it, starting from what it is now."""
     found = digest_of(current) if current is not None else None
     if found == change.after or change.splice is None:
@@ -96,18 +96,18 @@ def redo_index(change: Change, current: bytes | None) -> bytes | None:
     return encode(merge_lines(decode(current or b""), change.splice[1], change.splice[2]))
 
 
-def _rewind_index(change: Change, current: bytes | None) -> Planned:
+def _rewind_index(change: ChangedFile, current: bytes | None) -> FileChange:
     if change.splice is None:
-        return Planned(change.path, current, current)
+        return FileChange(change.path, current, current)
     at, removed, inserted = change.splice
-    back = Change(change.path, change.after, change.before, (at, inserted, removed))
-    return Planned(change.path, current, redo_index(back, current))
+    back = ChangedFile(change.path, change.after, change.before, (at, inserted, removed))
+    return FileChange(change.path, current, redo_index(back, current))
 
 
 class _Overlay:
     """A view in which one file already has its new bytes."""
 
-    def __init__(self, view: View, path: str, data: bytes) -> None:
+    def __init__(self, view: StoreView, path: str, data: bytes) -> None:
         self._view, self._path, self._data = view, path, data
 
     def read_bytes(self, path: str) -> bytes | None:

@@ -15,35 +15,155 @@ The person's own repository is read for the address of its remote, and for nothi
 an author is what a commit says.
 """
 
-from memdir.team.background import start_sync
-from memdir.team.entering import enter, leave, open_sync, read_head
-from memdir.team.membership import BRANCH, Membership, read_membership
-from memdir.team.news import News, mark_seen, read_news, render_news
-from memdir.team.reverting import Reverted, revert_author
-from memdir.team.synced import Outcome, Record, Refusal, Synced, is_due, read_record
-from memdir.team.syncing import Sync, sync
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from memdir.errors import NotFoundError, SettingsError
+from memdir.files import start_detached
+from memdir.frozen import replace
+from memdir.limits import TEAM_SECONDS
+from memdir.project.settings import DEFAULT, write_setting
+from memdir.store.open import Project
+from memdir.store.state import COPY, NEWS, POINT, RECORD, drop_copy, find_own_author
+from memdir.team.git import TeamClone, fetch_branch, open_copy
+from memdir.team.news import (
+    RevertResult,
+    SyncOutcome,
+    SyncRecord,
+    SyncRefusal,
+    SyncResult,
+    TeamNews,
+    drop_waiting,
+    is_sync_due,
+    mark_seen,
+    read_sync_record,
+    read_team_news,
+    render_news,
+    revert_author,
+)
+from memdir.team.plan import fetch_team, look_at
+from memdir.team.state import (
+    BRANCH,
+    Membership,
+    SyncPoint,
+    check_branch,
+    drop_membership,
+    read_membership,
+    resolve_remote,
+    write_membership,
+)
+from memdir.team.sync import LOCK, SyncTask, find_point, sync
 
 __all__ = [
     "BRANCH",
     "Membership",
-    "News",
-    "Outcome",
-    "Record",
-    "Refusal",
-    "Reverted",
-    "Sync",
-    "Synced",
+    "RevertResult",
+    "SyncOutcome",
+    "SyncRecord",
+    "SyncRefusal",
+    "SyncResult",
+    "SyncTask",
+    "TeamNews",
     "enter",
-    "is_due",
+    "is_sync_due",
     "leave",
     "mark_seen",
     "open_sync",
-    "read_head",
     "read_membership",
-    "read_news",
-    "read_record",
+    "read_remote_head",
+    "read_sync_record",
+    "read_team_news",
     "render_news",
     "revert_author",
     "start_sync",
     "sync",
 ]
+
+
+# --- entering ---
+# Into a team, out of it, and what has to be known for a sync: put together from an opened project.
+#
+# The first contact has to work: an address with a slip in it should be told at once and not at every sync. Whoever
+# leaves keeps the files.
+
+
+def open_sync(opened: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
+    """What a sync of this project needs; raises SettingsError for whoever is in no team."""
+    member = read_membership(opened.private.state)
+    if member is None:
+        hint = "`memdir team init` begins one, `memdir team join` takes part in one"
+        raise SettingsError("this project has no team memory", key="team", hint=hint)
+    return _make_sync(opened, member, seconds)
+
+
+def enter(
+    opened: Project, member: Membership, *, now: datetime, create: bool, seconds: float = TEAM_SECONDS
+) -> SyncResult:
+    """Take part in a team, and begin it if `create` says so and nobody has; raises if the remote cannot be reached."""
+    store, known = opened.private, read_membership(opened.private.state)
+    check_branch(member.branch)
+    address = resolve_remote(member, opened.places.root.path)
+    member = replace(member, remote=address) if member.remote else member
+    if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
+        hint = "`memdir team leave` first; the files stay"
+        raise SettingsError("this project is in another team already", key="team", hint=hint)
+    task = _make_sync(opened, member, seconds)
+    with store.hold_beside(LOCK, seconds=seconds):
+        copy = open_copy(open_team_copy(task))
+        head = fetch_branch(copy, address, member.branch)
+        if head is None and not create:
+            hint = "`memdir team init` begins one"
+            raise NotFoundError(f"the remote has no branch {member.branch}", name=member.branch, hint=hint)
+        if head is not None and known is None:
+            fetch_team(look_at(copy, head), member.branch)
+        write_membership(store.state, task.member)
+    if opened.settings.sources["team"] != DEFAULT and not opened.settings.flag("team"):
+        write_setting(opened.environment, "team", True)
+    return sync(task, now=now)
+
+
+def leave(opened: Project) -> bool:
+    """Forget the remote and everything kept for it; the memories stay. Whether there was a team to leave."""
+    store = opened.private
+    was_in = read_membership(store.state) is not None
+    if not was_in:
+        return False
+    with store.hold_beside(LOCK, seconds=TEAM_SECONDS):
+        drop_membership(store.state)
+        drop_copy(store.state)
+        for file in (POINT, RECORD, NEWS):
+            (store.state / file).unlink(missing_ok=True)
+        drop_waiting(store)
+    return True
+
+
+def open_team_copy(task: SyncTask) -> TeamClone:
+    return TeamClone(task.store.state / COPY, task.environment, deadline=time.monotonic() + task.seconds)
+
+
+def read_remote_head(task: SyncTask) -> SyncPoint:
+    """Where this member and the branch were last in step; raises NotFoundError before the first sync."""
+    point = find_point(task.store)
+    if not point.head:
+        raise NotFoundError("nothing was synced yet", hint="`memdir team sync`")
+    return point
+
+
+def _make_sync(opened: Project, member: Membership, seconds: float) -> SyncTask:
+    root = opened.places.root.path
+    author = find_own_author(opened.environment, root)
+    return SyncTask(opened.private, member, opened.environment, root, author, seconds)
+
+
+# --- background ---
+# A sync that nobody waits for: a process of its own, which outlives the one that began it.
+
+
+def start_sync(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
+    """Begin a sync for the project at `cwd`; answers its PID. If one is under way already, it ends at once.
+
+    `arguments` are options of the whole program, `environ` the variables it gets, this process's own without them.
+    """
+    return start_detached(cwd, *arguments, "team", "sync", environ=environ)

@@ -9,21 +9,27 @@ For ssh and https the person's own git configuration is read, because that is wh
 file system it is not.
 """
 
+import hashlib
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
 from typing import IO
 
-from memdir.errors import MemdirError
+from memdir.errors import FormatError, MemdirError
 from memdir.frozen import dataclass
-from memdir.limits import TEAM_FETCH_BYTES
-from memdir.settings import Environment
+from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
+from memdir.project.settings import Environment
+from memdir.store.state import Author, make_author
 from memdir.text import one_line, shorten
+
+# --- git ---
 
 _ENDED = "sh"  # `ulimit` is a part of the shell, and every system has one
 _LIMITED = 'ulimit -f "$0" && exec "$@"'
@@ -68,7 +74,7 @@ class GitError(MemdirError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class GitResult:
     """How a call ended: its exit code, its output, and what it complained of."""
 
     code: int
@@ -76,7 +82,7 @@ class Ran:
     said: str
 
 
-class Copy:
+class TeamClone:
     """memdir's own copy of a team's branch. Every call is over at `deadline`, a time of the monotonic clock."""
 
     def __init__(self, path: Path, environment: Environment, *, deadline: float) -> None:
@@ -86,21 +92,21 @@ class Copy:
 
     def run(
         self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
-    ) -> Ran:
+    ) -> GitResult:
         """One call; `remote` says where it goes, `limit` how large a file it may write. Its failure is no error."""
         command = _make_command(self.path, arguments, limit)
         left = seconds if seconds else self.deadline - monotonic()
-        return _run(command, given, make_environ(self._environment, remote), left)
+        return _run(command, given, make_git_environ(self._environment, remote), left)
 
     def ask(self, *arguments: str, given: bytes = b"", seconds: float = 0) -> bytes:
         """The output of a call that has to work."""
         ran = self.run(*arguments, given=given, seconds=seconds)
         if ran.code != 0:
-            raise make_error(arguments[0], ran)
+            raise make_git_error(arguments[0], ran)
         return ran.out
 
 
-def make_error(verb: str, ran: Ran) -> GitError:
+def make_git_error(verb: str, ran: GitResult) -> GitError:
     """What went wrong, in words that name no path of the machine's more than git did."""
     if ran.code == LATE:
         return GitError(
@@ -115,7 +121,7 @@ def make_error(verb: str, ran: Ran) -> GitError:
     return GitError(f"git {verb} failed: {said or f'exit code {ran.code}'}", said=ran.said, hint=_HINT)
 
 
-def make_environ(environment: Environment, remote: str = "") -> dict[str, str]:
+def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
     """The surroundings of a git process: nothing that steers it elsewhere, nobody to ask, the person's keys for ssh
     and https only."""
     kept = {name: value for name, value in environment.inherited.items() if not name.startswith("GIT_")}
@@ -149,9 +155,9 @@ def _make_command(path: Path, arguments: Sequence[str], limit: int) -> list[str]
     return [_ENDED, "-c", _LIMITED, str(limit // _BLOCK), *git]
 
 
-def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: float) -> Ran:
+def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
     if seconds <= 0:
-        return Ran(LATE, b"", "no time was left")
+        return GitResult(LATE, b"", "no time was left")
     # Into files and not into memory: the limit for a file then holds for whatever a remote has it say.
     with TemporaryFile() as out, TemporaryFile() as said:
         try:
@@ -166,9 +172,9 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
                 close_fds=True,
             )
         except OSError as error:
-            return Ran(ABSENT, b"", str(error))
+            return GitResult(ABSENT, b"", str(error))
         code = _wait(process, given, seconds)
-        return Ran(code, _read_file(out), one_line(_read_file(said, _SAID).decode("utf-8", "replace")))
+        return GitResult(code, _read_file(out), one_line(_read_file(said, _SAID).decode("utf-8", "replace")))
 
 
 def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
@@ -207,3 +213,303 @@ def _find_words(said: str) -> str:
     found = re.search(r"(?:fatal|error|ERROR|remote): (.*)", said)
     words = found.group(1) if found else said
     return re.split(r" (?:fatal|hint): | Please make sure ", words)[0].strip()
+
+
+# --- objects ---
+# What lies in memdir's copy of a team's branch: trees, files and commits, read and written through git's plumbing.
+#
+# A tree is read as a list of names and never laid out on the disk. A new commit is another one with some files put in
+# or taken out: everything else in it, whatever it is, stays as it was to the byte.
+#
+# It decides nothing about what it reads; `arriving` does.
+
+_LISTING_BYTES = 16_777_216  # of the names in one tree
+_SHA = re.compile(r"[0-9a-f]{40}")
+_CHANGE = re.compile(rb":\d{6} \d{6} ([0-9a-f]{40}) ([0-9a-f]{40}) [A-Z]\d*\Z")
+_NEXT = "refs/memdir/next"
+_KEPT = "refs/memdir/kept"
+_RECORD = "%H%x00%an%x00%ae%x00%at%x00"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One name in a tree: how git files it, its object, its size. A name that is no UTF-8 is shown with escapes."""
+
+    mode: str
+    sha: str
+    size: int
+    is_text: bool = True  # whether the name is UTF-8
+
+
+@dataclass(frozen=True, slots=True)
+class TeamCommit:
+    """A commit as it says of itself, and the names it changed: path -> added, changed or deleted."""
+
+    sha: str
+    author: Author
+    changes: Mapping[str, str]
+
+
+def open_copy(copy: TeamClone) -> TeamClone:
+    """Make the repository if there is none, and take away what a killed git left locked in it."""
+    if not (copy.path / "HEAD").is_file():
+        copy.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        copy.ask("init", "--quiet", "--bare", "--template=", str(copy.path))
+    for lock in [*copy.path.glob("*.lock"), *copy.path.glob("refs/**/*.lock")]:
+        lock.unlink(missing_ok=True)
+    return copy
+
+
+def hash_blob(data: bytes) -> str:
+    """The name git gives to this content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def read_tree(copy: TeamClone, commit: str) -> dict[str, TreeEntry]:
+    """Every name in a commit's tree, folders left out; raises FormatError if there are too many."""
+    ran = copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
+    rows = ran.out.split(b"\0")
+    if len(rows) > TEAM_ENTRIES or (ran.code != 0 and len(ran.out) > _LISTING_BYTES // 2):
+        raise FormatError(
+            f"the team's branch holds more than {TEAM_ENTRIES:,} entries: nothing of it was taken",
+            hint="`memdir team log` shows who wrote last",
+        )
+    if ran.code != 0:
+        raise make_git_error("ls-tree", ran)
+    found: dict[str, TreeEntry] = {}
+    for row in rows:
+        facts, tab, name = row.partition(b"\t")
+        if tab:
+            mode, kind, sha, size = facts.decode("ascii", "replace").split()
+            if kind != "tree":
+                path, is_text = _read_name(name)
+                found[path] = TreeEntry(mode, sha, int(size) if size.isdigit() else 0, is_text)
+    return found
+
+
+def read_blobs(copy: TeamClone, shas: Iterable[str]) -> dict[str, bytes]:
+    """The contents by name of object; what is not there, or is no file, is left out."""
+    wanted = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
+    if not wanted:
+        return {}
+    out = copy.ask("cat-file", "--batch", given="".join(f"{sha}\n" for sha in wanted).encode("ascii"))
+    found: dict[str, bytes] = {}
+    at = 0
+    for sha in wanted:
+        end = out.index(b"\n", at)
+        facts = out[at:end].split()
+        at = end + 1
+        if len(facts) == 3:
+            size = int(facts[2])
+            if facts[1] == b"blob":
+                found[sha] = out[at : at + size]
+            at += size + 1
+    return found
+
+
+def read_versions(copy: TeamClone, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Texts by commit and path; a file that is not there, is no file or is too large is left out."""
+    if not wanted:
+        return {}
+    given = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
+    rows = copy.ask("cat-file", "--batch-check", given=given).decode("utf-8", "replace").splitlines()
+    found: dict[tuple[str, str], str] = {}
+    for spec, row in zip(wanted, rows, strict=True):
+        facts = row.split(" ")
+        if len(facts) == 3 and facts[1] == "blob" and int(facts[2]) <= FILE_BYTES:
+            found[spec] = facts[0]
+    blobs = read_blobs(copy, found.values())
+    return {spec: blobs[sha].decode("utf-8", "surrogateescape") for spec, sha in found.items() if sha in blobs}
+
+
+def find_kept_objects(copy: TeamClone, commit: str) -> bool:
+    """Whether the copy holds this commit."""
+    return bool(_SHA.fullmatch(commit)) and copy.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
+
+
+def is_ancestor(copy: TeamClone, old: str, new: str) -> bool:
+    return copy.run("merge-base", "--is-ancestor", old, new).code == 0
+
+
+def find_common(copy: TeamClone, one: str, other: str) -> str | None:
+    """The newest commit that both come from; None if there is none."""
+    ran = copy.run("merge-base", one, other)
+    found = ran.out.decode("ascii", "replace").strip()
+    return found if ran.code == 0 and _SHA.fullmatch(found) else None
+
+
+def write_commit(
+    copy: TeamClone, parent: str | None, files: Mapping[str, bytes | None], author: Author, now: datetime, words: str
+) -> str:
+    """A commit on top of another with these files put in, None for taken out; answers its name."""
+    name = author.name.translate(_UNSIGNED).strip() or "unknown"
+    when = f"{int(now.timestamp())} +0000"
+    signature = f"{name} <{author.email.translate(_UNSIGNED).strip()}> {when}"
+    said = words.encode("utf-8", "replace")
+    stream = [f"commit {_NEXT}\nmark :1\nauthor {signature}\ncommitter {signature}\ndata {len(said)}\n".encode(), said]
+    if parent:
+        stream.append(f"\nfrom {parent}".encode())
+    for path, data in sorted(files.items(), key=lambda at: (at[1] is not None, at[0])):
+        if data is None:
+            stream.append(f"\nD {path}".encode())
+        else:
+            stream += [f"\nM 100644 inline {path}\ndata {len(data)}\n".encode(), data]
+    stream.append(b"\n\nget-mark :1\ndone\n")
+    out = copy.ask("fast-import", "--force", "--quiet", "--done", given=b"".join(stream))
+    sha = out.decode("ascii", "replace").strip()
+    if not _SHA.fullmatch(sha):
+        raise GitError("git fast-import did not say what it wrote", said=sha)
+    return sha
+
+
+def keep_commit(copy: TeamClone, commit: str) -> None:
+    """Let git know what is still needed, so that tidying up takes nothing of it away."""
+    copy.ask("update-ref", _KEPT, commit)
+
+
+def tidy_copy(copy: TeamClone, *, packs: int = 50, loose: int = 40) -> None:
+    """One pack instead of many; best effort, and only when there are many."""
+    folders = list(copy.path.glob("objects/??"))
+    if len(list(copy.path.glob("objects/pack/*.pack"))) > packs or len(folders) > loose * 4:
+        copy.run("update-ref", "-d", _NEXT)
+        copy.run("gc", "--quiet", "--prune=now")
+
+
+def read_commits(copy: TeamClone, head: str, *, after: str = "", limit: int = TEAM_LOG) -> tuple[TeamCommit, ...]:
+    """Commits with what each changed, newest first; only those that `after` does not know."""
+    mark = os.urandom(12).hex()  # nobody can have written it into a name
+    span = f"{after}..{head}" if after else head
+    options = ["--first-parent", "--diff-merges=first-parent", "--root", "--no-renames", "--name-status", "-z"]
+    out = copy.ask("log", *options, "-n", str(limit), f"--format={mark}%x00{_RECORD}", span, "--")
+    return tuple(_parse_commit(part) for part in out.split(mark.encode("ascii"))[1:])
+
+
+def find_versions(copy: TeamClone, head: str, *, after: str = "") -> dict[str, set[str]]:
+    """Path -> the objects it was, before and after each of the commits that `after` does not know; best effort."""
+    span = f"{after}..{head}" if after else head
+    options = ["--first-parent", "--diff-merges=first-parent", "--root", "--no-renames", "--raw", "--no-abbrev", "-z"]
+    ran = copy.run("log", *options, "-n", str(TEAM_LOG), "--format=", span, "--")
+    words = iter(ran.out.split(b"\0") if ran.code == 0 else ())
+    found: dict[str, set[str]] = {}
+    for word in words:
+        if match := _CHANGE.search(word):
+            path, is_text = _read_name(next(words, b""))
+            if is_text:
+                found.setdefault(path, set()).update(sha.decode("ascii") for sha in match.groups())
+    return found
+
+
+def _parse_commit(part: bytes) -> TeamCommit:
+    sha, name, email, at, *rest = part.removeprefix(b"\0").split(b"\0")
+    changes: dict[str, str] = {}
+    words = [word.strip(b"\n") for word in rest if word.strip(b"\n")]
+    for letter, path in zip(words[::2], words[1::2], strict=False):
+        verb = {b"A": "added", b"D": "deleted"}.get(letter[:1], "changed")
+        changes[_read_name(path)[0]] = verb
+    author = make_author(name.decode("utf-8", "replace"), email.decode("utf-8", "replace"), _read_time(at))
+    return TeamCommit(sha.decode("ascii", "replace"), author, changes)
+
+
+def _read_time(text: bytes) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(int(text), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _read_name(name: bytes) -> tuple[str, bool]:
+    try:
+        return name.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return name.decode("utf-8", "backslashreplace"), False
+
+
+_UNSIGNED = str.maketrans(dict.fromkeys("<>\n\r\x00"))
+
+
+# --- remote ---
+# The two things done with a remote: bring its branch here, and put a commit there; and what its answers mean.
+#
+# A push never forces. If somebody was quicker, the answer says so, and the merge has to be made anew.
+
+_MISSING = "couldn't find remote ref"
+_QUICKER = re.compile(
+    r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to (?:update|lock)|incorrect old value|"
+    r"reference already exists|but expected",
+    re.IGNORECASE,
+)
+# Another branch is in the way of this name: trying again does not help.
+_BLOCKED = re.compile(r"exists; cannot create|blocking reference", re.IGNORECASE)
+_DENIED = re.compile(
+    r"denied|forbidden|\b40[13]\b|not allowed|read[- ]only|insufficient permission|unable to create|write access|"
+    r"unpacker error|protected|declined|prohibited|permission",
+    re.IGNORECASE,
+)
+
+
+class PushResult(StrEnum):
+    """What a remote said to a push: done, somebody was quicker, no, or nothing at all."""
+
+    DONE = "done"
+    QUICKER = "quicker"
+    DENIED = "denied"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class PushState:
+    answer: PushResult
+    said: str = ""
+
+
+def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
+    """Bring a branch into the copy; answers its commit, None if the remote has no such branch. Raises GitError."""
+    told = copy.path / "FETCH_HEAD"
+    told.unlink(missing_ok=True)
+    options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-gc", "--no-auto-maintenance"]
+    ran = copy.run("fetch", *options, remote, f"refs/heads/{branch}", remote=remote)
+    if ran.code == 0:
+        found = re.match(r"[0-9a-f]{40}(?=\s)", told.read_text(encoding="utf-8", errors="replace"))
+        if found is None:
+            raise GitError(
+                "git fetch did not say what it brought", hint="a repository of SHA-256 objects cannot be used"
+            )
+        return found.group()
+    if _MISSING in ran.said:
+        return None
+    raise make_git_error("fetch", ran)
+
+
+def push_commit(copy: TeamClone, remote: str, branch: str, commit: str) -> PushState:
+    """Put a commit at the head of a branch; never raises for a remote that does not want it."""
+    options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
+    ran = copy.run("push", *options, remote, f"{commit}:refs/heads/{branch}", remote=remote)
+    if ran.code == 0:
+        return PushState(PushResult.DONE)
+    if ran.code in (LATE, ABSENT):
+        return PushState(PushResult.SILENT, str(make_git_error("push", ran)))
+    pushed = _read_refusal(ran)
+    if pushed.answer is PushResult.DENIED and not _answers(copy, remote, branch):
+        return PushState(PushResult.SILENT, pushed.said)
+    return pushed
+
+
+def _answers(copy: TeamClone, remote: str, branch: str) -> bool:
+    """Whether a remote is there at all: one that goes away during a push sounds as if it took nothing."""
+    return copy.run("ls-remote", "--quiet", remote, f"refs/heads/{branch}", remote=remote).code == 0
+
+
+def _read_refusal(ran: GitResult) -> PushState:
+    rows = [row for row in ran.out.decode("utf-8", "replace").splitlines() if row.startswith("!")]
+    told = " ".join(rows) or ran.said
+    said = str(make_git_error("push", ran))
+    if _BLOCKED.search(f"{told} {ran.said}"):
+        return PushState(
+            PushResult.DENIED, "the remote has a branch whose name is in the way; choose another with --branch"
+        )
+    if _QUICKER.search(told):
+        return PushState(PushResult.QUICKER, said)
+    if rows or _DENIED.search(ran.said):
+        reason = re.search(r"\(([^()]*)\)\s*$", told)
+        return PushState(PushResult.DENIED, f"the remote refused: {reason.group(1)}" if rows and reason else said)
+    return PushState(PushResult.SILENT, said)

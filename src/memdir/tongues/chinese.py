@@ -5,7 +5,7 @@ There are no spaces to find words by, so each pattern carries the neighbours tha
 before, since 上线三天后 counts from the launch and not from now; a noun that is no event (接口) is such a marker.
 """
 
-from memdir.tongues.grammar import Tongue, What, count_words, periods, split
+from memdir.language.grammar import DateForm, DateLanguage, count_words, periods, split_forms
 
 # Things that nothing can be counted from.
 _THINGS = "接口|系统|系統|平台|平臺|页面|頁面|合同|合約|证书|證書|账号|帐号|帳號|域名|網域|版本"
@@ -20,35 +20,35 @@ _NOT_COUNTED = "(?<![每逢第隔上下本这這两兩几幾数數半整双雙�
 _NO_WEEK = "(?![期年边邊围圍末转轉刊报報全密到知遭岁歲])"
 _TIMES = "(?![次天个個种種条條点點项項篇遍])"
 
-CHINESE = Tongue(
+CHINESE = DateLanguage(
     forms=(
-        ("(?<![以今之然最])大[后後]天", What.DAY, 3),
-        (_DAY_AFTER + "[后後]天(?![天性习習培因环環努])", What.DAY, 2),
-        ("(?<![以之目当當提从從])前天(?!天)", What.DAY, -2),
-        ("(?<!如)今(?:天(?![头頭])|日(?![头頭性的子本]))", What.DAY, 0),
-        (_NOT_BRIGHT + "明[天日](?![数數方香葉叶奈美])", What.DAY, 1),
-        ("昨[天日]", What.DAY, -1),
-        ("今[晚晩]", What.DAY, 0, "晚"),
-        ("明晚", What.DAY, 1, "晚"),
-        ("昨[晚晩]", What.DAY, -1, "晚"),
-        (_NOT_UP + "下" + _WEEK + "{W}" + _TIMES, What.IN_WEEK, 1),
-        (_NOT_UP + "上" + _WEEK + "{W}" + _TIMES, What.IN_WEEK, -1),
-        (_NOT_THIS + "(?:本|这|這)" + _WEEK + "{W}" + _TIMES, What.IN_WEEK, 0),
-        (_NOT_COUNTED + "(?:周|週|星期|礼拜|禮拜){W}" + _TIMES, What.WEEKDAY, 0),
-        (_START + "{N} ?天(?:之|以)?[后後]", What.DAYS, 1),
-        (_START + "{N} ?(?:周|週|个?星期|個星期)(?:之|以)?[后後]", What.WEEKS, 1),
-        (_START + "{N} ?[个個]月(?:之|以)?[后後]", What.MONTHS, 1),
-        (_START + "{N} ?年(?:之|以)?[后後]", What.YEARS, 1),
-        (_START + "{N} ?天(?:之|以)?前", What.DAYS, -1),
-        (_START + "{N} ?(?:周|週|个?星期|個星期)(?:之|以)?前", What.WEEKS, -1),
-        (_START + "{N} ?[个個]月(?:之|以)?前", What.MONTHS, -1),
-        (_START + "{N} ?年(?:之|以)?前", What.YEARS, -1),
-        (_NOT_THIS + "(?:本|这|這)[个個]?月(?:月?底|末)", What.MONTH_END, 0),
-        (_NOT_UP + "下[个個]?月(?:月?底|末)", What.MONTH_END, 1),
-        (_NOT_THIS + "(?:本|这|這)[个個]?季度[末底]", What.QUARTER_END, 0),
-        (_NOT_UP + "下[个個]?季度[末底]", What.QUARTER_END, 1),
-        ("今年年?底", What.YEAR_END, 0),
-        (_NOT_BRIGHT + "明年年?底", What.YEAR_END, 1),
+        ("(?<![以今之然最])大[后後]天", DateForm.DAY, 3),
+        (_DAY_AFTER + "[后後]天(?![天性习習培因环環努])", DateForm.DAY, 2),
+        ("(?<![以之目当當提从從])前天(?!天)", DateForm.DAY, -2),
+        ("(?<!如)今(?:天(?![头頭])|日(?![头頭性的子本]))", DateForm.DAY, 0),
+        (_NOT_BRIGHT + "明[天日](?![数數方香葉叶奈美])", DateForm.DAY, 1),
+        ("昨[天日]", DateForm.DAY, -1),
+        ("今[晚晩]", DateForm.DAY, 0, "晚"),
+        ("明晚", DateForm.DAY, 1, "晚"),
+        ("昨[晚晩]", DateForm.DAY, -1, "晚"),
+        (_NOT_UP + "下" + _WEEK + "{W}" + _TIMES, DateForm.IN_WEEK, 1),
+        (_NOT_UP + "上" + _WEEK + "{W}" + _TIMES, DateForm.IN_WEEK, -1),
+        (_NOT_THIS + "(?:本|这|這)" + _WEEK + "{W}" + _TIMES, DateForm.IN_WEEK, 0),
+        (_NOT_COUNTED + "(?:周|週|星期|礼拜|禮拜){W}" + _TIMES, DateForm.WEEKDAY, 0),
+        (_START + "{N} ?天(?:之|以)?[后後]", DateForm.DAYS, 1),
+        (_START + "{N} ?(?:周|週|个?星期|個星期)(?:之|以)?[后後]", DateForm.WEEKS, 1),
+        (_START + "{N} ?[个個]月(?:之|以)?[后後]", DateForm.MONTHS, 1),
+        (_START + "{N} ?年(?:之|以)?[后後]", DateForm.YEARS, 1),
+        (_START + "{N} ?天(?:之|以)?前", DateForm.DAYS, -1),
+        (_START + "{N} ?(?:周|週|个?星期|個星期)(?:之|以)?前", DateForm.WEEKS, -1),
+        (_START + "{N} ?[个個]月(?:之|以)?前", DateForm.MONTHS, -1),
+        (_START + "{N} ?年(?:之|以)?前", DateForm.YEARS, -1),
+        (_NOT_THIS + "(?:本|这|這)[个個]?月(?:月?底|末)", DateForm.MONTH_END, 0),
+        (_NOT_UP + "下[个個]?月(?:月?底|末)", DateForm.MONTH_END, 1),
+        (_NOT_THIS + "(?:本|这|這)[个個]?季度[末底]", DateForm.QUARTER_END, 0),
+        (_NOT_UP + "下[个個]?季度[末底]", DateForm.QUARTER_END, 1),
+        ("今年年?底", DateForm.YEAR_END, 0),
+        (_NOT_BRIGHT + "明年年?底", DateForm.YEAR_END, 1),
         *periods(
             1,
             week=_NOT_UP + "下" + _WEEK + _NO_WEEK,
@@ -73,7 +73,7 @@ CHINESE = Tongue(
     ),
     weekdays=("一", "二", "三", "四", "五", "六", "[日天]"),
     numbers=count_words("一 二 三 四 五 六 七 八 九 十 十一 十二") | {"两": 2, "兩": 2},
-    stems=split("天,日,晚,晩,周,週,星期,拜,月,年,季度"),
+    stems=split_forms("天,日,晚,晩,周,週,星期,拜,月,年,季度"),
     habit="每[周週]|每[个個]?星期|周会|例会|定期|總是|总是",
     week="{}那周",
     year="{}年",

@@ -7,17 +7,203 @@ example paths and places outside the project. A weak claim counts only if the pr
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from itertools import islice
 
-from memdir.frozen import replace
+from memdir.format.age import find_links
+from memdir.format.frontmatter import split_frontmatter, split_lines
+from memdir.frozen import dataclass, replace
 from memdir.limits import CLAIMS
-from memdir.links import find_links
 from memdir.records import Kind
 from memdir.verify import shapes
-from memdir.verify.commands import Named, is_command, read_command
-from memdir.verify.deadlines import find_deadlines
 from memdir.verify.records import Claim, ClaimKind
-from memdir.verify.spans import Line, read_lines
+from memdir.verify.shapes import NamedThing, is_command, read_command
+
+# --- spans ---
+# A memory's text as lines of prose with the code in them marked, and the lines of shell fences. Places are kept.
+#
+# Code spans, addresses, tags and comments are blanked out of the prose at the same length, so that every place in it
+# is a
+# place in the file. Of the frontmatter only the description is read. Fences of other languages than the shell are
+# examples, and left out. Every rule is linear in the length of the text.
+
+_FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})[ \t]*([\w+-]*)")
+_TICKS = re.compile(r"`+")
+_BLANKED = re.compile(
+    r"""
+      (?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>)\]]*   # an address
+    | (?<![\w.])www\.[^\s<>)\]]+
+    | (?<![\w.+-])[\w.+-]{1,80}@[\w-]{1,80}\.[\w.-]{1,80}           # mail
+    | \[\[[^\[\]\n]{0,200}\]\]                                     # a link to a memory
+    | </?[A-Za-z][^<>\n]{0,200}>                                    # a tag, or a placeholder
+    """,
+    re.VERBOSE,
+)
+SHELLS = frozenset({"", "sh", "bash", "zsh", "shell", "console", "shell-session", "shellsession", "terminal"})
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """One line: where it starts in the text, its number from 1, and the same line without its code.
+
+    `codes` are the insides of its code spans, as places in the line. `is_shell` marks a line of a shell fence, which
+    is code as a whole; nothing is blanked then.
+    """
+
+    text: str
+    start: int
+    number: int
+    prose: str
+    codes: tuple[tuple[int, int], ...] = ()
+    is_shell: bool = False
+
+
+def read_text_lines(text: str) -> Iterator[TextLine]:
+    """The lines of a memory file that say something, its description first."""
+    parts = split_frontmatter(text)
+    body = len(text) - len(parts.body)
+    text = text[:body] + _COMMENT.sub(_blank, text[body:])
+    start, number, fence = 0, 0, ""
+    is_shell = False
+    for raw in split_lines(text):
+        line, number = raw.rstrip("\r\n"), number + 1
+        if start < body:
+            if line.startswith("description:"):
+                yield _make_line(" " * 12 + line[12:], start, number)
+        elif match := _FENCE.match(line):
+            if not fence:
+                fence, is_shell = match[1], match[2].lower() in SHELLS
+            elif match[1].startswith(fence) and not match[2]:
+                fence = ""
+            # A longer or another fence inside a fence is its text.
+        elif not fence and line.strip():
+            yield _make_line(line, start, number)
+        elif is_shell and line.strip():
+            yield TextLine(line, start, number, "", is_shell=True)
+        start += len(raw)
+
+
+def _make_line(line: str, start: int, number: int) -> TextLine:
+    codes = tuple(_find_codes(line))
+    pieces, place = list[str](), 0
+    for begin, end in codes:
+        pieces += (line[place:begin], " " * (end - begin))
+        place = end
+    prose = "".join((*pieces, line[place:]))
+    return TextLine(line, start, number, _BLANKED.sub(_blank, prose.replace("`", " ")) if prose.strip() else "", codes)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _find_codes(line: str) -> Iterator[tuple[int, int]]:
+    """The insides of code spans: from a run of backticks to the next run of the same length."""
+    runs = list(_TICKS.finditer(line))
+    following: dict[int, list[int]] = {}
+    for place in range(len(runs) - 1, -1, -1):
+        following.setdefault(len(runs[place][0]), []).append(place)
+    place = 0
+    while place < len(runs):
+        later = following[len(runs[place][0])]
+        while later and later[-1] <= place:
+            later.pop()
+        if later:
+            yield runs[place].end(), runs[later[-1]].start()
+            place = later[-1]
+        place += 1
+
+
+# --- deadlines ---
+# Dates that end something: "freeze until 2026-03-05", "due March 5, 2026", "spätestens 5. März 2026".
+#
+# A date of an observation ("as of 2026-03-05") claims nothing that could pass, nor does a sentence about the past.
+# Dates
+# are absolute here: relative ones become so when a memory is written.
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januar janvier enero",
+            "february feb februar février febrero",
+            "march mar märz mars marzo",
+            "april apr avril abril",
+            "may mai mayo",
+            "june jun juni juin junio",
+            "july jul juli juillet julio",
+            "august aug août agosto",
+            "september sep sept septembre septiembre",
+            "october oct oktober octobre octubre",
+            "november nov novembre noviembre",
+            "december dec dezember décembre diciembre",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_DATE = re.compile(
+    rf"""
+      (?<![\d/-])(?P<y1>\d{{4}})-(?P<m1>\d{{2}})-(?P<d1>\d{{2}})(?![\d])
+    | (?<!\w)(?P<m2>{_MONTH})\.?\ (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y2>\d{{4}})(?!\w)
+    | (?<!\w)(?P<d3>\d{{1,2}})(?:\.|st|nd|rd|th)?\ (?:de\ )?(?P<m3>{_MONTH})\.?(?:,|\ de)?\ (?P<y3>\d{{4}})(?!\w)
+    | (?P<y4>\d{{4}})年(?P<m4>\d{{1,2}})月(?P<d4>\d{{1,2}})日
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_LEADS = re.compile(
+    r"\b(?:until|till|deadline|no later than|expires?|"
+    r"bis|spätestens|frist|jusqu'?\w*|au plus tard|échéance|hasta|fecha límite|a más tardar)\b|截止|期限|最迟|最晚",
+    re.IGNORECASE,
+)
+# Words that end something only right before a date: "by Anna on", "due to the outage of" say when something was.
+_CLOSE_LEADS = re.compile(
+    r"\b(?:by|due(?: date)?|end(?:s|ing)?(?: date)?|closes?|freeze|frozen|at the latest)\b"
+    r"(?:[\s:,(*]|\b(?:on|at|is|the|of|end|eod|cob|noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)*\Z",
+    re.IGNORECASE,
+)
+_STARTS = re.compile(
+    r"\b(?:from|since|after|start(?:s|ing)?|begin(?:s|ning)?|seit|ab|von|desde|depuis)(?: on)?[\s:(]*\Z", re.IGNORECASE
+)
+_TRAILS = re.compile(r"(?:まで|前|之前|为止|\s+(?:deadline|cut-?off|freeze)\b)")
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|ended|expired|shipped|released|merged|happened|closed|fixed|done|completed|passed|finished|"
+    r"war|waren|wurde|était|fue|decided|since|as of|verified|observed|measured)\b",
+    re.IGNORECASE,
+)
+_LEAD_CHARS = 50
+_STOPS = re.compile(r"[.;!?。！？]\s|[。！？]")
+
+
+def find_deadlines(prose: str) -> Iterator[tuple[date, int, int]]:
+    """Each date in a line of prose that something ends with, and its place."""
+    for match in _DATE.finditer(prose):
+        day = _read_date(match)
+        lead = prose[max(0, match.start() - _LEAD_CHARS) : match.start()]
+        lead = _STOPS.split(lead)[-1]
+        trail = prose[match.end() : match.end() + _LEAD_CHARS]
+        said = _LEADS.search(lead) or _CLOSE_LEADS.search(lead) or _TRAILS.match(trail)
+        if (
+            day is not None
+            and said
+            and not _STARTS.search(lead)
+            and not _PAST.search(lead + " " + _STOPS.split(trail)[0])
+        ):
+            yield day, match.start(), match.end()
+
+
+def _read_date(match: re.Match[str]) -> date | None:
+    parts = {key[0]: value for key, value in match.groupdict().items() if value is not None}
+    month = _MONTHS.get(parts["m"].lower()) or (int(parts["m"]) if parts["m"].isdecimal() else 0)
+    try:
+        return date(int(parts["y"]), month, int(parts["d"]))
+    except ValueError:
+        return None
+
+
+# --- claims ---
 
 _CODE_CHARS = 400  # a longer span is a quotation
 _NEAR = 48  # characters either side that are looked at for what is said of a thing
@@ -92,7 +278,7 @@ def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
 
 
 def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
-    for line in read_lines(text):
+    for line in read_text_lines(text):
         if line.is_shell:
             for named in read_command(line.text.strip()) if line.text.strip()[:1] != "#" else ():
                 yield _place(line, named, len(line.text) - len(line.text.lstrip()))
@@ -110,7 +296,7 @@ def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
     yield from _read_links(text)
 
 
-def _place(line: Line, named: Named, offset: int) -> Claim:
+def _place(line: TextLine, named: NamedThing, offset: int) -> Claim:
     begin, end = named.start + offset, named.end + offset
     kind, reason = named.kind, ""
     if kind is ClaimKind.CONSTANT and _ENV.search(line.text[max(0, begin - _NEAR) : end + _NEAR]):
@@ -123,7 +309,7 @@ def _place(line: Line, named: Named, offset: int) -> Claim:
 
 
 def _make(
-    line: Line,
+    line: TextLine,
     kind: ClaimKind,
     text: str,
     begin: int,
@@ -143,7 +329,7 @@ def _is_denied(text: str, begin: int, end: int) -> bool:
 # --- code -----------------------------------------------------------------------------------------------------------
 
 
-def _read_code(line: Line, begin: int, end: int) -> Iterator[Named]:
+def _read_code(line: TextLine, begin: int, end: int) -> Iterator[NamedThing]:
     """What a code span names; places are within the span."""
     code = line.text[begin:end]
     lead = len(code) - len(code.lstrip())
@@ -157,10 +343,10 @@ def _read_code(line: Line, begin: int, end: int) -> Iterator[Named]:
     elif not named and len(code.split()) > 1:
         named = list(_read_fragment(code))
     for at in named:
-        yield Named(at.kind, at.text, at.start + lead, at.end + lead, at.extra, at.is_weak)
+        yield NamedThing(at.kind, at.text, at.start + lead, at.end + lead, at.extra, at.is_weak)
 
 
-def _read_whole(code: str, before: str, after: str) -> Iterator[Named]:
+def _read_whole(code: str, before: str, after: str) -> Iterator[NamedThing]:
     """A span that is one thing."""
     if " " in code and not code.endswith(")"):
         return
@@ -168,36 +354,36 @@ def _read_whole(code: str, before: str, after: str) -> Iterator[Named]:
     if "://" in code or code.startswith("www."):
         return
     if (_BRANCH_AFTER.match(after) or _BRANCH_BEFORE.search(before)) and _BRANCH.match(code):
-        yield Named(ClaimKind.BRANCH, code.removeprefix("origin/"), *whole)
+        yield NamedThing(ClaimKind.BRANCH, code.removeprefix("origin/"), *whole)
     elif (_PACKAGE_AFTER.match(after) or _PACKAGE_BEFORE.search(before)) and _PACKAGE.match(code):
-        yield Named(ClaimKind.PACKAGE, code, *whole)
+        yield NamedThing(ClaimKind.PACKAGE, code, *whole)
     elif flag := shapes.FLAG.match(code):
-        yield Named(ClaimKind.FLAG, flag[1], 0, len(flag[1]))
+        yield NamedThing(ClaimKind.FLAG, flag[1], 0, len(flag[1]))
     elif variable := shapes.VARIABLE.match(code):
         name = variable[1] or variable[2]
-        yield Named(ClaimKind.VARIABLE, name, code.index(name), code.index(name) + len(name))
+        yield NamedThing(ClaimKind.VARIABLE, name, code.index(name), code.index(name) + len(name))
     elif shapes.looks_like_pattern(code):
-        yield Named(ClaimKind.PATH, code, *whole)
+        yield NamedThing(ClaimKind.PATH, code, *whole)
     else:
         yield from _read_name(code, before, after)
 
 
-def _read_name(code: str, before: str, after: str) -> Iterator[Named]:
+def _read_name(code: str, before: str, after: str) -> Iterator[NamedThing]:
     path, place = shapes.find_place(code)
     symbol = shapes.SYMBOL.match(code)
     if shapes.is_path(path, is_code=True) or (
         path.strip("/") and _FOLDER_AFTER.match(after) and re.fullmatch(r"[\w./@+-]+", path)
     ):
-        yield Named(ClaimKind.PATH, path, 0, len(path), place)
+        yield NamedThing(ClaimKind.PATH, path, 0, len(path), place)
     elif shapes.CONSTANT.match(code):
-        yield Named(ClaimKind.CONSTANT, code, 0, len(code))
+        yield NamedThing(ClaimKind.CONSTANT, code, 0, len(code))
     elif symbol and _is_symbol(symbol, before, after):
         kind = ClaimKind.CONSTANT if shapes.CONSTANT.match(symbol[1]) else ClaimKind.SYMBOL
-        yield Named(kind, symbol[1], symbol.start(1), symbol.end(1))
+        yield NamedThing(kind, symbol[1], symbol.start(1), symbol.end(1))
     elif shapes.is_weak_path(path) or _BARE_FILE.match(code):
-        yield Named(ClaimKind.PATH, path, 0, len(path), place, is_weak=True)
+        yield NamedThing(ClaimKind.PATH, path, 0, len(path), place, is_weak=True)
     elif symbol and _PLAIN.match(code) and code.lower() not in _KEYWORDS:
-        yield Named(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
+        yield NamedThing(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
 
 
 def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
@@ -212,28 +398,28 @@ def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
     return bool(_THING_AFTER.match(after) or _THING_BEFORE.search(before)) and name[0].isalpha()
 
 
-def _read_fragment(code: str) -> Iterator[Named]:
+def _read_fragment(code: str) -> Iterator[NamedThing]:
     """An expression: only names whose shape leaves no doubt, and what is being defined."""
     bare = _STRINGS.sub(lambda match: " " * len(match[0]), code)
     for match in _DEFINING.finditer(bare):
-        yield Named(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
+        yield NamedThing(ClaimKind.SYMBOL, match[1], match.start(1), match.end(1))
     for match in _WORD.finditer(bare):
         name = match[0].removesuffix("()")
         if shapes.CONSTANT.match(name):
-            yield Named(ClaimKind.CONSTANT, name, match.start(), match.start() + len(name))
+            yield NamedThing(ClaimKind.CONSTANT, name, match.start(), match.start() + len(name))
         elif any(shapes.is_identifier(part) for part in shapes.PARTS.split(name)):
-            yield Named(ClaimKind.SYMBOL, name, match.start(), match.start() + len(name))
+            yield NamedThing(ClaimKind.SYMBOL, name, match.start(), match.start() + len(name))
 
 
 # --- prose ----------------------------------------------------------------------------------------------------------
 
 
-def _read_prose(prose: str, line: str) -> Iterator[Named]:
+def _read_prose(prose: str, line: str) -> Iterator[NamedThing]:
     taken: list[tuple[int, int]] = []
     for run in _PROSE_RUN.finditer(prose):
         taken.append(run.span())
         for at in read_command(run[0]):
-            yield Named(at.kind, at.text, at.start + run.start(), at.end + run.start(), at.extra, at.is_weak)
+            yield NamedThing(at.kind, at.text, at.start + run.start(), at.end + run.start(), at.extra, at.is_weak)
     for match in _TOKEN.finditer(prose):
         if any(begin <= match.start() < end for begin, end in taken):
             continue
@@ -247,40 +433,40 @@ def _read_prose(prose: str, line: str) -> Iterator[Named]:
             prose, match.end()
         )
         if near and shapes.is_identifier(match[1]):
-            yield Named(ClaimKind.SYMBOL, match[1], *match.span(1))
+            yield NamedThing(ClaimKind.SYMBOL, match[1], *match.span(1))
 
 
-def _read_word(word: str, token: str, start: int) -> Iterator[Named]:
+def _read_word(word: str, token: str, start: int) -> Iterator[NamedThing]:
     """One token of prose, stripped of punctuation; `token` still has what followed it."""
     path, place = shapes.find_place(word)
     span = (start, start + len(word))
     if re.match(r"[A-Za-z_$][\w$.]*\(\)", token):
         name = token[: token.index("(")]
         if len(name) > 2:
-            yield Named(ClaimKind.SYMBOL, name, start, start + len(name))
+            yield NamedThing(ClaimKind.SYMBOL, name, start, start + len(name))
     elif shapes.is_path(path, is_code=False):
-        yield Named(ClaimKind.PATH, path, start, start + len(path), place)
+        yield NamedThing(ClaimKind.PATH, path, start, start + len(path), place)
     elif shapes.is_short_path(word):
-        yield Named(ClaimKind.PATH, word, *span, is_weak=True)
+        yield NamedThing(ClaimKind.PATH, word, *span, is_weak=True)
     elif shapes.CONSTANT.match(word):
-        yield Named(ClaimKind.CONSTANT, word, *span)
+        yield NamedThing(ClaimKind.CONSTANT, word, *span)
     elif flag := re.match(r"--[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?=\Z|=)", word):
-        yield Named(ClaimKind.FLAG, flag[0], start, start + len(flag[0]))
+        yield NamedThing(ClaimKind.FLAG, flag[0], start, start + len(flag[0]))
     elif variable := re.fullmatch(r"\$\{?([A-Z][A-Z0-9_]{2,})\}?", word):
-        yield Named(ClaimKind.VARIABLE, variable[1], start + variable.start(1), start + variable.end(1))
+        yield NamedThing(ClaimKind.VARIABLE, variable[1], start + variable.start(1), start + variable.end(1))
     elif re.fullmatch(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*", word):
         parts = word.split(".")
         if any(shapes.is_plain_camel(part) or shapes.is_snake(part) for part in parts) and not word.startswith(
             "_"
         ) | word.endswith("_"):
-            yield Named(ClaimKind.SYMBOL, word, *span)
+            yield NamedThing(ClaimKind.SYMBOL, word, *span)
 
 
-def _read_target(target: re.Match[str]) -> Iterator[Named]:
+def _read_target(target: re.Match[str]) -> Iterator[NamedThing]:
     """Where a Markdown link goes, if that is a file of the project; a memory's own neighbours are not."""
     path = target[1].partition("#")[0]
     if "/" in path and shapes.is_path(path, is_code=True) and not path.endswith(".md"):
-        yield Named(ClaimKind.PATH, path, target.start(1), target.start(1) + len(path))
+        yield NamedThing(ClaimKind.PATH, path, target.start(1), target.start(1) + len(path))
 
 
 def _read_links(text: str) -> Iterator[Claim]:

@@ -6,17 +6,21 @@ it on the disk. A listing that is not whole says so: nothing may count as gone t
 """
 
 import hashlib
+import json
 import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from memdir.frozen import dataclass, replace
-from memdir.gitroot import find_git_dir, run_git
-from memdir.limits import VERIFY_FILES, VERIFY_GIT_SECONDS
-from memdir.small_files import read_small
+from memdir.files import read_small
+from memdir.frozen import dataclass, field, replace
+from memdir.limits import VERIFY_BYTES, VERIFY_FILE_BYTES, VERIFY_FILES, VERIFY_GIT_SECONDS
+from memdir.project.git import find_git_dir, run_git
+
+# --- project ---
 
 _ENTRY = re.compile(r"([HSMRCK?]) (?:(\d{6}) [0-9a-f]+ \d\t)?(.+)", re.DOTALL)
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", "target", "dist", "build"})
@@ -27,7 +31,7 @@ _NO_LISTING = "git does not list the project's files: it is missing, too slow, o
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProjectFile:
     """One file: its mode, size and time, by which a change is seen."""
 
     path: str
@@ -37,14 +41,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectListing:
     """`commit` is empty outside git and before the first commit. `inner` are folders whose files are not listed.
 
     `key` is the same as long as no listed file and no commit has changed. `problem` says why there is no listing.
     """
 
     root: Path
-    entries: dict[str, Entry]
+    entries: dict[str, ProjectFile]
     folders: frozenset[str]
     commit: str
     key: str
@@ -66,7 +70,7 @@ class Project:
         return (inside == root or inside.startswith(f"{root}/")) and os.path.lexists(place)
 
 
-def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> Project:
+def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectListing:
     """List a project. Never fails: where git does not answer, the listing is empty and not whole."""
     ends = time.monotonic() + seconds
     if find_git_dir(root) is None:
@@ -88,8 +92,8 @@ def has_partial_history(root: Path) -> bool:
     return config is None or b"promisor" in config.lower() or b"partialclone" in config.lower()
 
 
-def _read_listing(root: Path, output: str) -> tuple[dict[str, Entry], tuple[str, ...], bool]:
-    entries: dict[str, Entry] = {}
+def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:
+    entries: dict[str, ProjectFile] = {}
     inner: list[str] = []
     listed = output.split("\0")
     for line in listed[:VERIFY_FILES]:
@@ -102,12 +106,12 @@ def _read_listing(root: Path, output: str) -> tuple[dict[str, Entry], tuple[str,
         elif found := _look(root, path):
             entries[path] = found
         elif tag == "S":  # a sparse checkout leaves it out; it is there all the same
-            entries[path] = Entry(path, 0, 0, 0)
+            entries[path] = ProjectFile(path, 0, 0, 0)
     return entries, tuple(inner), len(listed) <= VERIFY_FILES
 
 
-def _walk(root: Path, ends: float) -> tuple[dict[str, Entry], tuple[str, ...], bool]:
-    entries: dict[str, Entry] = {}
+def _walk(root: Path, ends: float) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:
+    entries: dict[str, ProjectFile] = {}
     top = len(str(root).rstrip("/")) + 1
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
@@ -120,26 +124,32 @@ def _walk(root: Path, ends: float) -> tuple[dict[str, Entry], tuple[str, ...], b
     return entries, (), True
 
 
-def _look(root: Path, path: str) -> Entry | None:
+def _look(root: Path, path: str) -> ProjectFile | None:
     try:
         at = os.lstat(f"{root}/{path}")
     except (OSError, ValueError):
         return None
-    return None if stat.S_ISDIR(at.st_mode) else Entry(path, at.st_mode, at.st_size, at.st_mtime_ns)
+    return None if stat.S_ISDIR(at.st_mode) else ProjectFile(path, at.st_mode, at.st_size, at.st_mtime_ns)
 
 
 def _make(
-    root: Path, entries: dict[str, Entry], inner: tuple[str, ...], is_whole: bool, *, commit: str = "", is_git: bool
-) -> Project:
+    root: Path,
+    entries: dict[str, ProjectFile],
+    inner: tuple[str, ...],
+    is_whole: bool,
+    *,
+    commit: str = "",
+    is_git: bool,
+) -> ProjectListing:
     folders = frozenset(_list_folders(entries)) | frozenset(inner)
     digest = hashlib.sha256(f"{root}\0{commit}\0".encode("utf-8", "replace"))
     for path in sorted(entries):
         at = entries[path]
         digest.update(f"{path}\0{at.size} {at.mtime_ns} {at.mode}\0".encode("utf-8", "replace"))
-    return Project(root, entries, folders, commit, digest.hexdigest()[:32], inner, is_git, is_whole)
+    return ProjectListing(root, entries, folders, commit, digest.hexdigest()[:32], inner, is_git, is_whole)
 
 
-def _list_folders(paths: dict[str, Entry]) -> Iterator[str]:
+def _list_folders(paths: dict[str, ProjectFile]) -> Iterator[str]:
     seen: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -147,3 +157,325 @@ def _list_folders(paths: dict[str, Entry]) -> Iterator[str]:
             seen.add(folder)
             yield folder
             folder = folder.rpartition("/")[0]
+
+
+# --- words ---
+# One pass over a project's files for all wanted words at once, and the lines in which they are defined.
+#
+# A file is cut into words with two passes of C code, so that a hundred memories cost little more than one. Only in
+# files
+# that have a wanted word are lines looked at. What defines a word is told by the line's shape, for the common
+# languages
+# together; a parser for each was measured and is not worth its weight (docs/decisions/0013).
+#
+# Only regular files up to a size are read, and no link is followed.
+
+_KEPT = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$"
+WORDS = bytes(at if at in _KEPT or at >= 128 else 32 for at in range(256))
+_DASHED = bytes(at if at in _KEPT + b"-" or at >= 128 else 32 for at in range(256))
+C_ENDINGS = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".m", ".mm")
+_FILES = 50  # places kept for one word
+_DOCUMENTS = frozenset("md mdx rst txt adoc tex html htm po pot".split())
+_LOGS = re.compile(
+    r"(?:^|/)(?:change(?:s|log)|news|history|release[-_]?notes|upgrading|migration[-_]?guide|authors|contributors)\b[^/]*\Z",
+    re.I,
+)
+_LOCKS = re.compile(
+    r"(?:^|/)(?:package-lock\.json|yarn\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock|Cargo\.lock|go\.sum|[^/]+\.min\.(?:js|css))\Z"
+)
+
+_BEFORE = (
+    rb"(?:\b(?:def|class|function\*?|func|fn|interface|struct|enum|trait|type|typedef|macro_rules!|module|mod|namespace|union|"
+    rb"protocol|extension|object|record|const|let|var|val|static|sub|defp|defmodule|package|import|as|"
+    rb"constexpr|final|readonly|get|set)[ \t]+[*&]*|\#[ \t]*define[ \t]+|"
+    rb"\bfunc[ \t]*\([^()\n]*\)[ \t]*|"  # a method of Go
+    rb"\b[A-Z]\w*(?:\.|::)(?:prototype\.)?)"
+)
+# A word or two of types before a name, as C and Java have them; not what begins a statement.
+_TYPE = (
+    rb"(?!(?:if|elif|else|while|for|return|await|yield|throw|raise|assert|not|and|or|in|is|print|new|case|switch|del|echo|do|"
+    rb"then|with|goto|from)\b)[\w@\"'*&<>\[\],:.]+[ \t]+"
+)
+_HEAD = rb"^[ \t]*(?:" + _TYPE + rb"){0,6}?[*&\"']*(?:[\w$]+(?:\.|::))*"
+_TYPED = rb"^[ \t]*(?:" + _TYPE + rb"){1,6}?[*&]*"
+_GIVEN = rb"[ \t]*(?:<[^<>\n]*>)?\((?:[^()\n]|\([^()\n]*\))*\)"  # what a function takes
+_MARK = b"Q9_Z"  # stands for the word that is looked for, so that one pattern serves all words
+# After a word that defines; at the head of a line before `=`, `:` or `(…) {`; after a type; alone in its line.
+_FORMS = (
+    _BEFORE + _MARK,
+    _HEAD + _MARK + rb"[\"']?[ \t]*(?::(?!:)|=(?![=>~]))",
+    _HEAD + _MARK + _GIVEN + rb"[ \t]*(?:\{|->|:|=>|const\b|throws\b)",
+    _TYPED + _MARK + rb"[ \t]*\([^\n;]*\r?$",
+    rb"^[ \t]*[\"']?" + _MARK + rb"[\"']?[ \t]*,?[ \t]*\r?$",
+)
+_DEFINES = re.compile(b"|".join(_FORMS))
+_DEFINES_C = re.compile(b"|".join((*_FORMS, rb"^" + _MARK + rb"[ \t]*\([^\n;]*\r?$")))
+_OWNED = re.compile(rb"([\w$]+)(?:<[^<>\n]*>)?[\])*]{0,3}(?:\.prototype)?(?:\.|::|->|#|\)[ \t]*)\Z")
+_OWNING = re.compile(
+    rb"\b(?:class|struct|interface|trait|impl|enum|type|object|module|extension|protocol|record|namespace|const|var|let|"
+    rb"function)\b[^\n]{0,200}\Z"
+)
+_IN_WORDS = tuple(bytes((at,)) for at in _KEPT)
+_LOOK_BACK = 80
+_LINE_BYTES = 1_000  # of a line either side of a word; what is longer was not written by hand
+_PLACES = 500  # of one word in one file that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class WordPlaces:
+    """Where a word stands: files of code, of documents, and the code files that define it."""
+
+    code: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    defined: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWords:
+    """What the pass found; a word that is nowhere is not in it. A flag has one file.
+
+    It is not whole where the project is too large to be searched.
+    """
+
+    words: dict[str, WordPlaces] = field(default_factory=dict)
+    flags: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = True
+
+    def find(self, word: str) -> WordPlaces:
+        return self.words.get(word, WordPlaces())
+
+
+def is_document(path: str) -> bool:
+    """Text for people, where a word may be told about long after it is gone."""
+    return path.rpartition(".")[2].lower() in _DOCUMENTS or is_log(path)
+
+
+def is_log(path: str) -> bool:
+    """Text about the past."""
+    return bool(_LOGS.search(path))
+
+
+def is_searched(path: str) -> bool:
+    return not _LOCKS.search(path)
+
+
+def look_up(project: ProjectListing, words: Collection[str], flags: Collection[str] = ()) -> FoundWords:
+    """Every wanted word with its places; a flag with the first file that has it, spelled or as an identifier."""
+    wanted = {word.encode("utf-8", "replace"): word for word in words}
+    dashed = _spell_flags(flags)
+    code: dict[str, list[str]] = {}
+    documents: dict[str, list[str]] = {}
+    defined: dict[str, list[str]] = {}
+    seen: dict[str, str] = {}
+    left = VERIFY_BYTES
+    for path, data in _read_files(project) if wanted or dashed else ():
+        left -= len(data)
+        if left < 0:
+            break
+        if dashed:
+            for spelled in dashed.keys() & set(data.translate(_DASHED).split()):
+                if not is_log(path):
+                    seen.setdefault(dashed[spelled], path)
+        hits = wanted.keys() & set(data.translate(WORDS).split())
+        if not hits or is_log(path):
+            continue
+        into = documents if is_document(path) else code
+        for hit in hits:
+            _keep(into, wanted[hit], path)
+        if into is code:
+            for hit in hits:
+                if is_defined(data, hit, is_c=path.endswith(C_ENDINGS)):
+                    _keep(defined, wanted[hit], path)
+    names = code.keys() | documents.keys()
+    made = {
+        at: WordPlaces(tuple(code.get(at, ())), tuple(documents.get(at, ())), tuple(defined.get(at, ())))
+        for at in names
+    }
+    return FoundWords(made, seen, left >= 0)
+
+
+def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
+    """Whether some line defines this word. In C a name may begin its line, the type standing above it."""
+    defines = _DEFINES_C if is_c else _DEFINES
+    return any(
+        defines.search(data[begin:place] + _MARK + data[place + len(word) : end])
+        for begin, place, end in _find_word(data, word)
+    )
+
+
+def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
+    """Whether a file has a member of this owner: named with it, or in the lines indented below its definition."""
+    places = [place for _, place, _ in _find_word(data, member)]
+    for place in places:
+        before = _OWNED.search(data[max(0, place - _LOOK_BACK) : place])
+        if before is not None and before[1] == owner:
+            return True
+    if not places:
+        return False
+    for begin, place, end in _find_word(data, owner):
+        if _OWNING.search(data[begin:place]):
+            until = _find_end(data, begin, end)
+            if any(begin <= at < until for at in places):
+                return True
+    return False
+
+
+def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
+    """Where a whole word stands: the beginning of its line, its own place, the end of its line. Long lines are cut."""
+    place, count = data.find(word), 0
+    while place >= 0 and count < _PLACES:
+        after = place + len(word)
+        if data[place - 1 : place] not in _IN_WORDS and data[after : after + 1] not in _IN_WORDS:
+            begin = data.rfind(b"\n", max(0, place - _LINE_BYTES), place) + 1 or max(0, place - _LINE_BYTES)
+            end = data.find(b"\n", after, after + _LINE_BYTES)
+            yield begin, place, min(len(data), after + _LINE_BYTES) if end < 0 else end
+            count += 1
+        place = data.find(word, after)
+
+
+def _find_end(data: bytes, begin: int, end: int) -> int:
+    """Where the lines end that are indented deeper than the one that begins here; its closing brackets are not one."""
+    indent = len(data[begin:end]) - len(data[begin:end].lstrip(b" \t"))
+    while end < len(data):
+        begin, end = end + 1, data.find(b"\n", end + 1)
+        end = len(data) if end < 0 else end
+        line = data[begin:end]
+        bare = line.lstrip(b" \t")
+        if bare.rstrip() and len(line) - len(bare) <= indent and bare[:1] not in b")]}{>#/*":
+            return begin
+    return len(data)
+
+
+def _keep(into: dict[str, list[str]], word: str, path: str) -> None:
+    places = into.setdefault(word, [])
+    if len(places) < _FILES:
+        places.append(path)
+
+
+def _spell_flags(flags: Collection[str]) -> dict[bytes, str]:
+    """How a flag may stand in code: as typed, without its dashes, or as the identifier a library makes of it."""
+    spelled: dict[bytes, str] = {}
+    for flag in flags:
+        bare = flag.lstrip("-")
+        head, *rest = bare.replace("_", "-").split("-")
+        camel = head + "".join(part.capitalize() for part in rest)
+        forms = (flag, bare, bare.replace("-", "_"), camel) if rest else (flag,)
+        for form in forms:
+            spelled[form.encode("utf-8", "replace")] = flag
+    return spelled
+
+
+def _read_files(project: ProjectListing) -> Iterator[tuple[str, bytes]]:
+    for path, entry in project.entries.items():
+        if is_searched(path) and (data := read_entry(project.root, entry)) is not None:
+            yield path, data
+
+
+def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
+    """A text file's bytes; None for links, data, and what is too large or cannot be read."""
+    if not stat.S_ISREG(entry.mode) or entry.size > VERIFY_FILE_BYTES:
+        return None
+    try:
+        handle = os.open(f"{root}/{entry.path}", os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, ValueError):
+        return None
+    try:
+        data = os.read(handle, VERIFY_FILE_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return None if b"\0" in data[:8_000] else data
+
+
+# --- manifests ---
+# What a project's manifests name: scripts of package.json, targets of Makefiles, entry points, dependencies.
+#
+# Read forgivingly: a manifest that cannot be parsed names nothing. Nothing is run to know more.
+
+_TARGET = re.compile(
+    r"^@?([A-Za-z0-9_./%-]+(?:[ \t]+[A-Za-z0-9_./%-]+)*)(?:[ \t]+[^:=\n]*)?[ \t]*::?(?!=)", re.MULTILINE
+)
+_PHONY = re.compile(r"^\.PHONY[ \t]*:[ \t]*(.+)$", re.MULTILINE)
+_PACKAGE = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)*")
+_DEPENDING = re.compile(
+    r"(?:^|/)(?:package\.json|pyproject\.toml|setup\.(?:py|cfg)|requirements[^/]*\.(?:txt|in)|constraints[^/]*\.txt|Pipfile|"
+    r"environment\.ya?ml|Cargo\.toml|go\.mod|Gemfile|[^/]+\.gemspec|composer\.json|pom\.xml|build\.gradle(?:\.kts)?|"
+    r"pubspec\.yaml|mix\.exs|Package\.swift|deno\.jsonc?|[^/]+\.csproj)\Z"
+)
+_MAKEFILE = re.compile(r"(?:^|/)(?:GNUm|M|m)akefile\Z|\.mk\Z")
+_JUSTFILE = re.compile(r"(?:^|/)\.?[Jj]ustfile\Z")
+_SCRIPT_TABLES = (
+    ("project", "scripts"),
+    ("project", "gui-scripts"),
+    ("tool", "poetry", "scripts"),
+    ("tool", "pdm", "scripts"),
+    ("tool", "poe", "tasks"),
+)
+_MANIFESTS = 400  # read at most; the largest monorepos have as many packages
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectManifests:
+    """`scripts` by `tool:name` (npm:build, make:test, script:memdir) to the file; `packages` folded, to the file."""
+
+    scripts: dict[str, str] = field(default_factory=dict)
+    packages: dict[str, str] = field(default_factory=dict)
+
+
+def is_manifest(path: str) -> bool:
+    return bool(_DEPENDING.search(path) or _MAKEFILE.search(path) or _JUSTFILE.search(path))
+
+
+def fold_package(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def read_manifests(project: ProjectListing) -> ProjectManifests:
+    scripts: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    paths = sorted((path for path in project.entries if is_manifest(path)), key=lambda path: (path.count("/"), path))
+    for path in paths[:_MANIFESTS]:
+        text = (read_entry(project.root, project.entries[path]) or b"").decode("utf-8", "replace")
+        for script in _read_scripts(path, text):
+            scripts.setdefault(script, path)
+        if _DEPENDING.search(path):
+            for match in _PACKAGE.finditer(text):
+                packages.setdefault(fold_package(match[0]), path)
+    return ProjectManifests(scripts, packages)
+
+
+def _read_scripts(path: str, text: str) -> Iterator[str]:
+    if _MAKEFILE.search(path) or _JUSTFILE.search(path):
+        tool = "just" if _JUSTFILE.search(path) else "make"
+        for match in _TARGET.finditer(text):
+            yield from (f"{tool}:{name}" for name in match[1].split())
+        for match in _PHONY.finditer(text):
+            yield from (f"{tool}:{name}" for name in match[1].split())
+    elif path.endswith("package.json"):
+        yield from (f"npm:{name}" for name in _table(_parse_json(text), "scripts"))
+        yield from (f"script:{name}" for name in _table(_parse_json(text), "bin"))
+    elif path.endswith("pyproject.toml"):
+        found = _parse_toml(text)
+        for keys in _SCRIPT_TABLES:
+            yield from (f"script:{name}" for name in _table(found, *keys))
+
+
+def _table(found: object, *keys: str) -> dict[str, object]:
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parse_toml(text: str) -> object:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None

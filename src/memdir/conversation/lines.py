@@ -1,0 +1,479 @@
+"""The lines of a transcript, forwards or backwards, and the JSON records in them; bounded, whatever the file holds.
+
+Hosts' files get damaged: a cut last line, runs of NUL, two records on one line, bytes that are no UTF-8, a line of
+fifty megabytes. What can be read is read and the rest is passed over: nothing here raises for it. A file that grows
+meanwhile is read up to the size it had when its end was looked for.
+
+What it does not do: know what a record means.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from memdir.errors import DiskError, FormatError, NotFoundError
+from memdir.files import read_small
+from memdir.frozen import dataclass, replace
+from memdir.records import ToolCall
+from memdir.store.contract import read_time
+from memdir.text import one_line, shorten
+
+# --- lines ---
+
+LINE_BYTES = 8_388_608  # one record; what is larger is an image or a dump, and is passed over
+EDGE_BYTES = 65_536  # of such a line this much of its start and of its end is kept: who it is stands there
+BLOCK_BYTES = 262_144  # what is read at once when going backwards
+_INDEX_BITS = 8  # records on one line that are told apart
+_DECODER = json.JSONDecoder()
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptLine:
+    """One line and where it starts. Of one that is too long, `data` is its start and `end` its end."""
+
+    offset: int
+    data: bytes
+    is_whole: bool = True
+    end: bytes = b""
+
+
+@contextmanager
+def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
+    """The file, open for reading; raises NotFoundError, DiskError, or FormatError for what is no regular file."""
+    name = shorten(one_line(str(path)), 200)
+    try:
+        # A FIFO would be waited for until somebody writes into it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        hint = "give the path of a transcript, as the host's hooks name it in `transcript_path`"
+        raise NotFoundError(f"there is no transcript {name}", name=str(path), hint=hint) from error
+    except OSError as error:
+        raise _cannot_read(error, path, name) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FormatError(f"{name} is not a regular file", field="path", hint="give the path of a transcript")
+    with open(descriptor, "rb") as file:
+        try:
+            yield file
+        except OSError as error:
+            raise _cannot_read(error, path, name) from error
+
+
+def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]]:
+    """Lines with their numbers, from where the file stands."""
+    number, offset = 0, file.tell()
+    while data := file.readline(LINE_BYTES):
+        number += 1
+        line = TranscriptLine(offset, data)
+        offset += len(data)
+        if len(data) == LINE_BYTES and not data.endswith(b"\n"):
+            end = b""
+            while rest := file.readline(BLOCK_BYTES):
+                offset += len(rest)
+                end = (end + rest)[-EDGE_BYTES:]
+                if rest.endswith(b"\n"):
+                    break
+            line = TranscriptLine(line.offset, data[:EDGE_BYTES], False, end)
+        yield number, line
+
+
+def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
+    """Lines from the last to the first; empty ones are left out."""
+    at = file.seek(0, os.SEEK_END)
+    pieces: list[bytes] = []  # what is known of the line whose start is not read yet, last piece first
+    size, end = 0, b""
+    while at > 0:
+        count = min(BLOCK_BYTES, at)
+        at -= count
+        file.seek(at)
+        block = file.read(count)
+        stop = len(block)
+        while (start := block.rfind(b"\n", 0, stop)) >= 0:
+            yield from _join(at + start + 1, block[start + 1 : stop], pieces, end)
+            pieces, size, end, stop = [], 0, b"", start
+        pieces.append(block[:stop])
+        size += stop
+        if size > LINE_BYTES:
+            end = end or b"".join(reversed(pieces))[-EDGE_BYTES:]
+            pieces, size = [block[:EDGE_BYTES]], LINE_BYTES
+    yield from _join(0, b"", pieces, end)
+
+
+def read_line(file: BinaryIO, offset: int) -> bytes:
+    """The line that starts there; empty if it is too long or gone."""
+    file.seek(offset)
+    data = file.readline(LINE_BYTES)
+    return data if len(data) < LINE_BYTES else b""
+
+
+def make_place(offset: int, index: int) -> int:
+    """A record's place as one number: where its line starts, and which record of the line it is."""
+    return offset << _INDEX_BITS | min(index, (1 << _INDEX_BITS) - 1)
+
+
+def read_record_places(file: BinaryIO, places: Sequence[int]) -> Iterator[Json]:
+    """The records at those places; those that are gone meanwhile are left out."""
+    for place in places:
+        records = parse_records(read_line(file, place >> _INDEX_BITS))
+        index = place & ((1 << _INDEX_BITS) - 1)
+        if index < len(records):
+            yield records[index]
+
+
+def parse_records(data: bytes) -> list[Json]:
+    """The records of a line: mostly one, none if it is damaged, two if a writer was interrupted by another."""
+    text = data.replace(b"\0", b"").decode("utf-8", "replace").strip("\ufeff \t\r\n")
+    found: list[Json] = []
+    at = 0
+    while at < len(text):
+        try:
+            record, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        if isinstance(record, dict):
+            found.append(record)
+        while at < len(text) and text[at].isspace():
+            at += 1
+    return found
+
+
+def _join(offset: int, start: bytes, pieces: list[bytes], end: bytes) -> Iterator[TranscriptLine]:
+    data = start + b"".join(reversed(pieces))
+    if end:
+        yield TranscriptLine(offset, data[:EDGE_BYTES], False, end)
+    elif data.strip():
+        yield TranscriptLine(offset, data)
+
+
+def _cannot_read(error: OSError, path: str | Path, name: str) -> DiskError:
+    words = "no permission" if error.errno in (errno.EACCES, errno.EPERM) else (error.strerror or "").lower()
+    hint = "check who owns it: `ls -ld` shows it"
+    return DiskError(f"cannot read {name}: {words}", path=str(path), errno=error.errno or 0, hint=hint)
+
+
+# --- blocks ---
+# What a message's content says: text, calls of tools, results of tools. The shapes of both large APIs are known.
+#
+# Content is a string or a list of blocks. Pictures and documents become a word in brackets, so that a message is not
+# empty because of them; the words of a document, and what a provider's own tools found, count as results, because
+# nobody
+# in the conversation said them. What a model thought is left out. Nothing here raises: a block of another shape is
+# passed
+# over.
+
+IMAGE, DOCUMENT, AUDIO = "[image]", "[document]", "[audio]"
+_TEXTS = ("text", "input_text", "output_text")
+_PLACEHOLDERS = {
+    "image": IMAGE,
+    "image_url": IMAGE,
+    "input_image": IMAGE,
+    "document": DOCUMENT,
+    "file": DOCUMENT,
+    "input_file": DOCUMENT,
+    "input_audio": AUDIO,
+}
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_RESULT = "tool_result"
+_MATERIAL = ("document", "search_result")  # and every result of a tool that the provider runs itself
+# Keys whose values are no words.
+_OPAQUE = frozenset("type id tool_use_id media_type file_id signature encrypted_content encrypted_index".split())
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultBlock:
+    """What a tool answered; `answers` is the id of the call."""
+
+    answers: str
+    text: str
+    failed: bool = False
+
+
+def list_texts(content: object) -> Iterator[str]:
+    """The texts in a content, with a placeholder for what is none."""
+    if isinstance(content, str):
+        yield content
+    for block in list_blocks(content):
+        kind = block.get("type")
+        if kind in _TEXTS and isinstance(block.get("text"), str):
+            yield str(block["text"])
+        elif isinstance(kind, str) and kind in _PLACEHOLDERS:
+            yield _PLACEHOLDERS[kind]
+
+
+def list_blocks(content: object) -> Iterator[Mapping[str, object]]:
+    for block in content if isinstance(content, list | tuple) else ():
+        if isinstance(block, Mapping):
+            yield block
+        elif hasattr(block, "model_dump"):  # as an SDK hands them out
+            yield block.model_dump()
+
+
+def join_texts(content: object) -> str:
+    return "\n\n".join(text for text in list_texts(content) if text)
+
+
+def list_calls(content: object) -> Iterator[ToolCall]:
+    for block in list_blocks(content):
+        if block.get("type") in _CALLS and isinstance(block.get("name"), str):
+            yield ToolCall(read_text(block.get("id")), str(block["name"]), parse_input(block.get("input")))
+
+
+def list_results(content: object) -> Iterator[ToolResultBlock]:
+    for block in list_blocks(content):
+        kind, answers = read_text(block.get("type")), read_text(block.get("tool_use_id"))
+        if kind == _RESULT:
+            inside = block.get("content")
+            texts = (join_texts(inside), *(result.text for result in list_results(inside)))
+            yield ToolResultBlock(answers, "\n\n".join(filter(None, texts)), block.get("is_error") is True)
+        elif (kind.endswith(f"_{_RESULT}") or kind in _MATERIAL) and (text := "\n".join(list_strings(block))):
+            yield ToolResultBlock(answers, text)
+
+
+def list_strings(value: object) -> Iterator[str]:
+    """Every text in a value of any shape, but for names of types, ids and encoded bytes."""
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, str) and at.strip():
+            yield at
+        elif isinstance(at, Mapping) and at.get("type") != "base64":
+            waiting += [at[key] for key in reversed(list(at)) if key not in _OPAQUE]
+        elif isinstance(at, list | tuple):
+            waiting += reversed(at)
+
+
+def parse_input(value: object) -> Mapping[str, object]:
+    """A call's input as a table; hosts write it as one, as JSON in a string, or as plain text."""
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            parsed = None
+        value = parsed if isinstance(parsed, dict) else {"input": value}
+    return value if isinstance(value, dict) else {}
+
+
+def read_text(value: object) -> str:
+    """The value if it is text, else none."""
+    return value if isinstance(value, str) else ""
+
+
+# --- formats ---
+# Which host wrote a transcript, told from its first records; and what its head and tail say of the whole.
+#
+# `describe` reads some kilobytes of the start and of the end, whatever the size. What it does not do: read the
+# messages.
+
+HEAD_LINES = 200  # a host's kind of record comes long before
+TAIL_LINES = 50
+CLAUDE_TYPES = frozenset(
+    "user assistant system attachment progress summary custom-title ai-title tag last-prompt file-history-snapshot "
+    "queue-operation content-replacement mode permission-mode agent_metadata".split()
+)
+CODEX_TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
+CODEX_ITEMS = frozenset("message reasoning function_call function_call_output local_shell_call".split())
+_AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
+_ROOT_BYTES = 4096  # a path
+_MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
+
+
+class TranscriptFormat(StrEnum):
+    """Whose transcript it is."""
+
+    CLAUDE = "claude-code"
+    CODEX = "codex"
+    GEMINI = "gemini-cli"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptInfo:
+    """A transcript from the outside. `cwd` is where it was begun, empty if it does not say; times may be unknown.
+
+    `is_headless`: a program talked to the agent. Only Codex says so in its transcripts.
+    """
+
+    path: Path
+    host: TranscriptFormat
+    session: str
+    cwd: str
+    started: datetime | None
+    ended: datetime | None
+    modified: datetime
+    size: int
+    is_subagent: bool = False
+    is_headless: bool = False
+
+
+def find_format(path: str | Path) -> TranscriptFormat | None:
+    """Whose transcript this is; None if it is nobody's. Raises only if it cannot be opened."""
+    with open_transcript(path) as file:
+        return detect_format(file)
+
+
+def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:
+    """The format; None of a file that is still empty. Raises FormatError for what is no transcript."""
+    found = detect_format(file)
+    if found is None and not is_blank(file):
+        name = shorten(one_line(str(path)), 200)
+        hint = 'a Claude Code, Codex or Gemini CLI transcript, or JSON of the shape [{"role": "user", "content": "…"}]'
+        raise FormatError(f"{name} is no transcript that memdir can read", field="format", hint=hint)
+    return found
+
+
+def detect_format(file: BinaryIO) -> TranscriptFormat | None:
+    file.seek(0)
+    start = b""
+    for number, line in read_transcript_lines(file):
+        start = start or line.data.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
+        for record in parse_records(line.data if line.is_whole else b""):
+            if found := _judge(record):
+                return found
+        if number >= HEAD_LINES or file.tell() > LINE_BYTES:
+            break
+    return _judge_document(file, start)
+
+
+def is_blank(file: BinaryIO) -> bool:
+    file.seek(0)
+    return not file.read(LINE_BYTES).strip(b"\0 \t\r\n")
+
+
+def describe_transcript(path: str | Path) -> TranscriptInfo:
+    """What head and tail of a transcript say; raises as `read_messages` does."""
+    with open_transcript(path) as file:
+        facts = os.fstat(file.fileno())
+        host = check_format(file, path) or TranscriptFormat.PLAIN
+        file.seek(0)
+        head = _flatten(line for _, line in islice(read_transcript_lines(file), HEAD_LINES))
+        about = _read_head(head, host, Path(path))
+        tail = _flatten(islice(read_lines_back(file), TAIL_LINES))
+        ended = next((at for record in tail if (at := read_at(record))), None)
+    modified = datetime.fromtimestamp(facts.st_mtime, UTC)
+    return TranscriptInfo(
+        Path(path),
+        host,
+        about.session,
+        about.cwd,
+        about.started,
+        ended or about.started,
+        modified,
+        facts.st_size,
+        about.is_subagent,
+        about.is_headless,
+    )
+
+
+def is_agent_file(path: str | Path) -> bool:
+    """Whether a subagent's messages are kept in it: Claude Code gives each a file of its own."""
+    return bool(_AGENT_FILE.fullmatch(os.path.basename(path)))
+
+
+def read_at(record: Json) -> datetime | None:
+    """When a record was written."""
+    text = record.get("timestamp")
+    return read_time(text) if isinstance(text, str) else None
+
+
+def _judge(record: Json) -> TranscriptFormat | None:
+    kind = read_text(record.get("type"))
+    if ("sessionId" in record and "projectHash" in record) or (kind == "gemini" and "id" in record) or "$set" in record:
+        return TranscriptFormat.GEMINI
+    if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
+        return TranscriptFormat.CODEX
+    if kind in CLAUDE_TYPES and ("sessionId" in record or "uuid" in record or "leafUuid" in record):
+        return TranscriptFormat.CLAUDE
+    if kind in CLAUDE_TYPES and (isinstance(record.get("message"), dict) or "snapshot" in record):
+        return TranscriptFormat.CLAUDE
+    if kind in CODEX_ITEMS and "uuid" not in record and {"role", "call_id", "summary"} & record.keys():
+        return TranscriptFormat.CODEX
+    if "role" in record and ("content" in record or "tool_calls" in record):
+        return TranscriptFormat.PLAIN
+    return TranscriptFormat.PLAIN if isinstance(record.get("messages"), list) else None
+
+
+def _judge_document(file: BinaryIO, start: bytes) -> TranscriptFormat | None:
+    """One JSON document over many lines, of which none is a record by itself."""
+    if start == b"[":
+        file.seek(0)
+        return TranscriptFormat.PLAIN if re.match(rb"[\0\xef\xbb\xbf\s]*\[\s*(\{|\]\s*$)", file.read(4096)) else None
+    if start == b"{":
+        file.seek(0)
+        return TranscriptFormat.PLAIN if _MESSAGES_KEY.search(file.read(LINE_BYTES)) else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    session: str = ""
+    cwd: str = ""
+    started: datetime | None = None
+    is_subagent: bool = False
+    is_headless: bool = False
+
+
+def _read_head(records: Iterable[Json], host: TranscriptFormat, path: Path) -> _Head:
+    head = _Head(is_subagent=host is TranscriptFormat.CLAUDE and is_agent_file(path))
+    for record in records:
+        if host is TranscriptFormat.CODEX:
+            found = _read_codex(record)
+        elif host is TranscriptFormat.GEMINI:
+            found = _read_gemini(record, path)
+        else:
+            session = read_text(record.get("sessionId")) if host is TranscriptFormat.CLAUDE else ""
+            found = _Head(session, read_text(record.get("cwd")))
+        head = _Head(
+            head.session or found.session,
+            head.cwd or found.cwd,
+            head.started or found.started or read_at(record),
+            head.is_subagent or found.is_subagent,
+            head.is_headless or found.is_headless,
+        )
+        if head.session and head.cwd and head.started:
+            break
+    return replace(head, session=head.session or path.stem)
+
+
+def _read_codex(record: Json) -> _Head:
+    about = record.get("payload")
+    about = about if isinstance(about, dict) else record
+    if record.get("type") != "session_meta":
+        return _Head(cwd=read_text(about.get("cwd")))
+    is_headless = about.get("source") == "exec"
+    return _Head(read_text(about.get("id")), read_text(about.get("cwd")), None, _is_codex_subagent(about), is_headless)
+
+
+def _read_gemini(record: Json, path: Path) -> _Head:
+    """A chat names its project by a digest; the folder that it lies in has a file with the path itself."""
+    digest = read_text(record.get("projectHash"))
+    roots = [read_small(at / ".project_root", _ROOT_BYTES).data or b"" for at in path.absolute().parents[1:3]]
+    root = next((at for at in roots if digest and hashlib.sha256(at).hexdigest() == digest), b"")
+    started, is_subagent = read_text(record.get("startTime")), record.get("kind") == "subagent"
+    return _Head(read_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)
+
+
+def _is_codex_subagent(meta: Json) -> bool:
+    source = meta.get("source")
+    return bool(
+        (isinstance(source, dict) and {"subagent", "sub_agent"} & source.keys())
+        or read_text(meta.get("thread_source")) in ("subagent", "memory_consolidation")
+        or meta.get("parent_thread_id")
+    )
+
+
+def _flatten(lines: Iterable[TranscriptLine]) -> Iterator[Json]:
+    for line in lines:
+        if line.is_whole:
+            yield from parse_records(line.data)

@@ -1,0 +1,564 @@
+"""Notes without a model: what can be told from the messages of a conversation by rules alone.
+
+    Session Title          the first request
+    Current State          the last request and answer, what of a plan is not done, what was asked and not answered,
+                           which commands fail
+    Task specification     the requests
+    Files and Functions    files written and read
+    Workflow               commands, each with how it last ended
+    Errors & Corrections   what failed, what was done then, and whether it works since; what the person declined
+    Worklog                a line a turn
+
+Pure. New messages are worked into the notes there are: what a person or a model wrote stays, the same messages twice
+leave the same notes, and every list has a bound. Sections that the template does not have are left out. Nothing here
+understands what was said; it is told in the words of the conversation, cut short.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+
+from memdir.conversation.notes_file import Notes
+from memdir.conversation.tool_calls import (
+    COMMAND_KEYS,
+    EDITOR_VERBS,
+    EDITORS,
+    PATCHED,
+    PATH_KEYS,
+    SHELLS,
+    WRITERS,
+    parse_steps,
+    plain_name,
+)
+from memdir.frozen import dataclass
+from memdir.limits import NOTES_RULES_TOKENS
+from memdir.recall.find import strip_host_text
+from memdir.records import Message, ToolCall
+from memdir.text import estimate_tokens, one_line, shorten
+
+# --- calls ---
+# What an agent did, told from the calls of its tools and their results: files, commands, plans, questions.
+#
+# Pure. Each host names its tools and reports their ends in its own way (Claude Code, Codex, Gemini and kin), so this
+# is
+# tables. A call of an unknown tool is known by its name alone. Whether a command went well is what its result says; a
+# result that says nothing counts as well done.
+
+COMMAND_CHARS, ERROR_CHARS, PATH_CHARS = 200, 240, 160
+_READERS = frozenset("read readfile view viewfile viewimage notebookread openfile cat readmanyfiles".split())
+_PLANS = {"todowrite": "todos", "updateplan": "plan", "writetodos": "todos", "managetodolist": "todoList"}
+_ASKERS = frozenset("askuserquestion askuser requestuserinput".split())
+_DONE = frozenset("completed complete done cancelled canceled deleted".split())
+# Programs that only look: of their commands the older ones are the first to go.
+_LOOKERS = frozenset(
+    "ls cat cd pwd echo head tail less wc grep rg find fd tree file stat which sed awk sort du df env date".split()
+)
+_GIT_LOOKS = frozenset("status log diff show branch blame remote".split())
+_EXIT = re.compile(r"^(?:Exit code|Exit Code|Process exited with code|exit status):? +(-?\d+)\s*$", re.MULTILINE)
+_RUNNING = re.compile(r"Process running with session ID|Command running in background|running in the background")
+_DECLINED = re.compile(
+    r"doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied|cancelled)|rejected by user|"
+    r"Request interrupted|haven't granted|Permission to use \S+ .{0,80}denied|cancelled by (?:the )?user"
+)
+_NAMED = re.compile(
+    r"^\S*(?:Error|Exception|Panic)\b.{0,2}\S|^E {2,}\S|^panicked at|^fatal: |^error(?:\[\w+\])?: ", re.I
+)
+_TELLING = re.compile(
+    r"error|exception|fatal|fail|not found|no such|denied|cannot|can't|unable|invalid|missing|refused|timed? ?out", re.I
+)
+_WRAPPER = re.compile(
+    r"</?tool_use_error>|^(?:Wall time|Chunk ID|Total output lines|Output|Command|Directory):.*$", re.M
+)
+
+
+class CallState(StrEnum):
+    """How a call ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    DECLINED = "declined by the person"
+    RUNNING = "still running"
+
+
+class EffectKind(StrEnum):
+    READ = "read"
+    WRITTEN = "written"
+    RUN = "run"
+    PLANNED = "planned"
+    ASKED = "asked"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class CallEffect:
+    """One thing a call did: to a file, with a command, or by a tool's name. `items` are steps or questions."""
+
+    act: EffectKind
+    what: str
+    items: tuple[str, ...] = ()
+    is_minor: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the same deed is known by when it is done again."""
+        return f"{'read' if self.act is EffectKind.READ else 'write'} {self.what}" if self.act in _FILES else self.what
+
+
+_FILES = (EffectKind.READ, EffectKind.WRITTEN)
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How it ended: the state, the exit code if one was told, and for a failure the line that says most."""
+
+    state: CallState
+    code: int | None = None
+    error: str = ""
+
+    @property
+    def words(self) -> str:
+        if self.state is CallState.FAILED and self.code is not None:
+            return f"exit {self.code}"
+        return self.state.value
+
+
+def describe_effects(call: ToolCall, root: str = "") -> tuple[CallEffect, ...]:
+    """What a call did; paths below `root` are told from there."""
+    name = plain_name(call.name)
+    if name in SHELLS:
+        # Codex patches files through its shell.
+        patched = tuple(CallEffect(EffectKind.WRITTEN, show_path(path, root)) for path in _list_patched(call.input))
+        return patched or tuple(_describe_command(call.input))
+    if name in _PLANS:
+        return (CallEffect(EffectKind.PLANNED, call.name, tuple(_list_steps(call.input.get(_PLANS[name])))),)
+    if name in _ASKERS:
+        return (CallEffect(EffectKind.ASKED, call.name, tuple(_list_questions(call.input))),)
+    if name in WRITERS or (name in EDITORS and call.input.get("command") in EDITOR_VERBS):
+        paths = [*_list_paths(call.input), *_list_patched(call.input)]
+        return tuple(CallEffect(EffectKind.WRITTEN, show_path(path, root)) for path in dict.fromkeys(paths))
+    if name in _READERS or name in EDITORS:
+        return tuple(
+            CallEffect(EffectKind.READ, show_path(path, root), is_minor=True) for path in _list_paths(call.input)
+        )
+    return (CallEffect(EffectKind.OTHER, _quote(call.name, 60), is_minor=True),)
+
+
+def read_ending(result: Message) -> CallOutcome:
+    """How the call of this result ended."""
+    text = result.text
+    edges = text if len(text) < 1200 else f"{text[:600]}\n{text[-600:]}"
+    if result.failed and _DECLINED.search(edges):
+        return CallOutcome(CallState.DECLINED)
+    code = _find_code(text)
+    if result.failed or code:
+        return CallOutcome(CallState.FAILED, code, find_error(text))
+    return CallOutcome(CallState.RUNNING if _RUNNING.search(edges[:600]) else CallState.OK, code)
+
+
+def find_error(text: str) -> str:
+    """The line of a failure's output that says most about it."""
+    head, tail = text[:20_000], text[20_000:][-20_000:]
+    cleaned = _EXIT.sub("", _WRAPPER.sub("", f"{head}\n{tail}"))
+    lines = [line.strip() for line in cleaned.splitlines() if line.strip()]
+    named = [line for line in lines if _NAMED.search(line)]
+    telling = [line for line in lines if _TELLING.search(line)]
+    # The end of a traceback names the error; elsewhere the first complaint is the cause of the others.
+    best = named[-1] if named else telling[0] if telling else lines[0] if lines else "no output"
+    return _quote(best, ERROR_CHARS)
+
+
+def show_path(path: str, root: str = "") -> str:
+    plain = path.removeprefix("file://")
+    if root and plain.startswith(os.path.join(root, "")):
+        plain = plain[len(os.path.join(root, "")) :]
+    return _quote(plain, PATH_CHARS)
+
+
+def _find_code(text: str) -> int | None:
+    """An exit code where hosts put it: in the first lines of a result, or in the last."""
+    lines = text.split("\n", 8)
+    match = _EXIT.search("\n".join(lines[:8])) or _EXIT.search("\n".join(text[-400:].split("\n")[-6:]))
+    return int(match[1]) if match and len(match[1]) < 12 else None
+
+
+def _describe_command(given: Mapping[str, object]) -> Iterator[CallEffect]:
+    for key in COMMAND_KEYS:
+        command = given.get(key)
+        if isinstance(command, list):
+            words = [word for word in command if isinstance(word, str)]
+            # `bash -lc "…"` is the host's way to run it, not what was run.
+            is_wrapped = len(words) == 3 and re.fullmatch(r"-[a-z]*c", words[1])
+            command = words[2] if is_wrapped else " ".join(words)
+        if isinstance(command, str) and command.strip():
+            yield CallEffect(EffectKind.RUN, _quote(command, COMMAND_CHARS), is_minor=_only_looks(command))
+            return
+
+
+def _only_looks(command: str) -> bool:
+    steps = parse_steps(command)
+    return not any(step.targets for step in steps) and all(
+        step.program in _LOOKERS or (step.program == "git" and set(step.arguments[:1]) <= _GIT_LOOKS) for step in steps
+    )
+
+
+def _list_paths(given: Mapping[str, object]) -> Iterator[str]:
+    for key in PATH_KEYS:
+        value = given.get(key)
+        if isinstance(value, str) and value.strip():
+            yield value
+            return
+
+
+def _list_patched(given: Mapping[str, object]) -> Iterator[str]:
+    for value in given.values():
+        parts = value if isinstance(value, list) else [value]
+        for text in parts:
+            if isinstance(text, str) and "*** " in text:
+                yield from PATCHED.findall(text)
+
+
+def _list_steps(rows: object) -> Iterator[str]:
+    """What of a plan is not done yet."""
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, dict) or str(row.get("status", "")).lower() in _DONE:
+            continue
+        text = next(
+            (at for key in ("content", "step", "description", "title") if isinstance(at := row.get(key), str)), ""
+        )
+        if text.strip():
+            mark = " (begun)" if str(row.get("status", "")).lower().replace("-", "_") == "in_progress" else ""
+            yield f"{shorten(one_line(text), 200)}{mark}"
+
+
+def _list_questions(given: Mapping[str, object]) -> Iterator[str]:
+    rows = given.get("questions")
+    for row in rows if isinstance(rows, list) else [given]:
+        text = row.get("question") if isinstance(row, dict) else row
+        if isinstance(text, str) and text.strip():
+            yield shorten(one_line(text), 200)
+
+
+def _quote(text: str, chars: int) -> str:
+    """Text that can stand between backticks on one line."""
+    return shorten(one_line(text.replace("`", "'")), chars)
+
+
+# --- lines ---
+# Lists that rules keep inside notes: lines with a key, the latest of a key last, within a bound.
+#
+# Pure. The file is the only state: what was written before is read back from its lines. Lines that rules did not
+# write,
+# a person's or a model's, stay where they are and are never dropped. The same things noted twice leave the same list:
+# each goes to the end when it is noted, and the order of the last mentions is the same both times.
+
+KeyOf = Callable[[str], str]
+_QUOTED = re.compile(r"- `([^`]*)`")
+
+
+def quoted_key(line: str) -> str:
+    """The key of a line such as "- `make test`: ok"; empty for a line of somebody else's."""
+    match = _QUOTED.match(line)
+    return match[1] if match else ""
+
+
+class KeyedLines:
+    """The lines of one section."""
+
+    def __init__(self, text: str, key_of: KeyOf = quoted_key) -> None:
+        self._key_of = key_of
+        self._lines: dict[str, str] = {}
+        for number, line in enumerate(text.split("\n") if text else ()):
+            # No key of ours begins with a NUL.
+            self._lines[key_of(line) or f"\0{number}"] = line
+
+    def find(self, key: str) -> str:
+        return self._lines.get(key, "")
+
+    def put(self, line: str) -> None:
+        """The newest line of its key: it goes to the end."""
+        key = self._key_of(line)
+        self._lines.pop(key, None)
+        self._lines[key] = line
+
+    def change(self, line: str) -> None:
+        """Another text for a line that stays in its place."""
+        self._lines[self._key_of(line)] = line
+
+    def list_own(self) -> list[str]:
+        return [line for key, line in self._lines.items() if not key.startswith("\0")]
+
+    def render(self, tokens: int, is_minor: Callable[[str], bool] = lambda line: False) -> str:
+        """The list within the bound: the oldest go first, minor ones before all others."""
+        over = sum(map(_weigh, self._lines.values())) - tokens
+        dropped: set[str] = set()
+        for wanted in (True, False):
+            for key, line in self._lines.items():
+                if over <= 0:
+                    break
+                if not key.startswith("\0") and key not in dropped and is_minor(line) is wanted:
+                    dropped.add(key)
+                    over -= _weigh(line)
+        return "\n".join(line for key, line in self._lines.items() if key not in dropped).strip("\n")
+
+
+def replace_group(text: str, prefix: str, lines: Iterable[str]) -> str:
+    """The text with all lines of a prefix taken out and these put at the end."""
+    kept = [line for line in text.split("\n") if not line.startswith(prefix)] if text else []
+    return "\n".join([*kept, *(f"{prefix}{line}" for line in lines)]).strip("\n")
+
+
+def sort_groups(text: str, prefixes: tuple[str, ...]) -> str:
+    """The text with the lines of these prefixes at its end, group by group."""
+    lines = text.split("\n") if text else []
+    kept = [line for line in lines if not line.startswith(prefixes)]
+    return "\n".join([*kept, *(line for at in prefixes for line in lines if line.startswith(at))]).strip("\n")
+
+
+def _weigh(line: str) -> int:
+    return estimate_tokens(line) + 1
+
+
+# --- by_rules ---
+
+TITLE, STATE, TASK, FILES = "Session Title", "Current State", "Task specification", "Files and Functions"
+WORKFLOW, ERRORS, WORKLOG = "Workflow", "Errors & Corrections", "Worklog"
+KNOWN = (TITLE, STATE, TASK, FILES, WORKFLOW, ERRORS, WORKLOG)
+_TITLE_CHARS, _REQUEST_CHARS, _FIRST_CHARS, _ANSWER_CHARS = 80, 160, 1_200, 300
+_STEPS, _QUESTIONS, _FAILING, _AFTER, _BY_RULES_NAMED = 15, 5, 5, 3, 4
+_REQUEST, _ANSWER, _STEP, _QUESTION, _FAILS = (
+    "- Last request: ",
+    "- Last answer: ",
+    "- To do: ",
+    "- Open question: ",
+    "- Failing: ",
+)
+_GROUPS = (_REQUEST, _ANSWER, _STEP, _QUESTION, _FAILS)
+_OPEN, _WORKS = "open", "works since"
+_NO_REASON = " (declined): no reason was given"
+_ERROR_LINE = re.compile(r"- `([^`]*)` \((open|works since|declined)(?:; after ((?:`[^`]*`(?:, )?)+))?\): (.*)")
+_STAMP = r"(?:\d{4}-\d\d-\d\d \d\d:\d\d )?"
+_TASK_LINE = re.compile(rf"- {_STAMP}“.*”")
+_WORK_LINE = re.compile(rf"- {_STAMP}(?:“.*?” → |went on → |\(the conversation was compacted\))")
+_COMPACTED = "This session is being continued from a previous conversation"
+_FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+_ASKING = re.compile(r"[^.!?。！？\n]{3,}[?？](?=[\s\"'”’)»]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class NotesTurn:
+    """What the person said, if these messages have it, and all that followed."""
+
+    request: str
+    at: datetime | None
+    messages: tuple[Message, ...]
+
+
+def update_by_rules(notes: Notes, messages: Sequence[Message], *, root: str = "", apart: Sequence[str] = ()) -> Notes:
+    """The notes with these messages worked in. What names a place in `apart` (the memory directories) is left out."""
+    digest = _Digest(notes, root, apart)
+    for turn in split_turns(messages):
+        digest.take(turn)
+    return notes.with_texts(digest.render())
+
+
+def split_turns(messages: Iterable[Message]) -> Iterator[NotesTurn]:
+    """Turns: each begins with something the person said; the first may go on with an earlier one."""
+    request, at = "", None
+    part: list[Message] = []
+    for message in messages:
+        said = strip_host_text(message.text) if message.role == "user" and not message.is_meta else ""
+        if said:
+            if request or part:
+                yield NotesTurn(request, at, tuple(part))
+            request, at, part = said, message.at, []
+        elif message.role != "user" or message.text.startswith(_COMPACTED):
+            at = at or message.at
+            part.append(message)
+    if request or part:
+        yield NotesTurn(request, at, tuple(part))
+
+
+class _Digest:
+    """The sections while messages are worked in."""
+
+    def __init__(self, notes: Notes, root: str, apart: Sequence[str]) -> None:
+        texts = {name: at.text for name in KNOWN if (at := notes.find(name))}
+        self._known = frozenset(texts)
+        self._root, self._apart = root, tuple(at for at in apart if at)
+        self._title, self._state, task = (texts.get(name, "") for name in (TITLE, STATE, TASK))
+        first, _, rest = task.partition("\n\n")
+        is_list = _TASK_LINE.match(first)
+        self._first, self._tasks = (
+            ("", KeyedLines(task, _task_key)) if is_list else (first, KeyedLines(rest, _task_key))
+        )
+        self._files = KeyedLines(texts.get(FILES, ""))
+        self._commands = KeyedLines(texts.get(WORKFLOW, ""))
+        self._errors = KeyedLines(texts.get(ERRORS, ""), _error_key)
+        self._work = KeyedLines(texts.get(WORKLOG, ""), _work_key)
+        self._looking = {key for line in self._commands.list_own() if _is_looking(key := quoted_key(line))}
+
+    def render(self) -> dict[str, str]:
+        failing = [quoted_key(line) for line in self._errors.list_own() if f"` ({_OPEN}" in line][-_FAILING:]
+        state = sort_groups(replace_group(self._state, _FAILS, (f"`{key}`" for key in failing)), _GROUPS)
+        tasks = self._tasks.render(NOTES_RULES_TOKENS - 300)
+        texts = {
+            TITLE: self._title,
+            STATE: state,
+            TASK: "\n\n".join(filter(None, (self._first, tasks))),
+            FILES: self._files.render(NOTES_RULES_TOKENS, lambda line: line.endswith(f": {EffectKind.READ}")),
+            WORKFLOW: self._commands.render(NOTES_RULES_TOKENS, lambda line: quoted_key(line) in self._looking),
+            ERRORS: self._errors.render(NOTES_RULES_TOKENS, lambda line: f"` ({_OPEN}" not in line),
+            WORKLOG: self._work.render(NOTES_RULES_TOKENS),
+        }
+        return {name: text for name, text in texts.items() if name in self._known}
+
+    # --- one turn ---------------------------------------------------------------------------------------------------
+
+    def take(self, turn: NotesTurn) -> None:
+        if turn.request:
+            self._take_request(turn)
+        endings = {at.answers: read_ending(at) for at in turn.messages if at.role == "tool"}
+        answer, runs, failed = "", 0, 0
+        written: list[str] = []
+        for message in turn.messages:
+            if message.is_meta:
+                continue
+            if message.role == "assistant" and message.text.strip():
+                answer = message.text
+                self._ask(_find_questions(answer))
+            for call in message.calls:
+                ending = endings.get(call.id)
+                for deed in () if self._is_apart(call) else describe_effects(call, self._root):
+                    self._take_deed(deed, ending)
+                    runs += deed.act is EffectKind.RUN
+                    failed += ending is not None and ending.state is CallState.FAILED
+                    written += [deed.what] if deed.act is EffectKind.WRITTEN and _is_done(ending) else []
+        self._note_work(turn, answer, written, runs, failed)
+        for message in turn.messages:
+            if message.is_meta and message.text.startswith(_COMPACTED):
+                self._work.put(f"- {_stamp(message.at)}(the conversation was compacted)")
+
+    def _take_request(self, turn: NotesTurn) -> None:
+        line = shorten(one_line(turn.request), _REQUEST_CHARS)
+        self._title = self._title or _plain(shorten(one_line(turn.request), _TITLE_CHARS))
+        whole = shorten(one_line(turn.request), _FIRST_CHARS)
+        if not self._first and not self._tasks.list_own():
+            self._first = _plain(whole)
+        elif _plain(whole) != self._first and _says_something(line):
+            self._tasks.put(f"- {_stamp(turn.at)}“{line}”")
+        for error in self._errors.list_own():
+            if error.endswith(_NO_REASON):
+                self._errors.change(f"{error.removesuffix(_NO_REASON)} (declined): the person then said “{line}”")
+        self._state = replace_group(self._state, _REQUEST, [line])
+        self._ask(())
+
+    def _note_work(self, turn: NotesTurn, answer: str, written: list[str], runs: int, failed: int) -> None:
+        names = list(dict.fromkeys(written))
+        shown = ", ".join(f"`{name}`" for name in names[:_BY_RULES_NAMED])
+        more = f" and {len(names) - _BY_RULES_NAMED} more" if len(names) > _BY_RULES_NAMED else ""
+        parts = [
+            f"wrote {shown}{more}" if names else "",
+            f"{runs} command{'s' if runs != 1 else ''}" if runs else "",
+            f"{failed} failed" if failed else "",
+            f"“{shorten(one_line(answer), _REQUEST_CHARS)}”" if answer else "",
+        ]
+        if answer:
+            self._state = replace_group(self._state, _ANSWER, [shorten(one_line(answer), _ANSWER_CHARS)])
+        if turn.request or any(parts):
+            asked = f"“{shorten(one_line(turn.request), _REQUEST_CHARS)}”" if turn.request else "went on"
+            self._work.put(f"- {_stamp(turn.at)}{asked} → {'; '.join(filter(None, parts)) or 'nothing yet'}")
+
+    # --- one deed ---------------------------------------------------------------------------------------------------
+
+    def _take_deed(self, deed: CallEffect, ending: CallOutcome | None) -> None:
+        if deed.act is EffectKind.PLANNED:
+            self._state = replace_group(self._state, _STEP, deed.items[:_STEPS])
+        elif deed.act is EffectKind.ASKED:
+            self._ask(() if ending else deed.items)
+        elif deed.act is EffectKind.RUN:
+            self._commands.put(f"- `{deed.what}`: {ending.words if ending else 'no result yet'}")
+            self._looking |= {deed.what} if deed.is_minor else set()
+        elif deed.act in (EffectKind.READ, EffectKind.WRITTEN) and _is_done(ending):
+            was_written = self._files.find(deed.what).endswith(f": {EffectKind.WRITTEN}")
+            self._files.put(f"- `{deed.what}`: {EffectKind.WRITTEN if was_written else deed.act}")
+        if ending is not None:
+            self._take_ending(deed, ending)
+
+    def _take_ending(self, deed: CallEffect, ending: CallOutcome) -> None:
+        if ending.state is CallState.DECLINED:
+            self._errors.put(f"- `{deed.key}`{_NO_REASON}")
+            return
+        if ending.state is CallState.OK and not deed.is_minor:
+            self._follow(deed)
+        if ending.state is CallState.FAILED:
+            self._errors.put(_render_error(deed.key, _OPEN, (), ending.error))
+        elif (
+            ending.state is CallState.OK and (found := _parse_error(self._errors.find(deed.key))) and found[1] == _OPEN
+        ):
+            self._errors.change(_render_error(found[0], _WORKS, found[2], found[3]))
+
+    def _follow(self, deed: CallEffect) -> None:
+        """What is done after an error may be what put it right."""
+        for line in self._errors.list_own():
+            found = _parse_error(line)
+            if found is None or found[1] != _OPEN or found[0] == deed.key or len(found[2]) >= _AFTER:
+                continue
+            after = tuple(dict.fromkeys((*found[2], deed.key)))
+            self._errors.change(_render_error(found[0], _OPEN, after, found[3]))
+
+    def _ask(self, questions: Sequence[str]) -> None:
+        self._state = replace_group(self._state, _QUESTION, list(questions)[:_QUESTIONS])
+
+    def _is_apart(self, call: ToolCall) -> bool:
+        return bool(self._apart) and any(at in str(dict(call.input)) for at in self._apart)
+
+
+def _render_error(key: str, state: str, after: Sequence[str], error: str) -> str:
+    done = f"; after {', '.join(f'`{at}`' for at in after)}" if after else ""
+    return f"- `{key}` ({state}{done}): {error}"
+
+
+def _parse_error(line: str) -> tuple[str, str, tuple[str, ...], str] | None:
+    match = _ERROR_LINE.fullmatch(line)
+    return (match[1], match[2], tuple(re.findall(r"`([^`]*)`", match[3] or "")), match[4]) if match else None
+
+
+def _error_key(line: str) -> str:
+    return match[1] if (match := _ERROR_LINE.fullmatch(line)) else ""
+
+
+def _task_key(line: str) -> str:
+    return line if _TASK_LINE.fullmatch(line) else ""
+
+
+def _work_key(line: str) -> str:
+    match = _WORK_LINE.match(line)
+    return match[0] if match else ""
+
+
+def _is_looking(command: str) -> bool:
+    return any(deed.is_minor for deed in describe_effects(ToolCall("", "bash", {"command": command})))
+
+
+def _is_done(ending: CallOutcome | None) -> bool:
+    return ending is None or ending.state in (CallState.OK, CallState.RUNNING)
+
+
+def _find_questions(text: str) -> list[str]:
+    bare = _FENCED.sub("", text)
+    return [shorten(one_line(match[0].strip(" -*>#")), 200) for match in _ASKING.finditer(bare)]
+
+
+def _says_something(line: str) -> bool:
+    return len(line.split()) > 2 or (not line.isascii() and len(line) > 5)
+
+
+def _stamp(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M} " if at else ""
+
+
+def _plain(text: str) -> str:
+    """A text that begins a paragraph: none of the signs that would make a heading, a list or a fence of it."""
+    return re.sub(r"^([#>*+\-=`~_|]|\d+[.)])", r"\\\1", text)

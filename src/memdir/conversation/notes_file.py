@@ -1,0 +1,352 @@
+"""Notes as text: sections with a heading and a line in italics that never change, and what is written below them.
+
+Pure. A section begins at a heading of the template's own level or above; headings inside code fences are code. What
+stands before the first heading is kept as it is. `check_update` proves that an update has left headings and
+descriptions alone, in their order, and that the text is whole.
+
+What it does not do: say how long a section may be (cutting), or where the file is (place).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from memdir.errors import FormatError
+from memdir.frozen import dataclass, replace
+from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
+from memdir.models.prompts import render_prompt
+from memdir.text import estimate_tokens, find_forbidden, one_line, shorten
+
+# --- template ---
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+\S")
+_DESCRIPTION = re.compile(r"\s*(?:_[^_].*_|\*[^*].*[^*]\*)\s*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class NotesSection:
+    """A heading as its whole line, the description below it (empty if there is none), and the text."""
+
+    heading: str
+    description: str = ""
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.heading.strip().lstrip("#").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """`level` is how deep a heading may be that still begins a section."""
+
+    sections: tuple[NotesSection, ...] = ()
+    preamble: str = ""
+    level: int = 1
+
+    def find(self, name: str) -> NotesSection | None:
+        return next((at for at in self.sections if at.name.casefold() == name.casefold()), None)
+
+    def with_texts(self, texts: dict[str, str]) -> "Notes":
+        """The same notes with other texts under some headings, by name; the first of a name counts."""
+        wanted = {name.casefold(): text for name, text in texts.items()}
+        sections = (replace(at, text=wanted.pop(at.name.casefold(), at.text).strip("\n")) for at in self.sections)
+        return replace(self, sections=tuple(sections))
+
+
+@dataclass(frozen=True, slots=True)
+class NotesLine:
+    """A line, and the fence it stands in: its opening marks, empty outside."""
+
+    text: str
+    fence: str = ""
+
+
+def make_template(custom: str = "") -> Notes:
+    """The ten sections, or those of the person's own template if it has any."""
+    for text in (custom, render_prompt("notes/template")):
+        levels = [len(match[1]) for line in walk_lines(text) if not line.fence and (match := _HEADING.match(line.text))]
+        if levels:
+            return parse_notes(text, level=max(levels))
+    raise FormatError("the template of the notes has no headings", field="template")
+
+
+def open_notes(text: str | None, template: Notes) -> Notes:
+    """The notes of a file. Its own headings count; a file without any keeps its text, and the template follows it."""
+    notes = parse_notes(text or "", level=template.level)
+    return notes if notes.sections else replace(template, preamble=notes.preamble or template.preamble)
+
+
+def parse_notes(text: str, *, level: int = 1) -> Notes:
+    """Sections of a text; never raises."""
+    preamble: list[str] = []
+    found: list[list[str]] = []
+    for line in walk_lines(text.removeprefix("\ufeff")):
+        match = None if line.fence else _HEADING.match(line.text)
+        if match and len(match[1]) <= level:
+            found.append([line.text])
+        else:
+            (found[-1] if found else preamble).append(line.text)
+    return Notes(tuple(_make_section(lines) for lines in found), _join(preamble), level)
+
+
+def render_notes(notes: Notes) -> str:
+    """The text of a file, with one line end at its end."""
+    parts = [notes.preamble, *map(render_section, notes.sections)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def render_section(section: NotesSection) -> str:
+    head = f"{section.heading}\n{section.description}" if section.description else section.heading
+    return f"{head}\n\n{section.text}" if section.text else head
+
+
+def check_update(before: Notes, after: str) -> Notes:
+    """The notes an update came to; raises FormatError where it changed more than the texts, or left them broken."""
+    if forbidden := find_forbidden(after, lines=True):
+        raise FormatError(f"the notes hold {forbidden}", field="text", hint="leave it out")
+    if find_open_fence(after):
+        raise FormatError("a code fence is not closed", field="text", hint="close it below its last line")
+    notes = parse_notes(after, level=before.level)
+    if notes.preamble != before.preamble:
+        raise FormatError("the text above the first heading was changed", field="heading", hint="leave it as it is")
+    pairs = zip(before.sections, notes.sections, strict=False)
+    sections = tuple(_check_section(old, new) for old, new in pairs)
+    if len(notes.sections) > len(before.sections):
+        added = _show(notes.sections[len(before.sections)].heading)
+        hint = "write inside the sections that exist, with deeper headings if any"
+        raise FormatError(f"the heading {added} was added", field="heading", hint=hint)
+    if len(notes.sections) < len(before.sections):
+        raise _make_gone(before.sections[len(notes.sections)])
+    return replace(notes, sections=sections)
+
+
+def is_empty(notes: Notes, template: Notes) -> bool:
+    """Whether nothing was written that the template does not say."""
+    own = {at.text for at in template.sections}
+    return all(not at.text or at.text in own for at in notes.sections) and notes.preamble in ("", template.preamble)
+
+
+def walk_lines(text: str) -> Iterator[NotesLine]:
+    """The lines of a text; those of a fence, its first and last included, with its marks."""
+    fence = ""
+    for line in text.replace("\r\n", "\n").split("\n"):
+        match = _FENCE.match(line)
+        if not fence:
+            is_opening = match and not (match[1][0] == "`" and "`" in match[2])
+            fence = match[1] if match and is_opening else ""
+            yield NotesLine(line, fence)
+            continue
+        yield NotesLine(line, fence)
+        if match and match[1].startswith(fence) and not match[2].strip():
+            fence = ""
+
+
+def find_open_fence(text: str) -> str:
+    """The marks of a fence that is not closed at the end; empty if all are."""
+    last = ""
+    for line in walk_lines(f"{text}\n"):
+        last = line.fence
+    return last
+
+
+def _make_section(lines: list[str]) -> NotesSection:
+    rest = lines[1:]
+    first = next((at for at, line in enumerate(rest) if line.strip()), None)
+    if first is not None and _DESCRIPTION.fullmatch(rest[first]):
+        return NotesSection(lines[0].rstrip(), rest[first].strip(), _join(rest[first + 1 :]))
+    return NotesSection(lines[0].rstrip(), "", _join(rest))
+
+
+def _check_section(old: NotesSection, new: NotesSection) -> NotesSection:
+    if new.heading != old.heading:
+        raise _make_gone(old)
+    if not old.description and new.description:  # a text may well begin with a line in italics
+        return NotesSection(new.heading, "", f"{new.description}\n\n{new.text}".strip("\n"))
+    if new.description != old.description:
+        what = f"the line in italics below {_show(old.heading)} was changed"
+        raise FormatError(what, field="description", hint=f"put it back: {old.description}")
+    return new
+
+
+def _make_gone(section: NotesSection) -> FormatError:
+    hint = f"put back, in its place: {section.heading}"
+    return FormatError(f"the heading {_show(section.heading)} was changed, moved or lost", field="heading", hint=hint)
+
+
+def _show(heading: str) -> str:
+    return repr(shorten(one_line(heading), 80))
+
+
+def _join(lines: list[str]) -> str:
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+# --- cutting ---
+# How long notes are, what of them is over the limits, and what a reader is given when they must be shorter.
+#
+# Pure. A cut takes whole lines: from the end of a section, but from the beginning where the newest stands last. It
+# says
+# how many, and leaves no code fence open. If all sections together are too long, the longest give way first.
+
+# Sections that grow at their end: of these the end is kept.
+GROWING = frozenset(("worklog", "errors & corrections"))
+# What a hook tells after a compaction, in this order.
+_TOLD = ("Current State", "Task specification", "Errors & Corrections", "Worklog")
+_LEAST = 40  # tokens or characters: less than that is no text any more
+
+Measure = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class CutNotes:
+    """Notes within the limits, and how many lines each section lost, by name."""
+
+    notes: Notes
+    lost: Mapping[str, int]
+
+
+def measure_section(section: NotesSection) -> int:
+    """In tokens, with its heading."""
+    return estimate_tokens(render_section(section))
+
+
+def measure_notes(notes: Notes) -> int:
+    preamble = estimate_tokens(notes.preamble)
+    return preamble + sum(map(measure_section, notes.sections))
+
+
+def list_oversize(notes: Notes) -> tuple[str, ...]:
+    """What is over the limits, in words; nothing if all is well."""
+    rows = [
+        f'"{at.name}" has about {size:,} tokens; {NOTES_SECTION_TOKENS:,} are allowed'
+        for at in notes.sections
+        if (size := measure_section(at)) > NOTES_SECTION_TOKENS
+    ]
+    total = measure_notes(notes)
+    if total > NOTES_TOKENS:
+        rows.append(f"all sections together have about {total:,} tokens; {NOTES_TOKENS:,} are allowed")
+    return tuple(rows)
+
+
+def cut_notes(
+    notes: Notes, *, section: int = NOTES_SECTION_TOKENS, total: int = NOTES_TOKENS, where: str = ""
+) -> CutNotes:
+    """The notes within both limits; `where` is the file that holds what was cut, if any does."""
+    sizes = [measure_section(at) for at in notes.sections]
+    room = share_out([min(size, section) for size in sizes], total - estimate_tokens(notes.preamble))
+    sections: list[NotesSection] = []
+    lost: dict[str, int] = {}
+    for at, size, most in zip(notes.sections, sizes, room, strict=True):
+        if size <= most:
+            sections.append(at)
+            continue
+        head = estimate_tokens(render_section(replace(at, text="")))
+        text, count = cut_text(at.text, max(most - head - 2, 0), estimate_tokens, is_end=is_growing(at), where=where)
+        sections.append(replace(at, text=text))
+        lost[at.name] = count
+    return CutNotes(replace(notes, sections=tuple(sections)), lost)
+
+
+def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
+    """What a conversation begins with after it was compacted: every section, within the limits, and where the file is.
+
+    Empty if the notes say no more than the template.
+    """
+    if is_empty(notes, template):
+        return ""
+    intro = render_prompt("notes/compacted", path=path)
+    preamble = f"{intro}\n\n{notes.preamble}" if notes.preamble else intro
+    return render_notes(cut_notes(replace(notes, preamble=preamble), where=path).notes)
+
+
+def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS) -> str:
+    """The part of the notes that a hook may tell: where the work stands, what it is, what went wrong, what was last.
+
+    A template that has none of these sections is told from its first on. Empty if there is nothing to tell.
+    """
+    known = [at for name in _TOLD if (at := notes.find(name)) and at.text]
+    told = known or [at for at in notes.sections if at.text]
+    if not told:
+        return ""
+    end = f"\n\nAll notes of this session: {path}" if path else ""
+    frames = sum(len(at.name) + 5 for at in told) + len(end)
+    room = share_out([len(at.text) for at in told], chars - frames)
+    parts = []
+    for at, most in zip(told, room, strict=True):
+        text = at.text if len(at.text) <= most else cut_text(at.text, most, len, is_end=is_growing(at), where="")[0]
+        if text:
+            parts.append(f"## {at.name}\n{text}")
+    return "\n\n".join(parts) + end if parts else ""
+
+
+def share_out(sizes: Sequence[int], total: int) -> list[int]:
+    """How much of each fits into the total: the small ones whole, the large ones alike."""
+    rest, shares = max(total, 0), [0] * len(sizes)
+    order = sorted(range(len(sizes)), key=lambda at: sizes[at])
+    for done, at in enumerate(order):
+        shares[at] = min(sizes[at], rest // (len(order) - done))
+        rest -= shares[at]
+    return shares
+
+
+def cut_text(text: str, room: int, measure: Measure, *, is_end: bool, where: str) -> tuple[str, int]:
+    """As many whole lines as there is room for, with a line that tells the rest; and how many were cut."""
+    lines = list(walk_lines(text))
+    if room < _LEAST:
+        return "", len(lines)
+    kept = _count_lines(lines, room, measure, is_end)
+    while kept > 0:
+        shown = _render_cut(lines, kept, is_end, where)
+        if measure(shown) <= room:
+            return shown, len(lines) - kept
+        kept -= 1
+    return _cut_line(lines[-1].text if is_end else lines[0].text, room, measure), len(lines)
+
+
+def is_growing(section: NotesSection) -> bool:
+    return section.name.casefold() in GROWING
+
+
+def _count_lines(lines: Sequence[NotesLine], room: int, measure: Measure, is_end: bool) -> int:
+    """About how many lines fit: measured one by one, which is exact enough to begin with."""
+    used = kept = 0
+    for line in reversed(lines) if is_end else lines:
+        used += measure(line.text) + 1
+        if used > room:
+            break
+        kept += 1
+    return min(kept, len(lines) - 1)
+
+
+def _render_cut(lines: Sequence[NotesLine], kept: int, is_end: bool, where: str) -> str:
+    chosen = lines[-kept:] if is_end else lines[:kept]
+    texts = [line.text for line in chosen]
+    # A cut inside a fence leaves it without its first or its last line.
+    if (
+        is_end
+        and chosen[0].fence
+        and lines[-kept - 1].fence == chosen[0].fence
+        and find_open_fence(_cutting_join(lines[:-kept]))
+    ):
+        texts.insert(0, chosen[0].fence)
+    if not is_end and (fence := find_open_fence(_cutting_join(chosen))):
+        texts.append(fence)
+    count = len(lines) - kept
+    more = f"in {where}" if where else "cut"
+    mark = f"[{count} {'earlier' if is_end else 'more'} {'line' if count == 1 else 'lines'} {more}]"
+    # An empty line before it, because a line of text would take it in.
+    return "\n".join([mark, "", *texts] if is_end else [*texts, "", mark]).strip("\n")
+
+
+def _cutting_join(lines: Sequence[NotesLine]) -> str:
+    return "\n".join(line.text for line in lines)
+
+
+def _cut_line(line: str, room: int, measure: Measure) -> str:
+    """The beginning of a line that alone is too long."""
+    low, high = 0, len(line)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if measure(shorten(line, middle)) <= room else (low, middle - 1)
+    return shorten(line, low) if low else ""

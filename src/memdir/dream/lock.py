@@ -1,0 +1,295 @@
+"""One dream at a time in a memory directory: the operating system decides, `.consolidate-lock` informs.
+
+Two files:
+
+    <state>/dream.lock    held with `flock` by the dreamer; it ends with its process, whatever becomes of that
+    .consolidate-lock     Claude Code's too: its mtime is the time of the last dream, its first line names the holder
+
+Claude Code writes into the second file in place and memdir puts a new one there by renaming, so a lock on it would be a
+lock on a file that is gone; the first is never replaced. While memdir holds it, the second one says
+
+    12345                 the holder, as Claude Code would write it
+    memdir
+    start 8f14e45f-99887  when that process began: another one with its PID is not the holder
+    token …               this very hold, looked for before anything is applied
+    lock 4711             the file that is held: whoever holds the same file knows that this holder is gone
+    before 17633…         the time of the last dream in nanoseconds, or `none`
+
+and its mtime is that of the beginning, because Claude Code takes an older one for dead. When the dream has come to its
+end the body is emptied and the mtime stays; when it failed, the mtime goes back, or the file away. A killed holder can
+do neither, so every reader takes `before` for the time of the last dream while that line stands there.
+
+What Claude Code holds, it holds without `flock`: a living PID in a file younger than an hour counts, unless its process
+began after the file was written. It leaves its PID there when it is done: for that hour nobody can tell the two apart.
+
+What it does not do: decide whether a dream is due (dream_gates), or guard the memories against other writers (store).
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memdir import guard
+from memdir.errors import LockedError, MemdirError, NotFoundError, PathError
+from memdir.files import find_began, hold, is_alive, read_start
+from memdir.frozen import dataclass
+from memdir.limits import DREAM_LATE_MINUTES
+
+FILE = ".consolidate-lock"
+LOCK = "dream.lock"
+_TEMP = f"{FILE}.memdir"
+_MARK = "memdir"
+_BYTES = 4096  # ours has two hundred
+_FOREIGN_BYTES = 16  # a PID; a longer body may be ours and has to be read
+_REUSE_SECONDS = 60.0  # a process that began so long after the file was written did not write it, also by a wrong clock
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class DreamHolder:
+    """Who dreams now, as far as the file tells; `is_late` says that it has done so for more than an hour."""
+
+    pid: int
+    since: datetime
+    is_ours: bool
+    is_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What the file says. `before` stands in ours alone: the time of the last dream, None for never."""
+
+    modified: int
+    pid: int | None = None
+    is_ours: bool = False
+    start: str = ""
+    token: str = ""
+    lock: int = 0
+    before: int | None = None
+
+    @property
+    def last(self) -> int | None:
+        """When a dream last came to its end, in nanoseconds."""
+        return self.before if self.is_ours else self.modified
+
+
+@contextmanager
+def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock"]:
+    """Hold the dream of a memory directory, or raise LockedError at once with who holds it.
+
+    A block that comes to its end makes `now` the time of the last dream; one that raises, or was withdrawn, leaves the
+    time as it was.
+    """
+    with ExitStack() as stack:
+        folder = guard.open_root(root, create=True)
+        stack.callback(os.close, folder)
+        with guard.disk_errors(str(state)):
+            place = stack.enter_context(guard.open_state(folder, root, state))
+            guard.check_plain(place, LOCK)
+            try:
+                handle = stack.enter_context(hold(place, LOCK, seconds=0))
+            except LockedError as error:
+                raise _refuse(_find_holder(_read_note(folder), now), error.pid) from None
+        held = _take(folder, os.fstat(handle).st_ino, now)
+        is_done = False
+        try:
+            yield held
+            is_done = not held.is_withdrawn
+        finally:
+            held._leave(is_done=is_done)
+
+
+def read_last(root: Path) -> datetime | None:
+    """When a dream last came to its end, None for never; one `stat`, unless a dream is under way or was killed."""
+    try:
+        facts = os.stat(root / FILE, follow_symlinks=False)
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        if facts.st_size <= _FOREIGN_BYTES:
+            return _make_time(facts.st_mtime_ns)
+        note = _look(root)
+    except OSError:
+        return None
+    return None if note is None or note.last is None else _make_time(note.last)
+
+
+def find_holder(root: Path, *, now: datetime) -> DreamHolder | None:
+    """Who dreams here now. It looks and takes nothing, so it is never in a dreamer's way."""
+    try:
+        return _find_holder(_look(root), now)
+    except OSError:
+        return None
+
+
+class DreamLock:
+    """A dream that is held; made by `hold_dream` only. `last` is when one came to its end before, None for never."""
+
+    def __init__(self, folder: int, note: _Note) -> None:
+        self._folder, self._note = folder, note
+        self.is_withdrawn = False
+        self._is_over = False
+
+    @property
+    def last(self) -> datetime | None:
+        return None if self._note.before is None else _make_time(self._note.before)
+
+    def check(self) -> None:
+        """Raise LockedError unless this is still the recorded holder: to be called right before anything is applied."""
+        found = None if self._is_over else _read_note(self._folder)
+        if self._is_recorded(found) and os.getpid() == self._note.pid:
+            return
+        pid = found.pid if found else None
+        who = "its file is gone" if found is None else f"process {pid} took it" if pid else "its file was changed"
+        raise LockedError(
+            f"this dream no longer holds the directory: {who}; nothing was applied",
+            pid=pid,
+            since=None if found is None else found.modified / 1e9,
+            hint="dream again later",
+        )
+
+    def withdraw(self) -> None:
+        """This run shall not count as a dream: a preview, or one with nothing to do that is to be tried again."""
+        self.is_withdrawn = True
+
+    def _leave(self, *, is_done: bool) -> None:
+        """Put down how it ended. After a failure nothing is raised: the file still says `before`, and that is true."""
+        self._is_over = True
+        if os.getpid() != self._note.pid:
+            return  # a child that was forked meanwhile and ends: nothing of this is its own
+        try:
+            if not self._is_recorded(_read_note(self._folder)):
+                return  # somebody else wrote there since: it is theirs now
+            if is_done:
+                _write(self._folder, b"", self._note.modified)
+            elif self._note.before is not None:
+                _write(self._folder, b"", self._note.before)
+            else:
+                os.unlink(FILE, dir_fd=self._folder)
+        except (OSError, MemdirError):
+            if is_done:
+                raise
+
+    def _is_recorded(self, found: _Note | None) -> bool:
+        return found is not None and found.is_ours and found.token == self._note.token
+
+
+def _take(folder: int, lock: int, now: datetime) -> DreamLock:
+    """Write down that we hold it, if nobody does who has no part in our lock."""
+    found = _read_note(folder)
+    # Whoever held the same file has let go of it: that we hold it now proves it, whatever its PID says.
+    if found is None or not (found.is_ours and found.lock == lock):
+        holder = _find_holder(found, now)
+        if holder is not None:
+            raise _refuse(holder)
+    pid, before = os.getpid(), found.last if found else None
+    note = _Note(_count_ns(now), pid, True, read_start(pid), os.urandom(16).hex(), lock, before)
+    _write(folder, _render(note), note.modified)
+    return DreamLock(folder, note)
+
+
+def _find_holder(note: _Note | None, now: datetime) -> DreamHolder | None:
+    if note is None or note.pid is None or not is_alive(note.pid):
+        return None
+    age = (_count_ns(now) - note.modified) / 60e9
+    late = age >= DREAM_LATE_MINUTES
+    if note.is_ours:
+        start = read_start(note.pid)
+        return None if note.start and start and start != note.start else _make_holder(note, is_late=late)
+    began = find_began(note.pid)
+    is_reused = note.pid == os.getpid() or (began or 0) > note.modified / 1e9 + _REUSE_SECONDS
+    # A time far ahead comes from a wrong clock and says as little as one long ago.
+    return None if is_reused or abs(age) >= DREAM_LATE_MINUTES else _make_holder(note, is_late=False)
+
+
+def _make_holder(note: _Note, *, is_late: bool) -> DreamHolder | None:
+    since = _make_time(note.modified)
+    return None if note.pid is None or since is None else DreamHolder(note.pid, since, note.is_ours, is_late)
+
+
+def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:
+    if holder is None:
+        who = f"process {pid}" if pid else "another process"
+    else:
+        shown = f"{holder.since.astimezone():%Y-%m-%d %H:%M}"
+        who = f"{'process' if holder.is_ours else 'another program, process'} {holder.pid}, since {shown}"
+    return LockedError(
+        f"a dream is under way already ({who})",
+        pid=holder.pid if holder else pid,
+        since=holder.since.timestamp() if holder else None,
+        hint="wait for it or end it; the lock ends with its process",
+    )
+
+
+def _look(root: Path) -> _Note | None:
+    """The file for whoever only reads: what may not be read counts as not there."""
+    try:
+        folder = guard.open_root(root)
+    except (NotFoundError, PathError):
+        return None
+    try:
+        return _read_note(folder)
+    except PathError:
+        return None
+    finally:
+        os.close(folder)
+
+
+def _read_note(folder: int) -> _Note | None:
+    try:
+        with guard.open_plain(folder, FILE, FILE) as handle:
+            return _parse(os.read(handle, _BYTES), os.fstat(handle).st_mtime_ns)
+    except FileNotFoundError:
+        return None
+
+
+def _write(folder: int, body: bytes, modified: int) -> None:
+    """A new file in the old one's place, with its time, in one step: a kill leaves the one or the other."""
+    with guard.disk_errors(FILE):
+        guard.check_target(folder, FILE, FILE)
+        guard.check_target(folder, _TEMP, _TEMP)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | guard.NOFOLLOW | guard.CLOEXEC
+        handle = os.open(_TEMP, flags, 0o600, dir_fd=folder)
+        try:
+            os.write(handle, body)
+            os.utime(handle, ns=(modified, modified))
+            guard.flush(handle)
+        finally:
+            os.close(handle)
+        os.rename(_TEMP, FILE, src_dir_fd=folder, dst_dir_fd=folder)
+        guard.flush(folder)
+
+
+def _parse(data: bytes, modified: int) -> _Note:
+    lines = data.decode("ascii", "replace").split("\n")
+    pid = _parse_count(lines[0].strip())
+    fields = dict(line.split(" ", 1) for line in lines[2:] if " " in line)
+    if lines[1:2] != [_MARK] or not {"start", "token", "lock", "before"} <= fields.keys():
+        return _Note(modified, pid)
+    lock, before = _parse_count(fields["lock"]) or 0, _parse_count(fields["before"])
+    return _Note(modified, pid, True, fields["start"], fields["token"], lock, before)
+
+
+def _parse_count(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+
+
+def _render(note: _Note) -> bytes:
+    before = "none" if note.before is None else note.before
+    rows = (note.pid, _MARK, f"start {note.start}", f"token {note.token}", f"lock {note.lock}", f"before {before}")
+    return "".join(f"{row}\n" for row in rows).encode("ascii")
+
+
+def _make_time(ns: int) -> datetime | None:
+    """A time of the file system as one of the calendar's; None for one that no calendar has."""
+    try:
+        return _EPOCH + timedelta(microseconds=ns // 1000)
+    except OverflowError:
+        return None
+
+
+def _count_ns(when: datetime) -> int:
+    return (when - _EPOCH) // timedelta(microseconds=1) * 1000

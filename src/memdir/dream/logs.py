@@ -1,0 +1,274 @@
+"""Daily logs: one file a day, `logs/YYYY/MM/YYYY-MM-DD.md`, to which an assistant only ever appends.
+
+An entry is one line, `- 14:05 text`, with the lines that follow the first indented below it; day and time are those of
+the clock on the wall. Any number of processes may append at once: each holds a lock for the moment, and a line is whole
+or not there. A line that was left without its end, by a crash or an editor, is ended before the next one begins.
+
+Logs are the person's own files. They are not memories: not listed, not recalled, not journalled, because nothing in
+them is ever changed; so `undo` and `forget --purge` do not reach into them.
+
+The dream turns what is new in them into memories (`list_undistilled`, `mark_distilled`). How far it has come is kept by
+bytes in `<state>/distilled.json`, so that an entry added to an old day later has its turn as well. A file that was
+changed otherwise counts as new. Losing that record is harmless: what is distilled twice meets the same memories again.
+
+What this room does not do: judge what is worth logging, or read a log written in another layout.
+"""
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, time, tzinfo
+from pathlib import Path
+
+from memdir import guard
+from memdir.conversation.instructions import LOGS_FOLDER
+from memdir.errors import DiskError, FormatError, NotFoundError, PathError
+from memdir.files import hold, read_small, write_private
+from memdir.frozen import dataclass
+from memdir.limits import LOCK_SECONDS, LOG_BYTES, LOG_ENTRY_CHARS
+from memdir.models.prompts import render_prompt
+from memdir.records import Signature
+from memdir.store.files import FileStore
+from memdir.store.plan import digest_of
+from memdir.text import find_forbidden
+
+DISTILLED = "distilled.json"
+_LOCK = "log.lock"
+_DISTILLED_BYTES = 4_194_304  # a day takes a hundred bytes
+_TRIES = 5
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One day's log: its path below the memory directory, its size, and when it was last written to."""
+
+    day: date
+    path: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Whole lines of one day that were not distilled yet; `digest` is that of the file up to `end`."""
+
+    day: date
+    path: str
+    start: int
+    end: int
+    text: str
+    digest: str
+    mtime_ns: int
+
+
+def append_log(store: FileStore, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
+    """Append an entry to the log of the day that it is in `zone`, the machine's own if none is given."""
+    local = now.astimezone(zone)
+    data = render_entry(text, local.time()).encode("utf-8")
+    path = make_path(local.date())
+    *folders, leaf = path.split("/")
+    with _holding(store) as root, guard.disk_errors(path), guard.open_folder(root, tuple(folders), create=True) as at:
+        for _ in range(_TRIES):
+            facts = _append(at, leaf, path, data)
+            if facts is not None:
+                return LogFile(local.date(), path, facts.st_size, facts.st_mtime_ns)
+    raise DiskError(f"{path} is replaced again and again while it is written to", path=path, hint="try again")
+
+
+def render_entry(text: str, at: time) -> str:
+    """The lines of an entry; raises FormatError for what may not be stored, for nothing, and for far too much."""
+    plain = re.sub(r"\r\n?|\u2028|\u2029", "\n", text).strip()
+    if not plain:
+        raise FormatError("there is nothing to log", field="text", hint="say in a line what happened")
+    if len(plain) > LOG_ENTRY_CHARS:
+        hint = "log the gist, and where the rest is"
+        raise FormatError(f"an entry may have {LOG_ENTRY_CHARS:,} characters", field="text", hint=hint)
+    if found := find_forbidden(plain, lines=True):
+        raise FormatError(f"the text holds {found}", field="text", hint="take the character out and log again")
+    first, *rest = (line.rstrip() for line in plain.split("\n"))
+    return "".join(f"{line}\n" for line in (f"- {at:%H:%M} {first}", *(line and f"  {line}" for line in rest)))
+
+
+def make_path(day: date) -> str:
+    """The log of a day, below the memory directory."""
+    return f"{LOGS_FOLDER}/{day.year:04}/{day.month:02}/{day.isoformat()}.md"
+
+
+def find_date_change(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: bool = True) -> str:
+    """A sentence for the conversation when the day is another than the one it knows of; else nothing.
+
+    Only where a daily log is kept does it speak of one.
+    """
+    today = now.astimezone(zone).date()
+    if last_seen is None or last_seen == today:
+        return ""
+    return render_prompt(
+        "log_date" if logs else "date_change", date=today.isoformat(), weekday=_WEEKDAYS[today.weekday()]
+    )
+
+
+def read_log(store: FileStore, day: date) -> str:
+    """All of a day's log; raises NotFoundError if there is none."""
+    found = _read(store, make_path(day))
+    if found is None:
+        hint = "`memdir log list` shows the days that have one"
+        raise NotFoundError(f"there is no log of {day.isoformat()}", name=day.isoformat(), hint=hint)
+    return found[0].decode("utf-8", "replace")
+
+
+def list_logs(store: FileStore) -> tuple[LogFile, ...]:
+    """Every day that has a log, oldest first; what is no plain file, or not where its name says, is not one."""
+    try:
+        root = guard.open_root(store.root)
+    except NotFoundError:
+        return ()
+    try:
+        found = list(_walk(root, (LOGS_FOLDER,), 2))
+    finally:
+        os.close(root)
+    return tuple(sorted(found, key=lambda at: at.day))
+
+
+def list_undistilled(store: FileStore) -> tuple[LogSlice, ...]:
+    """What was logged since it was last distilled, oldest first; a line that has no end yet waits for it."""
+    known = _read_distilled(store.state)
+    found = []
+    for log in list_logs(store):
+        past = known.get(log.day.isoformat())
+        if past is not None and (past.bytes, past.mtime_ns) == (log.size, log.mtime_ns):
+            continue
+        try:
+            data, signature = _read(store, log.path) or (b"", None)
+        except (PathError, DiskError):
+            continue
+        end = data.rfind(b"\n") + 1
+        is_known = past is not None and past.bytes <= end and digest_of(data[: past.bytes]) == past.digest
+        start = past.bytes if past is not None and is_known else 0
+        if start < end and signature is not None:
+            text = data[start:end].decode("utf-8", "replace")
+            found.append(LogSlice(log.day, log.path, start, end, text, digest_of(data[:end]), signature.mtime_ns))
+    return tuple(found)
+
+
+def mark_distilled(store: FileStore, slices: Iterable[LogSlice]) -> None:
+    """These have become memories, or were worth none."""
+    done = {at.day.isoformat(): _Distilled(at.end, at.digest, at.mtime_ns) for at in slices}
+    if not done:
+        return
+    with _holding(store):
+        rows = {**_read_distilled(store.state), **done}
+        table = {
+            day: {"bytes": at.bytes, "digest": at.digest, "mtime_ns": at.mtime_ns} for day, at in sorted(rows.items())
+        }
+        write_private(store.state / DISTILLED, json.dumps(table, indent=1).encode("ascii") + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Distilled:
+    """How far a day's log has been distilled, and how the file was then."""
+
+    bytes: int
+    digest: str
+    mtime_ns: int
+
+
+@contextmanager
+def _holding(store: FileStore) -> Iterator[int]:
+    """The memory directory, made if need be, with its logs held."""
+    root = guard.open_root(store.root, create=True)
+    try:
+        with (
+            guard.disk_errors(str(store.state)),
+            guard.open_state(root, store.root, store.state) as state,
+            hold(state, _LOCK, seconds=LOCK_SECONDS),
+        ):
+            yield root
+    finally:
+        os.close(root)
+
+
+def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | None:
+    """Put data at the end of a file in one step; None if the file was replaced by another meanwhile."""
+    guard.check_target(folder, leaf, path)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | guard.NOFOLLOW | guard.CLOEXEC
+    handle = os.open(leaf, flags, 0o600, dir_fd=folder)
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
+            raise PathError(path, "it is not a regular file with one link")
+        size = facts.st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            data = b"\n" + data
+        if size + len(data) > LOG_BYTES:
+            hint = "what is in it can be moved to a file of its own"
+            raise FormatError(f"the log {path} is full: it may hold {LOG_BYTES:,} bytes", field="text", hint=hint)
+        if os.write(handle, data) < len(data):
+            os.ftruncate(handle, size)
+            raise OSError(errno.ENOSPC, "the line does not fit")
+        guard.flush(handle)
+        if not size:
+            guard.flush(folder)
+        return os.fstat(handle) if _find_inode(folder, leaf) == facts.st_ino else None
+    finally:
+        os.close(handle)
+
+
+def _find_inode(folder: int, leaf: str) -> int | None:
+    try:
+        return os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _read(store: FileStore, path: str) -> tuple[bytes, Signature] | None:
+    try:
+        root = guard.open_root(store.root)
+    except NotFoundError:
+        return None
+    try:
+        with guard.disk_errors(path):
+            return guard.read_file(root, path, limit=LOG_BYTES)
+    finally:
+        os.close(root)
+
+
+def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]:
+    """Years, months, and the days in them."""
+    try:
+        with guard.open_folder(root, segments) as folder, os.scandir(folder) as entries:
+            names = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+    except (OSError, PathError):
+        return
+    for name, facts in names:
+        if depth and stat.S_ISDIR(facts.st_mode) and re.fullmatch(r"[0-9]{4}" if depth == 2 else r"[0-9]{2}", name):
+            yield from _walk(root, (*segments, name), depth - 1)
+        elif not depth and stat.S_ISREG(facts.st_mode) and (day := _parse_day(name.removesuffix(".md"))):
+            path = "/".join((*segments, name))
+            if path == make_path(day):
+                yield LogFile(day, path, facts.st_size, facts.st_mtime_ns)
+
+
+def _parse_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _read_distilled(state: Path) -> Mapping[str, _Distilled]:
+    try:
+        table = json.loads(read_small(state / DISTILLED, _DISTILLED_BYTES, follow=False).data or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    found = {}
+    for day, row in table.items() if isinstance(table, dict) else ():
+        if isinstance(row, dict):
+            size, digest, mtime = row.get("bytes"), row.get("digest"), row.get("mtime_ns")
+            if type(size) is int and isinstance(digest, str) and type(mtime) is int:
+                found[day] = _Distilled(size, digest, mtime)
+    return found

@@ -1,0 +1,541 @@
+"""Memories that write themselves: the new messages of a conversation in, one act on the store out.
+
+    messages --after the cursor--> slice --rules and model--> staging --judged--> one act, and what waits in the inbox
+
+Everything a run keeps is written in one act with a mark that names the range, so a run that is killed, repeated or
+delivered twice has happened once. The cursor moves on success only. What a person plainly asked to remember or forget
+is found by rules, whatever the model does: it is kept when the model fails, and added when the model missed it.
+
+When to run, and for which conversation, is decided by `learning`.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+from memdir.conversation.includes import looks_secret
+from memdir.conversation.tool_calls import find_written_memory
+from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError
+from memdir.extraction import by_model
+from memdir.extraction.find import Placement, Wanted, find_hidden_wishes, find_wishes
+from memdir.extraction.provenance import SpeakerSources, is_carried, split_judged, strip_reminders, trace
+from memdir.extraction.word import (
+    ECHO,
+    FORGET,
+    SECRET,
+    DoubtfulWrite,
+    doubt_credentials,
+    doubt_shared,
+    is_borrowed,
+    is_said,
+    judge_staged,
+    mask_doubt,
+    place,
+)
+from memdir.format import frontmatter
+from memdir.frozen import dataclass, replace
+from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
+from memdir.models import can_use_tools
+from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
+from memdir.models.staging import StagedMemory, Staging, make_edits
+from memdir.records import InboxItem, InboxKind, Message, Model, Origin
+from memdir.store.contract import StoreBase, utc_now
+from memdir.store.history import OUTSIDE
+from memdir.store.inbox import render_edits
+from memdir.store.plan import decode
+from memdir.store.sessions import Cursor, MessageSlice, make_cursor, slice_after
+from memdir.text import fold
+
+# --- extract_gates ---
+# Why nothing was learned from a turn: the closed list, with the words for it.
+
+
+class ExtractSkip(StrEnum):
+    """Every reason why a turn is not learned from, or not now."""
+
+    OFF = "off"
+    PAUSED = "paused"
+    PRIVATE = "private"
+    SUBAGENT = "subagent"
+    HEADLESS = "headless"
+    NOTHING_NEW = "nothing_new"
+    REPEATED = "repeated"
+    OWN_WRITES = "own_writes"
+    THROTTLED = "throttled"
+    BUSY = "busy"
+    FAILED = "failed"
+    NOTHING_FOUND = "nothing_found"
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    ExtractSkip.OFF: "learning is switched off here",
+    ExtractSkip.PAUSED: "memory is paused",
+    ExtractSkip.PRIVATE: "this conversation is private",
+    ExtractSkip.SUBAGENT: "it was a helper of the agent, not the agent itself",
+    ExtractSkip.HEADLESS: "nobody sat before it, and only what a person asks for is kept then",
+    ExtractSkip.NOTHING_NEW: "nothing was said since the last time",
+    ExtractSkip.REPEATED: "these messages were learned from already",
+    ExtractSkip.OWN_WRITES: "the agent wrote to memory itself in these messages",
+    ExtractSkip.THROTTLED: "it is not the turn for it: extract_every says how often",
+    ExtractSkip.BUSY: "another run is under way; this turn follows it",
+    ExtractSkip.FAILED: "it came to no good end; the next run tries again",
+    ExtractSkip.NOTHING_FOUND: "nothing in it was worth keeping",
+}
+
+
+# --- extracted ---
+# What a run of extraction is told and what it tells: where its messages come from, what it came to and why. Pure.
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSource:
+    """Where a run's messages come from: its id, the project and home it was held in, the host's own last request."""
+
+    session: str = ""
+    project: Path | None = None
+    home: str = ""
+    parent: Mapping[str, object] | None = None
+
+
+NOWHERE = ConversationSource()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractReason:
+    """Why a memory was written, changed, forgotten or set aside."""
+
+    name: str
+    action: str
+    why: str
+    quote: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractResult:
+    """What a run came to. Without a `cursor` the next run begins where this one did."""
+
+    written: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    skipped: ExtractSkip | None = None
+    cursor: Cursor | None = None
+    by: str = ""
+    messages: int = 0
+    act: int | None = None
+    ran: ForkResult | None = None
+    error: str = ""
+    reasons: tuple[ExtractReason, ...] = ()
+
+    @property
+    def notice(self) -> str:
+        """One line for the person; empty if there is nothing to tell."""
+        parts = []
+        if self.written:
+            parts.append(f"[Memory saved: {', '.join(f'{name}.md' for name in self.written)}]")
+        if self.forgotten:
+            parts.append(f"[Memory forgotten: {', '.join(f'{name}.md' for name in self.forgotten)}]")
+        if self.waiting:
+            parts.append(f"[{len(self.waiting)} waiting for you: `memdir inbox`]")
+        return " ".join(parts)
+
+
+# --- answered ---
+# What a conversation asked for and somebody has already seen to: the agent by its own tools, or a model's memories.
+#
+# It only looks; what is left of the wishes is written by `extract`.
+
+_RECENT_ACTS = 200  # looked through for what the agent wrote by other ways
+_PAST_ACTS = 3  # looked through for what a memory said before
+_AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
+
+
+def find_own(
+    store: StoreBase,
+    messages: Sequence[Message],
+    talk: Sequence[Message],
+    conversation: ConversationSource,
+    *,
+    but: str,
+) -> list[str] | None:
+    """The memories that somebody but this one wrote while the talk of these messages went on; None if nobody did."""
+    root = getattr(store, "root", None)
+    paths = () if root is None else _find_paths(root, messages, conversation)
+    times = [message.at for message in talk if message.at]
+    acts = [
+        act
+        for act in store.acts(limit=_RECENT_ACTS)
+        if act.origin.session and act.origin.session == conversation.session
+        if act.origin.who != but and act.verb != OUTSIDE
+        if not times or min(times) <= act.at <= max(times) + _AFTER
+    ]
+    if not paths and not acts:
+        return None
+    names = [os.path.relpath(path, root) for path in paths if root is not None and os.path.isabs(path)]
+    names += [change.path for act in acts for change in act.changes]
+    return [name.removesuffix(".md") for name in dict.fromkeys(names)]
+
+
+def leave_out_answered(store: StoreBase, wishes: Sequence[Wanted], own: Sequence[str]) -> list[Wanted]:
+    """Wishes that these memories do not answer: what was to be kept stands in one, what was to go once stood."""
+    known = {fold(header.name): header.name for header in store.scan()}
+    now = [store.read(known[fold(name)]).text for name in own if fold(name) in known]
+    once = list(_read_past(store, own)) if any(wish.action == FORGET for wish in wishes) else []
+    gone = [text for text in once if text not in now]
+    return [wish for wish in wishes if not any(is_said(wish, at) for at in (gone if wish.action == FORGET else now))]
+
+
+def leave_out_said(wishes: Sequence[Wanted], texts: Sequence[str]) -> list[Wanted]:
+    """Wishes that none of these texts has answered."""
+    return [wish for wish in wishes if not any(is_said(wish, text) for text in texts)]
+
+
+def _find_paths(root: Path, messages: Sequence[Message], conversation: ConversationSource) -> tuple[str, ...]:
+    places = (root, os.path.realpath(root))
+    cwd = str(conversation.project or "")
+    return find_written_memory(messages, places, cwd=cwd, home=conversation.home)
+
+
+def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
+    """What memories said before their last changes."""
+    for name in names:
+        changes = [change for act in store.acts(name, limit=_PAST_ACTS) for change in act.changes]
+        for change in changes:
+            if change.before is not None and change.splice is None:
+                try:
+                    yield decode(store.read_content(change.before))
+                except NotFoundError:
+                    continue  # purged
+
+
+# --- extract ---
+
+WHO = "extractor"
+VERB = "extract"
+_ASKED = "asked:"
+# What terminals and broken encodings leave in a message; what only serves to hide is left for `taint` to see.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_RETRIES = 3  # when somebody else changed the same memory between planning and writing
+
+
+def extract(
+    store: StoreBase,
+    messages: Sequence[Message],
+    *,
+    model: Model | None = None,
+    after: Cursor | None = None,
+    now: datetime | None = None,
+    conversation: ConversationSource = NOWHERE,
+    explicit_only: bool = False,
+    failures: int = 0,
+    dry_run: bool = False,
+    start: int | None = None,
+    is_partial: bool = False,
+) -> ExtractResult:
+    """Learn from the messages after the cursor; with `start` they are just those, and so many came before them.
+
+    Without a model rules do it alone; after too many `failures` over the same messages too. `explicit_only` keeps what
+    was asked for and nothing else; a partial run leaves the rest of these messages to a later one. A dry run tells what
+    it would do and does nothing.
+    """
+    at = now or utc_now()
+    new = _find_new(store, messages, None if start is not None else after, conversation.session, start or 0)
+    earlier = messages[: new.start]
+    new = replace(new, start=new.start + (start or 0))
+    end = make_cursor(messages, before=start or 0)
+    talk = clean_messages(new.messages)
+    if not any(message.role == "user" for message in talk):
+        return ExtractResult(skipped=ExtractSkip.NOTHING_NEW, cursor=end)
+    run = _Run(store, talk, new, earlier, at, conversation, model, explicit_only or is_partial, failures, is_partial)
+    problem = ""
+    for _ in range(_RETRIES):
+        done = run.plan()
+        try:
+            return done.preview(end) if dry_run else done.commit(end)
+        except ConflictError as error:
+            problem = str(error)
+        if done.ran is not None:
+            run.give_up(done.ran, problem)
+    return ExtractResult(skipped=ExtractSkip.FAILED, messages=len(talk), error=problem)
+
+
+def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """What people, the agent and tools said, without what hosts and memdir itself put between."""
+    kept = []
+    for message in messages:
+        if message.is_meta:
+            continue
+        text = _CONTROLS.sub("", strip_reminders(message.text))
+        if text.strip() or message.calls:
+            kept.append(replace(message, text=text))
+    return tuple(kept)
+
+
+def make_extract_mark(session: str, cursor: Cursor | None) -> str:
+    """The mark of the act that learned from a conversation up to this message.
+
+    Messages without ids in a conversation without one have none: two conversations may well begin alike.
+    """
+    known = cursor is not None and (session or cursor.id)
+    return f"{VERB}:{session}:{cursor.key}" if cursor is not None and known else ""
+
+
+def _find_new(
+    store: StoreBase, messages: Sequence[Message], after: Cursor | None, session: str, before: int
+) -> MessageSlice:
+    """The messages after the cursor, or after the last that an act tells of: a killed run may not have moved it."""
+    new = slice_after(messages, after)
+    for at in range(len(messages) - 1, max(new.start - 1, len(messages) - 10 * EXTRACT_WINDOW), -1):
+        mark = make_extract_mark(session, make_cursor(messages, at, before=before))
+        if mark and store.has_mark(mark):
+            return MessageSlice(tuple(messages[at + 1 :]), at + 1)
+    return new
+
+
+class _Run:
+    """One pass over one slice, up to the point where something is written."""
+
+    def __init__(
+        self,
+        store: StoreBase,
+        talk: Sequence[Message],
+        new: MessageSlice,
+        earlier: Sequence[Message],
+        now: datetime,
+        conversation: ConversationSource,
+        model: Model | None,
+        explicit_only: bool,
+        failures: int,
+        is_partial: bool,
+    ) -> None:
+        self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
+        self.conversation = conversation
+        self.model = None if failures >= EXTRACT_TRIES else model
+        self.explicit_only, self.is_partial = explicit_only, is_partial
+        self.ran: ForkResult | None = None
+        self.problem = ""
+        self.echoes: list[Wanted] = []
+
+    def give_up(self, ran: ForkResult, problem: str) -> None:
+        """What the model wrote cannot be kept, and it is not asked twice for one run: only what was asked for is."""
+        self.ran, self.problem = ran, problem
+        self.explicit_only = self.is_partial = True
+
+    def plan(self) -> "_Planned":
+        """Everything that would be written, on a staging of its own, without credentials and what others share."""
+        self.echoes = []
+        planned = self._plan()
+        rules = self.store.rules
+        held = [
+            doubt
+            for at in planned.staging.staged
+            if (doubt := doubt_credentials(at, rules.find) or doubt_shared(at, rules))
+        ]
+        for doubt in held:
+            planned.staging.drop(doubt.staged.name)
+        gone = {doubt.staged.name for doubt in held}
+        echoes = [doubt for wish in self.echoes for doubt in self._doubt(wish, ECHO)]
+        doubts = [mask_doubt(doubt, rules.find) for doubt in (*planned.doubts, *held, *echoes)]
+        hidden = list(self._doubt_hidden())
+        if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(hidden):
+            doubts += hidden  # else the model has heard them too
+        placed = tuple(at for at in planned.placed if at.name not in gone)
+        return replace(planned, placed=placed, doubts=tuple(doubts))
+
+    def _doubt_hidden(self) -> Iterator[DoubtfulWrite]:
+        """What was asked to be kept and holds a secret: it waits without the value, each as a memory of its own."""
+        for wish in find_hidden_wishes(self.talk, now=self.now):
+            yield from self._doubt(wish, f"{SECRET}: {wish.hides}")
+
+    def _doubt(self, wish: Wanted, why: str) -> Iterator[DoubtfulWrite]:
+        staging = Staging(self.store, now=self.now)
+        self._place_one(wish, staging)
+        yield from (DoubtfulWrite(at, why, wish.quote) for at in staging.staged)
+
+    def _plan(self) -> "_Planned":
+        staging = Staging(self.store, now=self.now)
+        wishes = self._leave_out_kept(find_wishes(self.talk, now=self.now))
+        asked = [wish for wish in wishes if wish.is_explicit]
+        own = find_own(self.store, self.new.messages, self.talk, self.conversation, but=WHO)
+        if own is not None or self.explicit_only:
+            placed = self._place(leave_out_answered(self.store, asked, own or ()), staging)
+            skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
+            return _Planned(self, staging, placed, skipped=skipped, by="rules", ran=self.ran, error=self.problem)
+        if self.model is None:
+            return _Planned(self, staging, self._place(wishes, staging), by="rules")
+        return self._plan_with(self.model, staging, asked)
+
+    def _plan_with(self, model: Model, staging: Staging, asked: Sequence[Wanted]) -> "_Planned":
+        try:
+            scribed = self._scribe(model, staging)
+        except (ModelError, BudgetError) as error:
+            staging.take_back({})
+            placed = self._place(asked, staging)
+            return _Planned(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
+        doubts = judge_staged(staging.staged, self._trace(scribed), scribed.evidence, asked)
+        for doubt in doubts:
+            staging.drop(doubt.staged.name)
+        texts = [at.text for at in staging.staged if at.text is not None]
+        kept = tuple(
+            Placement(at.name, _name_action(at), None, scribed.evidence.get(at.name, "")) for at in staging.staged
+        )
+        placed = (*kept, *self._place(leave_out_said(asked, texts), staging))
+        return _Planned(self, staging, placed, doubts=doubts, by="model", ran=scribed.ran)
+
+    def _trace(self, scribed: by_model.ModelExtraction) -> SpeakerSources:
+        """Whose words the model has seen: a fork sees the whole conversation, and what it looked up."""
+        earlier = self.earlier if scribed.is_fork else ()
+        return trace((*earlier, *self.new.messages, *scribed.foreign))
+
+    def _scribe(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
+        parent = self.conversation.parent
+        memory = Path(getattr(self.store, "root", "/memory"))
+        if parent is not None and can_use_tools(model) and has_writing_tools(parent):
+            project = self.conversation.project
+            tree = None if project is None else ProjectTree(project, looks_secret)
+            return by_model.fork_for_operations(model, parent, len(self.new.messages), staging, memory, tree)
+        return by_model.ask_for_operations(model, self.talk, staging, (self.store,), self.now)
+
+    def _place(self, wishes: Sequence[Wanted], staging: Staging) -> tuple[Placement, ...]:
+        """What is the person's own wish in words that foreign text put into the agent's mouth waits."""
+        borrowed = [wish for wish in wishes if is_borrowed(wish)]
+        sources = trace((*self.earlier, *self.new.messages)) if borrowed else None
+        self.echoes = [wish for wish in borrowed if sources is not None and is_carried(wish.body, sources)]
+        return tuple(at for wish in wishes if wish not in self.echoes for at in self._place_one(wish, staging))
+
+    def _place_one(self, wish: Wanted, staging: Staging) -> tuple[Placement, ...]:
+        """One that cannot be written down does not keep the others waiting; what was said before is no correction."""
+        before = staging.copy()
+        try:
+            placed = place(wish, staging)
+        except FormatError:
+            return (Placement("", "unclear", wish, wish.quote),)
+        if any(_takes_away(staging, at.name) and self._is_newer(at.name, wish.at) for at in placed):
+            staging.take_back(before)
+            return tuple(Placement(at.name, "unchanged", wish, wish.quote) for at in placed)
+        return placed
+
+    def _is_newer(self, name: str, said: datetime | None) -> bool:
+        """Whether a memory was changed after that was said, as in a transcript of long ago.
+
+        An act from the time to come tells of a clock that was wrong, and of nothing else.
+        """
+        return said is not None and any(self.now >= act.at > said for act in self.store.acts(name, limit=1))
+
+    def _leave_out_kept(self, wishes: Sequence[Wanted]) -> list[Wanted]:
+        """Without what an unfinished run over these messages has kept: the person may have taken it back since."""
+        if not any(wish.is_explicit for wish in wishes):
+            return list(wishes)
+        messages, session = self.new.messages, self.conversation.session
+        for at in range(len(messages) - 1, -1, -1):
+            mark = make_extract_mark(session, make_cursor(messages, at, before=self.new.start))
+            if mark and self.store.has_mark(_ASKED + mark):
+                kept = [
+                    wish for wish in find_wishes(clean_messages(messages[: at + 1]), now=self.now) if wish.is_explicit
+                ]
+                return [wish for wish in wishes if wish not in kept]
+        return list(wishes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What a run would write, and what it sets aside for a person."""
+
+    run: _Run
+    staging: Staging
+    placed: tuple[Placement, ...]
+    doubts: tuple[DoubtfulWrite, ...] = ()
+    skipped: ExtractSkip | None = None
+    by: str = ""
+    ran: ForkResult | None = None
+    error: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these messages are done with."""
+        return self.skipped is not ExtractSkip.FAILED and not self.run.is_partial
+
+    def preview(self, end: Cursor | None) -> ExtractResult:
+        return self._tell(end, None)
+
+    def commit(self, end: Cursor | None) -> ExtractResult:
+        """The inbox first, then the act: a run killed between the two is repeated and finds its items there."""
+        session = self.run.conversation.session
+        start = make_cursor(self.run.new.messages, 0, before=self.run.new.start)
+        if self.doubts:
+            prefix = f"{VERB}:{session}:{start.key if start else ''}:"
+            self.run.store.inbox_replace(prefix, [self._make_item(prefix, doubt) for doubt in self.doubts])
+        mark = make_extract_mark(session, end)
+        if mark and not self.is_whole:
+            mark = _ASKED + mark  # the range is not done: only what was asked for in it
+        edits = make_edits(self.staging.staged)
+        changed = self.run.store.change(edits, verb=VERB, origin=self._make_origin(), mark=mark)
+        return self._tell(end, changed.act, repeated=changed.repeated)
+
+    def _tell(self, end: Cursor | None, act: int | None, *, repeated: bool = False) -> ExtractResult:
+        staged = self.staging.staged
+        skipped = self.skipped
+        if repeated and skipped is None:
+            skipped = ExtractSkip.REPEATED
+        elif skipped is None and not staged and not self.doubts:
+            skipped = ExtractSkip.NOTHING_FOUND
+        return ExtractResult(
+            written=() if repeated else tuple(at.name for at in staged if at.text is not None),
+            forgotten=() if repeated else tuple(at.name for at in staged if at.text is None),
+            waiting=tuple(doubt.staged.name for doubt in self.doubts),
+            skipped=skipped,
+            cursor=end if self.is_whole else None,
+            by=self.by,
+            messages=len(self.run.talk),
+            act=act,
+            ran=self.ran,
+            error=self.error,
+            reasons=tuple(self._give_reasons()),
+        )
+
+    def _give_reasons(self) -> Iterable[ExtractReason]:
+        texts = {at.name: at.text or "" for at in self.staging.staged}
+        for at in self.placed:
+            yield ExtractReason(
+                at.name, at.action, at.wish.why if at.wish else "by the model", at.quote, texts.get(at.name, "")
+            )
+        for doubt in self.doubts:
+            yield ExtractReason(doubt.staged.name, "wait", doubt.why, doubt.quote, doubt.staged.text or "")
+
+    def _make_origin(self) -> Origin:
+        ids = [message.id[:8] for message in self.run.talk if message.role == "user" and message.id]
+        source = f", from {', '.join(ids[-5:])}" if ids else ""
+        return Origin(WHO, f"by {self.by}{source}", self.run.conversation.session)
+
+    def _make_item(self, prefix: str, doubt: DoubtfulWrite) -> InboxItem:
+        evidence = [doubt.quote] if doubt.quote else []
+        return InboxItem(
+            InboxKind.MEMORY,
+            f"{_name_action(doubt.staged)} {doubt.staged.name}",
+            doubt.why,
+            self.run.now,
+            key=f"{prefix}{doubt.staged.name}",
+            name=doubt.staged.name,
+            origin=self._make_origin(),
+            payload={"edits": render_edits(make_edits([doubt.staged])), "evidence": evidence},
+        )
+
+
+def _takes_away(staging: Staging, name: str) -> bool:
+    """Whether a memory says less than it did before."""
+    at = next((staged for staged in staging.staged if staged.name == name), None)
+    if at is None or at.before is None:
+        return False
+    kept = set(split_judged(frontmatter.split_frontmatter(at.text or "").body))
+    return any(sentence not in kept for sentence in split_judged(frontmatter.split_frontmatter(at.before).body))
+
+
+def _name_action(staged: StagedMemory) -> str:
+    return "forget" if staged.text is None else "create" if staged.before is None else "update"

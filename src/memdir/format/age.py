@@ -1,0 +1,120 @@
+"""How old a memory is, in words, and the caveat an old one carries.
+
+Days are calendar days in the zone of `now`: what was saved late last evening is "yesterday" in the morning. Which
+moments a memory's age could count from is found elsewhere (aging).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from memdir.limits import HALF_LIFE_FEEDBACK, HALF_LIFE_PROJECT, HALF_LIFE_REFERENCE, HALF_LIFE_USER
+from memdir.records import Header, Kind
+from memdir.text import fold_link
+
+# --- age ---
+
+HalfLives = Mapping[Kind, float]
+# Days after which a memory of each type counts half as fresh; 0: never.
+HALF_LIVES: HalfLives = {
+    Kind.PROJECT: HALF_LIFE_PROJECT,
+    Kind.REFERENCE: HALF_LIFE_REFERENCE,
+    Kind.USER: HALF_LIFE_USER,
+    Kind.FEEDBACK: HALF_LIFE_FEEDBACK,
+}
+
+
+def count_from(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
+    """The latest of the moments that are known; one to come counts as now."""
+    known = [min(moment, now) for moment in moments if moment is not None]
+    return max(known, default=None)
+
+
+def find_half_life(kind: Kind | None, lives: HalfLives = HALF_LIVES) -> float:
+    """The half-life of a type; what has none is taken for a reference."""
+    return lives[kind or Kind.REFERENCE]
+
+
+def weigh_age(modified: datetime, now: datetime, half_life: float) -> float:
+    """From 1 for what is new towards 0: half after every so many days; a half-life of 0 means that it never ages."""
+    return 0.5 ** (days_old(modified, now) / half_life) if half_life > 0 else 1.0
+
+
+def days_old(modified: datetime, now: datetime) -> int:
+    """Whole calendar days between the two, in the zone of `now`; a moment to come counts as now."""
+    try:
+        seen = modified.astimezone(now.tzinfo)
+    except OverflowError:  # within hours of the first or last day of the calendar
+        seen = modified
+    return max(0, (now.date() - seen.date()).days)
+
+
+def render_age(modified: datetime, now: datetime) -> str:
+    """today, yesterday, or N days ago."""
+    days = days_old(modified, now)
+    return ("today", "yesterday")[days] if days < 2 else f"{days} days ago"
+
+
+def render_freshness(modified: datetime, now: datetime) -> str:
+    """The caveat for a memory older than yesterday; nothing for a younger one."""
+    days = days_old(modified, now)
+    if days < 2:
+        return ""
+    return (
+        f"This was noted {days} days ago and describes that moment, not the present: "
+        "check it against the current state before you state it as fact."
+    )
+
+
+# --- links ---
+# `[[links]]` between memories: where they stand in a text, and which memory each of them means.
+#
+# A link that means no memory is no error, and nothing here follows more than one hop. How much a link counts for is
+# the
+# selector's to decide.
+
+_LINK = re.compile(r"\[\[([^\[\]\n]{1,200})\]\]")
+_CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
+
+
+def find_links(text: str) -> Iterator[tuple[str, int]]:
+    """Every `[[link]]` outside code, with its line."""
+    if "[[" not in text:
+        return
+    blank = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    line, place = 1, 0
+    for match in _LINK.finditer(blank):
+        line, place = line + blank.count("\n", place, match.start()), match.start()
+        yield match.group(1).partition("|")[0].strip(), line
+
+
+def make_targets(headers: Sequence[Header]) -> dict[str, str]:
+    """What a link may say, folded, to the name it means: the whole name before its last part before the title.
+
+    Where several memories could be meant, the first of `headers` is.
+    """
+    targets: dict[str, str] = {}
+    spellings = [(at.name, at.name.rpartition("/")[2], at.title) for at in headers]
+    for column in range(3):
+        for header, spelled in zip(headers, spellings, strict=True):
+            targets.setdefault(fold_link(spelled[column]), header.name)
+    return targets
+
+
+def find_link_target(link: str, targets: Mapping[str, str]) -> str | None:
+    return targets.get(fold_link(link.removesuffix(".md")))
+
+
+def resolve_links(headers: Sequence[Header], texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Name to the names it links to, in their order, each once. Memories whose links lead nowhere are left out.
+
+    `texts` has the text of each memory by name; one that is missing has no links.
+    """
+    targets = make_targets(headers)
+    linked: dict[str, tuple[str, ...]] = {}
+    for header in headers:
+        found = (find_link_target(link, targets) for link, _ in find_links(texts.get(header.name, "")))
+        names = tuple(dict.fromkeys(name for name in found if name is not None and name != header.name))
+        if names:
+            linked[header.name] = names
+    return linked

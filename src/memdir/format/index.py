@@ -1,0 +1,293 @@
+"""MEMORY.md as lines: find, add, replace and drop single pointers, never regenerate the file.
+
+Order, headings and prose belong to whoever curates the index. A pointer is a list item that begins with a link to a
+`.md` file, `- [Title](file.md) — hook`, or a line of the older form `text [file.md]`; code fences are prose.
+Names here are relative to the folder the index lies in. What a session loads of it is `clip`'s business.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import takewhile
+from urllib.parse import unquote
+
+from memdir import limits
+from memdir.format.frontmatter import split_lines
+from memdir.frozen import compile_late, dataclass
+from memdir.limits import INDEX_LINE_CHARS
+from memdir.records import Header, Kind
+from memdir.text import fold, one_line, shorten
+
+# --- index ---
+
+INDEX_FILE = "MEMORY.md"
+
+_LINK = compile_late(
+    r"(?P<lead>\s*(?:[-*+]|\d+[.)])\s+)(?:\*\*|__)?"
+    r"\[(?P<title>(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*\])*)\]"
+    r"\(\s*<?(?P<target>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+\"[^\"\n]*\")?\s*\)"
+    r"(?:\*\*|__)?\s*(?:[—–:-]+\s*)?(?P<hook>.*)"
+)
+_OLD = compile_late(r"(?P<lead>\s*(?:[-*+]\s+)?)(?P<title>.*?\S)\s*\[(?P<target>[^\[\]\s()]+\.md)\]\s*\Z")
+_HEADING = compile_late(r"(#{1,6})[ \t]+(.*)")
+_FENCE = compile_late(r"\s*(```+|~~~+)")
+_WORD = compile_late(r"\w+")
+_NOT_TELLING = frozenset(("and", "are", "does", "for", "from", "how", "not", "our", "that", "the", "use", "with"))
+_LINES_KEPT = 16_384  # a cache that is smaller than the index it is for is of no use at all
+_TITLE_FILLER = ("memory", "memories", "notes", "the")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLine:
+    """One line of an index, with what it is. `name` is the memory it points to, relative to the index; `key` folded."""
+
+    number: int
+    text: str
+    name: str = ""
+    title: str = ""
+    hook: str = ""
+    level: int = 0
+    heading: str = ""
+    key: str = ""
+    fenced: bool = False
+
+    @property
+    def is_pointer(self) -> bool:
+        return bool(self.name)
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.text.strip()
+
+
+@lru_cache(maxsize=2)  # a batch of edits looks many times at an index that seldom changes
+def parse_index(text: str) -> tuple[IndexLine, ...]:
+    return tuple(_parse_lines(split_lines(text)))
+
+
+def render_line(title: str, name: str, hook: str) -> str:
+    """The pointer line of a memory, cut to the length that an index line should have."""
+    label = one_line(title).replace("[", "(").replace("]", ")") or name
+    start = f"- [{shorten(label, 80)}]({name}.md)"
+    room = INDEX_LINE_CHARS - len(start) - 3
+    words = shorten(one_line(hook), room) if room > 12 else ""
+    return f"{start} — {words}" if words else start
+
+
+def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
+    """All pointers to one memory."""
+    key = fold(name)
+    lines, keys = _cut_lines(text)
+    return tuple(
+        IndexLine(at, lines[at], *_read_line(lines[at])) for at, found in enumerate(keys) if found == key and key
+    )
+
+
+@lru_cache(maxsize=2)
+def _cut_lines(text: str) -> tuple[list[str], list[str]]:
+    """The lines of an index, and of each the folded name it points to; much quicker than to make a record of each."""
+    lines = split_lines(text)
+    if "```" in text or "~~~" in text:
+        return lines, [line.key for line in parse_index(text)]
+    return lines, [_read_line(line)[-1] for line in lines]
+
+
+def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
+    """The index with one more pointer: below its type's heading, else beside its relatives, else at the list's end.
+
+    `words` is what the memory is about: title, description, name.
+    """
+    lines = parse_index(text)
+    after = _find_typed_place(lines, kind)
+    if after is None:
+        after = _find_relative(lines, words, kind)
+    return _insert(text, lines, after, line) if after is not None else append_pointer(text, line)
+
+
+def append_pointer(text: str, line: str) -> str:
+    """The index with one more pointer at the end of its list, whatever it is about."""
+    lines = parse_index(text)
+    return _insert(text, lines, max((at.number for at in lines if at.is_pointer), default=None), line)
+
+
+def replace_line(text: str, name: str, old: str, new: str) -> str:
+    """Change a pointer that still reads as memdir wrote it; one that a person has rewritten stays."""
+    own = [line for line in find_lines(text, name) if line.text.strip() == old.strip() and old != new]
+    if not own:
+        return text
+    parts = split_lines(text)
+    for line in own:
+        lead = line.text[: len(line.text) - len(line.text.lstrip())]
+        ending = line.text[len(line.text.rstrip("\r\n")) :]
+        parts[line.number] = lead + new + ending
+    return "".join(parts)
+
+
+def drop_lines(text: str, name: str) -> str:
+    gone = {line.number for line in find_lines(text, name)}
+    return "".join(line for number, line in enumerate(split_lines(text)) if number not in gone) if gone else text
+
+
+def find_splice(before: bytes, after: bytes) -> tuple[int, bytes, bytes]:
+    """The one run of whole lines in which two versions differ: where it begins, what went out, what came in."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    rest = zip(reversed(old[head:]), reversed(new[head:]), strict=False)
+    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
+    start = sum(map(len, old[:head]))
+    return start, b"".join(old[head : len(old) - tail]), b"".join(new[head : len(new) - tail])
+
+
+def apply_splice(data: bytes, splice: tuple[int, bytes, bytes]) -> bytes:
+    start, removed, inserted = splice
+    return data[:start] + inserted + data[start + len(removed) :]
+
+
+def invert_splice(splice: tuple[int, bytes, bytes]) -> tuple[int, bytes, bytes]:
+    return splice[0], splice[2], splice[1]
+
+
+@lru_cache(maxsize=_LINES_KEPT)
+def telling_words(text: str) -> frozenset[str]:
+    """The words by which relatives are told: lower-cased, without the most common ones."""
+    words = _WORD.findall(fold(text).replace("_", " "))
+    return frozenset(word for word in words if len(word) > 2 and word not in _NOT_TELLING)
+
+
+def _parse_lines(lines: Sequence[str]) -> Iterator[IndexLine]:
+    fence = ""
+    for number, text in enumerate(lines):
+        mark = _FENCE.match(text)
+        if fence:
+            yield IndexLine(number, text, fenced=True)
+            if mark and mark.group(1).startswith(fence):
+                fence = ""
+            continue
+        if mark:
+            fence = mark.group(1)
+            yield IndexLine(number, text, fenced=True)
+            continue
+        yield IndexLine(number, text, *_read_line(text))
+
+
+@lru_cache(maxsize=_LINES_KEPT)  # of an index with one line changed all others are the same
+def _read_line(text: str) -> tuple[str, str, str, int, str, str]:
+    """Name, title, hook, level, heading, and the name folded."""
+    bare = text.rstrip("\r\n")
+    heading = _HEADING.match(bare)
+    if heading:
+        return "", "", "", len(heading.group(1)), heading.group(2).strip().rstrip("#").strip(), ""
+    match = _LINK.match(bare) or _OLD.match(bare)
+    name = _read_target(match.group("target")) if match else ""
+    if not match or not name:
+        return "", "", "", 0, "", ""
+    groups = match.groupdict()
+    return name, groups["title"].strip(), (groups.get("hook") or "").strip(), 0, "", fold(name)
+
+
+def _read_target(target: str) -> str:
+    """The memory's name behind a link target; empty for anything that is not a file below the index."""
+    plain = unquote(target.split("#", 1)[0]).removeprefix("./")
+    if not plain.lower().endswith(".md") or ":" in plain or "\\" in plain or plain.startswith(("/", "~")):
+        return ""
+    segments = plain.split("/")
+    if "" in segments or ".." in segments or segments[-1].lower() == INDEX_FILE.lower():
+        return ""
+    return plain[:-3]
+
+
+def _find_typed_place(lines: Sequence[IndexLine], kind: Kind) -> int | None:
+    for at, line in enumerate(lines):
+        if line.level < 2:
+            continue
+        words = [word.rstrip("s") for word in _WORD.findall(line.heading.lower()) if word not in _TITLE_FILLER]
+        if words and words[0] == kind.value and len(words) <= 2:
+            return _find_list_end(lines, at)
+    return None
+
+
+def _find_list_end(lines: Sequence[IndexLine], heading: int) -> int:
+    """The last pointer of the first list below a heading, or the heading itself when prose or nothing follows."""
+    last = heading
+    for line in lines[heading + 1 :]:
+        if line.level or (not line.is_blank and not line.is_pointer):
+            break
+        if line.is_pointer:
+            last = line.number
+    return last
+
+
+def _find_relative(lines: Sequence[IndexLine], words: str, kind: Kind) -> int | None:
+    """The end of the list in which the most similar memory stands; similar = two telling words in common."""
+    wanted = telling_words(words) - {kind.value}
+    best, place = 1, None
+    for line in lines:
+        if line.is_pointer:
+            shared = len(wanted & telling_words(f"{line.title} {line.hook} {line.name}"))
+            if shared > best:
+                best, place = shared, line.number
+    while place is not None and place + 1 < len(lines) and lines[place + 1].is_pointer:
+        place += 1
+    return place
+
+
+def _insert(text: str, lines: Sequence[IndexLine], after: int | None, line: str) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    parts = [at.text for at in lines]
+    if after is None:
+        return _insert_first(parts, lines, line, newline)
+    if not parts[after].endswith("\n"):
+        parts[after] += newline
+    fresh = [line + newline]
+    if lines[after].level:
+        fresh = [newline, *fresh]
+        if after + 1 < len(lines) and not lines[after + 1].is_blank:
+            fresh.append(newline)
+    return "".join([*parts[: after + 1], *fresh, *parts[after + 1 :]])
+
+
+def _insert_first(parts: list[str], lines: Sequence[IndexLine], line: str, newline: str) -> str:
+    """The first pointer of an index: below its title if it has one, above any prose."""
+    if not any(not at.is_blank for at in lines):
+        return line + newline
+    title = next((at.number for at in lines if not at.is_blank), 0)
+    if not lines[title].level:
+        return "".join([*parts[:title], line + newline, newline, *parts[title:]])
+    if not parts[title].endswith("\n"):
+        parts[title] += newline
+    rest = parts[title + 1 :]
+    while rest and not rest[0].strip():
+        rest = rest[1:]
+    gap = [newline] if rest else []
+    return "".join([*parts[: title + 1], newline, line + newline, *gap, *rest])
+
+
+# --- manifest ---
+# Headers as lines for a selector's eyes: `- [type] file (time): description`, newest first.
+#
+# Each entry is one physical line whatever its description holds, and the same headers give the same bytes, so that
+# they
+# can be cached as part of a prompt. Which headers to show is the caller's choice beyond "the newest".
+
+
+def render_manifest_line(header: Header) -> str:
+    """One header on one line; a type or description that is missing leaves no trace."""
+    kind = f"[{header.kind}] " if header.kind is not None else ""
+    description = one_line(header.description)
+    line = f"- {kind}{one_line(header.file)} ({_render_time(header.modified)})"
+    return f"{line}: {description}" if description else line
+
+
+def render_manifest(headers: Iterable[Header], limit: int = limits.MANIFEST_ENTRIES) -> str:
+    """The newest headers, a line each; of the same age by file, so that the order does not depend on the input's."""
+    newest = sorted(headers, key=lambda header: header.file)
+    newest.sort(key=lambda header: header.modified, reverse=True)
+    return "\n".join(render_manifest_line(header) for header in newest[: max(0, limit)])
+
+
+def _render_time(moment: datetime) -> str:
+    try:
+        moment = moment.astimezone(UTC)
+    except OverflowError:  # within hours of the first or last day of the calendar
+        moment = moment.replace(tzinfo=UTC)
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

@@ -1,0 +1,523 @@
+"""All that the command line prints goes through here, and nothing leaves uncleaned.
+
+Names, titles, bodies and paths come from files that anybody may have written. Every piece of text is made printable at
+this last step, so no verb can forget it: control characters and direction marks show as escapes. On a terminal there
+are tables that fit and, where the `color` extra is installed, colour; in a pipe plain lines, nothing cut, cells apart
+by tabs.
+
+It does not decide what to say; the verbs do.
+"""
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from difflib import unified_diff
+from functools import lru_cache
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+from memdir.errors import (
+    BudgetError,
+    ConflictError,
+    DiskError,
+    FormatError,
+    LockedError,
+    MemdirError,
+    ModelError,
+    NotFoundError,
+    PathError,
+    SecretError,
+    SettingsError,
+)
+from memdir.format.age import render_age
+from memdir.records import Change, ChangedFile, Header, Scope
+from memdir.store.files import FileStore
+from memdir.store.plan import decode, is_index_path
+from memdir.text import one_line, printable, replace_surrogates, shorten
+
+if TYPE_CHECKING:
+    from click import ClickException
+    from rich.console import Console
+    from rich.text import Text
+
+    from memdir.format.clip import IndexFill
+
+
+# --- columns ---
+# Rows of text as columns that fit a width, counted as terminals count: wide characters are two, marks are none.
+#
+# Pure. What does not fit is cut with an ellipsis, in the columns that may be cut only.
+
+GAP = 2
+_LEAST = 12  # a cut column narrower than this says nothing
+
+
+class TableColumn(NamedTuple):
+    """A column's head, its colour, and whether it may be cut to fit."""
+
+    title: str
+    style: str = ""
+    is_cut: bool = False
+
+
+def measure_width(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_measure_char, text))
+
+
+def cut_width(text: str, width: int) -> str:
+    """The text in at most so many cells, with an ellipsis where something is missing."""
+    if measure_width(text) <= width:
+        return text
+    room, kept = max(width - 1, 0), []
+    for char in text:
+        room -= _measure_char(char)
+        if room < 0:
+            break
+        kept.append(char)
+    return "".join(kept).rstrip() + "…"
+
+
+def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The head and every row, each cell padded; together no wider than `width` where cutting can do it."""
+    table = [[column.title for column in columns], *rows]
+    widths = [max(measure_width(row[at]) for row in table) for at in range(len(columns))]
+    widths = _shrink(columns, widths, width)
+    last = len(columns) - 1
+    return [
+        [_pad(cut_width(cell, widths[at]), widths[at] + GAP if at < last else 0) for at, cell in enumerate(row)]
+        for row in table
+    ]
+
+
+def _shrink(columns: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
+    """Take what is too much from the widest column that may be cut, again and again."""
+    widths = list(widths)
+    excess = sum(widths) + GAP * (len(widths) - 1) - width
+    while excess > 0:
+        wide = [at for at, column in enumerate(columns) if column.is_cut and widths[at] > _LEAST]
+        if not wide:
+            break
+        widest = max(wide, key=lambda at: widths[at])
+        others = [widths[at] for at in wide if at != widest]
+        step = max(1, min(excess, widths[widest] - max([_LEAST, *others])))
+        widths[widest] -= step
+        excess -= step
+    return widths
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * max(width - measure_width(text), 0)
+
+
+def _measure_char(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+# --- output ---
+
+COLOR_CHOICES = ("auto", "always", "never")
+_BREAKS = str.maketrans({"\n": "\\n", "\t": "\\t"})
+
+
+class PipeClosedError(Exception):
+    """Whoever read our output has gone; there is nobody to tell."""
+
+
+class Styled(NamedTuple):
+    """A piece of a line with a colour, for terminals that have one."""
+
+    text: str
+    style: str
+
+
+Piece = str | Styled
+
+
+def render_json(value: object, *, ascii_only: bool = False) -> str:
+    """JSON in which no character acts on a terminal: what `json` leaves bare is written as an escape."""
+    if isinstance(value, list):
+        # Rows one a line: easier on the eye for many, and several times faster than indented ones.
+        rows = ",\n  ".join(json.dumps(row, ensure_ascii=ascii_only) for row in value)
+        text = f"[\n  {rows}\n]" if value else "[]"
+    else:
+        text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
+    text = replace_surrogates(text)
+    if (text.isascii() and "\x7f" not in text) or printable(text) == text:
+        return text
+    # Outside of its strings JSON is plain ASCII, so every such character stands inside one.
+    return "".join(json.dumps(at)[1:-1] if at not in "\n\t" and printable(at) != at else at for at in text)
+
+
+class Output:
+    """Where the words go: standard output and standard error, as they are at the time of writing."""
+
+    def __init__(self, color: str = "auto", *, no_color: bool = False) -> None:
+        self.is_terminal = is_terminal(sys.stdout)
+        self._has_progress = False
+        wanted = color == "always" or (color == "auto" and self.is_terminal and not no_color)
+        self._console = _open_console() if wanted else None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether a person looks at it, so that it should fit and may be cut."""
+        return self.is_terminal or self._console is not None
+
+    @property
+    def width(self) -> int:
+        # Imported here: with its archive formats it takes milliseconds, and a pipe has no width.
+        import shutil
+
+        return shutil.get_terminal_size().columns
+
+    def line(self, *pieces: Piece) -> None:
+        """One line; a line break inside a piece cannot begin another."""
+        self._put([_clean_piece(piece) for piece in pieces])
+
+    def block(self, text: str) -> None:
+        """Text of several lines, as a body is."""
+        cleaned = printable(text.replace("\r\n", "\n"))
+        _write(sys.stdout, cleaned if cleaned.endswith("\n") or not cleaned else cleaned + "\n")
+
+    def diff(self, lines: Sequence[str]) -> None:
+        styles = {"+": "green", "-": "red", "@": "cyan"}
+        for line in lines:
+            style = "bold" if line.startswith(("+++", "---")) else styles.get(line[:1], "")
+            self.line(Styled(line, style))
+
+    def table(self, columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> None:
+        """Rows that fit the terminal; in a pipe whole cells with tabs between them, without a head."""
+        cells = [[_clean_cell(cell) for cell in row] for row in rows]
+        if not self.is_table:
+            _write(sys.stdout, "".join("\t".join(row) + "\n" for row in cells))
+            return
+        used = [at for at in range(len(columns)) if any(row[at] for row in cells)]
+        columns, cells = [columns[at] for at in used], [[row[at] for at in used] for row in cells]
+        for head, row in zip(
+            ("head", *("row" for _ in cells)), render_columns(columns, cells, self.width), strict=True
+        ):
+            self._put(
+                [Styled(text, "bold" if head == "head" else at.style) for at, text in zip(columns, row, strict=True)]
+            )
+
+    def json(self, value: object) -> None:
+        plain = (getattr(sys.stdout, "encoding", "") or "utf-8").lower().replace("-", "") != "utf8"
+        _write(sys.stdout, render_json(value, ascii_only=plain) + "\n")
+
+    def raw(self, data: bytes) -> None:
+        """Exact bytes, for a pipe; a terminal gets them cleaned."""
+        stream = getattr(sys.stdout, "buffer", None)
+        if self.is_terminal or stream is None:
+            self.block(data.decode("utf-8", "replace"))
+            return
+        flush(sys.stdout)
+        try:
+            stream.write(data)
+        except BrokenPipeError:
+            raise PipeClosedError from None
+
+    def progress(self, text: str) -> None:
+        """How far long work has come, on a line that the next one replaces; nothing where nobody looks on."""
+        if (text or self._has_progress) and is_terminal(sys.stderr):
+            _write(sys.stderr, f"\r\x1b[K{one_line(text)}")
+            flush(sys.stderr)
+            self._has_progress = bool(text)
+
+    def warn(self, text: str) -> None:
+        complain(f"warning: {text}")
+
+    def _put(self, pieces: Sequence[Styled]) -> None:
+        if self._console is None:
+            _write(sys.stdout, "".join(piece.text for piece in pieces).rstrip(" ") + "\n")
+            return
+        self._console.print(_assemble(pieces), soft_wrap=True)
+        page = self._console.file
+        if isinstance(page, StringIO):
+            _write(sys.stdout, page.getvalue())
+            page.seek(0)
+            page.truncate()
+
+
+def complain(text: str) -> None:
+    """One line on standard error, whatever the text holds."""
+    try:
+        _write(sys.stderr, f"memdir: {one_line(text)}\n")
+        flush(sys.stderr)
+    except PipeClosedError:
+        pass  # nobody reads our complaints; the exit code still tells
+
+
+def flush(stream: TextIO | None) -> None:
+    try:
+        if stream is not None:
+            stream.flush()
+    except BrokenPipeError:
+        raise PipeClosedError from None
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def _clean_cell(text: str) -> str:
+    # Most cells are plain; a thousand rows of them should not cost a search each.
+    plain = text.isascii() and text.isprintable() and "  " not in text
+    return text.strip() if plain else one_line(text)
+
+
+def _clean_piece(piece: Piece) -> Styled:
+    text, style = (piece.text, piece.style) if isinstance(piece, Styled) else (piece, "")
+    return Styled(printable(text).translate(_BREAKS), style)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """To a stream of any encoding; what it cannot spell is written as an escape."""
+    if stream is None:
+        return
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    except BrokenPipeError:
+        raise PipeClosedError from None
+
+
+def _assemble(pieces: Sequence[Styled]) -> "Text":
+    # Imported here: an optional extra, and it costs more than all of `memdir list`.
+    from rich.text import Text
+
+    return Text.assemble(*((piece.text, piece.style) for piece in pieces), end="\n")
+
+
+def _open_console() -> "Console | None":
+    """rich onto a page of our own, so that every byte still leaves through `_write`; None where it is not installed."""
+    try:
+        from rich.console import Console  # optional: pip install 'memdir[color]'
+    except ImportError:
+        return None
+    page = StringIO()
+    return Console(file=page, force_terminal=True, no_color=False, markup=False, highlight=False, emoji=False)
+
+
+# --- rows ---
+# Records as rows of JSON: one shape each, used by every verb (docs/json.md has the schemas).
+
+Row = dict[str, Any]
+NO_TYPE = "none"  # how a missing or unknown type is called where a word is needed
+
+
+def make_time(when: datetime) -> str:
+    try:
+        when = when.astimezone(UTC)
+    except OverflowError:  # a file may claim to be of the first or last hours of the calendar
+        pass
+    return when.isoformat(timespec="milliseconds")
+
+
+def show_time(out: "Output", when: datetime, now: datetime) -> str:
+    """Words for a person, the very time for a pipe."""
+    return render_age(when, now.astimezone()) if out.is_table else make_time(when)
+
+
+def make_row(header: Header, store: FileStore) -> Row:
+    """A memory, as `list --json` prints it."""
+    return {
+        "name": header.name,
+        "path": os.path.join(store.root, header.file),
+        "title": header.title,
+        "description": header.description,
+        "type": header.kind.value if header.kind else None,
+        "scope": header.scope.value,
+        "modified": make_time(header.modified),
+        "pinned": header.pinned,
+        "author": find_author(header, store),
+    }
+
+
+def find_author(header: Header, store: FileStore) -> str | None:
+    """Who changed a team's memory last; None for any other, and where nobody knows."""
+    if header.scope is not Scope.TEAM:
+        return None
+    try:
+        at = os.stat(store.state / "team-authors.json")
+    except OSError:
+        return None
+    return _read_authors(store.state, at.st_mtime_ns, at.st_size, at.st_ino).get(header.name)
+
+
+@lru_cache(maxsize=2)
+def _read_authors(state: Path, *_: int) -> dict[str, str]:
+    """Read once for a list of many, and again when the file is another."""
+    # Imported here: most lists have no team's memory in them.
+    from memdir.store.state import read_authors
+
+    return {name: author.name for name, author in read_authors(state).items()}
+
+
+def make_act_row(act: Change) -> Row:
+    return {
+        "id": act.id,
+        "at": make_time(act.at),
+        "verb": act.verb,
+        "who": act.origin.who,
+        "why": act.origin.why,
+        "session": act.origin.session,
+        "names": list(find_change_names(act)),
+        "changes": [{"path": at.path, "before": at.before, "after": at.after} for at in act.changes],
+        "undoes": act.undoes,
+        "undone_by": act.undone_by,
+    }
+
+
+def find_change_names(act: Change) -> tuple[str, ...]:
+    """The memories an act changed; for one that changed an index alone, the index."""
+    paths = [change.path for change in act.changes]
+    topics = [path for path in paths if not path.endswith("MEMORY.md")]
+    return tuple(path.removesuffix(".md") for path in topics) or tuple(paths)
+
+
+def make_skip_rows() -> list[Row]:
+    """The closed list of why recall brings nothing."""
+    # Imported here: a list of memories has no use for it.
+    from memdir.recall import RecallSkip
+
+    return [{"reason": skip.value, "words": skip.words} for skip in RecallSkip]
+
+
+def make_all_skip_rows() -> dict[str, list[Row]]:
+    """The closed lists of why recall brings nothing, a turn is not learned from, and there is no dream."""
+    # Imported here: only `status` tells them all, and counting sessions needs rooms that a list has no use for.
+    from memdir.dream import DreamSkip
+    from memdir.extraction import ExtractSkip
+
+    learning = [{"reason": skip.value, "words": skip.words} for skip in ExtractSkip]
+    dreams = [{"reason": skip.value, "words": skip.words} for skip in DreamSkip]
+    return {"recall": make_skip_rows(), "extract": learning, "dream": dreams}
+
+
+def make_fill_row(fill: "IndexFill") -> Row:
+    return {"lines": fill.lines, "bytes": fill.bytes, "share": round(fill.share, 4)}
+
+
+# --- words ---
+# Errors in the command line's words: one line that says what is wrong and what to do next, and the exit code.
+#
+# 0    done; an empty list is done
+# 1    refused, failed, or nothing found: any MemdirError
+# 2    wrong use
+# 130  interrupted
+
+DONE, REFUSED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+_LENGTH = 2_000  # long enough for any path; a hostile argument does not fill the screen
+
+# What to do next, for errors that do not say it themselves.
+NEXT: Mapping[type[MemdirError], str] = {
+    SettingsError: "`memdir config list` shows every setting and where it comes from",
+    PathError: "`memdir where` shows the directories in use",
+    SecretError: "take the secret out and say where it is kept instead",
+    FormatError: "`memdir save --help` shows what a memory needs",
+    NotFoundError: "`memdir list` shows what there is",
+    ConflictError: "`memdir history` shows what changed",
+    LockedError: "try again in a moment",
+    DiskError: "see that the place is writable and has room, then try again",
+    BudgetError: "raise the cap or wait until it renews",
+    ModelError: "try again, or work without a model: `memdir config set model none`",
+    MemdirError: "`memdir doctor` looks for what is wrong",
+}
+# What click says in the words of a programmer, and what is meant.
+_PLAIN = (("is not a valid integer range", "is no whole number"), ("is not a valid float range", "is no number"))
+# Options of the whole program, which people also write behind the verb.
+_BEFORE_VERB = ("--dir", "--color")
+
+
+def render_error(error: MemdirError) -> str:
+    hint = error.hint or next(NEXT[kind] for kind in type(error).__mro__ if kind in NEXT)
+    return _join(str(error), hint)
+
+
+def render_misuse(error: "ClickException") -> str:
+    # Imported here: only click's own calls can be misuse, and others do without it.
+    from click import NoSuchOption
+
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "memdir"
+    hint = f"`{path} --help` shows how"
+    if isinstance(error, NoSuchOption) and error.option_name in _BEFORE_VERB and context is not None:
+        verb = path.removeprefix(context.find_root().command_path).strip()
+        hint = f"it goes before the verb: `memdir {error.option_name} … {verb}`"
+    message = error.format_message()
+    for said, meant in _PLAIN:
+        message = message.replace(said, meant)
+    return _join(message, hint)
+
+
+def render_os_error(error: OSError) -> str:
+    what = (error.strerror or type(error).__name__).lower()
+    return _join(f"{error.filename}: {what}" if error.filename else what, NEXT[DiskError])
+
+
+def _join(message: str, hint: str) -> str:
+    return shorten(f"{one_line(message).rstrip('.')}; {one_line(hint)}", _LENGTH)
+
+
+# --- diffs ---
+# Differences as lines: of texts, of recorded acts, and of the lines that an act changed in an index.
+
+_SHORT = 40
+PURGED = "(this version was purged)"
+
+
+def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
+    """A unified diff without line ends; a missing one at the end of a text is said."""
+    lines = []
+    for line in unified_diff(_split(before), _split(after), old, new):
+        lines.append(line.rstrip("\r\n"))
+        if not line.endswith("\n"):
+            lines.append("\\ no line end here")
+    return lines
+
+
+def shorten_diff(lines: Sequence[str], limit: int = _SHORT) -> list[str]:
+    if len(lines) <= limit:
+        return list(lines)
+    return [*lines[:limit], f"… and {len(lines) - limit} more lines"]
+
+
+def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str]:
+    """One file of an act. Of an index only the lines are kept that changed, so their surroundings are not shown."""
+    old, new = _name_sides(change)
+    if is_index_path(change.path):
+        if change.splice is None:
+            return [f"--- {old}", f"+++ {new}", PURGED]
+        _, removed, inserted = change.splice
+        gone, came = _split(decode(removed)), _split(decode(inserted))
+        marked = [*(f"-{line}" for line in gone), *(f"+{line}" for line in came)]
+        return [f"--- {old}", f"+++ {new}", *(line.rstrip("\r\n") for line in marked)]
+    try:
+        before = decode(read(change.before)) if change.before else ""
+        after = decode(read(change.after)) if change.after else ""
+    except NotFoundError:
+        return [f"--- {old}", f"+++ {new}", PURGED]
+    return render_text_diff(before, after, old, new)
+
+
+def _name_sides(change: ChangedFile) -> tuple[str, str]:
+    nothing = "(no file)"
+    return change.path if change.before else nothing, change.path if change.after else nothing
+
+
+def _split(text: str) -> list[str]:
+    """Lines with their ends, cut at line feeds alone."""
+    return [line + "\n" for line in text.split("\n")[:-1]] + (
+        [text.rpartition("\n")[2]] if text[-1:] != "\n" and text else []
+    )

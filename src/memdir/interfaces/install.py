@@ -1,0 +1,710 @@
+"""Our entries in the hosts' settings files: put in, shown, taken out again.
+
+    json_text.py toml_text.py   single values put into a text and cut out of it
+    command.py                  how a host shall call us        entries.py   what each host's files should hold
+    planning.py                 from what is to what should be  plugin.py    the plugin folder of Claude Code
+
+`plan_install` and `plan_uninstall` only look; `apply_changes` writes. A file goes from old to new in one step, with its
+mode, and only if it is still what was looked at. After an install and an uninstall every file has the bytes it had
+before; where somebody has edited it in between, only our entries go. A link in the person's home is followed, as the
+host does; one in a project is refused, because it came with a clone.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memdir import __version__
+from memdir.errors import ConflictError, FormatError, PathError
+from memdir.files import disk_error, hold, make_private_dirs, read_small
+from memdir.frozen import dataclass, field
+from memdir.interfaces.json_edit import (
+    JsonNode,
+    TextSplice,
+    add_block,
+    check_toml,
+    cut_block,
+    cut_child,
+    find_block,
+    has_block,
+    insert_item,
+    insert_member,
+    parse_json_text,
+)
+from memdir.limits import FILE_BYTES, LOCK_SECONDS
+from memdir.models.prompts import render_prompt
+from memdir.project.hosts import (
+    CLAUDE_CODE,
+    CODEX,
+    CURSOR,
+    GEMINI,
+    OURS,
+    VSCODE,
+    Hook,
+    Host,
+    InstallRow,
+    find_folder,
+    find_hooks_file,
+    read_install_record,
+    write_install_record,
+)
+from memdir.project.settings import Environment
+
+__all__ = [
+    "InstallChange",
+    "apply_changes",
+    "plan_install",
+    "plan_uninstall",
+]
+
+
+# --- command ---
+# How a host shall call memdir: as words that still work when the terminal is closed and the version has changed.
+#
+#     a script of an installation (pip, pipx, uv tool)   its whole path: programs with a window have another PATH
+#     run once from a cache (uvx, pipx run)              another installation if there is one, else through `uvx`
+#     `python -m memdir`                                 the same interpreter, told not to look into the project
+#
+# A file that is committed with a project names the program only, and stays silent where it is not installed.
+
+NAME = "memdir"
+# Folders whose contents come and go.
+_PASSING = re.compile(
+    r"[/\\](?:\.cache|Caches|cache)[/\\](?:uv|pipx)[/\\]|[/\\](?:archive|builds|environments)-v\d+[/\\]"
+    r"|[/\\]pipx[/\\]\.cache[/\\]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCommand:
+    """The words before the verb; `note` is what the person should know about them."""
+
+    words: tuple[str, ...]
+    note: str = ""
+    is_shared: bool = False
+
+    def render(self, *arguments: str) -> str:
+        """One command for a shell."""
+        line = shlex.join((*self.words, *arguments))
+        return f"command -v {NAME} >/dev/null 2>&1 && {line} || true" if self.is_shared else line
+
+
+SHARED = OwnCommand((NAME,), is_shared=True)
+
+
+def find_program(script: str, executable: str, which: Callable[[str], str | None]) -> OwnCommand:
+    """The program for the person's own settings; `script` is what this process was started as."""
+    here = os.path.abspath(script) if script else ""
+    if os.path.basename(here) == NAME and os.access(here, os.X_OK) and not _PASSING.search(os.path.realpath(here)):
+        return OwnCommand((here,))
+    is_passing = bool(_PASSING.search(os.path.realpath(here)) or _PASSING.search(executable))
+    if not is_passing:
+        return OwnCommand((executable, "-P", "-m", NAME))
+    found = which(NAME)
+    if found and not _PASSING.search(os.path.realpath(found)):
+        return OwnCommand((os.path.abspath(found),))
+    note = "memdir runs from a cache; `uv tool install memdir` or `pipx install memdir` makes its hooks start faster"
+    return OwnCommand((which("uvx") or "uvx", NAME), note)
+
+
+def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The program and its arguments apart, as settings of MCP servers want them."""
+    return words[0], list(words[1:])
+
+
+# --- entries ---
+# What each host's files should hold of ours, from its row and the program to be called.
+#
+# JsonPart   members of a JSON file that others write in, too: hooks by event, and servers by name
+# TomlPart   a block of a TOML file
+# FilePart   a whole file that is ours alone
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPart:
+    """`hooks`: the host's event name -> the group of ours; `servers`: the key they stand under -> our server."""
+
+    path: Path
+    hooks: Mapping[str, Any] = field(default_factory=dict)
+    servers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TomlPart:
+    path: Path
+    lines: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    path: Path
+    text: str
+
+
+Part = JsonPart | TomlPart | FilePart
+
+
+def list_parts(
+    host: Host, environment: Environment, program: OwnCommand, *, root: Path | None = None, has_mcp: bool = True
+) -> tuple[Part, ...]:
+    """Everything for one host, in the person's own settings or with a `root` in the project's."""
+    return tuple(_list_parts(host, environment, program, root, has_mcp))
+
+
+def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
+    """One hook as the host's settings spell it."""
+    handler: dict[str, Any] = {
+        "type": "command",
+        "command": program.render("hook", hook.event.value, "--host", host.key),
+        "timeout": hook.seconds * host.unit,
+    }
+    if hook.is_async:
+        handler["async"] = True
+    if host is GEMINI:
+        handler = {"name": f"{NAME}-{hook.event.value}", **handler}
+    if host is VSCODE:
+        return handler
+    return {"matcher": hook.tools, "hooks": [handler]} if hook.tools else {"hooks": [handler]}
+
+
+def _list_parts(
+    host: Host, environment: Environment, program: OwnCommand, root: Path | None, has_mcp: bool
+) -> Iterator[Part]:
+    path = find_hooks_file(host, environment, root)
+    hooks = {hook.name: make_group(host, hook, program) for hook in host.hooks}
+    command, arguments = split_command((*program.words, "mcp"))
+    server = {"command": command, "args": arguments}
+    if host is VSCODE and path:
+        yield JsonPart(path, hooks)
+        if root is not None and has_mcp:
+            yield JsonPart(root / ".vscode" / "mcp.json", servers={"servers": {"type": "stdio", **server}})
+    elif host is CURSOR:
+        folder = find_folder(host, environment) if root is None else root / ".cursor"
+        yield JsonPart(folder / "mcp.json", servers={"mcpServers": server})
+        if root is not None:
+            yield FilePart(folder / "rules" / "memdir.mdc", render_prompt("hooks/cursor") + "\n")
+    elif path:
+        servers = {"mcpServers": server} if host is GEMINI and has_mcp else {}
+        yield JsonPart(path, hooks, servers)
+        if host is CODEX and root is None and has_mcp:
+            yield TomlPart(path.with_name("config.toml"), _render_server(command, arguments))
+
+
+def _render_server(command: str, arguments: list[str]) -> str:
+    # A basic string of TOML is one of JSON, as far as a path can go.
+    words = ", ".join(map(json.dumps, arguments))
+    return f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = [{words}]"
+
+
+# --- planning ---
+# From what a file holds to what it should hold, and back: pure, so that it can be shown before it is done.
+#
+#     add(part, text)            our entries put in; what others wrote is not touched
+#     take_out(part, text, ...)  our entries gone, and what we had made around them if it is empty now
+#
+# Entries are known by what they call: a hook whose command is `memdir hook`, a server of our name that runs us. Where
+# somebody else has put a server of that name, it is theirs and stays.
+
+_HOOKS = "hooks"
+Keys = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedEntries:
+    """A text with our entries; what was put in, in this order, and the containers that had to be made for it."""
+
+    text: str
+    splices: tuple[TextSplice, ...] = ()
+    made: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def add_entries(part: Part, text: str | None) -> AddedEntries:
+    """The text with our entries; None is a file that does not exist. Raises FormatError for what cannot be edited."""
+    if isinstance(part, JsonPart):
+        return _add_json(part, text)
+    if isinstance(part, TomlPart):
+        return _add_toml(part, text or "")
+    if text not in (None, part.text) and NAME not in str(text):
+        raise FormatError("there is a file of somebody else's", field="file")
+    return AddedEntries(part.text, (TextSplice(0, part.text),))
+
+
+def is_there(part: Part, text: str) -> bool:
+    """Whether all of our entries are there, exactly as they should be."""
+    if isinstance(part, TomlPart):
+        return find_block(text) == part.lines.strip()
+    if not isinstance(part, JsonPart):
+        return text == part.text
+    table = parse_json_text(text).value
+    hooks = table.get(_HOOKS) if isinstance(table, dict) else None
+    groups = hooks if isinstance(hooks, dict) else {}
+    wanted = list(part.hooks.values())
+    found = [at for rows in groups.values() if isinstance(rows, list) for at in rows if _is_ours(at)]
+    if len(found) != len(wanted) or any(group not in _rows(groups, name) for name, group in part.hooks.items()):
+        return False
+    return all(_find_server(table, key) == server for key, server in part.servers.items())
+
+
+def take_out(part: Part, text: str, *, made: tuple[tuple[str, ...], ...] | None = None) -> str | None:
+    """The text without our entries; None if nothing is left of a file that was ours alone.
+
+    `made` are containers we are known to have made; without it every empty one around our entries is taken for ours.
+    """
+    if isinstance(part, TomlPart):
+        return cut_block(text)
+    if not isinstance(part, JsonPart):
+        return None
+    if not text.strip():
+        return text
+    touched: list[Keys] = []
+    while (found := _find_ours(part, parse_json_text(text))) is not None:
+        keys, number = found
+        text = cut_child(text, _walk(parse_json_text(text), keys), number)
+        touched.append(keys)
+    around = {tuple(map(str, keys)) for at in touched if len(at) <= 2 for keys in (at, at[:1])}
+    for names in sorted(around, key=len, reverse=True):
+        if made is None or names in made:
+            text = _drop_if_empty(text, names)
+    return text
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+_THEIRS = object()
+_EMPTY = "{}\n"
+
+
+def _add_json(part: JsonPart, text: str | None) -> AddedEntries:
+    splices: list[TextSplice] = []
+    if text is None:
+        text = _EMPTY
+    elif not text.strip():
+        text = _put(text, TextSplice(len(text), _EMPTY), splices)
+    if parse_json_text(text).kind != "table":
+        raise FormatError("it is no table", field="json")
+    made: list[tuple[str, ...]] = []
+    notes: list[str] = []
+    for keys, kind in _list_containers(part):
+        text = _make(text, keys, kind, splices, made)
+    for name, group in part.hooks.items():
+        text = _put(text, insert_item(text, _walk(parse_json_text(text), (_HOOKS, name)), group), splices)
+    for key, server in part.servers.items():
+        if _find_server(parse_json_text(text).value, key) is _THEIRS:
+            notes.append(f"{part.path} has a server {NAME!r} of its own, which is left as it is")
+            continue
+        text = _put(text, insert_member(text, _walk(parse_json_text(text), (key,)), NAME, server), splices)
+    return AddedEntries(text, tuple(splices), tuple(made), tuple(notes))
+
+
+def _list_containers(part: JsonPart) -> Iterator[tuple[tuple[str, ...], str]]:
+    if part.hooks:
+        yield (_HOOKS,), "table"
+        yield from (((_HOOKS, name), "list") for name in part.hooks)
+    yield from (((key,), "table") for key in part.servers)
+
+
+def _make(text: str, keys: tuple[str, ...], kind: str, splices: list[TextSplice], made: list[tuple[str, ...]]) -> str:
+    """See that a container is there."""
+    parent = _walk(parse_json_text(text), keys[:-1])
+    found = parent.find(keys[-1])
+    if found is not None:
+        if found.kind != kind:
+            raise FormatError(f"its {'.'.join(keys)} is no {kind}", field=".".join(keys))
+        return text
+    made.append(keys)
+    return _put(text, insert_member(text, parent, keys[-1], {} if kind == "table" else []), splices)
+
+
+def _put(text: str, splice: TextSplice, splices: list[TextSplice]) -> str:
+    splices.append(splice)
+    return splice.apply(text)
+
+
+def _walk(node: JsonNode, keys: Keys) -> JsonNode:
+    for key in keys:
+        if isinstance(key, int):
+            node = node.children[key]
+            continue
+        found = node.find(key) if node.kind == "table" else None
+        if found is None:
+            raise FormatError(f"it has no {key}", field=key)
+        node = found
+    if node.kind == "scalar":
+        raise FormatError("it holds no table", field="json")
+    return node
+
+
+def _find_ours(part: JsonPart, root: JsonNode) -> tuple[Keys, int] | None:
+    """The first entry of ours: the way to its container, and its number there."""
+    hooks = root.find(_HOOKS) if root.kind == "table" else None
+    for name in dict.fromkeys(hooks.keys) if hooks else ():
+        groups = hooks.find(name) if hooks else None
+        for number, group in enumerate(groups.children if groups and groups.kind == "list" else ()):
+            if _is_ours(group.value):
+                return (_HOOKS, name), number
+            # Somebody has put a hook of their own beside ours.
+            handlers = group.find(_HOOKS) if group.kind == "table" else None
+            for at, handler in enumerate(handlers.children if handlers else ()):
+                if _is_ours(handler.value):
+                    return (_HOOKS, name, number, _HOOKS), at
+    for key in part.servers:
+        servers = root.find(key) if root.kind == "table" else None
+        place = servers.find_number(NAME) if servers else None
+        if servers and place is not None and _is_own_server(servers.value):
+            return (key,), place
+    return None
+
+
+def _drop_if_empty(text: str, keys: tuple[str, ...]) -> str:
+    parent = _walk(parse_json_text(text), keys[:-1])
+    number = parent.find_number(keys[-1])
+    return text if number is None or parent.children[number].children else cut_child(text, parent, number)
+
+
+def _is_ours(group: object) -> bool:
+    """A group of hooks, or a single one, that calls us and nobody else."""
+    if not isinstance(group, dict):
+        return False
+    handlers = group.get(_HOOKS)
+    rows = handlers if isinstance(handlers, list) else [group]
+    commands = [row.get("command") for row in rows if isinstance(row, dict)]
+    return bool(commands) and all(isinstance(at, str) and OURS.search(at) for at in commands)
+
+
+def _rows(groups: dict[str, Any], name: str) -> list[Any]:
+    rows = groups.get(name)
+    return rows if isinstance(rows, list) else []
+
+
+def _find_server(table: object, key: str) -> object:
+    """Our server, None if there is none of the name, _THEIRS if it is somebody else's."""
+    servers = table.get(key) if isinstance(table, dict) else None
+    if not isinstance(servers, dict) or NAME not in servers:
+        return None
+    return servers[NAME] if _is_own_server(servers) else _THEIRS
+
+
+def _is_own_server(servers: object) -> bool:
+    row = servers.get(NAME) if isinstance(servers, dict) else None
+    if not isinstance(row, dict):
+        return False
+    arguments = row.get("args")
+    words = [row.get("command"), *(arguments if isinstance(arguments, list) else ())]
+    return words[-1:] == ["mcp"] and any(str(at).endswith(NAME) for at in words)
+
+
+# --- TOML -----------------------------------------------------------------------------------------------------------
+
+
+def _add_toml(part: TomlPart, text: str) -> AddedEntries:
+    table = check_toml(text.removeprefix("\ufeff"))
+    servers = table.get("mcp_servers")
+    if has_block(text):
+        return _add_toml(part, cut_block(text))
+    if isinstance(servers, dict) and NAME in servers:
+        return AddedEntries(text, notes=(f"{part.path} has a server {NAME!r} of its own, which is left as it is",))
+    splice = add_block(text, part.lines)
+    after = splice.apply(text)
+    try:
+        check_toml(after.removeprefix("\ufeff"))
+    except FormatError:
+        raise FormatError("its mcp_servers is written so that nothing can be added", field="mcp_servers") from None
+    return AddedEntries(after, (splice,))
+
+
+# --- installing ---
+
+_LOCK = "install.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class InstallChange:
+    """One file before and after, None for no file; `entry` is what the record keeps of it, None for nothing."""
+
+    host: str
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    entry: InstallRow | None = None
+    notes: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        if self.before == self.after:
+            return "unchanged"
+        return "created" if self.before is None else "removed" if self.after is None else "changed"
+
+
+def plan_install(
+    hosts: Iterable[Host],
+    environment: Environment,
+    program: OwnCommand,
+    *,
+    now: datetime,
+    root: Path | None = None,
+    has_mcp: bool = True,
+) -> tuple[InstallChange, ...]:
+    """What has to be changed so that these hosts call us; raises FormatError for a file that cannot be edited."""
+    record = read_install_record(environment.state_home)
+    changes = []
+    for host in hosts:
+        for part in list_parts(host, environment, program, root=root, has_mcp=has_mcp):
+            before = _read(part.path, root)
+            try:
+                changes.append(_plan_add(host, part, before, record.get(str(part.path)), now))
+            except FormatError as error:
+                raise _name_file(error, part.path) from None
+    return tuple(changes)
+
+
+def plan_uninstall(
+    hosts: Iterable[Host], environment: Environment, program: OwnCommand, *, root: Path | None = None
+) -> tuple[InstallChange, ...]:
+    """What has to be changed so that nothing of ours is left there."""
+    record = read_install_record(environment.state_home)
+    changes = []
+    for host in hosts:
+        for part in list_parts(host, environment, program, root=root):
+            before = _read(part.path, root)
+            if before is None:
+                continue
+            try:
+                changes.append(_plan_take(host, part, before, record.get(str(part.path))))
+            except FormatError as error:
+                raise _name_file(error, part.path) from None
+    return tuple(changes)
+
+
+def apply_changes(changes: Iterable[InstallChange], environment: Environment) -> None:
+    """Write them, one file after the other, and keep the record in step; one process at a time."""
+    chosen = tuple(changes)
+    if all(change.what == "unchanged" and change.entry is None for change in chosen):
+        return  # nothing is made where there is nothing to keep
+    with _holding(environment.state_home):
+        for change in chosen:
+            # What goes in is on record first: where no record can be kept, the host's file stays as it is.
+            if change.entry is not None:
+                _keep(change, environment)
+            if change.what != "unchanged":
+                _write(change)
+            if change.entry is None:
+                _keep(change, environment)
+
+
+def _keep(change: InstallChange, environment: Environment) -> None:
+    record = read_install_record(environment.state_home)
+    kept = {path: entry for path, entry in record.items() if path != str(change.path)}
+    if change.entry is not None:
+        kept[str(change.path)] = change.entry
+    if kept != record:
+        write_install_record(environment.state_home, kept)
+
+
+@contextmanager
+def _holding(state_home: Path) -> Iterator[None]:
+    try:
+        make_private_dirs(state_home)
+        folder = os.open(state_home, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise disk_error(error, state_home) from error
+    try:
+        with hold(folder, _LOCK, seconds=LOCK_SECONDS):
+            yield
+    finally:
+        os.close(folder)
+
+
+# --- planning -------------------------------------------------------------------------------------------------------
+
+
+def _plan_add(host: Host, part: Part, before: bytes | None, entry: InstallRow | None, now: datetime) -> InstallChange:
+    text = None if before is None else _decode(before)
+    if text is not None and text.strip() and is_there(part, text):
+        return InstallChange(host.key, part.path, before, before, entry)
+    bare = None if text is None else _take(part, text, entry)
+    added = add_entries(part, bare)
+    after = added.text.encode("utf-8")
+    if not added.splices or after == before:
+        return InstallChange(host.key, part.path, before, before, entry, added.notes)
+    created = bare is None
+    folders = _list_missing(part.path.parent) or (entry.folders if entry and created else ())
+    kept = InstallRow(host.key, _digest(after), now, added.splices, added.made, created, folders)
+    return InstallChange(host.key, part.path, before, after, kept, added.notes)
+
+
+def _plan_take(host: Host, part: Part, before: bytes, entry: InstallRow | None) -> InstallChange:
+    text = _decode(before)
+    folders = entry.folders if entry else ()
+    if isinstance(part, FilePart) and text != part.text and not (entry and entry.digest == _digest(before)):
+        note = f"{part.path} was changed since and is left as it is; delete it if you do not want it"
+        return InstallChange(host.key, part.path, before, before, notes=(note,) if entry else ())
+    after = _take(part, text, entry)
+    return InstallChange(host.key, part.path, before, None if after is None else after.encode("utf-8"), folders=folders)
+
+
+def _take(part: Part, text: str, entry: InstallRow | None) -> str | None:
+    """The text as it was before us; None if there was no file."""
+    if entry is not None and entry.digest == _digest(text.encode("utf-8")):
+        if entry.created:
+            return None
+        for at, inserted in reversed(entry.splices):
+            text = TextSplice(at, inserted).undo(text)
+        return text
+    bare = take_out(part, text, made=entry.made if entry else None)
+    if entry and entry.created and bare is not None and _is_empty(part, bare):
+        return None
+    return bare
+
+
+def _is_empty(part: Part, text: str) -> bool:
+    return not text.strip() or (isinstance(part, JsonPart) and not parse_json_text(text).children)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def _read(path: Path, root: Path | None) -> bytes | None:
+    if root is not None:
+        for at in (path, *path.parents):
+            if at == root:
+                break
+            if at.is_symlink():
+                raise PathError(str(path), f"{at} is a symbolic link, and it came with the project")
+    reading = read_small(path, FILE_BYTES)
+    if reading.problem:
+        raise FormatError(f"{path} cannot be read: {reading.problem}", hint="nothing was changed")
+    return reading.data
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise FormatError("it is not UTF-8", field="encoding") from None
+
+
+def _name_file(error: FormatError, path: Path) -> FormatError:
+    hint = "mend it first; `--print` shows what would be put there, and nothing was changed"
+    return FormatError(f"{path} cannot be edited: {error}", field=error.field, hint=hint)
+
+
+def _list_missing(folder: Path) -> tuple[str, ...]:
+    missing = []
+    while not folder.exists():
+        missing.append(str(folder))
+        folder = folder.parent
+    return tuple(missing)
+
+
+def _write(change: InstallChange) -> None:
+    # A person's settings are often a link into a folder of such files: the file behind it is the one to write.
+    path = Path(os.path.realpath(change.path))
+    if read_small(path, FILE_BYTES).data != change.before:
+        raise ConflictError(f"{change.path} was changed by somebody else meanwhile", hint="try again")
+    try:
+        if change.after is None:
+            path.unlink()
+            for folder in change.folders:
+                _remove_if_empty(Path(folder))
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
+        try:
+            with open(temporary, "xb") as file:
+                file.write(change.after)
+                file.flush()
+                os.fsync(file.fileno())
+            if change.before is not None:
+                os.chmod(temporary, path.stat().st_mode & 0o7777)
+            os.replace(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise disk_error(error, path) from error
+
+
+def _remove_if_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        pass  # somebody else keeps something in it
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- plugin ---
+# The plugin folder of Claude Code: manifest, hooks, MCP server, commands and a skill, from the same table.
+#
+# `plugin/` in the repository is this with the program's bare name; `python -m memdir.interfaces.install plugin` makes
+# it.
+
+PLUGIN_FOLDER = "claude-plugin"
+_COMMANDS = ("remember", "recall", "dream", "doctor")
+
+
+def make_plugin(program: OwnCommand) -> Mapping[str, str]:
+    """Every file of the folder, by its path in it."""
+    command, arguments = split_command((*program.words, "mcp"))
+    manifest = {
+        "name": NAME,
+        "version": __version__,
+        "description": "A memory that survives the conversation: plain Markdown files, recalled when they matter.",
+        "author": {"name": "the memdir authors"},
+        "license": "Apache-2.0",
+        "keywords": ["memory", "markdown", "recall"],
+    }
+    hooks = {hook.name: [make_group(CLAUDE_CODE, hook, program)] for hook in CLAUDE_CODE.hooks}
+    servers = {NAME: {"command": command, "args": arguments}}
+    words = " ".join(program.words)
+    texts = {f"commands/{name}.md": render_prompt(f"plugin/{name}", memdir=words) for name in _COMMANDS}
+    return {
+        ".claude-plugin/plugin.json": _render(manifest),
+        "hooks/hooks.json": _render({"description": "memdir: recall, learning and guard", "hooks": hooks}),
+        ".mcp.json": _render({"mcpServers": servers}),
+        **{path: text + "\n" for path, text in texts.items()},
+        "skills/memory/SKILL.md": render_prompt("plugin/skill", memdir=words) + "\n",
+    }
+
+
+def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
+    """Write the folder anew; answers the files."""
+    written = []
+    for path, text in make_plugin(program).items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        written.append(target)
+    return written
+
+
+def remove_plugin(folder: Path) -> bool:
+    """Take the files out that we have put there, and the folders that are empty then; says whether there were any."""
+    found = [folder / path for path in make_plugin(SHARED) if (folder / path).is_file()]
+    for path in found:
+        path.unlink()
+    above = {parent for path in found for parent in path.parents if parent.is_relative_to(folder)}
+    for inner in sorted(above, reverse=True):
+        if not any(inner.iterdir()):
+            inner.rmdir()
+    return bool(found)
+
+
+def _render(table: Mapping[str, object]) -> str:
+    return json.dumps(table, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    write_plugin(Path(sys.argv[1]), SHARED)

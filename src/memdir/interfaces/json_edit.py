@@ -1,0 +1,267 @@
+"""JSON as text: where each value stands, so that one can be put in or taken out and every other byte stays.
+
+Comments and commas too many, which some hosts allow in their settings, are understood. Pure: text in, text out.
+
+    parse(text)                  the value with its places; raises FormatError with line and column
+    insert_member / insert_item  a Splice: what to put where
+    cut_child                    the text without that one
+"""
+
+import json
+import re
+import tomllib
+from typing import NamedTuple
+
+from memdir.errors import FormatError
+from memdir.frozen import dataclass, field
+
+# --- json_text ---
+
+_BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
+_DEPTH = 100
+_UNIT = "  "
+
+
+class TextSplice(NamedTuple):
+    """Put `text` at this place."""
+
+    at: int
+    text: str
+
+    def apply(self, text: str) -> str:
+        return text[: self.at] + self.text + text[self.at :]
+
+    def undo(self, text: str) -> str:
+        """The text before; only for the very text that `apply` made."""
+        return text[: self.at] + text[self.at + len(self.text) :]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonNode:
+    """A value, and where its text begins and ends. `children` are a table's members with their keys, or a list's items.
+
+    `starts` are where each child begins, with its key.
+    """
+
+    kind: str
+    start: int
+    end: int
+    value: object = None
+    keys: tuple[str, ...] = ()
+    children: tuple["JsonNode", ...] = ()
+    starts: tuple[int, ...] = field(default=())
+
+    def find(self, key: str) -> "JsonNode | None":
+        """The member of that name; the last of several counts, as it does for parsers."""
+        at = self.find_number(key)
+        return None if at is None else self.children[at]
+
+    def find_number(self, key: str) -> int | None:
+        return max((number for number, name in enumerate(self.keys) if name == key), default=None)
+
+
+def parse_json_text(text: str) -> JsonNode:
+    """The one value of a text."""
+    start = _skip(text, 1 if text.startswith("\ufeff") else 0)
+    node = _parse(text, start, 0)
+    if _skip(text, node.end) != len(text):
+        raise _fault(text, _skip(text, node.end))
+    return node
+
+
+def insert_member(text: str, table: JsonNode, key: str, value: object) -> TextSplice:
+    """Put a member at the end of a table."""
+    return _insert(text, table, f"{json.dumps(key)}: ", value)
+
+
+def insert_item(text: str, items: JsonNode, value: object) -> TextSplice:
+    """Put an item at the end of a list."""
+    return _insert(text, items, "", value)
+
+
+def cut_child(text: str, parent: JsonNode, number: int) -> str:
+    """The text without one member or item, and without one comma. Comments beside it are somebody's, and stay."""
+    starts, children = parent.starts, parent.children
+    start, end = starts[number], children[number].end
+    if len(children) == 1:
+        first, last = parent.start + 1, parent.end - 1
+        rest = text[first:start] + _drop_comma(text, end, last)
+        return text[:first] + (rest if rest.strip() else "") + text[last:]
+    if number == len(children) - 1:
+        before = children[number - 1].end
+        return text[:before] + _end_comment(_drop_comma(text, before, start)) + text[end:]
+    following = starts[number + 1]
+    comma = _skip(text, end)
+    rest = _end_comment(text[end:comma]) + text[comma + 1 : following].lstrip()
+    return text[:start] + rest + text[following:]
+
+
+def _drop_comma(text: str, start: int, end: int) -> str:
+    """What stands between two places besides a comma."""
+    comma = _skip(text, start)
+    return text[start:comma] + text[comma + 1 : end] if comma < end else text[start:end]
+
+
+def _end_comment(text: str) -> str:
+    """Without white space at its end, but for the one that ends a comment."""
+    bare = text.rstrip()
+    return f"{bare}\n" if "//" in bare.rpartition("\n")[2] else bare
+
+
+def _insert(text: str, parent: JsonNode, prefix: str, value: object) -> TextSplice:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    outer = _indent_at(text, parent.start)
+    if parent.children:
+        first, last = parent.starts[0], parent.children[-1].end
+        gap = text[parent.start + 1 : first]
+        if "\n" not in gap:
+            return TextSplice(last, f", {prefix}{json.dumps(value)}")
+        inner = _indent_at(text, first)
+        unit = inner.removeprefix(outer) or _UNIT
+        return TextSplice(last, f",{newline}{inner}{prefix}{_render(value, inner, unit, newline)}")
+    unit = _find_unit(text)
+    inner = outer + unit
+    inside = text[parent.start + 1 : parent.end - 1]
+    tail = "" if "\n" in inside else newline + outer
+    return TextSplice(parent.start + 1, f"{newline}{inner}{prefix}{_render(value, inner, unit, newline)}{tail}")
+
+
+def _render(value: object, indent: str, unit: str, newline: str) -> str:
+    return json.dumps(value, indent=unit).replace("\n", newline + indent)
+
+
+def _find_unit(text: str) -> str:
+    """One step of indentation, as the first indented line has it."""
+    found = re.search(r"\n([ \t]+)\S", text)
+    return found[1] if found else _UNIT
+
+
+def _indent_at(text: str, at: int) -> str:
+    start = text.rfind("\n", 0, at) + 1
+    found = re.match(r"[ \t]*", text[start:at])
+    return found[0] if found else ""
+
+
+def _parse(text: str, at: int, depth: int) -> JsonNode:
+    if depth > _DEPTH:
+        raise FormatError("it is nested too deeply", field="json")
+    sign = text[at : at + 1]
+    if sign in ("{", "["):
+        return _parse_container(text, at, depth, is_table=sign == "{")
+    found = _STRING.match(text, at) or _SCALAR.match(text, at)
+    if not found:
+        raise _fault(text, at)
+    try:
+        return JsonNode("scalar", at, found.end(), json.loads(found[0]))
+    except ValueError:
+        raise _fault(text, at) from None
+
+
+def _parse_container(text: str, at: int, depth: int, *, is_table: bool) -> JsonNode:
+    close = "}" if is_table else "]"
+    keys: list[str] = []
+    children: list[JsonNode] = []
+    starts: list[int] = []
+    here = _skip(text, at + 1)
+    while text[here : here + 1] != close:
+        starts.append(here)
+        if is_table:
+            key = _STRING.match(text, here)
+            colon = _skip(text, key.end()) if key else here
+            if not key or text[colon : colon + 1] != ":":
+                raise _fault(text, colon)
+            keys.append(str(json.loads(key[0])))
+            here = _skip(text, colon + 1)
+        child = _parse(text, here, depth + 1)
+        children.append(child)
+        here = _skip(text, child.end)
+        if text[here : here + 1] == ",":
+            here = _skip(text, here + 1)
+        elif text[here : here + 1] != close:
+            raise _fault(text, here)
+    kind = "table" if is_table else "list"
+    value: object = (
+        dict(zip(keys, (child.value for child in children), strict=True))
+        if is_table
+        else [child.value for child in children]
+    )
+    return JsonNode(kind, at, here + 1, value, tuple(keys), tuple(children), tuple(starts))
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+def _fault(text: str, at: int) -> FormatError:
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    return FormatError(f"it is no valid JSON: line {line}, column {column}", field="json")
+
+
+# --- toml_text ---
+# A block of ours in a TOML file, between two comments that say so; every other byte stays.
+#
+#     add_block(text, lines)   a Splice at the end of the file
+#     cut_block(text)          the text without it
+#
+# Only our own table goes, with what was put below it: Codex writes new tables before a comment at the end of its file,
+#  so
+# that what stands between our comments is not all ours.
+
+BEGIN, END = "# memdir: begin (`memdir uninstall` takes this out)", "# memdir: end"
+_BEGINS, _ENDS = BEGIN.partition(" (")[0], END
+_OWN = re.compile(r"\[\s*mcp_servers\s*\.\s*memdir\s*[.\]]")
+
+
+def check_toml(text: str) -> dict[str, object]:
+    """The table; raises FormatError."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"it is no valid TOML: {error}", field="toml") from None
+
+
+def add_block(text: str, lines: str) -> TextSplice:
+    """Put the block behind everything else."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    start = "" if not text else newline if text.endswith("\n") else newline * 2
+    block = f"{BEGIN}\n{lines.strip()}\n{END}\n".replace("\n", newline)
+    return TextSplice(len(text), start + block)
+
+
+def has_block(text: str) -> bool:
+    return bool(_find_ours(text.splitlines(keepends=True)))
+
+
+def find_block(text: str) -> str:
+    """What stands between our comments and is ours."""
+    lines = text.splitlines(keepends=True)
+    own = "".join(lines[at] for at in _find_ours(lines) if not lines[at].startswith((_BEGINS, _ENDS)))
+    return own.replace("\r\n", "\n").strip()
+
+
+def cut_block(text: str) -> str:
+    """Without our block, and without the empty line that was put before it."""
+    lines = text.splitlines(keepends=True)
+    ours = _find_ours(lines)
+    if ours and ours[0] and not lines[ours[0] - 1].strip():
+        ours = [ours[0] - 1, *ours]
+    return "".join(line for at, line in enumerate(lines) if at not in ours)
+
+
+def _find_ours(lines: list[str]) -> list[int]:
+    """The numbers of our lines: the comments, and our table up to the next one of somebody else's."""
+    begin = next((at for at, line in enumerate(lines) if line.startswith(_BEGINS)), None)
+    end = next((at for at, line in enumerate(lines) if line.startswith(_ENDS) and at > (begin or 0)), None)
+    if begin is None or end is None:
+        return []
+    found, is_own = [begin], True
+    for at in range(begin + 1, end):
+        if lines[at].lstrip().startswith("["):
+            is_own = bool(_OWN.match(lines[at].lstrip()))
+        if is_own:
+            found.append(at)
+    return [*found, end]

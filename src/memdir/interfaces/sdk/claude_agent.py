@@ -1,0 +1,193 @@
+"""The Claude Agent SDK with a memory in the same process: hooks and tools, without `memdir install`.
+
+    with AgentMemory(memdir.open_store()) as memory:
+        async for message in query(prompt="…", options=memory.add_to(ClaudeAgentOptions(…))):
+            …
+
+UserPromptSubmit recalls, Stop learns from the transcript, in the background; leaving waits for that. The tools are a
+server of the SDK's own kind. Each conversation is one of memdir's by the same id, so what one process told another does
+not tell again. Where memdir's hooks are installed for Claude Code itself, the client runs them too: use one of the two.
+
+The SDK brings the client with it, some 350 MB; nothing of it is imported before `hooks`, `make_server` or `add_to`.
+"""
+
+import asyncio
+import copy
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from memdir import __version__
+from memdir.conversation.transcripts import read_messages
+from memdir.errors import MemdirError
+from memdir.interfaces.sdk import make_missing
+from memdir.interfaces.sdk.tools import SdkTools
+from memdir.limits import DRAIN_SECONDS, HOOK_CHARS, HOOK_PROMPT_SECONDS, HOOK_TOKENS
+from memdir.recall.reminder import defuse, render_reminder
+from memdir.records import Excerpt, Model
+from memdir.session import SILENT, Callbacks, RenderedReminders, Session
+from memdir.store.files import FileStore
+from memdir.store.open import Project
+from memdir.text import estimate_tokens, one_line
+
+SERVER = "memdir"
+Given = Mapping[str, Any]
+
+
+class AgentMemory:
+    """Memory for all conversations of one process. `model` helps, if there is one; `callbacks` hear of it.
+
+    A prompt waits at most so many `seconds` for what is recalled for it.
+    """
+
+    def __init__(
+        self,
+        where: FileStore | Project,
+        *,
+        model: Model | None = None,
+        callbacks: Callbacks = SILENT,
+        seconds: float = HOOK_PROMPT_SECONDS,
+    ) -> None:
+        self._where, self._model, self._callbacks = where, model, callbacks
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._transcripts: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self, seconds: float = DRAIN_SECONDS) -> bool:
+        """Wait for what is being learned; answers whether all of it is done.
+
+        The client writes its transcript a little behind, so that Stop may not see the end of it. Leave this after the
+        client has ended: then the rest is read here.
+        """
+        with self._lock:
+            sessions, transcripts = dict(self._sessions), dict(self._transcripts)
+        for id, path in transcripts.items():
+            self._read(sessions[id], path)
+        return all([session.close(seconds) for session in sessions.values()])
+
+    def add_to(self, options: Any) -> Any:
+        """The options with hooks and tools added to what they hold."""
+        changed = copy.copy(options)
+        hooks = dict(options.hooks or {})
+        for event, matchers in self.hooks().items():
+            hooks[event] = [*hooks.get(event, ()), *matchers]
+        servers = dict(options.mcp_servers) if isinstance(options.mcp_servers, dict) else {}
+        changed.hooks, changed.mcp_servers = hooks, {**servers, SERVER: self.make_server()}
+        changed.allowed_tools = [*options.allowed_tools, *self.list_tools()]
+        return changed
+
+    def hooks(self) -> dict[str, list[Any]]:
+        """For `ClaudeAgentOptions(hooks=…)`."""
+        try:
+            from claude_agent_sdk import HookMatcher
+        except ModuleNotFoundError as error:
+            raise make_missing(error, "agent") from None
+        return {
+            "UserPromptSubmit": [HookMatcher(hooks=[self.on_prompt])],
+            "Stop": [HookMatcher(hooks=[self.on_stop])],
+        }
+
+    def make_server(self) -> Any:
+        """For `ClaudeAgentOptions(mcp_servers={"memdir": …})`: the seven memory tools."""
+        try:
+            from claude_agent_sdk import create_sdk_mcp_server, tool
+        except ModuleNotFoundError as error:
+            raise make_missing(error, "agent") from None
+        box = SdkTools(self._where, by="the Claude Agent SDK")
+        tools = [
+            tool(offer.name, offer.description, dict(offer.input))(_make_call(box, offer.name)) for offer in box.offers
+        ]
+        return create_sdk_mcp_server(SERVER, __version__, tools)
+
+    @staticmethod
+    def list_tools() -> list[str]:
+        """What the client calls the tools, for `allowed_tools`."""
+        return [f"mcp__{SERVER}__{offer.name}" for offer in SdkTools.offers]
+
+    async def on_prompt(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Recall for what the person typed; a hook answers in time, with what is ready or nothing."""
+        text = await asyncio.to_thread(self._recall, given)
+        if not text:
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
+
+    async def on_stop(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        """Learn from the transcript, in the background."""
+        await asyncio.to_thread(self._learn, given)
+        return {}
+
+    def _recall(self, given: Given) -> str:
+        session = self._open(given)
+        if session is None:
+            return ""
+        session.prompt_arrived(str(given.get("prompt", "")))
+        found = session.take_reminders(seconds=self._seconds)
+        return "" if found is None else render_fitting(found, session.stores[0])
+
+    def _learn(self, given: Given) -> None:
+        session, path = self._open(given), str(given.get("transcript_path") or "")
+        if session is not None and path:
+            with self._lock:
+                self._transcripts[session.id] = path
+            self._read(session, path)
+
+    def _read(self, session: Session, path: str) -> None:
+        self._try(lambda: session.turn_ended(list(read_messages(path))))
+
+    def _open(self, given: Given) -> Session | None:
+        id, cwd = str(given.get("session_id") or ""), given.get("cwd")
+        if not id:
+            return None
+        with self._lock:
+            if id not in self._sessions:
+                place = Path(str(cwd)) if cwd else None
+                self._try(lambda: self._sessions.__setitem__(id, self._make(id, place)))
+            return self._sessions.get(id)
+
+    def _make(self, id: str, cwd: Path | None) -> Session:
+        return Session(self._where, model=self._model, id=id, cwd=cwd, callbacks=self._callbacks)
+
+    def _try(self, step: Callable[[], object]) -> None:
+        """A memory that cannot be had never stops an agent; whoever wants to hear of it has a callback."""
+        try:
+            step()
+        except MemdirError as error:
+            self._callbacks.error(error)
+
+
+def render_fitting(found: RenderedReminders, store: FileStore) -> str:
+    """What a hook may say of the memories: the best in full as long as there is room, the others by a line each.
+
+    Plain facts: the client wraps them itself.
+    """
+    now, said = store.clock(), ""
+    for excerpt in found.recalled:
+        for text in (render_reminder(excerpt, now=now), _name(excerpt)):
+            longer = f"{said}\n\n{text}" if said else text
+            if len(longer.encode("utf-16-le", "replace")) // 2 <= HOOK_CHARS and estimate_tokens(longer) <= HOOK_TOKENS:
+                said = longer
+                break
+    return said
+
+
+def _name(excerpt: Excerpt) -> str:
+    return defuse(one_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})"))
+
+
+def _make_call(box: SdkTools, name: str) -> Callable[..., Any]:
+    async def call(given: Any) -> dict[str, Any]:
+        answer = await asyncio.to_thread(box.call, name, given)
+        return {"content": [{"type": "text", "text": answer.text}], "is_error": answer.failed}
+
+    return call

@@ -1,0 +1,139 @@
+"""pydantic-ai with a memory, as a capability.
+
+    with memdir.Session(store) as memory:
+        agent = Agent(model, capabilities=[Memory(memory)])
+        result = await agent.run("…", message_history=…)
+
+It begins to recall when a run begins, tells what it found with the first request (and there alone: it stays in the
+message history), offers the memory tools, and learns from the run when it is over. One `memdir.Session` is one
+conversation; a server with many gives each run a capability of its own: `agent.run(…, capabilities=[Memory(…)])`.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from memdir.conversation.lines import parse_input
+from memdir.interfaces.sdk import make_missing
+from memdir.interfaces.sdk.tools import SdkTools, read_guidance
+from memdir.records import Message, ToolCall
+from memdir.session import Session
+from memdir.store.files import FileStore
+from memdir.store.open import Project
+
+try:
+    from pydantic_ai import FunctionToolset, Tool
+    from pydantic_ai.capabilities import AbstractCapability
+except ModuleNotFoundError as error:
+    raise make_missing(error, "pydantic-ai") from None
+
+RECALL_SECONDS = 10.0  # a run has one chance to be told; the local search takes milliseconds, a model its time
+
+
+class MemoryCapability(AbstractCapability[Any]):
+    """`where` is where the memory tools work, if not on the session's first store; `tools` whether there are any.
+
+    The first request waits at most so many `seconds` for what is recalled for it.
+    """
+
+    def __init__(
+        self,
+        memory: Session,
+        *,
+        tools: bool = True,
+        where: FileStore | Project | None = None,
+        seconds: float = RECALL_SECONDS,
+        id: str | None = None,
+    ) -> None:
+        self.memory = memory
+        self.id = id
+        self.seconds = seconds
+        self._where = (where or memory.stores[0]) if tools else None
+        self._is_waiting = False
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """It holds an open conversation, which no file can describe."""
+        return None
+
+    def get_instructions(self) -> Any:
+        return None if self._where is None else read_guidance()
+
+    def get_toolset(self) -> Any:
+        return None if self._where is None else memory_toolset(self._where, session=self.memory.id)
+
+    async def before_run(self, ctx: Any) -> None:
+        self._is_waiting = True
+        text = _join(ctx.prompt)
+        if text.strip():
+            self.memory.prompt_arrived(text)
+
+    async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
+        if not self._is_waiting:
+            return request_context
+        self._is_waiting = False
+        is_first = not any(at.kind == "response" for at in request_context.messages)
+        for text in await asyncio.to_thread(self._tell, is_first):
+            ctx.enqueue(text)
+        return request_context
+
+    async def after_run(self, ctx: Any, *, result: Any) -> Any:
+        messages = list(read_history(result.all_messages()))
+        await asyncio.to_thread(self.memory.turn_ended, messages)
+        return result
+
+    def _tell(self, is_first: bool) -> list[str]:
+        """What the conversation is told now: the index at its beginning, and what was recalled."""
+        context = self.memory.context() if is_first else ""
+        found = self.memory.take_reminders(seconds=self.seconds)
+        return [text for text in (context, found.text if found else "") if text]
+
+
+def memory_toolset(where: FileStore | Project, *, session: str = "") -> Any:
+    """The seven memory tools, for `Agent(toolsets=[…])`; the capability brings them too."""
+    box = SdkTools(where, by="pydantic-ai", session=session)
+    tools = [
+        Tool.from_schema(_make_call(box, offer.name), offer.name, offer.description, dict(offer.input))
+        for offer in box.offers
+    ]
+    return FunctionToolset(tools, id="memdir")
+
+
+def read_history(messages: Iterable[Any]) -> Iterator[Message]:
+    """A message history as memdir's messages."""
+    for message in messages:
+        if message.kind == "response":
+            text = "\n\n".join(part.content for part in message.parts if part.part_kind == "text")
+            calls = [part for part in message.parts if part.part_kind == "tool-call"]
+            made = tuple(ToolCall(at.tool_call_id, at.tool_name, parse_input(at.args)) for at in calls)
+            if text or made:
+                yield Message("assistant", text, at=message.timestamp, calls=made)
+        else:
+            yield from _read_request(message.parts)
+
+
+def _read_request(parts: Iterable[Any]) -> Iterator[Message]:
+    for part in parts:
+        if part.part_kind == "user-prompt":
+            yield Message("user", _join(part.content), at=part.timestamp)
+        elif part.part_kind == "system-prompt":
+            yield Message("user", part.content, at=part.timestamp, is_meta=True)
+        elif part.part_kind == "tool-return":
+            failed = part.outcome != "success"
+            yield Message(
+                "tool", part.model_response_str(), at=part.timestamp, answers=part.tool_call_id, failed=failed
+            )
+
+
+def _join(prompt: Any) -> str:
+    """The words of a prompt; pictures and files have none."""
+    parts = [prompt] if isinstance(prompt, str) else list(prompt or ())
+    texts = (part if isinstance(part, str) else getattr(part, "content", "") for part in parts)
+    return "\n\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def _make_call(box: SdkTools, name: str) -> Callable[..., Any]:
+    async def call(**given: Any) -> str:
+        return (await asyncio.to_thread(box.call, name, given)).text
+
+    return call

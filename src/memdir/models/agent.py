@@ -1,0 +1,512 @@
+"""A bounded agent run: ask, act, stop. It knows models and calls, and nothing of memory.
+
+What a run may do is decided by `act`, call by call, never by another tool list: tools, system prompt and messages of
+the parent are the key of the provider's cache and go out unchanged. A refusal is an answer like any other, so the model
+can do better. The identical call twice ends the run: a model that repeats itself has stopped getting anywhere.
+"""
+
+import fnmatch
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+from memdir import guard
+from memdir.errors import MemdirError, NotFoundError, PathError, ReplyError
+from memdir.files import append_private, read_small, write_private
+from memdir.format import frontmatter
+from memdir.format.index import INDEX_FILE, render_manifest
+from memdir.frozen import dataclass, replace
+from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
+from memdir.models.connection import add_usage
+from memdir.models.staging import Staging
+from memdir.records import Message, Model, Reply, Request, StopReason, Tool, ToolCall, Usage
+from memdir.text import one_line, replace_surrogates, shorten
+
+# --- fork ---
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool says to the model."""
+
+    text: str
+    refused: bool = False
+
+
+Act = Callable[[ToolCall], ToolResult]
+
+
+class ForkEnd(StrEnum):
+    """Why a run ended."""
+
+    DONE = "done"
+    TURNS = "turns"
+    CALLS = "calls"
+    REPEATED = "repeated"
+    DECLINED = "declined"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkResult:
+    """What a run came to; the usage is that of all its requests, `first` that of the one that shows the cache."""
+
+    end: ForkEnd
+    text: str = ""
+    turns: int = 0
+    calls: int = 0
+    refused: int = 0
+    usage: Usage = Usage()
+    first: Usage = Usage()
+
+
+def run_fork(
+    model: Model, request: Request, act: Act, *, turns: int = FORK_TURNS, calls: int = FORK_CALLS
+) -> ForkResult:
+    """Ask until the model calls no more tools or a limit is met. Raises what the model raises, and ReplyError."""
+    done = ForkResult(ForkEnd.TURNS)
+    seen: set[str] = set()
+    while done.turns < turns:
+        reply = model(request)
+        done = _count(done, reply)
+        if reply.stop is StopReason.REFUSED:
+            return replace(done, end=ForkEnd.DECLINED)
+        if not reply.calls:
+            return replace(done, end=ForkEnd.DONE)
+        if reply.stop is StopReason.LENGTH:
+            raise ReplyError("the token limit cut a tool call short", hint="the next run tries again")
+        answers = []
+        for call in reply.calls:
+            key = _make_key(call)
+            if key in seen:
+                return replace(done, end=ForkEnd.REPEATED)
+            if done.calls >= calls:
+                return replace(done, end=ForkEnd.CALLS)
+            seen.add(key)
+            answer = act(call)
+            answers.append(Message("tool", answer.text, answers=call.id, failed=answer.refused))
+            done = replace(done, calls=done.calls + 1, refused=done.refused + answer.refused)
+        said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
+        request = replace(request, messages=(*request.messages, said, *answers))
+    return done
+
+
+def _count(done: ForkResult, reply: Reply) -> ForkResult:
+    first = reply.usage if done.turns == 0 else done.first
+    usage = add_usage(done.usage, reply.usage)
+    return replace(done, text=reply.text, turns=done.turns + 1, usage=usage, first=first)
+
+
+def _make_key(call: ToolCall) -> str:
+    return f"{call.name} {json.dumps(call.input, sort_keys=True, default=str)}"
+
+
+# --- tree ---
+# The project's files for a fork's eyes: list, read, search; never write, never follow a link, never leave the root.
+#
+# Every look is bounded, because the one who asks is a model. Hidden files and files that look like secrets are not
+# shown.
+# A search takes words, not regular expressions: a pattern from a model could keep the process busy for ever.
+
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
+_ENTRIES = 20_000  # looked at by one listing
+_SEARCHED_BYTES = 20_000_000  # read by one search
+_LINE_CHARS = 300
+
+
+class ProjectTree:
+    """One project; `is_secret` says of a path below the root whether its content must not be shown."""
+
+    def __init__(self, root: Path, is_secret: Callable[[str], bool]) -> None:
+        self.root = root
+        self._is_secret = is_secret
+
+    def read(self, path: str) -> str:
+        """The text of a file, its beginning if it is long."""
+        self._check(path)
+        root = guard.open_root(self.root)
+        try:
+            with guard.disk_errors(path):
+                found = guard.read_file(root, path)
+        finally:
+            os.close(root)
+        if found is None:
+            raise NotFoundError(f"there is no file {path}", name=path)
+        data = found[0]
+        if b"\0" in data[:8192]:
+            raise PathError(path, "it is not a text file")
+        text = data[:FORK_READ_BYTES].decode("utf-8", "replace")
+        rest = len(data) - FORK_READ_BYTES
+        return text if rest <= 0 else f"{text}\n… {rest:,} bytes more are not shown"
+
+    def list_files(self, pattern: str = "*") -> list[str]:
+        """Files whose path or name matches, at most a screenful."""
+        return [path for path, _ in zip(self._match(pattern), range(FORK_HITS), strict=False)]
+
+    def search(self, words: str, pattern: str = "*") -> list[str]:
+        """Lines that hold one of the words (`|` between them), as `path:line: text`."""
+        wanted = [word.strip().lower() for word in words.split("|") if word.strip()]
+        hits: list[str] = []
+        budget = _SEARCHED_BYTES
+        for path in self._match(pattern) if wanted else ():
+            try:
+                text = self.read(path)
+            except (PathError, NotFoundError):
+                continue
+            budget -= len(text)
+            for number, line in enumerate(text.splitlines(), 1):
+                if any(word in line.lower() for word in wanted):
+                    hits.append(f"{path}:{number}: {shorten(line.strip(), _LINE_CHARS)}")
+            if len(hits) >= FORK_HITS or budget < 0:
+                break
+        return hits[:FORK_HITS]
+
+    def _match(self, pattern: str) -> Iterator[str]:
+        wanted = pattern.removeprefix("./").replace("**/", "*") or "*"
+        for path in self._walk():
+            if fnmatch.fnmatchcase(path, wanted) or fnmatch.fnmatchcase(path.rpartition("/")[2], wanted):
+                yield path
+
+    def _walk(self) -> Iterator[str]:
+        count = 0
+        for folder, folders, files in os.walk(self.root, followlinks=False):
+            folders[:] = sorted(at for at in folders if not at.startswith(".") and at not in _SKIPPED)
+            base = os.path.relpath(folder, self.root)
+            for leaf in sorted(files):
+                count += 1
+                if count > _ENTRIES:
+                    return
+                path = leaf if base == "." else f"{base}/{leaf}"
+                if not leaf.startswith(".") and not self._is_secret(path):
+                    yield path
+
+    def _check(self, path: str) -> None:
+        guard.check_path(path)
+        if self._is_secret(path):
+            raise PathError(path, "it looks like a secret")
+        if len(path) > FILE_BYTES:
+            raise PathError(shorten(path, 60), "it is too long")
+
+
+# --- tools ---
+# The tools of a fork, in this process: list, read and search memory and project; write, edit and delete memories.
+#
+# A fork is shown its parent's tool list, so it calls tools by the parent's names and in the parent's shapes; a table
+# says
+# which of ours each of them means. Everything else is refused, in words the model can use: no shell, no network, no
+# file outside. Nothing is written here: writes go to the staging.
+
+# What hosts call them, in small letters without `_` and `-`.
+_NAMES = {
+    "list": "list ls listfiles listdirectory listdir glob view_directory",
+    "read": "read readfile view viewfile openfile cat",
+    "search": "search grep grepsearch searchfilecontent searchfiles ripgrep",
+    "write": "write writefile create createfile save",
+    "edit": "edit editfile strreplace replace",
+    "delete": "delete deletefile remove removefile",
+}
+_VERBS = {name.replace("_", ""): verb for verb, names in _NAMES.items() for name in names.split()}
+# Tools that are one name with a `command` inside, such as the providers' own editor and memory tools.
+_MANY = {"memory", "strreplacebasededittool", "strreplaceeditor", "texteditor"}
+PATH_KEYS = ("file_path", "path", "absolute_path", "filepath", "filename", "file", "name", "dir_path", "directory")
+TEXT_KEYS = ("content", "contents", "file_text", "text", "code_edit")
+OLD_KEYS, NEW_KEYS = ("old_string", "old_str", "old", "old_text"), ("new_string", "new_str", "new", "new_text")
+_WORDS, _GLOB = ("pattern", "query", "regex", "words"), ("glob", "include", "include_pattern", "pattern")
+_INDEX_KEPT = "The index is kept in step by itself: nothing to do for MEMORY.md."
+_OUTSIDE = "outside the memory and project directories"
+
+
+def _make_tool(name: str, description: str, **parameters: str) -> Tool:
+    properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": list(parameters), "additionalProperties": False}
+    return Tool(name, description, schema)
+
+
+# For a fork without a parent.
+TOOLS = (
+    _make_tool("list", "List memories, or files of the project.", path="`memory`, or a glob of project files"),
+    _make_tool("read", "Read a memory or a project file.", path="`memory/NAME.md`, or a project file's path"),
+    _make_tool(
+        "search", "Find lines that hold one of the words.", query="words with | between them", path="`memory` or a glob"
+    ),
+    _make_tool("write", "Write a whole memory file.", path="`memory/NAME.md`", content="frontmatter and body"),
+    _make_tool(
+        "edit",
+        "Replace one passage.",
+        path="`memory/NAME.md`",
+        old="the passage, once",
+        new="its replacement",
+    ),
+    _make_tool("delete", "Delete a memory.", path="`memory/NAME.md`"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTarget:
+    """Where a path leads: a memory, the project, or nowhere a fork may go."""
+
+    where: str
+    path: str
+
+
+class MemoryTools:
+    """`act` for a fork: one run's tools over one staging and one project; `limit` is what it may write, in bytes."""
+
+    def __init__(
+        self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
+    ) -> None:
+        self.staging = staging
+        self.written = 0
+        self.seen: list[str] = []  # what the project's files said: words that nobody said in the conversation
+        self._limit = limit
+        self._memory = memory
+        self._tree = tree
+
+    def __call__(self, call: ToolCall) -> ToolResult:
+        verb, values = translate_names(call)
+        act: Callable[[Mapping[str, object]], str] | None = {
+            "list": self._list,
+            "read": self._read,
+            "search": self._search,
+            "write": self._write,
+            "edit": self._edit,
+            "delete": self._delete,
+        }.get(verb)
+        if act is None:
+            return _refuse(f"{shorten(one_line(call.name), 40)!r} is not available in this run", _what_is())
+        try:
+            return ToolResult(replace_surrogates(act(values)))  # a file's name may hold what no request can
+        except MemdirError as error:
+            return _refuse(str(error), error.hint)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def _list(self, values: Mapping[str, object]) -> str:
+        pattern = pick(values, _GLOB)
+        target = self.find(pick(values, PATH_KEYS) or pattern or "memory")
+        if target.where == "memory":
+            return render_manifest(self.staging.scan()) or "There is no memory yet."
+        files = self._project().list_files(pattern or target.path or "*")
+        return self._see("\n".join(files)) or "No file matches."
+
+    def _read(self, values: Mapping[str, object]) -> str:
+        target = self.find(pick(values, PATH_KEYS))
+        if target.where == "memory":
+            if target.path == INDEX_FILE:
+                return render_manifest(self.staging.scan()) or "The index is empty."
+            return self.staging.read(target.path.removesuffix(".md"))
+        return self._see(self._project().read(target.path))
+
+    def _search(self, values: Mapping[str, object]) -> str:
+        words = pick(values, _WORDS)
+        target = self.find(pick(values, PATH_KEYS) or "memory")
+        if target.where == "memory":
+            hits = self._search_memory([at.strip().lower() for at in words.split("|") if at.strip()])
+        else:
+            hits = self._project().search(words, target.path or "*")
+            self._see("\n".join(hits))
+        return "\n".join(hits) or "No line matches."
+
+    def _search_memory(self, words: list[str]) -> list[str]:
+        hits: list[str] = []
+        for header in self.staging.scan():
+            try:
+                text = self.staging.read(header.name)
+            except MemdirError:
+                continue
+            for number, line in enumerate(text.splitlines(), 1):
+                if any(word in line.lower() for word in words):
+                    hits.append(f"{header.file}:{number}: {shorten(line, 300)}")
+            if len(hits) >= FORK_HITS:
+                break
+        return hits[:FORK_HITS]
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def _write(self, values: Mapping[str, object]) -> str:
+        name = self._find_memory(pick(values, PATH_KEYS))
+        text = pick(values, TEXT_KEYS)
+        if name is None:
+            return _INDEX_KEPT
+        if not text.strip():
+            return self._forget(name)
+        return self._put(name, text)
+
+    def _edit(self, values: Mapping[str, object]) -> str:
+        name = self._find_memory(pick(values, PATH_KEYS))
+        if name is None:
+            return _INDEX_KEPT
+        old, new = pick(values, OLD_KEYS), pick(values, NEW_KEYS)
+        text = self.staging.read(name)
+        if not old or text.count(old) != 1:
+            count = text.count(old) if old else 0
+            raise NotFoundError(f"the passage stands {count} times in {name}.md, not once", name=name)
+        return self._put(name, text.replace(old, new))
+
+    def _delete(self, values: Mapping[str, object]) -> str:
+        name = self._find_memory(pick(values, PATH_KEYS))
+        return _INDEX_KEPT if name is None else self._forget(name)
+
+    def _put(self, name: str, text: str) -> str:
+        size = len(text.encode("utf-8", "replace"))
+        if self.written + size > self._limit:
+            raise _Refused(f"a run may write {self._limit:,} bytes, and this would be more")
+        is_new = self.staging.write(name, self._leave_pin(name, text))
+        self.written += size
+        return f"{'Created' if is_new else 'Updated'} {name}.md."
+
+    def _leave_pin(self, name: str, text: str) -> str:
+        """The text pinned as the memory was: what stays in every prompt is for a person to say."""
+        was = frontmatter.parse_fields(self.staging.find_before(name) or "").pinned
+        if not frontmatter.split_frontmatter(text).opening or frontmatter.parse_fields(text).pinned == was:
+            return text
+        return frontmatter.set_fields(text, {"pinned": "true" if was else None})
+
+    def _forget(self, name: str) -> str:
+        self.staging.forget(name)
+        return f"Deleted {name}.md."
+
+    def _see(self, text: str) -> str:
+        if text:
+            self.seen.append(text)
+        return text
+
+    # --- where ------------------------------------------------------------------------------------------------------
+
+    def _project(self) -> ProjectTree:
+        if self._tree is None:
+            raise _Refused("there is no project to look into in this run")
+        return self._tree
+
+    def _find_memory(self, path: str) -> str | None:
+        """The memory a path names; None for the index, which nobody needs to write."""
+        target = self.find(path)
+        if target.where != "memory":
+            raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
+        if PurePosixPath(target.path).name == INDEX_FILE:
+            return None
+        return target.path.removesuffix(".md")
+
+    def find(self, path: str) -> ToolTarget:
+        """Where a path leads; raises for one that leads nowhere a fork may go."""
+        if not path:
+            raise _Refused("the call names no file")
+        if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
+            raise _Refused(f"{shorten(one_line(path), 80)!r} is refused: it climbs or hides something")
+        plain = path.removeprefix("file://")
+        for where, root in (("memory", self._memory), ("project", self._tree.root if self._tree else None)):
+            for spelling in () if root is None else {str(root), str(root.resolve())}:
+                if plain == spelling or plain.startswith(spelling.rstrip("/") + "/"):
+                    return ToolTarget(where, plain[len(spelling) :].strip("/"))
+        if plain.startswith(("/", "~")):
+            raise _Refused(f"{shorten(one_line(path), 80)!r} is {_OUTSIDE}")
+        if plain in ("memory", "memory/"):
+            return ToolTarget("memory", "")
+        if plain.startswith("memory/"):
+            return ToolTarget("memory", plain.removeprefix("memory/"))
+        return ToolTarget("project", plain.removeprefix("./").strip("/")) if self._tree else ToolTarget("memory", plain)
+
+
+class _Refused(MemdirError):
+    """What a tool answers instead of doing it."""
+
+
+def has_writing_tools(parent: Mapping[str, object]) -> bool:
+    """Whether a parent's tool list has one that can write a memory; a fork of any other could only look."""
+    tools = parent.get("tools")
+    rows = tools if isinstance(tools, list | tuple) else ()
+    names = [str(row.get("name") or _mapping(row.get("function")).get("name", "")) for row in rows if _mapping(row)]
+    return any(_VERBS.get(plain := _plain(name)) in ("write", "edit") or plain in _MANY for name in names)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _plain(name: str) -> str:
+    return name.rpartition("__")[2].replace("_", "").replace("-", "").lower()
+
+
+def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
+    """Which of our verbs a call means, and what it was given."""
+    plain = _plain(call.name)
+    if plain in _MANY:
+        command = str(call.input.get("command", "")).replace("_", "").lower()
+        if command == "view":
+            path = str(pick(call.input, PATH_KEYS))
+            return "read" if path.endswith(".md") else "list", call.input
+        return _VERBS.get(command, ""), call.input
+    return _VERBS.get(plain, ""), call.input
+
+
+def pick(values: Mapping[str, object], keys: tuple[str, ...]) -> str:
+    """The first of these that was given as text."""
+    return next((value for key in keys if isinstance(value := values.get(key), str)), "")
+
+
+def _refuse(problem: str, hint: str = "") -> ToolResult:
+    return ToolResult(f"Refused: {problem}.{f' {hint}.' if hint else ''}", refused=True)
+
+
+def _what_is() -> str:
+    return "Only listing, reading and searching, and writing memory files, work here; there is no shell and no network"
+
+
+# --- runs ---
+# The record of what ran in the background: one line of JSON a run in `<state>/runs.jsonl`, newest kept.
+#
+# For `status`, `doctor` and whoever asks what it cost. It counts and names acts by number; only an error may speak a
+# memory's name, so purging removes it. It can be deleted at any time. Writing it never fails a run.
+
+FILE = "runs.jsonl"
+_BYTES = 2_097_152
+_KEPT = 500
+
+
+def note_run(state: Path, row: Mapping[str, object]) -> None:
+    """Add a row; several processes may do so at once."""
+    path = state / FILE
+    if state.is_symlink() or path.is_symlink():
+        return
+    try:
+        if append_private(path, json.dumps(row).encode("ascii")) > _BYTES // 2:
+            write_private(path, b"".join(_read_lines(path)[-_KEPT:]))
+    except OSError:
+        pass
+
+
+def render_ran(ran: ForkResult | None) -> dict[str, object]:
+    """What a run of a model cost, and how much of its first request came from the cache, for a row."""
+    usage, first = (ran.usage, ran.first) if ran else (Usage(), Usage())
+    return {
+        "requests": ran.turns if ran else 0,
+        "calls": ran.calls if ran else 0,
+        "refused": ran.refused if ran else 0,
+        "tokens": render_usage(usage) if ran else None,
+        "cached_share": round(first.cached / first.input, 4) if first.input else None,
+        "dollars": usage.dollars,
+    }
+
+
+def render_usage(usage: Usage) -> dict[str, int]:
+    return {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
+
+
+def read_runs(state: Path, *, limit: int = _KEPT) -> tuple[dict[str, object], ...]:
+    """The last runs, newest first; lines that are no rows are passed over."""
+    rows = []
+    for line in reversed(_read_lines(state / FILE)):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
+        if len(rows) >= limit:
+            break
+    return tuple(rows)
+
+
+def _read_lines(path: Path) -> list[bytes]:
+    return (read_small(path, _BYTES, follow=False).data or b"").splitlines(keepends=True)

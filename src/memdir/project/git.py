@@ -1,0 +1,237 @@
+"""Which project a directory belongs to: the canonical git root, found from files alone.
+
+All worktrees of one repository lead to one root, so that they share one memory. A `.git` file is a claim, and anybody
+can put one into an archive; it is believed only if the repository's own record of the worktree points back at this
+very file. Otherwise the directory stands for itself: it can never borrow the memory of another project.
+
+    .git is a directory              that directory's parent is the root
+    .git file, worktree, believed    the main work tree; for a bare repository the repository itself
+    .git file, no `commondir`        a submodule, or --separate-git-dir: a project of its own
+    .git file, not believed          the directory itself, and a note that says why
+    no .git on the way up            the working directory
+
+A link named `.git` counts where it leads to a directory, and then only for the directory it lies in.
+
+What this room does not do: ask git where the root is, read GIT_DIR and its like, or tell whether a repository is sound.
+Two questions that files cannot answer are asked of git itself, with a time limit: the first commit, and whether a file
+is tracked.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Literal
+
+from memdir.files import read_small
+from memdir.frozen import dataclass
+from memdir.project.settings import git_environ
+from memdir.text import one_line
+
+Kind = Literal["git", "worktree", "plain"]
+
+POINTER_BYTES = 4_096  # one path a file: no path is longer
+CONFIG_BYTES = 262_144  # a repository's config with some hundred branches has 20 KB
+GIT_SECONDS = 2.0  # a person waits for `where`, not for the whole history of a large repository
+
+_REMOTE = re.compile(r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]\s*(.*)', re.IGNORECASE)
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*@)?([^?#]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class GitRoot:
+    """A project's root. `kind` is `worktree` when the question was asked inside a linked worktree."""
+
+    path: Path
+    kind: Kind
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """What the `.git` of a directory turned out to be; `common` is where config and history are, if believed."""
+
+    kind: Kind
+    common: str | None
+    note: str = ""
+
+
+def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
+    """The root of the project that `cwd` is in; `worktree="own"` stays in the worktree. Never fails."""
+    start = os.path.realpath(cwd)
+    top = _find_top(start)
+    if top is None:
+        return GitRoot(Path(start), "plain")
+    repository = _read_repository(top)
+    if repository.kind != "worktree" or repository.common is None or worktree == "own":
+        return GitRoot(Path(top), repository.kind, repository.note)
+    common = Path(repository.common)
+    main = common.parent if common.name == ".git" else common
+    return GitRoot(main, "worktree", f"{top} is a worktree of it")
+
+
+def find_git_dir(root: Path) -> Path | None:
+    """The directory that holds the repository's config and history; None where there is none, or a doubtful one."""
+    if os.path.lexists(root / ".git"):
+        common = _read_repository(os.path.realpath(root)).common
+        return Path(common) if common else None
+    return root if (root / "HEAD").is_file() and (root / "objects").is_dir() else None
+
+
+def find_remote(root: Path) -> str | None:
+    """The address of `origin`, else of the first remote, without any credentials."""
+    address = find_address(root)
+    return strip_credentials(address) if address else None
+
+
+def find_address(root: Path) -> str | None:
+    """The same as it stands in the repository's config, credentials and all: for use, not for keeping."""
+    common = find_git_dir(root)
+    data = read_small(common / "config", CONFIG_BYTES).data if common else None
+    addresses = _parse_remotes((data or b"").decode("utf-8", "replace"))
+    return addresses.get("origin") or next(iter(addresses.values()), None)
+
+
+def find_root_commit(root: Path, timeout: float = GIT_SECONDS) -> str | None:
+    """The oldest commit without parents, which every clone has in common; None when git cannot say in time."""
+    common = find_git_dir(root)
+    if common is None or (common / "shallow").exists():  # a shallow clone ends somewhere in the middle
+        return None
+    code, output = run_git(root, ("rev-list", "--max-parents=0", "HEAD", "--"), timeout)
+    commits = output.split()
+    return commits[-1] if code == 0 and commits and re.fullmatch(r"[0-9a-f]{40,64}", commits[-1]) else None
+
+
+def is_tracked(root: Path, name: str, timeout: float = GIT_SECONDS) -> bool:
+    """Whether a file below the root came with the repository. Only a clear "no" of git, or no repository, is a no."""
+    top = os.path.realpath(root)
+    if _find_top(top) is None:
+        return False
+    if os.path.realpath(os.path.join(top, name)) != os.path.join(top, name):
+        return True  # git knows nothing of files behind a link, and the link itself may be what came with the clone
+    # Without regard to case: on many file systems `.Claude/` is the same folder, and git would not say so.
+    code, _ = run_git(root, ("ls-files", "--error-unmatch", "--", f":(icase){name}"), timeout)
+    return code != 1
+
+
+def strip_credentials(address: str) -> str:
+    """A remote's address without user, password, query or fragment; `git@host:path` has nothing to hide."""
+    match = _ADDRESS.match(address)
+    return one_line(match[1] + match[3] if match else address)
+
+
+def _find_top(start: str) -> str | None:
+    """The nearest directory upwards with a `.git` that is a directory, a file or a link."""
+    directory = start
+    while True:
+        try:
+            mode = os.lstat(os.path.join(directory, ".git")).st_mode
+        except (OSError, ValueError):
+            mode = 0
+        if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+            return directory
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return None
+        directory = parent
+
+
+def _read_repository(top: str) -> _Repository:
+    dot_git = os.path.join(top, ".git")
+    if os.path.isdir(dot_git):
+        return _Repository("git", os.path.realpath(dot_git))
+    if os.path.islink(dot_git):
+        return _Repository("plain", None, f"{dot_git} is a link to no directory and is not followed")
+    pointer = _read_line(dot_git)
+    if not pointer.startswith("gitdir:"):
+        return _Repository("plain", None, f"{dot_git} does not name a git directory")
+    admin = os.path.realpath(os.path.join(top, pointer.removeprefix("gitdir:").strip()))
+    if not os.path.isdir(admin):
+        return _Repository("plain", None, f"{dot_git} names a git directory that is not there")
+    link = _read_line(os.path.join(admin, "commondir"))
+    if not link:
+        return _Repository("git", admin)
+    common = os.path.realpath(os.path.join(admin, link))
+    if os.path.dirname(admin) != os.path.join(common, "worktrees") or not _points_back(admin, dot_git):
+        return _Repository("plain", None, f"{dot_git} names a worktree of {common} that does not point back here")
+    return _Repository("worktree", common)
+
+
+def _points_back(admin: str, dot_git: str) -> bool:
+    """Whether the worktree's record names this very file; the record may be relative to itself."""
+    back = _read_line(os.path.join(admin, "gitdir"))
+    return bool(back) and os.path.realpath(os.path.join(admin, back)) == os.path.realpath(dot_git)
+
+
+def _read_line(path: str) -> str:
+    data = read_small(path, POINTER_BYTES, follow=False).data or b""
+    text = os.fsdecode(data).rstrip("\r\n")
+    return "" if "\n" in text or "\0" in text else text
+
+
+def _parse_remotes(config: str) -> dict[str, str]:
+    """Each remote's first address, in the order of the file. Includes and rewritten addresses are not followed."""
+    remotes: dict[str, str] = {}
+    name: str | None = None
+    for line in config.splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            section = _REMOTE.match(text)
+            name, text = (section[1], section[2]) if section else (None, "")
+        key, equals, value = text.partition("=")
+        if name is not None and equals and key.strip().lower() == "url" and (address := _unquote(value)):
+            remotes.setdefault(name, address)
+    return remotes
+
+
+def parse_config(config: str, section: str) -> list[tuple[str, str]]:
+    """The keys, in small letters, and values of a plain section such as [user], in the order of the file."""
+    found: list[tuple[str, str]] = []
+    inside = False
+    for line in config.splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            head, _, text = text.partition("]")
+            inside = head[1:].strip().lower() == section
+        key, equals, value = text.partition("=")
+        if inside and equals:
+            found.append((key.strip().lower(), _unquote(value)))
+    return found
+
+
+def _unquote(value: str) -> str:
+    """A config value without quotes, escapes and the comment after it."""
+    plain, quoted, escaped = "", False, False
+    for char in value.strip():
+        if escaped:
+            plain, escaped = plain + char, False
+        elif char == "\\":
+            escaped = True
+        elif char == '"':
+            quoted = not quoted
+        elif char in "#;" and not quoted:
+            break
+        else:
+            plain += char
+    return plain.strip()
+
+
+def run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
+    """Exit code and output; -1 when git is not there or took too long. No hook or monitor of the repository is run."""
+    # Imported here: no hook needs a git process, and subprocess costs milliseconds.
+    import subprocess
+
+    quiet = ("--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+    try:
+        done = subprocess.run(
+            ("git", "-C", str(root), *quiet, *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=git_environ(),
+            timeout=timeout,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return -1, ""
+    return done.returncode, done.stdout.decode("utf-8", "replace")

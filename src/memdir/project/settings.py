@@ -1,0 +1,336 @@
+"""The environment and memdir's own settings: the only room that reads `os.environ`.
+
+A setting has its value from the first of these that speaks:
+
+    1. its environment variable: MEMDIR_ and the key in capitals, dots as `_`; an empty one does not speak
+    2. the person's config file: $XDG_CONFIG_HOME/memdir/config.toml, else ~/.config/memdir/config.toml
+    3. the project's committed file: <root>/.memdir.toml, for the keys marked `project` only
+    4. the default in the table (options)
+
+The first two belong to the person: a wrong value there is an error that says where it stands. The third comes with a
+clone, so it is untrusted: it may narrow what memdir does, never widen it, and whatever is wrong in it is left out and
+listed in `ignored` or `notes`. It cannot make memdir fail.
+
+What this room does not do: read Claude Code's settings (claude_settings), write settings (config_file), or decide
+which directory they lead to (paths).
+"""
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator, Mapping, MutableMapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memdir.errors import SettingsError
+from memdir.files import ReadResult, read_small, write_private
+from memdir.frozen import dataclass, field
+from memdir.project.options import BY_KEY, SETTINGS, Value, convert, find_setting, parse_flag, parse_value
+from memdir.text import one_line, shorten
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+
+# --- settings ---
+
+CONFIG_BYTES = 65_536  # ours would fill 2 KB; a larger file is something else
+PROJECT_FILE = ".memdir.toml"
+DEFAULT = "default"  # the source of what nobody has set
+VENDOR_VARIABLES = (
+    "MEMDIR_MODEL_KEY",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OLLAMA_HOST",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Everything memdir takes from the environment, read once."""
+
+    home: Path
+    claude_home: Path
+    codex_home: Path
+    gemini_home: Path
+    config_file: Path
+    state_home: Path
+    cache_home: Path
+    policy_file: Path
+    memory_override: str = ""
+    project_dir_name: str = ""
+    disable_auto_memory: str | None = None
+    simple: bool = False
+    remote: bool = False
+    remote_memory_dir: str = ""
+    extra_guidelines: str = ""
+    now: datetime | None = None
+    editor: str = ""
+    no_color: bool = False
+    session: str = ""
+    inside: bool = False  # in a program that memdir itself started
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)  # the vendors' variables, secrets among them
+    inherited: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # for child processes only
+    disable_claude_mds: bool = False
+    project_dir: str = ""  # where a host was started; it may have changed its directory since
+    entrypoint: str = ""  # how Claude Code was started: `cli` by a person, `sdk-…` by a program
+    variables: Mapping[str, str] = field(default_factory=dict)  # a setting's key -> the text of its variable
+
+    @property
+    def managed_dir(self) -> Path:
+        """Where the administrator of a machine puts what holds for everybody on it."""
+        return self.policy_file.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting's value and where it came from."""
+
+    values: Mapping[str, Value]
+    sources: Mapping[str, str]
+    unknown: tuple[str, ...] = ()  # keys of the person's file that no setting has
+    ignored: Mapping[str, str] = field(default_factory=dict)  # keys of the project's file -> why they do not count
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, key: str) -> Value:
+        return self.values[key]
+
+    def flag(self, key: str) -> bool:
+        """The value of a setting that is on or off."""
+        return bool(self.values[key])
+
+    def text(self, key: str) -> str:
+        """The value of a setting that is a word."""
+        return str(self.values[key])
+
+    def number(self, key: str) -> float:
+        """The value of a setting that is a number."""
+        return float(self.values[key])
+
+
+def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: Path | None = None) -> Environment:
+    """The environment as a record; raises SettingsError for a value that cannot be meant."""
+    env = os.environ if environ is None else environ
+    home = _find_home(env)
+    return Environment(
+        home=home,
+        claude_home=_find_claude_home(env, home),
+        codex_home=_xdg(env, "CODEX_HOME", home / ".codex"),
+        gemini_home=_xdg(env, "GEMINI_CLI_HOME", home) / ".gemini",
+        config_file=_xdg(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
+        state_home=_xdg(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
+        cache_home=_xdg(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
+        policy_file=policy_file or _policy_file(),
+        memory_override=env.get("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", ""),
+        project_dir_name=env.get("CLAUDE_CODE_PROJECT_DIR_NAME", ""),
+        disable_auto_memory=env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
+        simple=parse_flag(env.get("CLAUDE_CODE_SIMPLE", "")) is True,
+        remote=parse_flag(env.get("CLAUDE_CODE_REMOTE", "")) is True,
+        remote_memory_dir=env.get("CLAUDE_CODE_REMOTE_MEMORY_DIR", ""),
+        extra_guidelines=env.get("CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES", ""),
+        now=_parse_now(env.get("MEMDIR_NOW", "")),
+        editor=env.get("VISUAL") or env.get("EDITOR") or "",
+        no_color=bool(env.get("NO_COLOR")) or env.get("TERM") == "dumb",
+        session=env.get("MEMDIR_SESSION") or env.get("CLAUDE_CODE_SESSION_ID") or env.get("CLAUDE_SESSION_ID") or "",
+        disable_claude_mds=parse_flag(env.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "")) is True,
+        project_dir=env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or "",
+        entrypoint=env.get("CLAUDE_CODE_ENTRYPOINT", ""),
+        inside=bool(env.get("MEMDIR_INSIDE")),
+        keys={name: env[name].strip() for name in VENDOR_VARIABLES if env.get(name, "").strip()},
+        inherited=env,
+        variables={item.key: env[item.variable] for item in SETTINGS if env.get(item.variable, "").strip()},
+    )
+
+
+def read_settings(environment: Environment, *, root: Path | None) -> Settings:
+    """All settings by the precedence above; without a `root` no project file is looked for."""
+    values: dict[str, Value] = {item.key: item.default for item in SETTINGS}
+    sources = dict.fromkeys(values, DEFAULT)
+    ignored: dict[str, str] = {}
+    notes: list[str] = []
+    if root is not None:
+        for key, value in _read_project_file(root / PROJECT_FILE, ignored, notes):
+            values[key], sources[key] = value, f"project file {root / PROJECT_FILE}"
+    unknown: list[str] = []
+    for key, raw in flatten(read_config(environment.config_file)):
+        if key not in BY_KEY:
+            unknown.append(key)
+            continue
+        source = f"config file {environment.config_file}"
+        values[key], sources[key] = parse_value(BY_KEY[key], raw, source), source
+    for key, text in environment.variables.items():
+        variable = BY_KEY[key].variable
+        values[key], sources[key] = parse_value(BY_KEY[key], text, variable), variable
+    return Settings(values, sources, tuple(unknown), ignored, tuple(notes))
+
+
+def read_config(path: Path) -> dict[str, object]:
+    """The person's config file as a table, empty when there is none; raises SettingsError when it cannot be read."""
+    reading = read_small(path, CONFIG_BYTES)
+    if reading.problem:
+        raise SettingsError(f"config file {path} cannot be read: {reading.problem}", hint="mend it or move it away")
+    table, problem = _parse_toml(reading)
+    if problem:
+        raise SettingsError(f"config file {path} is not valid TOML: {problem}", hint="mend that line or move it away")
+    return table
+
+
+def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """A TOML table's leaves with dotted keys."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def git_environ() -> dict[str, str]:
+    """The environment for a git process that must look at the directory given and nowhere else, and ask nobody."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return kept | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _read_project_file(path: Path, ignored: dict[str, str], notes: list[str]) -> Iterator[tuple[str, Value]]:
+    reading = read_small(path, CONFIG_BYTES, follow=False)
+    table, problem = _parse_toml(reading)
+    if reading.problem or problem:
+        notes.append(f"project file {path} is ignored: {one_line(reading.problem or problem)}")
+    for key, raw in flatten(table):
+        setting = BY_KEY.get(key)
+        value = convert(setting, raw) if setting else None
+        if setting is None:
+            ignored[one_line(key)] = "there is no such setting"
+        elif not setting.project:
+            ignored[key] = "a committed file may not set it"
+        elif value is None:
+            ignored[key] = f"allowed: {setting.allowed}"
+        elif setting.default is True and value is True:
+            ignored[key] = "a committed file may switch it off, not on"
+        else:
+            yield key, value
+
+
+def _parse_toml(reading: ReadResult) -> tuple[dict[str, object], str]:
+    if reading.data is None:
+        return {}, ""
+    # Imported here: every hook reads settings, few people have a config file, and the parser costs milliseconds.
+    import tomllib
+
+    try:
+        return tomllib.loads(reading.data.decode("utf-8-sig")), ""
+    except UnicodeDecodeError:
+        return {}, "it is not UTF-8"
+    except ValueError as error:  # TOMLDecodeError, and int() on thousands of digits
+        return {}, str(error)
+    except RecursionError:
+        return {}, "it is nested too deeply"
+
+
+def _find_home(env: Mapping[str, str]) -> Path:
+    home = env.get("HOME") or env.get("USERPROFILE") or ""
+    if not os.path.isabs(home):
+        try:
+            import pwd  # here, because Windows has no such module
+
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except (ImportError, KeyError):
+            home = ""
+    if not os.path.isabs(home):
+        raise SettingsError("no home directory is known", key="HOME", hint="set HOME to an absolute path")
+    return Path(home)
+
+
+def _find_claude_home(env: Mapping[str, str], home: Path) -> Path:
+    given = env.get("CLAUDE_CONFIG_DIR", "")
+    if given and not os.path.isabs(given):
+        message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(given), 60)!r} is not an absolute path"
+        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the whole path; `~` is not expanded here")
+    return Path(unicodedata.normalize("NFC", given or str(home / ".claude")))
+
+
+def _policy_file() -> Path:
+    mac = "/Library/Application Support/ClaudeCode/managed-settings.json"
+    return Path(mac if sys.platform == "darwin" else "/etc/claude-code/managed-settings.json")
+
+
+def _xdg(env: Mapping[str, str], name: str, default: Path) -> Path:
+    """The XDG rules ask that a relative value be taken as none."""
+    given = env.get(name, "")
+    return Path(given) if os.path.isabs(given) else default
+
+
+def _parse_now(text: str) -> datetime | None:
+    if not text.strip():
+        return None
+    try:
+        now = datetime.fromisoformat(text.strip())
+        return now if now.tzinfo else now.astimezone()
+    except (ValueError, OverflowError, OSError) as error:
+        message = f"MEMDIR_NOW = {shorten(one_line(text), 60)!r} is not a date or time"
+        raise SettingsError(message, key="MEMDIR_NOW", hint="for example 2026-03-05 or 2026-03-05T14:30:00Z") from error
+
+
+# --- config_file ---
+# Writing the person's config file: one key at a time, every comment and every other line kept.
+#
+# It does not read settings for use (settings does), and it never writes a project's committed file. Two writers at the
+# same moment leave a whole file, but the later one wins: people set one thing at a time.
+
+
+def write_setting(environment: Environment, key: str, value: object) -> Value:
+    """Set one key in the person's config file and return the value as it will be read; raises SettingsError."""
+    # Imported here: only `config set` and `pause` write, and tomlkit would cost every hook its import.
+    import tomlkit
+
+    checked = parse_value(find_setting(key), value, "the value given")
+    document = _read_document(environment.config_file)
+    *tables, last = key.split(".")
+    table: MutableMapping[str, object] = document
+    for name in tables:
+        table = _step_into(table.setdefault(name, tomlkit.table()), key)
+    table[last] = checked
+    _write_document(environment.config_file, document)
+    return checked
+
+
+def remove_setting(environment: Environment, key: str) -> bool:
+    """Take one key out of the person's config file, known or not; False when it was not there."""
+    document = _read_document(environment.config_file)
+    *tables, last = key.split(".")
+    table: MutableMapping[str, object] = document
+    for name in tables:
+        if name not in table:
+            return False
+        table = _step_into(table[name], key)
+    if last not in table:
+        return False
+    del table[last]
+    _write_document(environment.config_file, document)
+    return True
+
+
+def _read_document(path: Path) -> "TOMLDocument":
+    import tomlkit  # here, for the reason given above
+    from tomlkit.exceptions import TOMLKitError
+
+    read_config(path)  # says in one voice what is wrong with it
+    data = read_small(path, CONFIG_BYTES).data or b""
+    try:
+        return tomlkit.parse(data.decode("utf-8-sig"))
+    except (TOMLKitError, ValueError) as error:
+        raise SettingsError(f"config file {path} cannot be edited: {error}", hint="change it by hand") from error
+
+
+def _write_document(path: Path, document: "TOMLDocument") -> None:
+    # People keep their config files as links into a folder of their own; the link stays, its target is replaced.
+    write_private(Path(os.path.realpath(path)), document.as_string().encode("utf-8"))
+
+
+def _step_into(table: object, key: str) -> MutableMapping[str, object]:
+    if not isinstance(table, MutableMapping):
+        raise SettingsError(f"{key} has no table in the config file", key=key, hint="change the file by hand")
+    return table

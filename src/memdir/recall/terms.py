@@ -1,0 +1,173 @@
+"""Finding the right memory in milliseconds, with no model and no network.
+
+    terms.py     text -> terms (stems, CJK bigrams), passages, dates
+    words.py     the word table: neighbours, vectors and rarity of 30,000 English stems; memory-mapped look-ups
+    vectors.py   pooled vectors of passages and queries, in plain Python
+    catalog.py   the derived index of one directory in SQLite: postings, passages, vectors, by stat signature
+    rank.py      candidates, scores, the floor below which nothing is said
+    local.py     the local selector over one or several stores
+
+The index can be deleted at any time and comes back. Nothing here decides whether recall should run (`gates`), nor how a
+memory is shown (`reminder`).
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache
+
+import Stemmer
+
+from memdir.frozen import compile_late
+
+# --- terms ---
+# Text as terms: English stems without stop words, character pairs for Chinese, Japanese and Korean; passages; dates.
+#
+# Pure. The same words go in when a memory is indexed and when it is asked for, so both meet here.
+
+PASSAGE_WORDS = 60  # a longer line is cut at sentence ends: the best passage of a long memory must be able to stand out
+
+_STOP = """
+a an and are as at be been being but by can could did do does doing done for from had has have having he her hers him
+his how i i'm i've i'd i'll if in into is it it's its me my mine of on or our ours she so than that that's the their
+theirs them then there there's these they this those to too up us was we were what what's when where which while who
+who's whom whose why will with would you you're your yours am about also any because just should some such not no nor
+only own same more most other over under again very s t don't didn't doesn't isn't wasn't please tell
+""".split()
+# Words that phrase a request and say little about what is asked for.
+_REQUEST = """
+recommend recommendation suggest suggestion advice advise tip idea option help consider thinking think look want need
+know plan best good great better provide explain describe list show example information interested interesting popular
+wondering curious guide guidance way kind type sort thing
+""".split()
+
+_WISH = compile_late(
+    r"\b(?:recommend\w*|suggest\w*|advi[cs]e|tips?|ideas?|options?|what are (?:some|the best)|should i)\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_CJK = compile_late(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_CAMEL = compile_late(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SENTENCE = compile_late(r"(?<=[.!?])\s+|(?<=[。！？])")
+_MONTHS = "january february march april may june july august september october november december".split()
+_MONTH = {name: number for number, name in enumerate(_MONTHS, 1)}
+_MONTH |= {name[:3]: number for number, name in enumerate(_MONTHS, 1)} | {"sept": 9}
+_NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
+_CLEAR = "|".join(name for name in sorted(_MONTH, key=len, reverse=True) if name not in ("may", "mar", "march"))
+# Patterns of dates are compiled when a question first looks as if it had one: most have none.
+_SHORT = [name[:3] for name in _MONTHS]
+_DAY_MONTH = rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_NAMES})\b\.?,?(?: (\d{{4}}))?"
+_MONTH_DAY = rf"\b({_NAMES})\b\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?"
+_ISO = r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b"
+_MONTH_ONLY = rf"\b({_CLEAR})\b,?(?: (?:of )?(\d{{4}}))?|\b(?:in|during|last|this|since|until) (may|march)\b"
+
+_stemmer = Stemmer.Stemmer("english")
+
+
+@lru_cache(maxsize=65_536)
+def make_term(word: str) -> str:
+    """The form in which two words are the same word."""
+    plain = word.lower().replace("’", "'").removesuffix("'s").replace("'", "")
+    return str(_stemmer.stemWord(plain))
+
+
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_CALENDAR = frozenset(make_term(word) for word in [*_MONTH, *_WEEKDAYS])
+STOP = frozenset(make_term(word) for word in _STOP) | {word.replace("'", "") for word in _STOP}
+REQUEST = frozenset(make_term(word) for word in _REQUEST)
+
+
+def parse_terms(text: str) -> list[str]:
+    """Every term of a text, in order, stop words left out."""
+    terms: list[str] = []
+    for word in _WORD.findall(text):
+        if not word.isascii() and _CJK.search(word):
+            terms += _split_cjk(word)
+            continue
+        term = make_term(word)
+        if term not in STOP:
+            terms.append(term)
+        # `handleAuth` is also found by "handle auth".
+        if not word.islower() and not word.isupper() and len(parts := _CAMEL.split(word)) > 1:
+            terms += [part for part in map(make_term, parts) if part not in STOP]
+    return terms
+
+
+def parse_names(text: str) -> list[str]:
+    """Terms that are written like names, the first word apart: what a question is about if anything is."""
+    terms = (make_term(word) for word in _WORD.findall(text)[1:] if word[:1].isupper())
+    return list(dict.fromkeys(term for term in terms if term not in STOP and term not in _CALENDAR))
+
+
+def is_wish(text: str) -> bool:
+    """Whether a question asks for advice, in English: what some, which options, what should I."""
+    return _WISH.search(text) is not None
+
+
+def is_date_term(term: str) -> bool:
+    """Whether a term is a number, a month or a weekday: it says when rather than what."""
+    return term[:1].isdigit() or term in _CALENDAR
+
+
+def split_passages(text: str) -> list[str]:
+    """Lines, and long lines cut at sentence ends."""
+    passages: list[str] = []
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        if len(line.split()) <= PASSAGE_WORDS and (line.isascii() or len(line) <= 4 * PASSAGE_WORDS):
+            passages.append(line.strip())
+        else:
+            passages += _join_sentences(_SENTENCE.split(line))
+    return passages
+
+
+def parse_dates(text: str) -> list[tuple[int, int, int]]:
+    """Year, month and day of dates in a question; 0 for what is not said."""
+    low = text.lower()
+    if "-" not in low and "/" not in low and not any(name in low for name in _SHORT):
+        return []
+    found = [(_number(at[3]), _MONTH[at[2]], int(at[1])) for at in re.finditer(_DAY_MONTH, low)]
+    found += [(_number(at[3]), _MONTH[at[1]], int(at[2])) for at in re.finditer(_MONTH_DAY, low)]
+    found += [(int(at[1]), int(at[2]), int(at[3])) for at in re.finditer(_ISO, low)]
+    return found or [(_number(at[2]), _MONTH[at[1] or at[3]], 0) for at in re.finditer(_MONTH_ONLY, low)]
+
+
+def match_date(wanted: list[tuple[int, int, int]], day: datetime) -> float:
+    """How well a day answers the dates of a question, 0 to 1."""
+    best = 0.0
+    for year, month, number in wanted:
+        if day.month == month and (not year or day.year == year):
+            best = max(best, 0.5 if not number else 1.0 if day.day == number else 0.25)
+    return best
+
+
+def _split_cjk(word: str) -> Iterator[str]:
+    """Characters and pairs of each CJK run, and the words between them."""
+    place = 0
+    for run in _CJK.finditer(word):
+        if run.start() > place:
+            yield make_term(word[place : run.start()])
+        yield from run.group()
+        yield from (run.group()[at : at + 2] for at in range(len(run.group()) - 1))
+        place = run.end()
+    if place < len(word):
+        yield make_term(word[place:])
+
+
+def _join_sentences(sentences: list[str]) -> Iterator[str]:
+    current: list[str] = []
+    count = 0
+    for sentence in sentences:
+        size = max(len(sentence.split()), len(sentence) // 4 if not sentence.isascii() else 0)
+        if current and count + size > PASSAGE_WORDS:
+            yield " ".join(current).strip()
+            current, count = [], 0
+        current.append(sentence)
+        count += size
+    if current:
+        yield " ".join(current).strip()
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text else 0

@@ -1,0 +1,183 @@
+"""MemoryStore: a store in memory. The reference the contract is read from, and a store for tests and throw-away sessions.
+
+Same planning, same history, no disk: what FileStore does differently is a bug in one of them.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+from memdir.errors import NotFoundError
+from memdir.format.index import INDEX_FILE, find_splice
+from memdir.guard import check_name
+from memdir.records import Change, ChangedFile, Header, Memory, Origin, Scope, Signature
+from memdir.store import inbox
+from memdir.store.contract import ChangeResult, Clock, StoreBase, make_memory, utc_now
+from memdir.store.plan import FileChange, Planner, WriteRules, decode, digest_of, is_index_path
+from memdir.text import fold, fold_link, one_line, shorten
+
+# --- ram ---
+
+
+class MemoryStore(StoreBase):
+    _waiting: sqlite3.Connection | None = None
+
+    def __init__(self, *, scope: Scope = Scope.PRIVATE, skip_index: bool = False, clock: Clock = utc_now) -> None:
+        self.scope = scope
+        self.rules = WriteRules(scope, skip_index)
+        self.clock = clock
+        self._files: dict[str, tuple[bytes, Signature]] = {}
+        self._contents: dict[str, bytes] = {}
+        self._acts: list[Change] = []
+        self._marks: dict[str, int] = {}
+        self._lock = threading.RLock()
+
+    def scan(self) -> tuple[Header, ...]:
+        with self._lock:
+            names = [path.removesuffix(".md") for path in self._files if not is_index_path(path)]
+            return tuple(
+                sorted((self.read(name).header for name in names), key=lambda at: (at.modified, at.name))[::-1]
+            )
+
+    def read(self, name: str) -> Memory:
+        check_name(name)
+        with self._lock:
+            found = self._files.get(f"{name}.md")
+        if found is None:
+            raise NotFoundError(f"no memory named {name}", name=name)
+        return make_memory(name, *found, self.scope)
+
+    def index(self) -> str:
+        return decode(self.read_bytes(INDEX_FILE) or b"")
+
+    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
+        undone = self._find_undone()
+        path = None if name is None else f"{name}.md"
+        chosen = [act for act in reversed(self._acts) if path is None or any(at.path == path for at in act.changes)]
+        marked = [Change(at.id, at.at, at.verb, at.origin, at.changes, at.undoes, undone.get(at.id)) for at in chosen]
+        return tuple(marked if limit < 0 else marked[:limit])
+
+    def find_last_act(self) -> Change | None:
+        return next((act for act in self.acts() if act.undoes is None and act.undone_by is None), None)
+
+    def read_act(self, act: int) -> Change:
+        for found in self.acts():
+            if found.id == act:
+                return found
+        raise NotFoundError(f"no act {act} in this history", name=str(act))
+
+    def read_content(self, digest: str) -> bytes:
+        return self._contents[digest]
+
+    def read_bytes(self, path: str) -> bytes | None:
+        found = self._files.get(path)
+        return found[0] if found else None
+
+    def list_files(self, folder: str) -> list[str]:
+        prefix = f"{folder}/" if folder else ""
+        return [
+            path[len(prefix) :] for path in self._files if path.startswith(prefix) and "/" not in path[len(prefix) :]
+        ]
+
+    def has_mark(self, mark: str) -> bool:
+        return bool(mark) and mark in self._marks
+
+    @contextmanager
+    def _using_inbox(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """The same table as on disk, without the disk."""
+        with self._lock:
+            if self._waiting is None:
+                self._waiting = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                self._waiting.executescript(inbox.MIGRATION)
+            with _whole(self._waiting):
+                yield self._waiting
+
+    def close(self) -> None:
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _act(
+        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
+    ) -> ChangeResult:
+        with self._lock:
+            if self.has_mark(mark):
+                return ChangeResult(self._marks[mark], repeated=True)
+            changes = planner(self)
+            if not changes:
+                return ChangeResult()
+            number = len(self._acts) + 1
+            now = self.clock()
+            for planned in changes:
+                self._put(planned, number, int(now.timestamp() * 1e9))
+            made = tuple(_make_change(planned) for planned in changes)
+            self._acts.append(Change(number, now, verb, origin, made, undoes))
+            if mark:
+                self._marks[mark] = number
+            return ChangeResult(number, tuple(changes))
+
+    def _put(self, planned: FileChange, number: int, at: int) -> None:
+        if planned.after is None:
+            del self._files[planned.path]
+        else:
+            self._files[planned.path] = planned.after, Signature(number, len(planned.after), at, at)
+        for data in (planned.before, planned.after):
+            if data is not None and not planned.is_index:
+                self._contents[digest_of(data)] = data
+
+    def _find_undone(self) -> dict[int, int]:
+        latest = {act.undoes: act.id for act in self._acts if act.undoes is not None}
+        undone: dict[int, int] = {}
+        for target in sorted(latest, reverse=True):
+            if latest[target] not in undone:
+                undone[target] = latest[target]
+        return undone
+
+
+@contextmanager
+def _whole(db: sqlite3.Connection) -> Iterator[None]:
+    """All of it or nothing."""
+    db.execute("BEGIN")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def _make_change(planned: FileChange) -> ChangedFile:
+    before = digest_of(planned.before) if planned.before is not None else None
+    after = digest_of(planned.after) if planned.after is not None else None
+    splice = find_splice(planned.before or b"", planned.after or b"") if planned.is_index else None
+    return ChangedFile(planned.path, before, after, splice)
+
+
+# --- lookup ---
+# What a person typed, as one memory: its name, its path, or a title that only one memory has.
+
+
+def find_header(headers: Sequence[Header], text: str) -> Header:
+    """The memory meant; NotFoundError names what is near, or the several it could be."""
+    wanted = text.strip().removeprefix("./").removesuffix(".md")
+    for same in (lambda at: at.name == wanted, lambda at: fold(at.name) == fold(wanted)):
+        if exact := next((header for header in headers if same(header)), None):
+            return exact
+    matches = [header for header in headers if fold_link(header.title) == fold_link(wanted)]
+    matches = matches or [
+        header for header in headers if fold_link(header.name.rpartition("/")[2]) == fold_link(wanted)
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    shown = shorten(one_line(text), 60)
+    if matches:
+        names = ", ".join(header.name for header in matches[:5])
+        raise NotFoundError(f"{shown!r} could be any of {names}", name=text, hint="say the name")
+    near = get_close_matches(fold(wanted), [fold(header.name) for header in headers], n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else "`memdir list` shows what there is"
+    raise NotFoundError(f"no memory named {shown!r}", name=text, hint=hint)

@@ -1,0 +1,333 @@
+"""Two versions of a file that come from one: what both sides meant, together. Pure.
+
+    a memory   its head by key, its body by paragraph
+    an index   by line
+
+Both texts are kept only where both sides changed the same thing in different ways; the answer says where. An edit wins
+over a deletion. Merging is the same in either direction, and doing it again changes nothing, so that machines that
+merge the same things come to the same bytes.
+
+A title or a description that both sides changed becomes both, with a stroke between. Of any other key the one that
+comes first in the alphabet stays, and of two times of change the later: a type cannot be two. White space between
+paragraphs is made even where both sides changed a body; a block of code counts as one paragraph.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from difflib import SequenceMatcher
+
+from memdir.errors import FormatError
+from memdir.format import frontmatter, index
+from memdir.frozen import dataclass
+from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
+from memdir.text import fold
+
+# --- units ---
+# Three-way merging of a list of pieces: the paragraphs of a body, or the lines of an index. Pure.
+#
+# Each side is taken as what it did to the base: which pieces it took out, and what it put in, and where. The merge
+# does
+# what both did. So a piece that either side wrote is in the result, a piece that one side took out and the other left
+# alone is not, and nothing is written twice. Which side is whose does not matter: what both put in the same place
+# stands
+# in the order of its text.
+#
+# It does not know what a piece means, and it does not look inside one. Where there are more pieces than any person
+# wrote,
+# it looks less closely at where each of them went, so that nobody can make a sync last for hours.
+
+_PAIRS = 4_000_000  # of pieces compared with each other: two thousand paragraphs on both sides, a quarter of a second
+
+
+@dataclass(frozen=True, slots=True)
+class MergedUnits:
+    """The pieces, and those of the base that both sides changed, each in its own way."""
+
+    pieces: tuple[str, ...]
+    clashes: tuple[str, ...] = ()
+
+
+# A piece and how many of the same text stand before it: the second of two equal pieces is another piece.
+_Piece = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edits:
+    """What one side did: base pieces taken out, pieces put in before a base piece, and what stands in place of one."""
+
+    gone: frozenset[int]
+    added: dict[int, tuple[_Piece, ...]]
+    changed: dict[int, tuple[_Piece, ...]]  # nothing, if the piece was only taken out
+
+
+def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *, pairs: int = _PAIRS) -> MergedUnits:
+    """What both sides made of the base together; with more than so many `pairs` to compare, less closely."""
+    if tuple(one) == tuple(base) or tuple(one) == tuple(other):
+        return MergedUnits(tuple(other))
+    if tuple(other) == tuple(base):
+        return MergedUnits(tuple(one))
+    old = _number(base)
+    first, second = _find_edits(old, _number(one), pairs), _find_edits(old, _number(other), pairs)
+    # What a side has more often than the base it wrote anew: then the other's taking it out does not mean this one.
+    counts = [Counter(at) for at in (base, one, other)]
+    written = {text for text in {*one, *other} if max(counts[1][text], counts[2][text]) > counts[0][text]}
+    # A piece that one side only moved is not one that it wrote: the other may take it out.
+    dead = {piece for piece in set(old) - (set(_number(one)) & set(_number(other))) if piece[0] not in written}
+    # A dictionary, because a piece that both put in stands once, wherever each of them put it.
+    pieces: dict[_Piece, None] = {}
+    for at in range(len(old) + 1):
+        low, high = sorted((first.added.get(at, ()), second.added.get(at, ())))
+        pieces |= dict.fromkeys(piece for piece in (*low, *high) if piece not in dead)
+        is_kept = at not in first.gone and at not in second.gone
+        if at < len(old) and (is_kept or base[at] in written):
+            pieces[old[at]] = None
+    clashes = [base[at] for at in _find_clashes(first, second)]
+    return MergedUnits(tuple(text for text, _ in pieces), tuple(clashes))
+
+
+def _number(pieces: Sequence[str]) -> list[_Piece]:
+    seen: Counter[str] = Counter()
+    numbered = []
+    for piece in pieces:
+        numbered.append((piece, seen[piece]))
+        seen[piece] += 1
+    return numbered
+
+
+def _find_edits(base: Sequence[_Piece], side: Sequence[_Piece], pairs: int) -> _Edits:
+    gone: set[int] = set()
+    added: dict[int, tuple[_Piece, ...]] = {}
+    changed: dict[int, tuple[_Piece, ...]] = {}
+    is_small = len(base) * len(side) <= pairs
+    steps = SequenceMatcher(None, base, side, autojunk=False).get_opcodes() if is_small else _compare_ends(base, side)
+    for tag, low, high, start, end in steps:
+        if tag == "equal":
+            continue
+        if end > start:
+            added[low] = tuple(side[start:end])
+        gone.update(range(low, high))
+        changed |= dict.fromkeys(range(low, high), tuple(side[start:end]))
+    return _Edits(frozenset(gone), added, changed)
+
+
+def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[str, int, int, int, int]]:
+    """As a SequenceMatcher tells it, but all between what both begin and what both end with is one change."""
+    shorter = min(len(base), len(side))
+    low = next((at for at in range(shorter) if base[at] != side[at]), shorter)
+    tail = next((at for at in range(shorter - low) if base[-1 - at] != side[-1 - at]), shorter - low)
+    return [("replace", low, len(base) - tail, low, len(side) - tail)]
+
+
+def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
+    """The places of the base that both sides changed in different ways."""
+    known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together, by one and the same thing
+    found = []
+    for at in sorted(first.gone & second.gone):
+        one, other = first.changed[at], second.changed[at]
+        key = (id(one), id(other))
+        if key not in known:
+            known[key] = _do_clash(one, other)
+        if known[key]:
+            found.append(at)
+    return found
+
+
+def _do_clash(one: Sequence[_Piece], other: Sequence[_Piece]) -> bool:
+    """Whether two replacements of one piece say different things; one that holds all of the other does not."""
+    return not (set(one) <= set(other) or set(other) <= set(one)) or (not one) != (not other)
+
+
+# --- merging ---
+
+_KEY = re.compile(r"([A-Za-z_\"'][^:\n]*):(?:\s|\Z)")
+_FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
+_BETWEEN = " / "
+_JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """A merged text, None for "no file", and in words where the two sides clashed."""
+
+    text: str | None
+    clashes: tuple[str, ...] = ()
+
+
+def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeResult:
+    """Two versions of a memory file as one; None stands for "no file"."""
+    if one in (base, other):
+        return MergeResult(other)
+    if other == base:
+        return MergeResult(one)
+    if one is None or other is None:
+        return MergeResult(
+            other if one is None else one, ("one side took it away, the other changed it: the change stays",)
+        )
+    parts = [frontmatter.split_frontmatter(text) for text in (base or "", one, other)]
+    head, clashes = _merge_head(base or "", one, other)
+    body = merge_units(*(split_paragraphs(at.body) for at in parts))
+    told = (*clashes, *(f"both sides changed the paragraph “{_begin(at)}”" for at in body.clashes))
+    text = _join_body(head, body.pieces)
+    if base is None:
+        told = ("both sides wrote one of this name", *told)
+    return MergeResult(text, told)
+
+
+def merge_index(base: str, one: str, other: str) -> str:
+    """Two versions of an index as one; a line that both sides have is there once."""
+    lines = [_split_index(text) for text in (base, one, other)]
+    return "".join(merge_units(*lines).pieces)
+
+
+def tidy_index(
+    text: str, names: Collection[str], preferred: str, *, revived: Collection[str] = (), known: Iterable[str] = ()
+) -> str:
+    """An index after a merge: no line for what is gone, one line a memory, and a line again for what came back.
+
+    `preferred` says which of two lines for one memory stays; `revived` are memories that one side took away and the
+    other kept, and `known` the indexes that may still have their lines.
+    """
+    alive, back = ({fold(name) for name in at} for at in (names, revived))
+    liked = set(_split_index(preferred))
+    lines = index.parse_index(text)
+    best: dict[str, int] = {}
+    for line in lines:
+        key = fold(line.name)
+        if line.is_pointer and (key not in best or (line.text in liked and lines[best[key]].text not in liked)):
+            best[key] = line.number
+    kept = [
+        at.text for at in lines if not at.is_pointer or (fold(at.name) in alive and best[fold(at.name)] == at.number)
+    ]
+    tidied = "".join(kept)
+    missing: dict[str, str] = {}
+    for line in (line for other in known for line in index.parse_index(other)):
+        key = fold(line.name)
+        if line.is_pointer and key in alive & back and key not in best:
+            missing[key] = min(missing.get(key, line.text.strip()), line.text.strip())
+    for line_text in missing.values():
+        tidied = index.append_pointer(tidied, line_text)
+    return tidied
+
+
+def split_paragraphs(body: str) -> tuple[str, ...]:
+    """The paragraphs of a body, without the blank lines between; a fenced block is one with its blank lines."""
+    found: list[list[str]] = [[]]
+    fence = ""
+    for line in body.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark.group(1)
+        elif mark and mark.group(1).startswith(fence) and not line.strip().strip("`~"):
+            fence = ""
+        if line.strip() or fence:
+            found[-1].append(line.rstrip("\r") if not fence else line)
+        elif found[-1]:
+            found.append([])
+    return tuple("\n".join(lines) for lines in found if lines)
+
+
+def _join_body(head: str, paragraphs: Sequence[str]) -> str:
+    return head + ("\n" if head else "") + "\n\n".join(paragraphs) + ("\n" if paragraphs else "")
+
+
+def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
+    """The fences and what stands between them; and where the keys clashed."""
+    before, first, second = (_read_head(text) for text in (base, one, other))
+    if first in (before, second):
+        return second, ()
+    if second == before:
+        return first, ()
+    if not first or not second:
+        return first or second, ("one side took the head away",)
+    if first > second:
+        first, second, one, other = second, first, other, one
+    return _merge_keys(base, first, second, one, other)
+
+
+def _merge_keys(base: str, first: str, second: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
+    old, left, right = (_split_keys(text) for text in (_read_head(base), first, second))
+    merged: dict[str, str] = {}
+    clashed: list[str] = []
+    for key in [*left, *(key for key in right if key not in left)]:
+        was, a, b = old.get(key), left.get(key), right.get(key)
+        if a == b or b == was:
+            found = a
+        elif a == was:
+            found = b
+        else:
+            found = max(a or "", b or "") if key.endswith("modified") else min(at for at in (a, b) if at)
+            if not key.endswith("modified"):
+                clashed.append(key)
+        if found is not None:
+            merged[key] = found
+    opening = first.split("\n", 1)[0]
+    head = f"{opening}\n{''.join(merged[key] for key in _order_keys(merged))}---\n"
+    head, told = _join_fields(head, one, other, clashed)
+    return head, tuple(f"both sides changed `{key}`{told.get(key, '')}" for key in clashed)
+
+
+def _order_keys(keys: Iterable[str]) -> list[str]:
+    """As they came, but what stands inside `metadata:` right behind it."""
+    given = list(keys)
+    tops = [key for key in given if "." not in key]
+    return [at for top in tops for at in (top, *(key for key in given if key.startswith(f"{top}.")))]
+
+
+def _join_fields(head: str, one: str, other: str, clashed: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Title and description of both sides where both changed it, as far as they fit."""
+    told: dict[str, str] = {}
+    for key in clashed:
+        values = [_read_field(text, key) for text in (one, other)]
+        if key not in _JOINED:
+            told[key] = f": {' and '.join(repr(at) for at in sorted(values))}" if all(values) else ""
+            continue
+        parts = sorted({part for value in values for part in value.split(_BETWEEN) if part})
+        joined = _BETWEEN.join(parts)
+        if len(joined) > _JOINED[key]:
+            continue
+        try:
+            head = frontmatter.set_fields(head, {key: joined})
+        except FormatError:
+            continue
+    return head, told
+
+
+def _read_field(text: str, key: str) -> str:
+    raw = frontmatter.parse_fields(text).raw
+    found = raw.get(key.rpartition(".")[2]) or (raw.get("metadata") or {})
+    if isinstance(found, dict):
+        found = found.get(key.rpartition(".")[2], "")
+    return found if isinstance(found, str) else ""
+
+
+def _read_head(text: str) -> str:
+    """The head with its fences, line ends made even; empty where there is none."""
+    parts = frontmatter.split_frontmatter(text)
+    lines = (parts.opening + parts.head + parts.closing).replace("\r\n", "\n").lstrip("\ufeff")
+    return lines if not lines or lines.endswith("\n") else lines + "\n"
+
+
+def _split_keys(head: str) -> dict[str, str]:
+    """Key -> its lines, in order; those inside `metadata:` each for itself. A line without a key goes with the last."""
+    found: dict[str, str] = {}
+    top = key = ""
+    for line in frontmatter.split_lines(head)[1:-1]:
+        match = _KEY.match(line)
+        inner = _KEY.match(line.strip()) if not match and line[:1] == " " and top == "metadata" else None
+        if match:
+            top = key = match.group(1)
+        elif inner:
+            key = f"{top}.{inner.group(1)}"
+        found[key] = found.get(key, "") + line
+    return found
+
+
+def _split_index(text: str) -> list[str]:
+    """Lines with one kind of end: the last line of a file without one is the same line."""
+    return [line.rstrip("\r\n") + "\n" for line in frontmatter.split_lines(text)]
+
+
+def _begin(paragraph: str) -> str:
+    words = " ".join(paragraph.split())
+    return words if len(words) <= 60 else words[:59] + "…"

@@ -1,0 +1,680 @@
+"""What a sync stands on: the files here, the branch there, and what they were when they were last the same. Pure.
+
+Ground      all of it, and the questions both directions ask of it
+find_needed which objects have to be read before anything can be planned
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import cached_property
+
+from memdir import guard
+from memdir.errors import DiskError, FormatError, NotFoundError, PathError, SettingsError
+from memdir.format import index
+from memdir.format.frontmatter import parse_fields
+from memdir.format.index import INDEX_FILE
+from memdir.frozen import dataclass, field, replace
+from memdir.limits import TEAM_BYTES, TEAM_ENTRIES
+from memdir.records import Kind
+from memdir.store.files import FileStore
+from memdir.store.plan import TEAM_FOLDER, Finder, decode, encode
+from memdir.store.secrets import find_secrets, mask, render_findings
+from memdir.team.admit import (
+    ACCEPTED,
+    PLAIN_MODE,
+    AdmitRuling,
+    AdmitVerdict,
+    find_twins,
+    judge_line,
+    judge_place,
+    judge_text,
+)
+from memdir.team.git import (
+    TeamClone,
+    TreeEntry,
+    fetch_branch,
+    find_common,
+    find_kept_objects,
+    find_versions,
+    hash_blob,
+    is_ancestor,
+    read_blobs,
+    read_tree,
+)
+from memdir.team.merge import merge_index, merge_memory, tidy_index
+from memdir.team.state import BRANCH, SyncPoint, hash_path
+from memdir.text import find_forbidden, fold, one_line
+
+# --- ground ---
+
+_INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
+Blobs = Mapping[str, bytes]
+# Whether a person has let this version of a file in: path, object -> yes.
+Approved = Callable[[str, str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTeam:
+    """The team's folder here: files by path, the index or None, and what lies there that may not be touched."""
+
+    files: Mapping[str, bytes]
+    index: str | None = None
+    blocked: Mapping[str, str] = field(default_factory=dict)
+
+
+class SyncInputs:
+    """One look at both sides. `common` stands in for the point where the branch's history was rewritten.
+
+    `seen` are files here that the branch has had as they are since the point, path -> object: a sync was killed after
+    its push, or a person let an older version in. What the branch made of them since is then no clash with them.
+    """
+
+    def __init__(
+        self,
+        local: LocalTeam,
+        point: SyncPoint,
+        theirs: Mapping[str, TreeEntry],
+        blobs: Blobs,
+        *,
+        find: Finder,
+        common: Mapping[str, TreeEntry] | None = None,
+        seen: Mapping[str, str] | None = None,
+        has_index: bool = True,
+    ) -> None:
+        self.local = local
+        self.point = point
+        self.theirs = theirs
+        self.blobs = dict(blobs)
+        self.find = find
+        self.common = common
+        self.seen = seen or {}
+        self.has_index = has_index
+        self._verdicts: dict[tuple[str, str], AdmitVerdict] = {}
+
+    @cached_property
+    def ours(self) -> Mapping[str, str]:
+        """Path -> object of the files here."""
+        return {path: hash_blob(data) for path, data in self.local.files.items()}
+
+    @cached_property
+    def twins(self) -> Mapping[str, str]:
+        return find_twins(self.theirs, self.local.files)
+
+    def find_base(self, path: str) -> str | None:
+        """The object a file was when both sides were the same; None if it was not there, or not known."""
+        if path in self.seen:
+            return self.seen[path]
+        if self.common is None or self.point.find(path) is None:
+            return self.point.find(path)
+        entry = self.common.get(path)
+        return entry.sha if entry else None
+
+    def read(self, sha: str | None) -> str | None:
+        """The text of an object; None for none, or one that is not there."""
+        data = None if sha is None else self.blobs.get(sha)
+        return None if data is None else decode(data)
+
+    def judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
+        """What may become of a file of the branch."""
+        key = (path, entry.sha)
+        if key not in self._verdicts:
+            self._verdicts[key] = self._judge(path, entry)
+        return self._verdicts[key]
+
+    def judge_own(self, path: str, data: bytes) -> str:
+        """Why a file here is not sent; empty if it may be."""
+        if why := judge_place(path, "100644", len(data)):
+            return why
+        verdict = judge_text(path, data, self.find)
+        return verdict.why if verdict.ruling is AdmitRuling.REFUSE else ""
+
+    def show(self, path: str) -> str:
+        """A path as it may be told: without a secret that somebody made a name of."""
+        return mask(path, self.find(path))
+
+    def _judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
+        why = "" if entry.is_text else "its name is not UTF-8"
+        why = why or judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
+        if not why and path in self.twins:
+            why = f"it is another spelling of {self.twins[path]}"
+        if not why and entry.sha not in self.blobs:
+            why = "it could not be read"
+        if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > _INDEX_LINES:
+            why = f"it has more than {_INDEX_LINES:,} lines"
+        if why:
+            return AdmitVerdict(AdmitRuling.REFUSE, why)
+        return ACCEPTED if path == INDEX_FILE else judge_text(path, self.blobs[entry.sha], self.find)
+
+
+def find_needed(
+    local: LocalTeam, point: SyncPoint, theirs: Mapping[str, TreeEntry], common: Mapping[str, TreeEntry] | None
+) -> dict[str, int]:
+    """The objects that have to be read, with their sizes as far as the branch tells them."""
+    ours = {path: hash_blob(data) for path, data in local.files.items()}
+    needed: dict[str, int] = {}
+    for path, entry in theirs.items():
+        is_other = path == INDEX_FILE or (entry.sha != ours.get(path) and entry.is_text)
+        if is_other and not judge_place(path, entry.mode, entry.size):
+            needed[entry.sha] = entry.size
+        if path not in ours and (base := point.find(path)) is not None:
+            needed.setdefault(base, 0)
+    for path, sha in ours.items():
+        base = point.find(path)
+        if base is not None and base != sha:
+            needed.setdefault(base, 0)
+        if common is not None and path in common:
+            needed.setdefault(common[path].sha, 0)
+    return needed
+
+
+# --- sending ---
+# What this member did since the last sync, laid on top of the branch as it now is: the files of a new commit. Pure.
+#
+# Where only one side changed a file, that change stands; where both did, they are merged. What may not be shared stays
+# here: it is named in `withheld` and looked at again next time. A file of the branch that is refused is left as it is,
+# until somebody here writes one of the same name: then theirs is not merged with, but replaced.
+
+
+@dataclass(frozen=True, slots=True)
+class SyncClash:
+    """A file that both sides changed in different ways: where, and what each had."""
+
+    path: str
+    told: tuple[str, ...]
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingChanges:
+    """`files` are to be written or, where None, taken out; `moved` are ours that took another's spelling."""
+
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    clashes: tuple[SyncClash, ...] = ()
+    moved: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_sending(ground: SyncInputs) -> OutgoingChanges:
+    """What this side adds to the branch."""
+    plan = _Plan(ground)
+    lost = [path for path in ground.theirs if path not in ground.ours and ground.point.find(path) is not None]
+    gone = [path for path in lost if path not in ground.local.blocked]
+    for path in sorted({*ground.ours, *gone}):
+        if path != INDEX_FILE:
+            plan.add(path)
+    if ground.has_index:
+        plan.add_index()
+    return OutgoingChanges(plan.files, plan.withheld, tuple(plan.clashes), plan.moved)
+
+
+class _Plan:
+    def __init__(self, ground: SyncInputs) -> None:
+        self.ground = ground
+        self.files: dict[str, bytes | None] = {}
+        self.withheld: dict[str, str] = {}
+        self.clashes: list[SyncClash] = []
+        self.moved: dict[str, str] = {}
+        self._revived: list[str] = []  # names that one side took away and the other changed
+        self._spellings = {fold(path): path for path in sorted(ground.theirs, reverse=True)}
+
+    def add(self, path: str) -> None:
+        """One file that is here, or was."""
+        ground = self.ground
+        mine, base, entry = ground.ours.get(path), ground.find_base(path), ground.theirs.get(path)
+        if mine == base or mine == (entry.sha if entry else None):
+            return
+        data = ground.local.files.get(path)
+        if data is not None and (why := ground.judge_own(path, data)):
+            self.withheld[path] = why
+            return
+        target = path
+        if entry is None and base is None:
+            # Somebody else chose another spelling for the same name: it is one memory, by theirs.
+            target = self._spellings.get(fold(path), path)
+            entry = ground.theirs.get(target)
+            if target in ground.ours and target != path:
+                self.withheld[path] = f"it is another spelling of {target}"
+                return
+        if entry is not None and entry.sha != base:
+            self._merge(path, target, data)
+        else:
+            self.files[target] = data
+            if entry is None and base is not None and data is not None:
+                self._revived.append(path.removesuffix(".md"))
+                told = ("the others took it away, and it was changed here: the change stays",)
+                self.clashes.append(SyncClash(path, told, data.decode("utf-8", "replace"), ""))
+
+    def _merge(self, path: str, target: str, data: bytes | None) -> None:
+        ground, entry = self.ground, self.ground.theirs[target]
+        if ground.judge(target, entry).ruling is AdmitRuling.REFUSE:
+            if data is not None and target == path:
+                self.files[path] = data
+            elif data is not None:
+                self.withheld[path] = f"{target}, another spelling of it, is refused here"
+            return
+        theirs = ground.read(entry.sha) or ""
+        ours = None if data is None else data.decode("utf-8", "replace")
+        merge = merge_memory(ground.read(ground.find_base(path)), ours, theirs)
+        merged = None if merge.text is None else merge.text.encode("utf-8", "replace")
+        if merged is not None and ground.judge_own(target, merged):
+            # Together they are too long, or cannot be read any more: each keeps its own file.
+            self.files[self._find_free(path)] = data
+            merged = ground.blobs.get(entry.sha)
+        if target != path:
+            self.moved[path] = target
+        if data is None:
+            self._revived.append(path.removesuffix(".md"))
+        if merge.clashes:
+            self.clashes.append(SyncClash(target, merge.clashes, ours or "", theirs))
+        if merged is not None and merged != ground.blobs.get(entry.sha):
+            self.files[target] = merged
+
+    def _find_free(self, path: str) -> str:
+        taken = {fold(at) for at in (*self.ground.theirs, *self.ground.ours, *self.files)}
+        stem = path.removesuffix(".md")
+        return next(
+            at for n in range(2, 10_000) if fold(at := f"{stem[:-6] if len(stem) > 90 else stem}-{n}.md") not in taken
+        )
+
+    def add_index(self) -> None:
+        """The index, by line, with lines for what there will be and no others."""
+        ground = self.ground
+        ours, base = ground.local.index or "", ground.point.index or ""
+        if ours == base and not self.files:
+            return
+        entry = ground.theirs.get(INDEX_FILE)
+        readable = entry is not None and ground.judge(INDEX_FILE, entry).ruling is AdmitRuling.ACCEPT
+        there = ground.read(entry.sha) if entry is not None and readable else None
+        theirs = base if there is None else there
+        if why := _find_index_fault(ours, ground):
+            self.withheld[INDEX_FILE] = why
+            ours = base
+        merged = merge_index(base, ours, theirs) if ours != base else theirs
+        paths = {*ground.theirs, *self.files}
+        names = [path.removesuffix(".md") for path in paths if self.files.get(path, b"") is not None]
+        tidied = tidy_index(merged, names, theirs, revived=self._revived, known=(base, ours, theirs))
+        if why := judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
+            self.withheld[INDEX_FILE] = why
+        elif tidied != (there or ""):
+            self.files[INDEX_FILE] = data
+
+
+def _find_index_fault(text: str, ground: SyncInputs) -> str:
+    if found := find_forbidden(text, lines=True):
+        return f"it holds {found}"
+    found_secrets = render_findings(ground.find(text))
+    return f"it holds a secret: {found_secrets[0]}" if found_secrets else ""
+
+
+# --- receiving ---
+# What the branch holds that is not here: which of it comes in, what waits, what is refused; and the next point. Pure.
+#
+# Nothing here is overwritten that was not sent: a file that stays back, for whatever reason, is merged with what came
+# and keeps what it had. What is refused or waits leaves the file here as it was. An index is taken over line by line,
+# and only lines for memories that are here.
+
+GONE = "gone"  # in the place of an object, for a file that somebody took away
+
+
+class ArrivedChange(StrEnum):
+    ADDED = "added"
+    CHANGED = "changed"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingChange:
+    """What a person has to let in: path, object (`gone` for a deletion), why, and the text."""
+
+    path: str
+    sha: str
+    why: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingChanges:
+    """`files` are to be written here, None for deleted; `received` says which of them others changed, and how."""
+
+    files: Mapping[str, bytes | None]
+    point: SyncPoint
+    received: Mapping[str, ArrivedChange] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    waiting: tuple[WaitingChange, ...] = ()
+
+
+def plan_receiving(
+    ground: SyncInputs,
+    branch: Mapping[str, TreeEntry],
+    sent: OutgoingChanges | None,
+    *,
+    head: str,
+    review: bool,
+    approved: Approved,
+) -> IncomingChanges:
+    """What has to happen here so that the files say what the branch says. `branch` is its tree after what was sent."""
+    plan = _ReceivingPlan(ground, branch, sent, review=review, approved=approved)
+    for path in sorted({*branch, *ground.ours, *_find_known(ground)}):
+        if path != INDEX_FILE:
+            plan.add(path)
+    text = plan.add_index() if ground.has_index else ground.point.index
+    point = SyncPoint(head, plan.point, text)
+    return IncomingChanges(plan.files, point, plan.received, plan.refused, tuple(plan.waiting))
+
+
+def _find_known(ground: SyncInputs) -> list[str]:
+    return [path for path in ground.theirs if ground.point.find(path) is not None]
+
+
+class _ReceivingPlan:
+    def __init__(
+        self,
+        ground: SyncInputs,
+        branch: Mapping[str, TreeEntry],
+        sent: OutgoingChanges | None,
+        *,
+        review: bool,
+        approved: Approved,
+    ) -> None:
+        self.ground = ground
+        self.branch = branch
+        self.sent = sent
+        self.review = review
+        self.approved = approved
+        self.files: dict[str, bytes | None] = {}
+        self.point: dict[str, str] = {}
+        self.received: dict[str, ArrivedChange] = {}
+        self.refused: dict[str, str] = {}
+        self.waiting: list[WaitingChange] = []
+
+    def add(self, path: str) -> None:
+        entry, mine = self.branch.get(path), self.ground.ours.get(path)
+        if self.sent is not None and path in self.sent.moved:
+            self.files[path] = None
+        elif entry is None:
+            self._add_absent(path, mine)
+        elif entry.sha == mine:
+            self.point[hash_path(path)] = entry.sha
+        else:
+            self._add_other(path, entry)
+
+    def _add_absent(self, path: str, mine: str | None) -> None:
+        """A file that is not in the branch."""
+        base = self.ground.find_base(path)
+        if mine is None or base is None or self._is_back(path):
+            return
+        if self.review and not self.approved(path, GONE + base):
+            self.waiting.append(WaitingChange(path, GONE + base, "somebody took it away", None))
+            self._keep_point(path)
+            return
+        self._write(path, None)
+
+    def _add_other(self, path: str, entry: TreeEntry) -> None:
+        """A file that the branch has in another version, or that is not here."""
+        verdict = self.ground.judge(path, entry)
+        if verdict.ruling is AdmitRuling.REFUSE:
+            self.refused[self.ground.show(path)] = verdict.why
+            self._keep_point(path)
+            return
+        why = (
+            verdict.why
+            if verdict.ruling is AdmitRuling.HOLD
+            else "this team looks at what others write"
+            if self.review
+            else ""
+        )
+        is_known = entry.sha == self.ground.point.find(path)  # it came in before, and was changed here since
+        if why and not is_known and not self.approved(path, entry.sha):
+            self.waiting.append(WaitingChange(path, entry.sha, why, self.ground.read(entry.sha)))
+            self._keep_point(path)
+            return
+        data = self.ground.blobs[entry.sha]
+        if self._is_back(path):
+            ours = self.ground.local.files.get(path)
+            text = None if ours is None else ours.decode("utf-8", "surrogateescape")
+            merged = merge_memory(self.ground.read(self.ground.find_base(path)), text, self.ground.read(entry.sha)).text
+            if merged is not None and parse_fields(merged).kind is Kind.USER:
+                # Somebody made a memory about a person of it here, which no act may write: it has to wait for him.
+                self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
+                self._keep_point(path)
+                return
+            self._write(path, None if merged is None else encode(merged))
+        else:
+            self._write(path, data)
+        self.point[hash_path(path)] = entry.sha
+
+    def _is_back(self, path: str) -> bool:
+        """Whether what this member did to a file stays here for now."""
+        if self.ground.ours.get(path) == self.ground.find_base(path):
+            return False
+        return self.sent is None or path in self.sent.withheld
+
+    def _keep_point(self, path: str) -> None:
+        base = self.ground.seen.get(path) or self.ground.point.find(path)
+        if base is not None:
+            self.point[hash_path(path)] = base
+
+    def _write(self, path: str, data: bytes | None) -> None:
+        before = self.ground.local.files.get(path)
+        if before != data:
+            self.files[path] = data
+            kind = (
+                ArrivedChange.DELETED
+                if data is None
+                else ArrivedChange.ADDED
+                if before is None
+                else ArrivedChange.CHANGED
+            )
+            self.received[path] = kind
+
+    def add_index(self) -> str | None:
+        """The index here after the sync; answers what of the branch's it goes by."""
+        ground, entry = self.ground, self.branch.get(INDEX_FILE)
+        verdict = ground.judge(INDEX_FILE, entry) if entry is not None else None
+        if verdict is not None and verdict.ruling is AdmitRuling.REFUSE:
+            self.refused[INDEX_FILE] = verdict.why
+        theirs = ground.read(entry.sha) if entry is not None and INDEX_FILE not in self.refused else None
+        ours, base = ground.local.index or "", ground.point.index or ""
+        names = self._list_names()
+        # A branch without an index that can be read says nothing about ours.
+        seen = base if theirs is None else self._filter(theirs, ours, names)
+        merged = merge_index(base, ours, seen)
+        revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
+        revived = [name for name in revived if ground.find_base(f"{name}.md") is not None]
+        wanted = tidy_index(merged, names, seen, revived=revived, known=(seen, base))
+        why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
+        if why and wanted != ours:
+            self.refused[INDEX_FILE] = f"with ours {why}"
+        if (why or list(ground.find(wanted))) and wanted != ours:
+            # Lines that are harmless one by one can be a secret together: then only the lines that were here stay.
+            wanted = tidy_index(ours, names, ours)
+            seen = base
+        if wanted != ours:
+            self.files[INDEX_FILE] = encode(wanted)
+        return seen
+
+    def _list_names(self) -> list[str]:
+        """The memories that will be here."""
+        there = {path for path in self.ground.ours if self.files.get(path, b"") is not None}
+        there |= {path for path, data in self.files.items() if data is not None}
+        return [path.removesuffix(".md") for path in there]
+
+    def _filter(self, text: str, ours: str, names: list[str]) -> str:
+        """What of the branch's index may stand here: lines that are here already, and harmless ones."""
+        mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
+        alive = {fold(name) for name in names}
+        kept = []
+        for line in index.parse_index(text):
+            is_blank, is_ours = not line.text.strip(), line.text.rstrip("\r\n") in mine
+            why = "" if is_blank or is_ours else judge_line(line.text, self.ground.find)
+            if why:
+                self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
+            # A line for what is not here waits with it; and where a team looks first, so does prose.
+            waits = fold(line.name) not in alive if line.is_pointer else self.review and not is_blank
+            if is_ours or not (why or waits):
+                kept.append(line.text)
+        return "".join(kept)
+
+
+# --- looking ---
+# Both sides as they are: the team's folder here, and the branch there, with what is odd about its history.
+#
+# .memdir-team.json   in the branch: {"review": true} asks every member to look at what others write. Whoever may push
+#                     may change it, so a member who wants review in any case says so for himself
+
+TEAM_FILE = ".memdir-team.json"
+_TEAM_FILE_BYTES = 4_096
+_MANY = 3  # memories that nobody forgets all at once
+
+
+@dataclass(frozen=True, slots=True)
+class TeamBranch:
+    """The branch as it was fetched. `head` is empty where there is none at all.
+
+    `mark` is the object of the team's own file, `is_team` whether there is one, of whatever kind. `is_gone`: the remote
+    has lost the branch, and this is what was known of it. `common` is set where its history was rewritten: the files
+    both histories come from.
+    """
+
+    head: str = ""
+    tree: Mapping[str, TreeEntry] = field(default_factory=dict)
+    mark: str = ""
+    is_gone: bool = False
+    common: Mapping[str, TreeEntry] | None = None
+    is_team: bool = False
+
+
+def read_local(store: FileStore) -> LocalTeam:
+    """The team's folder as it is now; without a folder there is nothing in it."""
+    try:
+        root = guard.open_root(store.root)
+    except NotFoundError:
+        return LocalTeam({})
+    files: dict[str, bytes] = {}
+    blocked: dict[str, str] = {}
+    try:
+        for found in guard.walk(root, folder=TEAM_FOLDER):
+            path = found.path.removeprefix(f"{TEAM_FOLDER}/")
+            data = None if found.refusal else _read(root, found.path)
+            if data is None:
+                blocked[path] = (
+                    f"in its place here lies something that is no plain file ({found.refusal or 'unreadable'})"
+                )
+            else:
+                files[path] = data
+        index = _read(root, f"{TEAM_FOLDER}/{INDEX_FILE}")
+    finally:
+        os.close(root)
+    return LocalTeam(files, None if index is None else decode(index), blocked)
+
+
+def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> TeamBranch:
+    """Fetch the branch and look at what it holds; raises GitError where the remote cannot be reached."""
+    head = fetch_branch(copy, remote, name)
+    if head is not None and (point.head in ("", head) or is_ancestor(copy, point.head, head)):
+        return look_at(copy, head)
+    is_known = bool(point.head) and find_kept_objects(copy, point.head)
+    if head is None:
+        return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
+    common = find_common(copy, point.head, head) if is_known else None
+    return look_at(copy, head, common=read_tree(copy, common) if common else {})
+
+
+def look_at(
+    copy: TeamClone, head: str, *, is_gone: bool = False, common: Mapping[str, TreeEntry] | None = None
+) -> TeamBranch:
+    tree = read_tree(copy, head)
+    mark = tree.pop(TEAM_FILE, None)
+    is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _TEAM_FILE_BYTES
+    return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
+
+
+def fetch_team(branch: TeamBranch, name: str) -> None:
+    """Raises SettingsError for a branch that holds something else than a team's memory: nothing is added to that."""
+    if branch.head and not branch.is_team:
+        hint = f"choose another: --branch {BRANCH}; a team's own branch holds {TEAM_FILE}"
+        raise SettingsError(f"the branch {name} is no team's memory: it holds other work", key="branch", hint=hint)
+
+
+def asks_review(branch: TeamBranch, ground: SyncInputs) -> bool:
+    """Whether the team wants everybody to look at what others write."""
+    try:
+        table = json.loads(ground.blobs.get(branch.mark, b"null"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(table, dict) and table.get("review") is True
+
+
+def make_team_file(*, review: bool) -> bytes:
+    return json.dumps({"review": review}).encode("ascii") + b"\n"
+
+
+def make_ground(
+    copy: TeamClone, store: FileStore, local: LocalTeam, point: SyncPoint, branch: TeamBranch
+) -> SyncInputs:
+    """Everything that planning needs; raises FormatError if more would come than any team writes."""
+    local = replace(local, blocked={**local.blocked, **_find_blocked(store, local, branch.tree)})
+    needed = find_needed(local, point, branch.tree, branch.common)
+    if sum(needed.values()) > TEAM_BYTES:
+        size = TEAM_BYTES // 1_048_576
+        raise FormatError(
+            f"more than {size} MiB would come from the team's branch: nothing of it was taken",
+            hint="`memdir team log` shows who wrote last",
+        )
+    return SyncInputs(
+        local,
+        point,
+        branch.tree,
+        read_blobs(copy, [*needed, branch.mark]),
+        find=store.rules.find or find_secrets,
+        common=branch.common,
+        seen=_find_seen(copy, local, point, branch),
+        has_index=not store.rules.skip_index,
+    )
+
+
+def forgive_loss(local: LocalTeam, point: SyncPoint) -> SyncPoint:
+    """The point, or one that knows of no files where all of them are gone and the index too: nobody forgets like that.
+
+    A folder that somebody took away by hand, or that is not mounted, must not take everybody's memories with it.
+    """
+    if local.files or local.index is not None or len(point.files) < _MANY:
+        return point
+    return replace(point, files={}, index=None)
+
+
+def _find_seen(copy: TeamClone, local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, str]:
+    """Files here that the branch has had in this very version since the point, path -> object.
+
+    Who was in no team yet sends what lies here, so then only what the branch still has counts.
+    """
+    if branch.common is not None or branch.head in ("", point.head):
+        return {}
+    there = {path: entry.sha for path, entry in branch.tree.items()}
+    ours = {path: hash_blob(data) for path, data in local.files.items() if point.head or path in there}
+    changed = {path: sha for path, sha in ours.items() if sha not in (point.find(path), there.get(path))}
+    versions = find_versions(copy, branch.head, after=point.head) if changed else {}
+    return {path: sha for path, sha in changed.items() if sha in versions.get(path, ())}
+
+
+def _find_blocked(store: FileStore, local: LocalTeam, tree: Mapping[str, TreeEntry]) -> dict[str, str]:
+    """Files of the branch that seem not to be here, and cannot be looked at either: they are not gone."""
+    blocked = {}
+    for path, entry in tree.items():
+        if path not in local.files and not judge_place(path, entry.mode, entry.size):
+            try:
+                store.read_bytes(f"{TEAM_FOLDER}/{path}")
+            except (PathError, DiskError) as error:
+                blocked[path] = f"what is in its place here cannot be read ({one_line(str(error))})"
+    return blocked
+
+
+def _read(root: int, path: str) -> bytes | None:
+    try:
+        found = guard.read_file(root, path)
+    except (OSError, PathError):
+        return None
+    return found[0] if found else None

@@ -1,0 +1,320 @@
+"""One sync: fetch the branch, lay our changes on it, push, and only then write what came into the files.
+
+    1. what is here       the files of `team/`, compared with the point: that is what this member did
+    2. fetch              the branch as it is now
+    3. commit and push    our changes on top of it, merged where both sides changed a file; if somebody was quicker,
+                          again from 1
+    4. act                everything that came, through the guard, as one act of the store
+    5. the point moves
+
+Killed anywhere, the next sync finds where it was: before 3 nothing has happened; after 3 the branch holds our changes,
+and merging them again changes nothing; after 4 the act's mark tells that the point may move. Offline, the files are
+the record, and the next sync that reaches the remote sends what they say. Only one sync a directory runs at a time, and
+no lock of the store is held while git works.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from memdir.errors import ConflictError, LockedError, MemdirError
+from memdir.format.index import INDEX_FILE
+from memdir.frozen import dataclass, replace
+from memdir.limits import TEAM_SECONDS, TEAM_TRIES
+from memdir.project.settings import Environment
+from memdir.records import Origin
+from memdir.store.files import SYNC, FileStore
+from memdir.store.plan import TEAM_FOLDER, FileChange, StoreView, encode
+from memdir.store.state import COPY, Author
+from memdir.team.git import (
+    GitError,
+    PushResult,
+    PushState,
+    TeamClone,
+    TreeEntry,
+    hash_blob,
+    keep_commit,
+    open_copy,
+    push_commit,
+    read_commits,
+    tidy_copy,
+    write_commit,
+)
+from memdir.team.news import (
+    SyncOutcome,
+    SyncRefusal,
+    SyncResult,
+    TeamNews,
+    add_news,
+    find_authors,
+    keep_authors,
+    let_wait,
+    make_approved,
+    make_news,
+    mark_known,
+    name_memory,
+    read_sync_record,
+    tell_clashes,
+    write_sync_record,
+)
+from memdir.team.plan import (
+    TEAM_FILE,
+    IncomingChanges,
+    LocalTeam,
+    OutgoingChanges,
+    SyncInputs,
+    TeamBranch,
+    asks_review,
+    fetch_team,
+    forgive_loss,
+    make_ground,
+    make_team_file,
+    plan_receiving,
+    plan_sending,
+    read_branch,
+    read_local,
+)
+from memdir.team.state import Membership, SyncPoint, read_point, resolve_remote, write_point
+from memdir.text import one_line, shorten
+
+LOCK = "team.lock"
+_LOSS = "all memories of the team were gone here, and the index with them: they were taken from the branch again"
+Pause = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncTask:
+    """Who syncs what with what, and how long it may take. `author` signs the commits."""
+
+    store: FileStore
+    member: Membership
+    environment: Environment
+    root: Path
+    author: Author
+    seconds: float = TEAM_SECONDS
+
+
+def wait_a_little(attempt: int) -> None:
+    """Those who meet at a remote meet again if they wait equally long."""
+    time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
+
+
+def sync(task: SyncTask, *, now: datetime, pause: Pause = wait_a_little) -> SyncResult:
+    """Bring both sides into step, as far as can be; answers what came of it and raises only for what nobody foresaw.
+
+    A remote that does not answer, or takes nothing, is an outcome and no error: nothing is lost by it.
+    """
+    store = task.store
+    before = read_sync_record(store.state)
+    try:
+        with store.hold_beside(LOCK):
+            done = _sync_held(task, now, pause)
+    except LockedError:
+        return SyncResult(SyncOutcome.BUSY, "another sync is under way")
+    except GitError as error:
+        done = SyncResult(SyncOutcome.OFFLINE, f"{error}; {error.hint}" if error.hint else str(error))
+    except MemdirError as error:
+        done = SyncResult(SyncOutcome.FAILED, f"{error}; {error.hint}" if error.hint else str(error))
+    done = replace(done, is_news=done.error != before.error)
+    write_sync_record(store.state, done, now)
+    return done
+
+
+def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
+    store = task.store
+    remote = resolve_remote(task.member, task.root)
+    copy = open_copy(TeamClone(store.state / COPY, task.environment, deadline=time.monotonic() + task.seconds))
+    for attempt in range(TEAM_TRIES):
+        local, known = read_local(store), _settle_point(store)
+        point = forgive_loss(local, known)
+        branch = read_branch(copy, remote, task.member.branch, point)
+        if not point.head:
+            fetch_team(branch, task.member.branch)
+        ground = make_ground(copy, store, local, point, branch)
+        out = plan_sending(ground)
+        head, pushed = _send(task, copy, remote, branch, out, now)
+        if pushed.answer is PushResult.QUICKER:
+            pause(attempt)
+            continue
+        sent = out if pushed.answer is PushResult.DONE else None
+        try:
+            done = _take(task, copy, ground, branch, out, sent, head, pushed, now)
+            return done if point is known else replace(done, notes=(*done.notes, _LOSS))
+        except ConflictError:
+            # Somebody here was at work meanwhile: what they wrote is merged as well.
+            continue
+    raise GitError("others were quicker with every push", hint="the next sync sends it; nothing is lost")
+
+
+def find_point(store: FileStore) -> SyncPoint:
+    """The point as it truly is: one that a killed sync was on its way to counts if its act has happened."""
+    point, pending = read_point(store.state)
+    return pending if pending is not None and store.has_mark(pending.mark) else point
+
+
+def _settle_point(store: FileStore) -> SyncPoint:
+    """The same, written down; only for whoever holds the lock."""
+    point = find_point(store)
+    if read_point(store.state)[1] is not None:
+        write_point(store.state, point)
+    return point
+
+
+def _send(
+    task: SyncTask, copy: TeamClone, remote: str, branch: TeamBranch, out: OutgoingChanges, now: datetime
+) -> tuple[str, PushState]:
+    """Put our changes on the branch; answers where it is then, and what the remote said."""
+    if task.member.read_only:
+        return branch.head, PushState(PushResult.SILENT)
+    files: dict[str, bytes | None] = dict(out.files)
+    if not branch.head:
+        files[TEAM_FILE] = make_team_file(review=task.member.review)
+    if not files and not branch.is_gone:
+        return branch.head, PushState(PushResult.DONE)
+    head = write_commit(copy, branch.head or None, files, task.author, now, _describe(out)) if files else branch.head
+    pushed = push_commit(copy, remote, task.member.branch, head)
+    return (head if pushed.answer is PushResult.DONE else branch.head), pushed
+
+
+def _take(
+    task: SyncTask,
+    copy: TeamClone,
+    ground: SyncInputs,
+    branch: TeamBranch,
+    out: OutgoingChanges,
+    sent: OutgoingChanges | None,
+    head: str,
+    pushed: PushState,
+    now: datetime,
+) -> SyncResult:
+    """Write what came, move the point, and tell people."""
+    store = task.store
+    tree = _lay(branch.tree, sent, ground)
+    review = task.member.review or asks_review(branch, ground)
+    come = plan_receiving(ground, tree, sent, head=head, review=review, approved=make_approved(store))
+    authors = _find_authors(task, copy, ground.point, head, branch, sent)
+    let_wait(store, come.waiting, ground.local, authors)
+    if sent is not None:
+        tell_clashes(store, sent.clashes)
+    news = make_news(come.received, come.files, authors)
+    # Before the files: killed in between, they are told again, and never not at all.
+    keep_authors(store, authors, _list_here(ground.local, come))
+    add_news(store.state, news)
+    act = _write_files(store, ground.local, ground.point, come, _name_authors(news))
+    known = read_sync_record(store.state)
+    if head != ground.point.head:
+        keep_commit(copy, head)
+        tidy_copy(copy)
+    answer = pushed.answer if not task.member.read_only else PushResult.DONE
+    return SyncResult(
+        _OUTCOMES[answer],
+        pushed.said if answer is not PushResult.DONE else "",
+        sent=tuple(name_memory(path) for path in sorted(sent.files) if path != INDEX_FILE) if sent else (),
+        received=news,
+        clashes=tuple(name_memory(at.path) for at in sent.clashes) if sent else (),
+        refused=mark_known(come.refused, known.refused),
+        withheld=_list_withheld(task, out, ground, known.withheld),
+        waiting=tuple(name_memory(at.path) for at in come.waiting),
+        notes=_make_notes(branch),
+        act=act,
+        commit=head,
+    )
+
+
+_OUTCOMES = {
+    PushResult.DONE: SyncOutcome.SYNCED,
+    PushResult.DENIED: SyncOutcome.DENIED,
+    PushResult.SILENT: SyncOutcome.OFFLINE,
+}
+
+
+def _write_files(store: FileStore, local: LocalTeam, point: SyncPoint, come: IncomingChanges, by: str) -> int | None:
+    """The files as one act, then the point; raises ConflictError if somebody changed one of them meanwhile."""
+    if not come.files:
+        write_point(store.state, come.point)
+        return None
+    mark = f"team:{os.urandom(12).hex()}"
+    write_point(store.state, point, replace(come.point, mark=mark))
+    origin = Origin(SYNC, f"from {by}" if by else "in step with the team")
+    done = store.carry_out(_make_planner(local, come.files), verb=SYNC, origin=origin, mark=mark)
+    write_point(store.state, come.point)
+    return done.act
+
+
+def _make_planner(local: LocalTeam, files: Mapping[str, bytes | None]) -> Callable[[StoreView], list[FileChange]]:
+    def planner(view: StoreView) -> list[FileChange]:
+        changes = []
+        for path, after in sorted(files.items()):
+            index = None if local.index is None else encode(local.index)
+            expected = index if path == INDEX_FILE else local.files.get(path)
+            found = view.read_bytes(f"{TEAM_FOLDER}/{path}")
+            if found != expected:
+                raise ConflictError(f"{name_memory(path)} changed during the sync", hint="the next sync takes it along")
+            changes.append(FileChange(f"{TEAM_FOLDER}/{path}", found, after))
+        return [at for at in changes if at.before != at.after]
+
+    return planner
+
+
+def _lay(tree: Mapping[str, TreeEntry], sent: OutgoingChanges | None, ground: SyncInputs) -> dict[str, TreeEntry]:
+    """The branch's tree after what was sent; its contents are made known to the ground."""
+    laid = dict(tree)
+    for path, data in (sent.files if sent else {}).items():
+        if data is None:
+            laid.pop(path, None)
+        else:
+            laid[path] = TreeEntry("100644", hash_blob(data), len(data))
+            ground.blobs[hash_blob(data)] = data
+    return laid
+
+
+def _find_authors(
+    task: SyncTask, copy: TeamClone, point: SyncPoint, head: str, branch: TeamBranch, sent: OutgoingChanges | None
+) -> dict[str, Author]:
+    """Path -> who changed it last, by the commits that were not there at the last sync; by all after a rewriting."""
+    after = point.head if branch.common is None else ""
+    if head in ("", after):
+        return {}
+    if sent is not None and branch.head == after:
+        now = task.store.clock()
+        return dict.fromkeys(sent.files, replace(task.author, when=now))
+    return find_authors(read_commits(copy, head, after=after))
+
+
+def _list_here(local: LocalTeam, come: IncomingChanges) -> list[str]:
+    there = {path for path in local.files if come.files.get(path, b"") is not None}
+    return sorted((there | {path for path, data in come.files.items() if data is not None}) - {INDEX_FILE})
+
+
+def _list_withheld(
+    task: SyncTask, out: OutgoingChanges, ground: SyncInputs, known: Mapping[str, str]
+) -> tuple[SyncRefusal, ...]:
+    held = dict(out.withheld)
+    if task.member.read_only:
+        held |= {path: "this member only reads" for path in out.files if path != INDEX_FILE}
+    return mark_known({ground.show(path): why for path, why in held.items()}, known)
+
+
+def _make_notes(branch: TeamBranch) -> tuple[str, ...]:
+    notes = []
+    if branch.is_gone:
+        notes.append("the remote had lost the branch; it was put back from here")
+    if branch.common is not None:
+        notes.append("the branch's history was rewritten; what it had dropped and was still here was put back")
+    return tuple(notes)
+
+
+def _name_authors(news: Sequence[TeamNews]) -> str:
+    names = sorted({at.author for at in news if at.author})
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return shorten(one_line(", ".join(names[:3]) + more), 200)
+
+
+def _describe(out: OutgoingChanges) -> str:
+    """The message of a commit: which memories, no more than a line."""
+    paths = [path.removesuffix(".md") for path in sorted(out.files) if path != INDEX_FILE]
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    return f"memdir: {', '.join(paths[:5])}{more}\n" if paths else "memdir: index\n"
