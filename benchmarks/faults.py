@@ -35,7 +35,7 @@ LOADS = [
     ("notes of 2,000 records by the real client, with a compaction", "tests/test_notes_real.py", ""),
     ("500 turns ended while host and worker are killed", "tests/hostile/test_worker_kills.py", ""),
     ("64 dreamers started together, 200 rounds", "tests/test_dream_lock.py", "64_dreamers"),
-    ("8 clones × 500 acts and syncs, killed, the remote away", "tests/test_team_clones.py", ""),
+    ("8 clones × 500 changes and syncs, killed, the remote away", "tests/test_team_clones.py", ""),
     ("a hostile team remote", "tests/hostile/test_team_remote.py", ""),
     ("1,000 hooks with random breakage", "tests/test_hooks_broken.py", ""),
     ("the real Claude Code client with our hooks", "tests/test_real_hooks.py", ""),

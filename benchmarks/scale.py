@@ -74,9 +74,9 @@ class Row:
     oldest_found: bool
 
 
-def take_time(act: Callable[[], object]) -> float:
+def take_time(change: Callable[[], object]) -> float:
     start = time.perf_counter()
-    act()
+    change()
     return (time.perf_counter() - start) * 1000
 
 

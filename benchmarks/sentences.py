@@ -21,7 +21,7 @@ queue router renderer checkout catalogue inventory payroll calendar notifier rec
 backup telemetry onboarding archive compiler installer updater profile wallet shipment warehouse newsletter forum
 """.split()
 _PEOPLE = "designers reviewers accountants operators testers translators interns contractors editors analysts".split()
-_ACTS = """
+_CHANGES = """
 prefers rejects postpones rewrites documents measures renames deletes migrates freezes splits merges reviews audits
 encrypts compresses restarts throttles mirrors publishes
 """.split()
@@ -45,8 +45,8 @@ _KINDS = ("project", "feedback", "reference", "user")
 def make_query(random_: random.Random) -> str:
     """A question in ordinary words; more files answer it, the more there are."""
     forms = ("how do we handle {0} in the {1}?", "why are {0} {2} for the {1}?", "which {0} go through the {1} first?")
-    part, thing, act = random_.choice(_PARTS), random_.choice(_THINGS), random_.choice(_ACTS)
-    return random_.choice(forms).format(thing, part, act.removesuffix("s") + "ed")
+    part, thing, change = random_.choice(_PARTS), random_.choice(_THINGS), random_.choice(_CHANGES)
+    return random_.choice(forms).format(thing, part, change.removesuffix("s") + "ed")
 
 
 def make_queries(count: int) -> list[str]:
@@ -61,11 +61,11 @@ def make_texts(count: int) -> Iterator[tuple[str, str]]:
     yield "oldest-0.md", _render("Ferry to Lindholm", "When the ferry leaves, and for whom", ODDEST, "reference")
     for number in range(1, count):
         part, thing, other = random_.choice(_PARTS), random_.choice(_THINGS), random_.choice(_THINGS)
-        act, people = random_.choice(_ACTS), random_.choice(_PEOPLE)
+        change, people = random_.choice(_CHANGES), random_.choice(_PEOPLE)
         title = f"{part.capitalize()} {thing} {number}"
-        description = f"The {part} team {act} {thing} {random_.choice(_WHEN)} (note m{number})"
+        description = f"The {part} team {change} {thing} {random_.choice(_WHEN)} (note m{number})"
         lines = [
-            f"In the {part}, one {act} the {thing} {random_.choice(_WHEN)}, and the {people} keep the {other}.",
+            f"In the {part}, one {change} the {thing} {random_.choice(_WHEN)}, and the {people} keep the {other}.",
             f"**Why:** {random_.choice(_WHY)}.",
             f"**How to apply:** ask the {random_.choice(_PEOPLE)} about r{random_.randrange(10**6)} first.",
         ]

@@ -89,11 +89,11 @@ def cut_power(
         prepare(place)
     with disk.mounted() as place:
 
-        def act_and_cut() -> None:
+        def change_and_cut() -> None:
             action(place)
             disk.cut()
 
-        done = run_in_child(act_and_cut, deadline=deadline)
+        done = run_in_child(change_and_cut, deadline=deadline)
     if done.kind:
         raise AssertionError(f"the action failed before the power did:\n{done.detail or done.error}")
     with disk.mounted() as place:

@@ -24,7 +24,7 @@ import ptrace
 from calls import MUTATING, READS, SYNCS, WRITES, Call, is_below, is_mutating
 from outcome import Outcome
 from traced import finish, mark, read_all, run_traced, start
-from tracer import PASS, Act, Tracer
+from tracer import PASS, Change, Tracer
 
 __all__ = [
     "MUTATING",
@@ -175,12 +175,12 @@ def inject_errors(
     folder = os.fspath(within)
     seen = 0
 
-    def decide(call: Call) -> Act:
+    def decide(call: Call) -> Change:
         nonlocal seen
         if call.name not in wanted or (folder and not is_below(call, folder)):
             return PASS
         seen += 1
-        return Act(error=error) if seen == nth or (later and seen > nth) else PASS
+        return Change(error=error) if seen == nth or (later and seen > nth) else PASS
 
     return _run(action, decide, arm=arm, deadline=deadline)
 
@@ -238,7 +238,7 @@ def _can_halve(call: Call) -> bool:
     return call.name in {"write", "pwrite64"} and call.size > 1 and not call.fd_path.startswith(f"/memfd:{_ACK}")
 
 
-def _run(action: Callable[[], object], decide: Callable[[Call], Act], *, arm: bool, deadline: float) -> Trace:
+def _run(action: Callable[[], object], decide: Callable[[Call], Change], *, arm: bool, deadline: float) -> Trace:
     tracer, status, result = run_traced(action, decide, arm=arm, deadline=deadline)
     return Trace(tuple(tracer.calls), status, result, struck=tracer.struck)
 
@@ -247,14 +247,14 @@ def _strike(
     action: Callable[[T, Ack], object], place: T, names: Collection[str], number: int, when: When, deadline: float
 ) -> Progress[T]:
     """One run, killed at its `number`-th mutating call (0: not at all)."""
-    act = Act(kill="before") if when == "before" else Act(kill="after", halve=when == "half")
+    change = Change(kill="before") if when == "before" else Change(kill="after", halve=when == "half")
     seen: list[Call] = []
 
-    def decide(call: Call) -> Act:
+    def decide(call: Call) -> Change:
         if not is_mutating(call, names):
             return PASS
         seen.append(call)
-        return act if len(seen) == number else PASS
+        return change if len(seen) == number else PASS
 
     acks = os.memfd_create(_ACK)
 

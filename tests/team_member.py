@@ -27,7 +27,7 @@ def say(**row: object) -> None:
 
 
 def step(opened: Project, rng: random.Random, number: int, who: str) -> None:
-    """One random act of this member's."""
+    """One random change of this member's."""
     store, mark = opened.private, f"mark{who}x{number}y"
     names = {header.name: header for header in store.scan() if header.name.startswith("team/")}
     shared = sorted(name for name, header in names.items() if header.kind is not Kind.USER)

@@ -61,8 +61,8 @@ def test_a_value_comes_back_and_is_a_memory_that_people_can_read(store: MemdirSt
     assert memory.body.startswith("Prefers short answers with a code sample\n\n```json\n")
     assert "(users/u-1/prefs.md)" in store.store.index()
     assert store.get(USER, "other") is None and store.get(("users",), "prefs") is None
-    [act] = store.store.acts()
-    assert (act.verb, act.origin.who, act.origin.session) == ("save", "agent", "s1")
+    [change] = store.store.changes()
+    assert (change.verb, change.origin.who, change.origin.session) == ("save", "agent", "s1")
 
 
 def test_what_a_person_edits_in_the_file_is_the_value(store: MemdirStore) -> None:
@@ -93,7 +93,7 @@ def test_an_update_keeps_the_day_of_creation_and_undo_brings_the_old_value_back(
     assert store.get(USER, "a") is None and names(store) == set()
 
 
-def test_a_batch_reads_what_was_there_before_and_is_one_act(store: MemdirStore) -> None:
+def test_a_batch_reads_what_was_there_before_and_is_one_change(store: MemdirStore) -> None:
     store.put(USER, "a", {"text": "old"})
     ops = [
         PutOp(USER, "a", {"text": "new"}),
@@ -108,7 +108,7 @@ def test_a_batch_reads_what_was_there_before_and_is_one_act(store: MemdirStore) 
     assert got[0] is got[2] is got[4] is got[6] is None
     assert got[1].value == {"text": "old"} and keys(got[3]) == ["a"] and got[5] == [USER]
     assert {at.key: at.value["text"] for at in store.search(USER)} == {"a": "new", "b": "last"}
-    assert len(store.store.acts()) == 2
+    assert len(store.store.changes()) == 2
 
 
 @pytest.mark.parametrize("namespace", [(), ("a.b",), ("",), ("langgraph", "x"), ("a\0",)])

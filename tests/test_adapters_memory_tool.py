@@ -184,9 +184,9 @@ def test_the_documented_behaviours_hold_through_the_sdk_s_own_tool_runner(kind: 
     for (call, text, is_error), answer in zip(ROUND, got, strict=True):
         assert answer == (text, is_error), call
     assert store.scan() == ()
-    acts = store.acts()
-    assert [at.verb for at in reversed(acts)] == ["save", "edit", "edit", "edit", "save", "move", "forget"]
-    assert {at.origin.who for at in acts} == {"agent"}
+    changes = store.changes()
+    assert [at.verb for at in reversed(changes)] == ["save", "edit", "edit", "edit", "save", "move", "forget"]
+    assert {at.origin.who for at in changes} == {"agent"}
 
 
 def test_a_tool_object_also_takes_the_sdk_s_own_commands(memory: Path) -> None:
@@ -384,7 +384,7 @@ def test_a_secret_is_refused_without_being_repeated(commands: MemoryCommands) ->
     assert TOKEN.encode() not in b"".join(at.read_bytes() for at in commands.store.root.rglob("*") if at.is_file())
 
 
-def test_a_folder_is_deleted_or_moved_in_one_act_that_can_be_undone(commands: MemoryCommands) -> None:
+def test_a_folder_is_deleted_or_moved_in_one_change_that_can_be_undone(commands: MemoryCommands) -> None:
     for path in ("plan/a.md", "plan/deep/b.txt", "other.md"):
         ask(commands, "create", path=f"/memories/{path}", file_text="x")
     assert ask(commands, "rename", old_path="/memories/plan", new_path="/memories/plan/in").startswith("Error: ")
@@ -395,7 +395,7 @@ def test_a_folder_is_deleted_or_moved_in_one_act_that_can_be_undone(commands: Me
     assert {at.name for at in commands.store.scan()} == {"other"}
     commands.store.undo()
     assert {at.name for at in commands.store.scan()} == {"kept/plan/a", "kept/plan/deep/b__txt", "other"}
-    assert commands.store.acts(limit=2)[1].origin.session == "s1"
+    assert commands.store.changes(limit=2)[1].origin.session == "s1"
 
 
 def test_names_that_differ_in_case_alone_are_one_file(commands: MemoryCommands) -> None:

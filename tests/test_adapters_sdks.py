@@ -93,8 +93,8 @@ def test_a_toolbox_on_a_store_alone_reads_nothing_of_the_environment(memory: Pat
     assert json.loads(box.call("memory_save", given).text)["action"] == "created"
     assert json.loads(box.call("memory_list", "").text)["total"] == 1
     assert "Tuesdays" in box.call("memory_search", flatten({"query": ASK})).text
-    [act] = store.acts()
-    assert (act.origin.who, act.origin.why, act.origin.session) == ("agent", "by a test", "s1")
+    [change] = store.changes()
+    assert (change.origin.who, change.origin.why, change.origin.session) == ("agent", "by a test", "s1")
     for name, bad in (("memory_read", {"name": "none"}), ("memory_read", "no json"), ("dance", {}), ("memory_save", 7)):
         answer = box.call(name, bad)
         assert answer.failed and answer.text.endswith(".")

@@ -100,7 +100,7 @@ def test_a_store_without_files_has_no_verdicts() -> None:
     assert find_caveats(store, [store.read("terse-replies")]) == {}
 
 
-def test_the_age_told_counts_from_the_act_and_not_from_a_checkout(cli: Cli) -> None:
+def test_the_age_told_counts_from_the_change_and_not_from_a_checkout(cli: Cli) -> None:
     cli.save()
     now = datetime.fromisoformat(NOW)
     later = (now + timedelta(days=30)).isoformat()

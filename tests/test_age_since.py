@@ -52,7 +52,7 @@ def since(store: FileStore, name: str, now: datetime = NOW) -> datetime:
     return find_since(store, store.read(name), now=now)
 
 
-def test_a_saved_memory_counts_from_the_act(memory: Path) -> None:
+def test_a_saved_memory_counts_from_the_change(memory: Path) -> None:
     clock = Clock(NOW - 40 * DAY)
     with FileStore(memory, clock=clock) as store:
         store.write(sample_memory())

@@ -1,4 +1,4 @@
-"""Many edits as one act: all or none, each seeing the ones before it, once for each mark."""
+"""Many edits as one change: all or none, each seeing the ones before it, once for each mark."""
 
 import shutil
 import sqlite3
@@ -48,7 +48,7 @@ for mark in range(int(sys.argv[2])):
     done = store.change([Save(draft) for draft in drafts], verb="extract", mark=f"turn-{mark}")
     assert done.names == tuple(f"thing-{mark}-{part}" for part in "ab"), done
     if not done.repeated:
-        print(done.act)
+        print(done.change)
 """
 
 
@@ -83,23 +83,23 @@ def rewrite(store: Store, name: str, more: str = "More.\n") -> Rewrite:
 
 
 def state(store: Store) -> tuple[dict[str, str], str, int]:
-    """All that an undo must put back, and how many acts there are."""
-    return {at.name: store.read(at.name).digest for at in store.scan()}, store.index(), len(store.acts())
+    """All that an undo must put back, and how many changes there are."""
+    return {at.name: store.read(at.name).digest for at in store.scan()}, store.index(), len(store.changes())
 
 
-# --- one act --------------------------------------------------------------------------------------------------------
+# --- one change --------------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_one_act_and_undo_takes_all_of_it_back(store: Store) -> None:
+def test_a_batch_is_one_change_and_undo_takes_all_of_it_back(store: Store) -> None:
     before = state(store)
     edits: list[Edit] = [Save(draft("Fourth")), Save(draft("Fifth")), rewrite(store, "second"), Forget("third")]
     done = store.change(edits, verb="dream", origin=Origin("dream", "tidy", "s1"))
     assert done == BatchResult(4, ("fourth", "fifth", "second", "third"))
     assert {at.name for at in store.scan()} == {"terse-replies", "second", "fourth", "fifth"}
     assert store.index().count("](f") == 2 and "third.md" not in store.index()
-    act = store.acts()[0]
-    assert (act.id, act.verb, act.origin) == (4, "dream", Origin("dream", "tidy", "s1"))
-    assert sorted(at.path for at in act.changes) == ["MEMORY.md", "fifth.md", "fourth.md", "second.md", "third.md"]
+    change = store.changes()[0]
+    assert (change.id, change.verb, change.origin) == (4, "dream", Origin("dream", "tidy", "s1"))
+    assert sorted(at.path for at in change.files) == ["MEMORY.md", "fifth.md", "fourth.md", "second.md", "third.md"]
     store.undo()
     assert state(store)[:2] == before[:2]
     store.undo(5)
@@ -123,7 +123,7 @@ def test_a_later_edit_sees_what_an_earlier_one_leaves(store: Store) -> None:
     assert done.names == ("second", "second", "brief", "brief", "third", "third")
     assert store.read("second").header.title == "Renamed" and store.read("second").body.strip() == "Again."
     assert store.read("third").body.strip() == "Begun anew."
-    assert sorted(at.path for at in store.acts()[0].changes) == ["MEMORY.md", "second.md", "third.md"]
+    assert sorted(at.path for at in store.changes()[0].files) == ["MEMORY.md", "second.md", "third.md"]
     assert store.index().count("](second.md)") == store.index().count("](third.md)") == 1
     assert "[Renamed](second.md)" in store.index() and "brief" not in store.index()
 
@@ -146,13 +146,13 @@ def test_a_digest_of_what_the_batch_itself_made_is_expected_too(make: Callable[.
     assert store.read("terse-replies").text == made.text + "More.\n"
 
 
-def test_what_comes_to_nothing_is_no_act(make: Callable[..., Store]) -> None:
+def test_what_comes_to_nothing_is_no_change(make: Callable[..., Store]) -> None:
     store = make()
     assert store.change([], verb="dream") == BatchResult(None)
     assert store.change([Save(draft("Brief")), Forget("brief")], verb="dream", mark="m") == BatchResult(
         None, ("brief", "brief")
     )
-    assert store.scan() == () and store.index() == "" and store.acts() == () and not store.has_mark("m")
+    assert store.scan() == () and store.index() == "" and store.changes() == () and not store.has_mark("m")
     if isinstance(store, FileStore):
         assert not (store.root / "MEMORY.md").exists()
     memory = store.write(sample_memory())
@@ -160,7 +160,7 @@ def test_what_comes_to_nothing_is_no_act(make: Callable[..., Store]) -> None:
         Rewrite("terse-replies", memory.text, memory.digest),
         Save(sample_memory(), expect=memory.digest),
     ]
-    assert store.change(same, verb="dream").act is None and len(store.acts()) == 1
+    assert store.change(same, verb="dream").change is None and len(store.changes()) == 1
 
 
 @pytest.mark.parametrize(
@@ -258,11 +258,11 @@ def test_a_mark_lets_a_batch_happen_once(store: Store) -> None:
     first = store.change(edits, verb="extract", mark="session:1-4")
     again = store.change(edits, verb="extract", mark="session:1-4")
     assert not first.repeated and store.has_mark("session:1-4")
-    assert again.repeated and again.act == first.act and set(again.names) == set(first.names)
-    assert len(store.acts()) == 4
+    assert again.repeated and again.change == first.change and set(again.names) == set(first.names)
+    assert len(store.changes()) == 4
     other = store.change([Save(draft("Fifth"))], verb="extract", mark="session:5-6")
-    assert other.act == 5 and not other.repeated and not store.has_mark("")
-    store.undo(first.act)
+    assert other.change == 5 and not other.repeated and not store.has_mark("")
+    store.undo(first.change)
     assert store.change(edits, verb="extract", mark="session:1-4").repeated, "what a person took back stays back"
 
 
@@ -283,10 +283,12 @@ def test_a_history_of_version_2_is_read_and_learns_marks(memory: Path) -> None:
         db.execute("INSERT INTO acts VALUES (1, '2026-01-01T00:00:00+00:00', 'save', 'person', '', '', NULL, 0)")
         db.commit()
     reader = FileStore(memory)
-    assert not reader.has_mark("m") and [act.verb for act in reader.acts()] == ["save"] and reader.inbox() == ()
-    assert reader.change([Save(draft("Fourth"))], verb="extract", mark="m").act == 2
+    assert (
+        not reader.has_mark("m") and [change.verb for change in reader.changes()] == ["save"] and reader.inbox() == ()
+    )
+    assert reader.change([Save(draft("Fourth"))], verb="extract", mark="m").change == 2
     assert reader.change([Save(draft("Fifth"))], verb="extract", mark="m").repeated
-    assert FileStore(memory).has_mark("m") and len(FileStore(memory).acts()) == 2
+    assert FileStore(memory).has_mark("m") and len(FileStore(memory).changes()) == 2
 
 
 def test_a_mark_is_taken_once_by_processes_that_come_together(memory: Path) -> None:
@@ -294,10 +296,10 @@ def test_a_mark_is_taken_once_by_processes_that_come_together(memory: Path) -> N
     command = [sys.executable, "-c", BATCH_OF_A_PROCESS, str(memory), str(marks)]
     env = {"PYTHONPATH": str(ROOT / "src")}
     running = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, encoding="utf-8") for _ in range(16)]
-    acts = [int(word) for process in running for word in process.communicate(timeout=600)[0].split()]
+    changes = [int(word) for process in running for word in process.communicate(timeout=600)[0].split()]
     assert [process.returncode for process in running] == [0] * 16
     store = FileStore(memory)
-    assert sorted(acts) == list(range(1, marks + 1)) == sorted(act.id for act in store.acts())
+    assert sorted(changes) == list(range(1, marks + 1)) == sorted(change.id for change in store.changes())
     assert len(store.scan()) == 2 * marks == store.index().count("\n")
 
 
@@ -329,16 +331,16 @@ def test_killed_anywhere_a_batch_is_whole_or_not_there_and_its_mark_tells_which(
         shutil.copytree(origin, place / "memory")
         return place / "memory"
 
-    def act(store: FileStore) -> BatchResult:
+    def change(store: FileStore) -> BatchResult:
         return store.change(edits, verb="extract", mark="session:1-4")
 
     before, done = image(origin), make()
     with FileStore(done) as store:
-        act(store)
+        change(store)
     after = image(done)
 
     def action(place: Path, ack: Ack) -> None:
-        act(FileStore(place))
+        change(FileStore(place))
         ack(b"done")
 
     def check(progress: Progress[Path]) -> None:
@@ -351,9 +353,9 @@ def test_killed_anywhere_a_batch_is_whole_or_not_there_and_its_mark_tells_which(
             assert healed in (before, after), f"neither before nor after: {sorted(healed)}"
             assert marked == (healed == after), "the mark and the files disagree"
             assert not progress.acked or marked, "an acknowledged batch is lost"
-            again = act(store)
+            again = change(store)
             assert again.repeated == marked and image(progress.place) == after
-            assert [at.verb for at in store.acts()] == ["extract", "save", "save", "save", "save"]
+            assert [at.verb for at in store.changes()] == ["extract", "save", "save", "save", "save"]
             store.undo()
             assert image(progress.place) == before
         shutil.rmtree(progress.place.parent)
@@ -378,7 +380,7 @@ def plant_index(store: Store) -> str:
     return next(line for line in text.splitlines() if "(second.md)" in line)
 
 
-def test_index_lines_are_edited_in_the_same_act_and_undone_with_it(store: Store) -> None:
+def test_index_lines_are_edited_in_the_same_change_and_undone_with_it(store: Store) -> None:
     line = plant_index(store)
     before = store.index()
     edits: list[Edit] = [
@@ -391,7 +393,7 @@ def test_index_lines_are_edited_in_the_same_act_and_undone_with_it(store: Store)
     ]
     done = store.change(edits, verb="dream")
     index = store.index()
-    assert done.act is not None and not done.dropped and len(done.names) == len(edits)
+    assert done.change is not None and not done.dropped and len(done.names) == len(edits)
     assert "(third.md)" in index and "(ghost.md)" not in index and "(terse-replies.md)" in index
     assert index.count("(second.md)") == 1 and "- [Second](second.md) — short\n" in index
     store.undo()
@@ -404,7 +406,7 @@ def test_a_line_that_changed_meanwhile_is_a_conflict_and_one_to_elsewhere_is_ref
     with pytest.raises(ConflictError):
         store.change([stale], verb="dream")
     done = store.change([(stale, Forget("third"))], verb="dream", drop_conflicts=True)
-    assert done.act is None and store.read("third")
+    assert done.change is None and store.read("third")
     with pytest.raises(FormatError):
         store.change([ReplaceLine("second", line, "- [Second](third.md)")], verb="dream")
     with pytest.raises(PathError):

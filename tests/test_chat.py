@@ -145,7 +145,7 @@ never reached
     played = chats.play(script)
     shown = played.out
     assert "[Memory saved: nightly-build-starts-at-02-00.md]" in shown
-    assert "[Memory forgotten: nightly-build-starts-at-02-00.md]" in shown and "undone: act 2" in shown
+    assert "[Memory forgotten: nightly-build-starts-at-02-00.md]" in shown and "undone: change 2" in shown
     assert f"1 memory  {chats.memory}" in answer_to(shown, "/memory") and "recall on" in answer_to(shown, "/memory")
     assert "The nightly build starts at 02:00" in answer_to(shown, "/memory list")
     assert "did you mean /remember?" in shown and "/help lists them" in answer_to(shown, "/nothinglikeit")

@@ -201,7 +201,7 @@ def test_the_model_writes_memory_through_the_store(chats: Chats) -> None:
         chats.with_model(server.url)
         shown = chats.play("we deploy on Tuesdays only\n/undo\n").out
         assert server.problems == []
-    assert "[Memory saved: deploys.md]" in shown and "undone: act 1" in shown
+    assert "[Memory saved: deploys.md]" in shown and "undone: change 1" in shown
     assert not (chats.memory / "deploys.md").exists()
     assert "agent" in chats("history").out
 

@@ -218,7 +218,7 @@ def test_raw_bytes_go_into_a_pipe_and_not_elsewhere(cli: Cli) -> None:
     assert b"\x1b" not in cli.real("read", "odd").data
 
 
-def test_json_escapes_what_acts_on_a_terminal_and_stays_the_same_text() -> None:
+def test_json_escapes_what_changes_on_a_terminal_and_stays_the_same_text() -> None:
     text = render_json({"a": "\x9b\u202eé\U000e0041\x00\ud800"})
     assert "é" in text and not any(at in text for at in "\x9b\u202e\x00")
     assert "\\u009b\\u202eé\\udb40\\udc41\\u0000" in text

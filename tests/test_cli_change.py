@@ -37,7 +37,7 @@ def test_single_fields_are_changed_and_the_rest_stays(cli: Cli) -> None:
     head = "---\n# mine\nname: {}\ndescription: Where the bugs are tracked\ntype: reference\nextra: 1\n---\n\nBody.\n"
     cli.file("x", head.format("Old"))
     row = cli("edit", "x", "--title", "Bug tracker", "--json").json
-    assert (row["title"], row["action"]) == ("Bug tracker", "changed") and isinstance(row["act"], int)
+    assert (row["title"], row["action"]) == ("Bug tracker", "changed") and isinstance(row["change"], int)
     assert (cli.memory / "x.md").read_text(encoding="utf-8") == head.format("Bug tracker")
     cli("edit", "x", "--body", "Other.", "--type", "feedback")
     assert "Other." in cli("read", "x").out and cli("read", "x", "--json").json["type"] == "feedback"
@@ -53,7 +53,7 @@ def test_why_and_how_are_set_in_the_body(cli: Cli) -> None:
 def test_an_edit_that_changes_nothing_says_so(cli: Cli) -> None:
     cli.save()
     row = cli("edit", "terse-replies", "--title", "terse-replies", "--json").json
-    assert (row["action"], row["act"]) == ("unchanged", None)
+    assert (row["action"], row["change"]) == ("unchanged", None)
     assert "nothing to change" in cli("edit", "terse-replies", "--title", "terse-replies").out
 
 
@@ -173,7 +173,7 @@ def test_a_pin_is_set_and_taken_off(cli: Cli) -> None:
     assert "nothing to change" in cli("pin", "terse-replies").out
     row = cli("pin", "terse-replies", "--off", "--json").json
     assert row["pinned"] is False and row["action"] == "changed"
-    assert cli("pin", "terse-replies", "--off", "--json").json["act"] is None
+    assert cli("pin", "terse-replies", "--off", "--json").json["change"] is None
 
 
 # --- forget ---------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_user_memory_is_forgotten_with_its_own_undo(cli: Cli) -> None:
 
 def test_forgetting_works_while_memory_is_off(cli: Cli) -> None:
     cli.save()
-    assert cli("forget", "terse-replies", "--json", CLAUDE_CODE_SIMPLE="1").json["act"] == 2
+    assert cli("forget", "terse-replies", "--json", CLAUDE_CODE_SIMPLE="1").json["change"] == 2
 
 
 def test_purging_asks_for_a_yes_where_nobody_can_be_asked(cli: Cli) -> None:
@@ -211,7 +211,7 @@ def test_purging_leaves_no_byte_behind_and_says_what_it_cannot_reach(cli: Cli, t
     assert len(kept_files(cli)) == 1
     cli("forget", "secret-plan")
     told = cli("forget", "secret-plan", "--purge", "--yes")
-    assert told.code == 0 and "3 acts" in told.out and "git" in told.out and "transcripts" in told.out
+    assert told.code == 0 and "3 changes" in told.out and "git" in told.out and "transcripts" in told.out
     found = subprocess.run(["grep", "-rl", "xylophone", str(cli.home)], capture_output=True)
     assert found.stdout == b"", "not in history, not in a kept edit"
     assert cli("read", "secret-plan").refusal and cli("forget", "secret-plan", "--purge", "--yes").refusal
@@ -228,5 +228,5 @@ def test_purging_one_memory_keeps_the_kept_edits_of_another(cli: Cli, tmp_path: 
 def test_a_purge_in_json(cli: Cli) -> None:
     cli.save()
     row = cli("forget", "terse-replies", "--purge", "--yes", "--json").json
-    assert row["purged"] is True and row["acts_cleaned"] >= 1 and "transcripts" in row["unreached"]
+    assert row["purged"] is True and row["changes_cleaned"] >= 1 and "transcripts" in row["unreached"]
     assert os.path.exists(cli.memory)

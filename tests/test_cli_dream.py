@@ -42,8 +42,8 @@ def test_a_dream_tells_what_it_did_and_how_to_undo_it(cli: Cli) -> None:
     told = cli("dream")
     assert told.code == 0 and told.err == ""
     assert "dead pointer long-gone" in told.out and "which does not exist" in told.out
-    act = cli("dream", "--status", "--json").json["status"]
-    assert act["last"] == "2026-03-05T12:00:00.000+00:00" and act["reason"] == "too_soon"
+    change = cli("dream", "--status", "--json").json["status"]
+    assert change["last"] == "2026-03-05T12:00:00.000+00:00" and change["reason"] == "too_soon"
     assert "`memdir undo " in told.lines[-1]
     number = told.lines[-1].split("`")[1].split()[-1]
     assert cli("undo", number).code == 0 and image(cli.memory) == before
@@ -51,14 +51,14 @@ def test_a_dream_tells_what_it_did_and_how_to_undo_it(cli: Cli) -> None:
 
 def test_undo_without_a_number_takes_back_the_whole_dream_index_bytes_included(cli: Cli) -> None:
     before = image(cli.memory)
-    assert cli("dream", "--json").json["dream"]["act"] is not None and image(cli.memory) != before
+    assert cli("dream", "--json").json["dream"]["change"] is not None and image(cli.memory) != before
     assert cli("undo").code == 0 and image(cli.memory) == before
 
 
 def test_a_kept_set_that_was_undone_says_how_to_bring_it_back(cli: Cli) -> None:
     id = cli("dream", "--preview", "--json").json["dream"]["id"]
     assert cli("dream", "--apply", id).code == 0
-    assert "applied already, as act" in cli("dream", "--apply", id).out
+    assert "applied already, as change" in cli("dream", "--apply", id).out
     number = cli("undo").lines[-1].split("`")[1]
     assert f"and undone since; `{number}` brings it back" in cli("dream", "--apply", id).out
 
@@ -72,9 +72,9 @@ def test_a_preview_shows_the_difference_with_reasons_and_keeps_it(cli: Cli) -> N
     status = cli("dream", "--status")
     assert "last dream  never" in status.out and f"--apply {id}" in status.out
     row = cli("dream", "--apply", id, "--json").json["dream"]
-    assert row["id"] == id and row["act"] is not None and DEAD not in (cli.memory / "MEMORY.md").read_text("utf-8")
+    assert row["id"] == id and row["change"] is not None and DEAD not in (cli.memory / "MEMORY.md").read_text("utf-8")
     again = cli("dream", "--apply", id)
-    assert "applied already" in again.out and f"undo {row['act']}" in again.out
+    assert "applied already" in again.out and f"undo {row['change']}" in again.out
     assert f"{id}, by rules" in cli("dream", "--status").out
 
 
@@ -101,7 +101,7 @@ def test_if_due_keeps_the_gates_and_a_call_by_hand_does_not(cli: Cli) -> None:
 
 def test_if_due_dreams_when_it_is(cli: Cli) -> None:
     row = cli("dream", "--if-due", "--json", MEMDIR_DREAM_SESSIONS="0").json["dream"]
-    assert row["skipped"] is None and row["act"] is not None
+    assert row["skipped"] is None and row["change"] is not None
 
 
 def test_who_holds_the_lock_is_told(cli: Cli) -> None:

@@ -153,8 +153,8 @@ def test_approving_saves_as_the_person_and_says_how_to_take_it_back(cli: Cli, op
         "approved u1: save staging-first",
         "  changed staging-first; `memdir undo --scope user 1` takes it back",
     ]
-    act = cli("history", "--json").json[0]
-    assert (act["verb"], act["who"]) == ("approve", "person") and "inbox item 1" in act["why"]
+    change = cli("history", "--json").json[0]
+    assert (change["verb"], change["who"]) == ("approve", "person") and "inbox item 1" in change["why"]
     assert cli("inbox").out == "" and cli("undo").code == 0
     assert cli("list", "--scope", "private", "--json").json == []
     assert "approved already" in cli("inbox", "approve", "1").refusal
@@ -164,9 +164,9 @@ def test_approving_saves_as_the_person_and_says_how_to_take_it_back(cli: Cli, op
 def test_rejecting_changes_nothing_and_all_means_all_that_waits(cli: Cli, opened: Project) -> None:
     opened.private.inbox_add([item(), item(), item(Save(sample_memory(title="Third")))])
     rows = cli("inbox", "reject", "1", "--json").json
-    assert rows == [{"id": "1", "scope": "private", "kind": "memory", "state": "rejected", "act": None, "names": []}]
+    assert rows == [{"id": "1", "scope": "private", "kind": "memory", "state": "rejected", "change": None, "names": []}]
     told = cli("inbox", "approve", "--all", "--json")
-    assert [(at["id"], at["names"], at["act"]) for at in told.json] == [
+    assert [(at["id"], at["names"], at["change"]) for at in told.json] == [
         ("2", ["staging-first"], 1),
         ("3", ["third"], 2),
     ]

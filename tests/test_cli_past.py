@@ -69,7 +69,7 @@ def test_user_memory_has_its_own_history(cli: Cli) -> None:
 # --- diff -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_diff_is_of_the_last_act_of_an_act_or_of_a_memory(cli: Cli) -> None:
+def test_a_diff_is_of_the_last_change_of_an_change_or_of_a_memory(cli: Cli) -> None:
     cli.save("a", "Old words.")
     cli("edit", "a", "--body", "New words.")
     cli.save("b")
@@ -79,18 +79,18 @@ def test_a_diff_is_of_the_last_act_of_an_act_or_of_a_memory(cli: Cli) -> None:
     assert "--- (no file)" in first and "+++ a.md" in first and any(line.startswith("+- [a](a.md)") for line in first)
 
 
-def test_a_diff_in_json_holds_the_act_and_each_file(cli: Cli) -> None:
+def test_a_diff_in_json_holds_the_change_and_each_file(cli: Cli) -> None:
     cli.save()
     told = cli("diff", "1", "--json").json
-    assert told["act"]["id"] == 1 and [at["path"] for at in told["diffs"]] == ["terse-replies.md", "MEMORY.md"]
+    assert told["change"]["id"] == 1 and [at["path"] for at in told["diffs"]] == ["terse-replies.md", "MEMORY.md"]
     assert told["diffs"][0]["before"] is None and "+name: terse-replies" in told["diffs"][0]["diff"]
 
 
 @pytest.mark.parametrize("what", ["7", "9" * 18, "9" * 40])
-def test_an_act_that_is_not_there_is_refused(cli: Cli, what: str) -> None:
+def test_an_change_that_is_not_there_is_refused(cli: Cli, what: str) -> None:
     assert cli("diff", what).refusal
     cli.save()
-    assert "no act" in cli("diff", what).refusal
+    assert "no change" in cli("diff", what).refusal
 
 
 def test_nothing_to_compare_is_refused(cli: Cli) -> None:
@@ -115,12 +115,12 @@ def test_a_missing_line_end_is_said(cli: Cli) -> None:
 # --- undo -----------------------------------------------------------------------------------------------------------
 
 
-def test_undo_takes_back_the_last_act_and_says_what_it_put_back(cli: Cli) -> None:
+def test_undo_takes_back_the_last_change_and_says_what_it_put_back(cli: Cli) -> None:
     cli.save("terse-replies", "One.")
     cli("edit", "terse-replies", "--body", "Two.")
     told = cli("undo")
-    assert told.lines[0].startswith("undone: act 2 (edit terse-replies, ")
-    assert told.lines[1:] == ["  terse-replies reads as before act 2", "`memdir undo 3` takes this undo back"]
+    assert told.lines[0].startswith("undone: change 2 (edit terse-replies, ")
+    assert told.lines[1:] == ["  terse-replies reads as before change 2", "`memdir undo 3` takes this undo back"]
     assert body_of(cli) == "One."
     cli("undo", "3")
     assert body_of(cli) == "Two."
@@ -134,9 +134,9 @@ def test_undoing_a_save_and_a_forget(cli: Cli) -> None:
         ("terse-replies.md", "created"),
         ("MEMORY.md", "changed"),
     }
-    assert (told["undone"]["id"], told["act"]) == (2, 3)
+    assert (told["undone"]["id"], told["change"]) == (2, 3)
     lines = cli("undo").lines
-    assert "  terse-replies is gone again (act 1 had made it)" in lines
+    assert "  terse-replies is gone again (change 1 had made it)" in lines
 
 
 def test_an_undo_against_a_later_change_is_a_named_conflict(cli: Cli) -> None:
@@ -152,8 +152,8 @@ def test_an_undo_twice_or_of_nothing_is_refused(cli: Cli) -> None:
     assert "nothing to undo" in cli("undo").refusal
     cli.save()
     cli("undo", "1")
-    assert "already undone" in cli("undo", "1").refusal and "no act 99" in cli("undo", "99").refusal
-    assert "no act" in cli("undo", str(2**63 - 1)).refusal
+    assert "already undone" in cli("undo", "1").refusal and "no change 99" in cli("undo", "99").refusal
+    assert "no change" in cli("undo", str(2**63 - 1)).refusal
 
 
 def test_undo_after_an_edit_by_hand_is_a_conflict(cli: Cli) -> None:
@@ -176,7 +176,7 @@ def test_a_forgotten_memory_is_restored(cli: Cli) -> None:
     cli.save("terse-replies", "One.")
     cli("forget", "terse-replies")
     told = cli("restore", "terse-replies")
-    assert told.code == 0 and told.lines[0].startswith("restored terse-replies as act 1 left it")
+    assert told.code == 0 and told.lines[0].startswith("restored terse-replies as change 1 left it")
     assert body_of(cli) == "One." and "(terse-replies.md)" in (cli.memory / "MEMORY.md").read_text(encoding="utf-8")
 
 
@@ -184,11 +184,11 @@ def test_any_version_can_be_restored(cli: Cli) -> None:
     for number, words in enumerate(("One.", "Two.", "Three.")):
         cli.save("terse-replies", words, *(["--replace"] if number else []))
     row = cli("restore", "terse-replies", "--to", "1", "--json").json
-    assert (row["action"], row["version"], row["act"]) == ("restored", 1, 4) and body_of(cli) == "One."
+    assert (row["action"], row["version"], row["change"]) == ("restored", 1, 4) and body_of(cli) == "One."
     cli("restore", "terse-replies", "--to", "3")
     assert body_of(cli) == "Three."
     same = cli("restore", "terse-replies", "--to", "3", "--json").json
-    assert (same["action"], same["act"]) == ("unchanged", None)
+    assert (same["action"], same["change"]) == ("unchanged", None)
     assert "nothing to restore" in cli("restore", "terse-replies", "--to", "3").out
 
 

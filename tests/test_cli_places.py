@@ -173,7 +173,7 @@ def test_status_counts_and_lists_every_setting(cli: Cli) -> None:
         1,
         1,
     )
-    assert user["memories"] == 1 and private["history"]["acts"] == 1 and private["history"]["bytes"] > 0
+    assert user["memories"] == 1 and private["history"]["changes"] == 1 and private["history"]["bytes"] > 0
     assert private["last_change"]["verb"] == "save" and private["index"]["lines"] == 1
     assert told["loads"]["index_tokens"] >= private["index"]["tokens"] + user["index"]["tokens"] > 10
     assert 300 < told["loads"]["guidance_tokens"] < 3000

@@ -205,7 +205,7 @@ def test_a_name_that_is_no_utf_8_harms_nobody(cli: Cli) -> None:
     assert told.code == 0 and names(told.json)[0] == "deploy-steps"
 
 
-def test_nothing_in_a_memory_or_a_question_acts_on_the_terminal(cli: Cli) -> None:
+def test_nothing_in_a_memory_or_a_question_changes_on_the_terminal(cli: Cli) -> None:
     cli.file(
         "evil", memory_text("Evil", "Deploy \x1b[2J billing\u202e service", "Deploy billing \x1b]0;x\x07 service.\n")
     )

@@ -44,7 +44,7 @@ def test_the_type_the_scope_and_the_pin_can_be_given(cli: Cli) -> None:
 def test_the_same_again_changes_nothing(cli: Cli) -> None:
     cli("remember", "the demo account must never be deleted")
     again = cli("remember", "The demo account must never be deleted.", "--json").json
-    assert (again["action"], again["act"]) == ("unchanged", None)
+    assert (again["action"], again["change"]) == ("unchanged", None)
     assert cli("remember", "the demo account must never be deleted").lines[0].startswith("already known: ")
 
 

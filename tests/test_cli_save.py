@@ -32,7 +32,7 @@ def test_a_memory_is_saved_with_its_index_line(cli: Cli) -> None:
 def test_json_tells_all_of_it(cli: Cli) -> None:
     row = cli.save("terse", "Leave it out.", "--pin", "--json").json
     assert row["name"] == row["title"] == "terse" and row["path"] == str(cli.memory / "terse.md")
-    assert (row["type"], row["scope"], row["pinned"], row["action"], row["act"]) == (
+    assert (row["type"], row["scope"], row["pinned"], row["action"], row["change"]) == (
         "feedback",
         "private",
         True,
@@ -74,7 +74,7 @@ def test_a_long_difference_is_shortened(cli: Cli) -> None:
 def test_the_very_same_memory_again_is_done_already(cli: Cli) -> None:
     cli.save()
     again = cli.save("terse-replies", "Leave out the closing summary.", "--json")
-    assert again.code == 0 and (again.json["action"], again.json["act"]) == ("unchanged", None)
+    assert again.code == 0 and (again.json["action"], again.json["change"]) == ("unchanged", None)
     assert len(cli("history", "--json").json) == 1
 
 
@@ -82,9 +82,9 @@ def test_replace_replaces_what_is_there_and_nothing_else(cli: Cli) -> None:
     assert "no memory" in cli.save("terse-replies", "Text.", "--replace").refusal
     cli.save()
     row = cli.save("terse-replies", "Keep the closing summary.", "--replace", "--json").json
-    assert (row["action"], row["act"]) == ("replaced", 2)
+    assert (row["action"], row["change"]) == ("replaced", 2)
     same = cli.save("terse-replies", "Keep the closing summary.", "--replace", "--json").json
-    assert (same["action"], same["act"]) == ("unchanged", None)
+    assert (same["action"], same["change"]) == ("unchanged", None)
 
 
 def test_replace_by_title_finds_the_file_with_the_suffix(cli: Cli) -> None:

@@ -259,7 +259,7 @@ def test_a_promoted_memory_keeps_its_bytes_and_its_line_and_one_undo_takes_it_ba
     before = index.read_bytes()
     told = cli("promote", "tracker", "--json").json
     assert (told["name"], told["scope"], told["action"]) == ("team/tracker", "team", "promoted")
-    assert told["was"] == {"name": "tracker", "scope": "private"} and told["source_act"] is None
+    assert told["was"] == {"name": "tracker", "scope": "private"} and told["source_change"] is None
     assert (cli.memory / "team" / "tracker.md").read_text(encoding="utf-8") == text
     assert index.read_text(encoding="utf-8") == "# Mine\n\n- [Gone](gone.md)\n"
     assert "my own words" in (cli.memory / "team" / "MEMORY.md").read_text(encoding="utf-8")
@@ -285,7 +285,7 @@ def test_a_demoted_memory_comes_home_with_the_links_that_named_it(cli: Cli) -> N
     assert "[[team/deploys]]" in cli("read", "a").out
 
 
-def test_a_memory_moves_to_all_projects_and_back_in_two_acts(cli: Cli) -> None:
+def test_a_memory_moves_to_all_projects_and_back_in_two_changes(cli: Cli) -> None:
     cli("save", "--name", "replies", *RULE)
     told = cli("promote", "replies", "--to", "user")
     assert "`memdir undo 2` and then `memdir undo --scope user 1` take it back" in told.out

@@ -79,7 +79,7 @@ def test_a_list_is_coloured_and_fits(cli: Cli) -> None:
     assert all(len(line) <= 70 for line in lines)
 
 
-def test_content_cannot_act_on_the_terminal(cli: Cli) -> None:
+def test_content_cannot_change_on_the_terminal(cli: Cli) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[5mblink[/bold][red]markup\u202e"
     cli.file("evil", memory_text(f'"{evil}"', f'"{evil} some words"', f"{evil}\n"))
     for argv in (

@@ -50,10 +50,10 @@ def test_what_holds_exits_with_0(cli: Cli) -> None:
 def test_a_stamp_is_written_and_can_be_taken_back(cli: Cli) -> None:
     before = (cli.memory / "new.md").read_text(encoding="utf-8")
     answer = cli("verify", "--stamp", "--json").json
-    assert answer["stamped"] == ["new"] and len(answer["acts"]) == 1
+    assert answer["stamped"] == ["new"] and len(answer["changes"]) == 1
     assert "verified: " in (cli.memory / "new.md").read_text(encoding="utf-8")
     assert "verified: " not in (cli.memory / "old.md").read_text(encoding="utf-8")
-    assert cli("undo", str(answer["acts"][0])).code == 0
+    assert cli("undo", str(answer["changes"][0])).code == 0
     assert (cli.memory / "new.md").read_text(encoding="utf-8") == before
 
 

@@ -65,7 +65,7 @@ def test_an_entry_goes_to_the_file_of_its_day_and_everything_is_private(store: F
     assert all(
         at.stat().st_mode & 0o777 == 0o700 for at in (path.parent, path.parent.parent, path.parent.parent.parent)
     )
-    assert store.scan() == () and store.acts() == (), "a log is no memory, and not journalled"
+    assert store.scan() == () and store.changes() == (), "a log is no memory, and not journalled"
 
 
 def test_day_and_time_are_those_of_the_clock_on_the_wall(store: FileStore) -> None:
@@ -127,11 +127,11 @@ def test_a_line_without_an_end_is_ended_first(store: FileStore) -> None:
 def test_a_line_that_does_not_fit_on_the_disk_leaves_nothing_of_it(store: FileStore) -> None:
     path = log(store, "one")
 
-    def act() -> None:
+    def change() -> None:
         with file_size_limit(path.stat().st_size + 10):
             log(store, "x" * 100)
 
-    done = run_in_child(act)
+    done = run_in_child(change)
     assert done.kind == DiskError.__name__, done
     assert path.read_text(encoding="utf-8") == "- 12:00 one\n"
 

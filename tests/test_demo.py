@@ -23,7 +23,7 @@ def test_the_demo_shows_all_of_it_and_leaves_nothing_behind(tmp_path: Path) -> N
         "background-of-the-user says the same text as data-scientist",
         "nothing lost:",
         "Contradiction: Pipeline bugs tracked in Linear",
-        "undone: act",
+        "undone: change",
     ):
         assert told in shown.out, told
     assert "error" not in shown.out and "\x1b" not in shown.out

@@ -196,7 +196,7 @@ def test_an_edit_that_history_could_not_see_is_told_and_recorded_by_fix(memory: 
         assert [(at.where, at.fixable) for at in found] == [("role.md", True), ("terse-replies.md", True)]
         assert repair(store, found) == 2
         assert find(store, "out_of_step") == []
-        assert [act.verb for act in store.acts("terse-replies")] == ["outside", "save"]
+        assert [change.verb for change in store.changes("terse-replies")] == ["outside", "save"]
 
 
 def test_an_edit_by_hand_is_recorded_by_looking_and_nothing_wrong(memory: Path) -> None:
@@ -205,4 +205,4 @@ def test_an_edit_by_hand_is_recorded_by_looking_and_nothing_wrong(memory: Path) 
         path = memory / "terse-replies.md"
         path.write_text(path.read_text(encoding="utf-8") + "\nBy hand.\n", encoding="utf-8")
         assert examine(store) == ()
-        assert [act.verb for act in store.acts("terse-replies")] == ["outside", "save"]
+        assert [change.verb for change in store.changes("terse-replies")] == ["outside", "save"]

@@ -83,11 +83,11 @@ def test_without_a_model_rules_tidy_and_one_undo_takes_it_back_to_the_byte(store
     before = image(store.root)
     done = dream(store, now=NOW)
     assert done.patches is not None and done.applied is not None and done.patches.by == "rules"
-    assert "long-gone" not in store.index() and done.applied.act is not None
+    assert "long-gone" not in store.index() and done.applied.change is not None
     assert all(patch.reason for patch in done.patches.patches)
     assert read_last(store.root) == NOW
-    act = store.acts(limit=1)[0]
-    assert (act.verb, act.origin.who) == ("dream", "dream") and done.patches.id in act.origin.why
+    change = store.changes(limit=1)[0]
+    assert (change.verb, change.origin.who) == ("dream", "dream") and done.patches.id in change.origin.why
     store.undo()
     assert image(store.root) == before
 
@@ -96,7 +96,7 @@ def test_a_second_dream_finds_nothing_to_do(store: FileStore) -> None:
     dream(store, now=NOW)
     before = image(store.root)
     done = dream(store, now=LATER)
-    assert done.skipped is DreamSkip.NOTHING_TO_DO and done.applied is not None and done.applied.act is None
+    assert done.skipped is DreamSkip.NOTHING_TO_DO and done.applied is not None and done.applied.change is None
     assert image(store.root) == before and read_last(store.root) == LATER
 
 
@@ -144,7 +144,7 @@ def test_what_was_taken_back_is_not_done_again_until_its_text_changes(store: Fil
 def test_an_undo_that_was_undone_is_no_objection(store: FileStore) -> None:
     dream(store, now=NOW)
     store.undo()
-    store.undo(store.acts(limit=1)[0].id)
+    store.undo(store.changes(limit=1)[0].id)
     assert plan_dream(store, now=LATER).spared == 0
 
 
@@ -163,7 +163,7 @@ def test_a_model_merges_and_settles_and_nothing_is_lost(store: FileStore) -> Non
     reasons = {at.kind: at.reason for at in done.patches.patches}
     assert reasons["merge"] in ("hotfixes are about deploys too; merged into deploys", "the limit was raised")
     assert done.patches.summary == "merged two, settled one" and done.patches.checks.overtaken == 1
-    assert [act.verb for act in store.acts(limit=2)].count("dream") == 1, "one act"
+    assert [change.verb for change in store.changes(limit=2)].count("dream") == 1, "one change"
     store.undo()
     assert image(store.root) == before
 
@@ -228,7 +228,7 @@ def test_a_merge_stands_or_falls_together(store: FileStore) -> None:
     store.edit("deploys", old.text + "\nA line of mine.\n", expect=old.digest)
     with hold_dream(store.root, store.state, now=NOW) as held:
         applied = apply_dream(store, patches, held, NOW)
-    assert set(applied.dropped) == {"deploys", "hotfixes"} and applied.act is not None
+    assert set(applied.dropped) == {"deploys", "hotfixes"} and applied.change is not None
     assert "A line of mine." in store.read("deploys").text and HOTFIX in store.read("hotfixes").text
     assert "limit-old" not in list_names(store), "what nobody touched is still done"
 
@@ -290,10 +290,10 @@ def test_a_bad_model_loses_nothing_and_its_run_counts_as_failed(store: FileStore
     assert not (store.root / ".consolidate-lock").read_bytes()
     assert sorted(path for path in tmp_path.rglob("*") if store.root not in path.parents) == outside
     row = read_last_run(store)
-    assert (row["task"], row["skipped"], row.get("act")) == ("dream", "failed", None)
+    assert (row["task"], row["skipped"], row.get("change")) == ("dream", "failed", None)
     assert row["error"] and row["requests"] >= (0 if fault == "is cut short" else 1)
     assert not any(name in row["error"] for name in list_names(store))
-    assert [act.verb for act in store.acts()].count("dream") == 1, "only the first"
+    assert [change.verb for change in store.changes()].count("dream") == 1, "only the first"
 
 
 def test_half_of_everything_is_not_believed_either(memory: Path) -> None:
@@ -493,7 +493,7 @@ def test_a_preview_leaves_the_logs_until_it_is_applied(store: FileStore) -> None
     assert list_undistilled(store) == ()
 
 
-def test_a_dream_that_was_killed_behind_its_act_does_not_read_the_log_again(store: FileStore) -> None:
+def test_a_dream_that_was_killed_behind_its_change_does_not_read_the_log_again(store: FileStore) -> None:
     append_log(store, "something happened", now=NOW)
     patches = preview_dream(store, model=ScriptedModel([use(delete("limit-old")), end()]), now=NOW)
     store.change([patch.edits for patch in patches.patches], verb="dream", mark=patches.mark)
@@ -525,12 +525,12 @@ def test_a_preview_changes_nothing_and_is_applied_by_its_id(store: FileStore) ->
     path = store.state / "dreams" / f"{patches.id}.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and load(store.state, patches.id) == patches
     done = apply_kept(store, patches.id, now=LATER)
-    assert done.applied is not None and done.applied.act is not None and read_last(store.root) == LATER
+    assert done.applied is not None and done.applied.change is not None and read_last(store.root) == LATER
     assert "hotfixes" not in list_names(store)
     again = apply_kept(store, patches.id, now=LATER + timedelta(days=1))
-    assert again.applied is not None and again.applied.repeated and again.applied.act == done.applied.act
+    assert again.applied is not None and again.applied.repeated and again.applied.change == done.applied.change
     assert read_last(store.root) == LATER
-    store.undo(done.applied.act)
+    store.undo(done.applied.change)
     assert image(store.root) == before
 
 

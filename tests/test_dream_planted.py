@@ -42,7 +42,7 @@ def dreamt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dreamt]:
         merges = [at.names for at in tidied.patches if at.kind in (PatchKind.DUPLICATE, PatchKind.REWORDING)]
         edits = [at.edits for at in tidied.patches]
         done = store.change(edits, verb="dream", origin=Origin(who="dream"), drop_conflicts=True, keep_pinned=True)
-        assert done.act is not None and not done.dropped
+        assert done.change is not None and not done.dropped
         yield Dreamt(planted, store, before, index, recalled, tidied, frozenset(map(frozenset, merges)))
 
 

@@ -179,13 +179,13 @@ def post(url: str, user: str, *texts: str) -> dict[str, Any]:
         return dict(json.load(answer))
 
 
-def at_once(count: int, act: Callable[[int], Any]) -> list[Any]:
+def at_once(count: int, change: Callable[[int], Any]) -> list[Any]:
     """What each of so many users got, all of them at the same moment."""
     ready, got = threading.Barrier(count), [None] * count
 
     def live(number: int) -> None:
         ready.wait(SECONDS)
-        got[number] = act(number)
+        got[number] = change(number)
 
     threads = [threading.Thread(target=live, args=(number,)) for number in range(count)]
     for thread in threads:

@@ -62,9 +62,9 @@ def test_without_a_model_a_request_is_kept_by_rules(store: FileStore) -> None:
     assert done.notice == f"[Memory saved: {done.written[0]}.md]"
     text = store.read(done.written[0]).text
     assert "Tuesdays" in text and "**Why:**" in text
-    act = store.acts(limit=1)[0]
-    assert (act.verb, act.origin.who) == ("extract", "extractor")
-    assert "u-last"[:8] in act.origin.why
+    change = store.changes(limit=1)[0]
+    assert (change.verb, change.origin.who) == ("extract", "extractor")
+    assert "u-last"[:8] in change.origin.why
 
 
 def test_nothing_worth_keeping_moves_the_cursor_and_says_so(store: FileStore) -> None:
@@ -88,7 +88,7 @@ def test_the_same_messages_delivered_twice_are_learned_once(store: FileStore) ->
     first = extract(store, make_talk(), now=NOW, conversation=place)
     again = extract(store, make_talk(), now=NOW, conversation=place)
     assert first.written and again.skipped is ExtractSkip.NOTHING_NEW
-    assert store.count_acts() == 1
+    assert store.count_changes() == 1
 
 
 def test_messages_without_ids_have_a_cursor_too(store: FileStore) -> None:
@@ -114,7 +114,7 @@ def test_what_memdir_itself_put_in_never_feeds_a_memory(store: FileStore) -> Non
 def test_a_dry_run_tells_and_does_nothing(store: FileStore) -> None:
     done = extract(store, make_talk(), now=NOW, dry_run=True)
     assert done.written and done.reasons[0].quote and "Tuesdays" in done.reasons[0].text
-    assert names(store) == [] and store.count_acts() == 0
+    assert names(store) == [] and store.count_changes() == 0
 
 
 def test_a_request_to_forget_forgets(store: FileStore) -> None:

@@ -69,25 +69,25 @@ def test_a_run_has_so_many_turns_and_no_more() -> None:
 def test_a_run_has_so_many_calls_and_no_more() -> None:
     done: list[ToolCall] = []
 
-    def act(made: ToolCall) -> ToolResult:
+    def change(made: ToolCall) -> ToolResult:
         done.append(made)
         return ToolResult("ok")
 
     model = ScriptedModel([calls(*(call(number, path=str(number)) for number in range(30)))])
-    ran = run_fork(model, REQUEST, act)
+    ran = run_fork(model, REQUEST, change)
     assert (ran.end, ran.calls, len(done)) == (ForkEnd.CALLS, 20, 20)
 
 
 def test_a_call_cut_by_the_token_limit_is_not_made() -> None:
     done: list[ToolCall] = []
 
-    def act(made: ToolCall) -> ToolResult:
+    def change(made: ToolCall) -> ToolResult:
         done.append(made)
         return ToolResult("ok")
 
     cut = Reply("", Usage(), (call(1, "Write", path="a"),), StopReason.LENGTH)
     with pytest.raises(ReplyError):
-        run_fork(ScriptedModel([cut]), REQUEST, act)
+        run_fork(ScriptedModel([cut]), REQUEST, change)
     assert done == []
 
 

@@ -49,11 +49,11 @@ def test_a_directory_comes_in_to_the_letter_with_its_index_but_for_dead_lines(cl
     assert not (cli.memory / "logs").exists()
 
 
-def test_it_is_one_act_and_one_undo_takes_it_back_and_it_can_be_done_again(cli: Cli, source: Path) -> None:
+def test_it_is_one_change_and_one_undo_takes_it_back_and_it_can_be_done_again(cli: Cli, source: Path) -> None:
     cli.save("mine", "Text.")
     before = read_tree(cli.memory)
-    act = cli("import", str(source), "--apply", "--json").json["act"]
-    assert cli("history", "--json").json[0]["id"] == act
+    change = cli("import", str(source), "--apply", "--json").json["change"]
+    assert cli("history", "--json").json[0]["id"] == change
     assert len(read_tree(cli.memory)) == len(before) + 2
     assert cli("undo").code == 0
     assert read_tree(cli.memory) == before
@@ -64,7 +64,7 @@ def test_running_it_again_adds_nothing(cli: Cli, source: Path) -> None:
     cli("import", str(source), "--apply")
     before = read_tree(cli.memory)
     again = cli("import", str(source), "--apply", "--json").json
-    assert (again["act"], again["counts"]["same"]) == (None, 2)
+    assert (again["change"], again["counts"]["same"]) == (None, 2)
     assert read_tree(cli.memory) == before
 
 
@@ -230,7 +230,7 @@ def test_a_project_means_the_memory_that_is_kept_for_it(cli: Cli) -> None:
     assert fates(cli, str(other)) == {"n": "new"}
 
 
-def test_many_memories_come_in_one_act_in_their_own_order(cli: Cli, tmp_path: Path) -> None:
+def test_many_memories_come_in_one_change_in_their_own_order(cli: Cli, tmp_path: Path) -> None:
     folder, names = tmp_path / "m", [f"fact-{number:03}" for number in range(110)]
     for name in names:
         write(folder / f"{name}.md", memory_text(name, f"What is known about the {name} machine", f"It is {name}.\n"))

@@ -90,7 +90,7 @@ def test_what_waits_is_there_for_the_next_process(memory: Path) -> None:
     assert kept == replace(given, id=1)
     again = FileStore(memory)
     assert again.inbox() == (kept,) == (again.inbox_item(1),) and again.inbox_find("s1:4") == kept
-    assert again.acts() == () and again.scan() == ()
+    assert again.changes() == () and again.scan() == ()
 
 
 def test_the_same_thing_waits_once(store: Store) -> None:
@@ -227,10 +227,10 @@ def test_approving_does_what_the_item_says_and_undo_takes_it_back(store: Store) 
     edits = (Save(sample_memory()), Rewrite("second", old.text + "More.\n", old.digest))
     (kept,) = store.inbox_add([item("a", *edits)])
     done = approve(store, kept)
-    assert done is not None and done.act == 2 and done.names == ("terse-replies", "second")
-    act = store.acts()[0]
-    assert act.verb == "approve" and act.origin.who == "person" and "inbox item 1" in act.origin.why
-    assert act.origin.session == "", "the session that proposed it did not write it"
+    assert done is not None and done.change == 2 and done.names == ("terse-replies", "second")
+    change = store.changes()[0]
+    assert change.verb == "approve" and change.origin.who == "person" and "inbox item 1" in change.origin.why
+    assert change.origin.session == "", "the session that proposed it did not write it"
     after = store.inbox_item(1)
     assert after.state is InboxState.APPROVED and after.name == "terse-replies" and after.decided == NOW
     store.undo()
@@ -240,7 +240,7 @@ def test_approving_does_what_the_item_says_and_undo_takes_it_back(store: Store) 
 def test_what_a_person_rejects_changes_nothing_and_can_still_be_approved(store: Store) -> None:
     (kept,) = store.inbox_add([item("a", Save(sample_memory()))])
     assert reject(store, kept, note="no").state is InboxState.REJECTED
-    assert store.scan() == () and store.acts() == ()
+    assert store.scan() == () and store.changes() == ()
     with pytest.raises(ConflictError):
         reject(store, kept)
     assert approve(store, store.inbox_item(1)) is not None
@@ -263,7 +263,7 @@ def test_a_target_that_changed_meanwhile_is_a_conflict_and_the_item_waits_on(sto
 def test_an_approval_is_only_recorded(store: Store) -> None:
     asked = InboxItem(InboxKind.APPROVAL, "include", "outside", NOW, "include:/x", payload={"include": "/x", "by": "y"})
     (kept,) = store.inbox_add([asked])
-    assert approve(store, kept) is None and store.acts() == ()
+    assert approve(store, kept) is None and store.changes() == ()
     found = store.inbox_find("include:/x")
     assert found is not None and found.state is InboxState.APPROVED
 
@@ -301,7 +301,7 @@ def test_killed_anywhere_an_approval_is_carried_out_once(tmp_path: Path) -> None
                 assert kept.state is InboxState.APPROVED
             if kept.state is InboxState.WAITING:
                 approve(store, kept)
-            assert [at.verb for at in store.acts()] == ["approve", "save"] and store.read("terse-replies")
+            assert [at.verb for at in store.changes()] == ["approve", "save"] and store.read("terse-replies")
             assert store.inbox_item(1).state is InboxState.APPROVED
         shutil.rmtree(progress.place.parent)
 

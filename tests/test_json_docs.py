@@ -63,7 +63,7 @@ def test_a_wrong_field_would_be_seen(tmp_path: Path) -> None:
     row = cli.save("x", "Text.", "--json").json
     check("save", row)
     for wrong in (
-        {**row, "act": "1"},
+        {**row, "change": "1"},
         {**row, "more": 1},
         {key: value for key, value in row.items() if key != "title"},
     ):

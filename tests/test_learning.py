@@ -122,7 +122,7 @@ def test_every_run_is_noted_without_names_or_texts(place: Place) -> None:
     place.learn(make_talk())
     rows = read_runs(place.store.state)
     assert [row["skipped"] for row in rows] == ["nothing_new", None]
-    assert rows[1]["written"] == 1 and rows[1]["act"] == done.act
+    assert rows[1]["written"] == 1 and rows[1]["change"] == done.change
     data = (place.store.state / "runs.jsonl").read_text(encoding="utf-8")
     assert done.written[0] not in data and ASKED not in data
 

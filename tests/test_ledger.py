@@ -66,12 +66,12 @@ def test_use_keeps_a_line_in_the_index_that_is_loaded(memory: Path) -> None:
     assert f"({wanted}.md)" in clip_index(text, headers, uses=store.uses()).text
 
 
-def test_a_directory_without_history_gets_one_and_no_act(memory: Path) -> None:
+def test_a_directory_without_history_gets_one_and_no_change(memory: Path) -> None:
     memory.mkdir(parents=True)
     (memory / "a.md").write_text("---\nname: a\n---\nb\n", encoding="utf-8")
     store = FileStore(memory)
     store.note_recalls([row("a")])
-    assert store.recalls("a") == (row("a"),) and store.acts() == ()
+    assert store.recalls("a") == (row("a"),) and store.changes() == ()
 
 
 def test_the_ledger_keeps_the_newest_rows_and_the_head_of_a_query(store: FileStore) -> None:
@@ -91,12 +91,14 @@ def test_a_history_of_version_1_is_read_and_grows_a_ledger(memory: Path) -> None
         db.execute("INSERT INTO acts VALUES (1, '2026-01-01T00:00:00+00:00', 'save', 'person', '', '', NULL, 0)")
         db.commit()
     reader = FileStore(memory)
-    assert reader.recalls("a") == () and reader.uses() == {} and [act.verb for act in reader.acts()] == ["save"]
+    assert (
+        reader.recalls("a") == () and reader.uses() == {} and [change.verb for change in reader.changes()] == ["save"]
+    )
     reader.note_recalls([row("a")])
-    assert reader.recalls("a") == (row("a"),) and len(reader.acts()) == 1
+    assert reader.recalls("a") == (row("a"),) and len(reader.changes()) == 1
     store = FileStore(memory)
     store.write(sample_memory())
-    assert [act.verb for act in store.acts()] == ["save", "save"] and store.recalls("a") == (row("a"),)
+    assert [change.verb for change in store.changes()] == ["save", "save"] and store.recalls("a") == (row("a"),)
 
 
 def test_a_purge_takes_the_rows_and_the_queries_with_it(store: FileStore) -> None:
@@ -120,7 +122,7 @@ def test_processes_note_at_once_beside_a_writer(store: FileStore) -> None:
         store.write(sample_memory(title=f"Meanwhile {number}"))
     assert [process.wait(120) for process in running] == [0, 0, 0]
     noted = len(store.recalls("terse-replies"))
-    assert 0 < noted <= 3 * each and len(store.acts()) == 21
+    assert 0 < noted <= 3 * each and len(store.changes()) == 21
 
 
 def test_whatever_is_wrong_nobody_is_told(memory: Path, tmp_path: Path) -> None:

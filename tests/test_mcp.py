@@ -227,8 +227,8 @@ def test_each_call_is_told_to_history_with_the_client_and_the_conversation(cli: 
             await client.call_tool("memory_save", SAVED, meta=conversation)
 
     anyio.run(main)
-    act = cli("history", "--json").json[0]
-    assert act["who"] == "agent" and act["why"].startswith("by MCP from ") and act["session"] == "s1"
+    change = cli("history", "--json").json[0]
+    assert change["who"] == "agent" and change["why"].startswith("by MCP from ") and change["session"] == "s1"
 
 
 def test_memory_that_is_off_answers_so(cli: Cli) -> None:

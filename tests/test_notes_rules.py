@@ -111,7 +111,7 @@ def test_files_are_told_once_and_written_counts_more_than_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "act", "what"),
+    ("tool", "given", "change", "what"),
     [
         ("Edit", {"file_path": "/r/a.py", "old_string": "x"}, EffectKind.WRITTEN, "a.py"),
         ("MultiEdit", {"file_path": "/r/a.py", "edits": []}, EffectKind.WRITTEN, "a.py"),

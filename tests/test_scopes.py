@@ -197,7 +197,7 @@ def test_a_move_that_stops_half_way_has_the_memory_in_both_places_and_can_be_end
         move(opened, private, "replies", user.scope, verb="promote", origin=Origin())
     assert names(private) == names(user) == ["replies"], "the new place first"
     moved = move(opened, private, "replies", user.scope, verb="promote", origin=Origin())
-    assert (moved.act, names(private), names(user)) == (None, [], ["replies"])
+    assert (moved.change, names(private), names(user)) == (None, [], ["replies"])
     opened.close()
 
 

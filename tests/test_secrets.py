@@ -297,13 +297,13 @@ def test_a_secret_never_comes_into_what_a_team_shares(tmp_path: Path, make: Call
         lambda: store.change([Rewrite("team/deploy", bad, good.digest)], verb="dream"),
         lambda: store.write(draft(f"Use {GITHUB}.", name="Team/fourth")),
     ]
-    for act in tries:
+    for change in tries:
         with pytest.raises(SecretError) as caught:
-            act()
+            change()
         said = f"{caught.value!r} {caught.value} {caught.value.findings} {caught.value.hint}"
         assert caught.value.findings and "team memory may not hold secrets" in said
         assert not any(value in said for value in (GITHUB, AWS, PASSWORD))
-    assert store.read("team/deploy").digest == good.digest and len(store.acts()) == 1
+    assert store.read("team/deploy").digest == good.digest and len(store.changes()) == 1
 
 
 def test_a_team_file_that_holds_one_already_can_still_be_mended(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_origins_are_not_searched_but_never_made_of_findings(tmp_path: Path) -> 
     store = FileStore(tmp_path / "memory")
     with pytest.raises(SecretError):
         store.write(draft(f"Use {GITHUB}."), origin=Origin("extractor", "said so", "s1"))
-    assert store.acts() == ()
+    assert store.changes() == ()
 
 
 # --- hostile input --------------------------------------------------------------------------------------------------

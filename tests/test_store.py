@@ -34,7 +34,7 @@ def test_the_contract_holds(make: Make) -> None:
     check_store(make)
 
 
-def test_undo_takes_back_one_act_after_another(make: Make) -> None:
+def test_undo_takes_back_one_change_after_another(make: Make) -> None:
     store = make()
     first = store.write(sample_memory())
     store.write(sample_memory(title="Other"))
@@ -51,24 +51,24 @@ def test_undo_takes_back_one_act_after_another(make: Make) -> None:
     assert store.scan() == () and store.index() == ""
     with pytest.raises(NotFoundError):
         store.undo()
-    assert [act.verb for act in store.acts()] == ["undo"] * 4 + ["forget", "edit", "save", "save"]
+    assert [change.verb for change in store.changes()] == ["undo"] * 4 + ["forget", "edit", "save", "save"]
 
 
 def test_an_undo_can_be_undone_and_done_again(make: Make) -> None:
     store = make()
     saved = store.write(sample_memory())
     store.undo()
-    undo = store.acts()[0]
+    undo = store.changes()[0]
     store.undo(undo.id)
     assert store.read("terse-replies").digest == saved.digest
-    assert [act.undone_by for act in store.acts()] == [None, 3, None]
+    assert [change.undone_by for change in store.changes()] == [None, 3, None]
     store.undo(1)
     assert store.scan() == ()
     with pytest.raises(NotFoundError, match="already undone"):
         store.undo(1)
 
 
-def test_an_older_act_can_be_undone_by_number_while_others_stay(make: Make) -> None:
+def test_an_older_change_can_be_undone_by_number_while_others_stay(make: Make) -> None:
     store = make()
     store.write(sample_memory(title="One"))
     store.write(sample_memory(title="Two"))
@@ -87,17 +87,17 @@ def test_undo_refuses_with_the_conflict_if_the_file_changed_since(make: Make) ->
     with pytest.raises(ConflictError, match="terse-replies was changed since then") as caught:
         store.undo(1)
     assert caught.value.expected == saved.digest
-    assert len(store.acts()) == 2
+    assert len(store.changes()) == 2
 
 
-def test_restore_brings_back_the_version_before_or_after_an_act(make: Make) -> None:
+def test_restore_brings_back_the_version_before_or_after_an_change(make: Make) -> None:
     store = make()
     first = store.write(sample_memory())
     second = store.write(
         Draft(Kind.FEEDBACK, "Terse replies", "Closing paragraphs annoy every reviewer", "x"), expect=first.digest
     )
     assert store.restore("terse-replies").digest == first.digest
-    assert store.restore("terse-replies", act=2).digest == second.digest
+    assert store.restore("terse-replies", change=2).digest == second.digest
     store.delete("terse-replies")
     assert store.restore("terse-replies").digest == second.digest
     assert "(terse-replies.md)" in store.index()
@@ -105,12 +105,12 @@ def test_restore_brings_back_the_version_before_or_after_an_act(make: Make) -> N
         store.restore("never-was")
 
 
-def test_saving_the_same_again_is_no_act(make: Make) -> None:
+def test_saving_the_same_again_is_no_change(make: Make) -> None:
     store = make()
     saved = store.write(sample_memory())
     store.write(sample_memory(), expect=saved.digest)
     store.pin("terse-replies", pinned=False)
-    assert len(store.acts()) == 1
+    assert len(store.changes()) == 1
 
 
 def test_an_edit_replaces_the_whole_text_and_refuses_a_broken_one(make: Make) -> None:
@@ -135,9 +135,9 @@ def test_user_memory_takes_only_what_is_about_the_person() -> None:
 def test_every_change_knows_who_why_and_from_where(make: Make) -> None:
     store = make()
     store.write(sample_memory(), origin=Origin("extractor", "asked to remember", "s-1"))
-    (act,) = store.acts("terse-replies")
-    assert act.origin == Origin("extractor", "asked to remember", "s-1") and act.verb == "save"
-    assert [change.path for change in act.changes] == ["terse-replies.md", "MEMORY.md"]
+    (change,) = store.changes("terse-replies")
+    assert change.origin == Origin("extractor", "asked to remember", "s-1") and change.verb == "save"
+    assert [file.path for file in change.files] == ["terse-replies.md", "MEMORY.md"]
 
 
 # --- the directory -------------------------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ def test_edits_from_outside_are_noticed_and_can_be_undone(memory: Path) -> None:
     index.write_text(index.read_text(encoding="utf-8") + "\nprose\n", encoding="utf-8")
     assert store.notice() == ("terse-replies.md", "MEMORY.md")
     assert store.notice() == ()
-    newest = store.acts()[0:2]
-    assert {act.verb for act in newest} == {"outside"} and {act.origin.who for act in newest} == {"outside"}
-    (topic,) = [act for act in newest if act.changes[0].path == "terse-replies.md"]
+    newest = store.changes()[0:2]
+    assert {change.verb for change in newest} == {"outside"} and {change.origin.who for change in newest} == {"outside"}
+    (topic,) = [change for change in newest if change.files[0].path == "terse-replies.md"]
     store.undo(topic.id)
     assert path.read_text(encoding="utf-8") == before
 
@@ -198,11 +198,11 @@ def test_a_scan_notices_a_changed_file_by_itself(memory: Path) -> None:
     store.scan()
     (memory / "terse-replies.md").write_text("gone wild", encoding="utf-8")
     assert store.scan()[0].problem == "no frontmatter"
-    assert [act.verb for act in store.acts()] == ["outside", "save"]
+    assert [change.verb for change in store.changes()] == ["outside", "save"]
     (memory / "terse-replies.md").unlink()
     assert store.scan() == ()
-    assert store.acts()[0].changes[0].after is None
-    store.restore("terse-replies", act=1)
+    assert store.changes()[0].files[0].after is None
+    store.restore("terse-replies", change=1)
     assert store.read("terse-replies").header.kind is Kind.FEEDBACK
 
 
@@ -210,7 +210,7 @@ def test_a_touched_file_with_the_same_bytes_is_no_edit(memory: Path) -> None:
     store = FileStore(memory)
     store.write(sample_memory())
     os.utime(memory / "terse-replies.md", (1, 1))
-    assert store.notice() == () and len(store.acts()) == 1
+    assert store.notice() == () and len(store.changes()) == 1
 
 
 def test_a_write_records_the_outside_edit_it_meets(memory: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_write_records_the_outside_edit_it_meets(memory: Path) -> None:
     path = memory / "terse-replies.md"
     path.write_text(path.read_text(encoding="utf-8").replace("closing", "final"), encoding="utf-8")
     store.pin("terse-replies")
-    assert [act.verb for act in store.acts()] == ["pin", "outside", "save"]
+    assert [change.verb for change in store.changes()] == ["pin", "outside", "save"]
 
 
 def test_purge_leaves_no_byte_of_a_memory_behind(memory: Path) -> None:
@@ -273,7 +273,7 @@ def test_threads_of_one_process_lose_nothing(memory: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(store.scan()) == 40 == len(store.acts()) == store.index().count("\n")
+    assert len(store.scan()) == 40 == len(store.changes()) == store.index().count("\n")
 
 
 def test_skip_index_keeps_no_index(memory: Path) -> None:

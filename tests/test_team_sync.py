@@ -99,14 +99,14 @@ def test_what_one_saves_the_other_has_after_a_sync_with_its_line_and_author(pair
     assert bob.sync().received == () and ada.sync().sent == ()
 
 
-def test_a_sync_is_one_act_that_undo_takes_back(pair: tuple[Member, Member]) -> None:
+def test_a_sync_is_one_change_that_undo_takes_back(pair: tuple[Member, Member]) -> None:
     ada, bob = pair
     ada.write("a", memory_text("A"))
     ada.write("b", memory_text("B"))
     ada.sync()
-    act = bob.sync().act
+    change = bob.sync().change
     row = bob.cli("history", "--json").json[0]
-    assert row["who"] == "sync" and "Ada" in row["why"] and bob.cli("undo", str(act)).code == 0
+    assert row["who"] == "sync" and "Ada" in row["why"] and bob.cli("undo", str(change)).code == 0
     assert not bob.has("a") and not bob.has("b")
     settle(bob, ada)
     assert not ada.has("a")
@@ -475,10 +475,10 @@ def test_a_sync_killed_between_files_and_point_sends_nobody_s_words_as_its_own(p
     ada.sync()
     done = bob.sync()
     after = json.loads((bob.state / POINT).read_text(encoding="utf-8"))
-    assert done.act is not None
-    # As it was when the act was done and the point not yet moved: the mark of the act is in the history.
+    assert done.change is not None
+    # As it was when the change was done and the point not yet moved: the mark of the change is in the history.
     (bob.state / POINT).write_text(
-        json.dumps({**before, "pending": {**after, "mark": find_mark(bob, done.act)}}), encoding="utf-8"
+        json.dumps({**before, "pending": {**after, "mark": find_mark(bob, done.change)}}), encoding="utf-8"
     )
     ada.write("m", memory_text("M", "One.", "Two, by ada, again."))
     ada.sync()
@@ -511,10 +511,10 @@ def test_a_purge_between_a_kill_and_the_next_sync_leaves_no_line(pair: tuple[Mem
     assert "wanted" not in (ada.state / POINT).read_text(encoding="utf-8")
 
 
-def find_mark(member: Member, act: int) -> str:
+def find_mark(member: Member, change: int) -> str:
     db = sqlite3.connect(member.state / "history.db")
     try:
-        return str(db.execute("SELECT mark FROM acts WHERE id = ?", (act,)).fetchone()[0])
+        return str(db.execute("SELECT mark FROM acts WHERE id = ?", (change,)).fetchone()[0])
     finally:
         db.close()
 
@@ -598,7 +598,7 @@ def test_news_are_kept_until_somebody_looks(pair: tuple[Member, Member]) -> None
     assert read_team_news(bob.state) == ()
 
 
-def test_what_an_author_wrote_is_taken_back_in_one_act(tmp_path: Path) -> None:
+def test_what_an_author_wrote_is_taken_back_in_one_change(tmp_path: Path) -> None:
     ada, bob, eve = make_team(tmp_path, "ada", "bob", "eve")
     share(ada, bob, "m", memory_text("M", "One, by ada."))
     ada.cli.save("team/gone", "Of ada.")

@@ -220,7 +220,7 @@ def test_a_memory_that_changed_meanwhile_wins(store: MemoryStore) -> None:
         Draft(Kind.PROJECT, "X", "Nightly release checklist renewed", "New.", away), expect=store.read(away).digest
     )
     done = store.change([at.edits for at in planned.patches], verb="dream", drop_conflicts=True)
-    assert done.act is None and len(store.scan()) == 2
+    assert done.change is None and len(store.scan()) == 2
 
 
 @pytest.mark.parametrize("more", ["ticket: OPS-77\n", "# the board asked for it\n", "metadata:\n  sla: gold\n"])

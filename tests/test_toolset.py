@@ -85,8 +85,8 @@ def test_what_was_saved_is_found_read_changed_listed_and_forgotten(tool: Tool, c
 
 def test_history_knows_that_an_agent_did_it_and_in_which_conversation(tool: Tool, cli: Cli) -> None:
     tool("memory_save", session="s1", **SAVED)
-    act = cli("history", "--json").json[0]
-    assert (act["who"], act["why"], act["session"]) == ("agent", "by a test", "s1")
+    change = cli("history", "--json").json[0]
+    assert (change["who"], change["why"], change["session"]) == ("agent", "by a test", "s1")
 
 
 def test_a_name_that_is_taken_is_refused_with_the_way_on(tool: Tool) -> None:

@@ -87,8 +87,8 @@ def make_old(memory: Path, version: int) -> Path:
         db.execute("PRAGMA journal_mode = WAL")
         db.executescript(f"{STEPS[0]} PRAGMA user_version = 1")
         for number, verb in ((1, "save"), (2, "edit")):
-            act = (number, DAY.format(number), verb, "person", "asked", "s1", None, 0)
-            db.execute("INSERT INTO acts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", act)
+            change = (number, DAY.format(number), verb, "person", "asked", "s1", None, 0)
+            db.execute("INSERT INTO acts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", change)
         inserted = (1, 1, "MEMORY.md", None, digest(LINE), 0, b"", LINE.encode())
         for row in (
             (1, 0, "tracker.md", None, digest(FIRST), None, None, None),
@@ -117,7 +117,7 @@ def read_shape(path: Path) -> list[tuple[str, list[tuple[object, ...]]]]:
 
 def check_whole(store: FileStore, version: int) -> None:
     """Everything that was there is still there."""
-    assert [(act.id, act.verb, act.origin.why) for act in store.acts("tracker")][-2:] == [
+    assert [(change.id, change.verb, change.origin.why) for change in store.changes("tracker")][-2:] == [
         (2, "edit", "asked"),
         (1, "save", "asked"),
     ]
@@ -141,8 +141,8 @@ def test_a_history_of_each_earlier_format_is_read_migrated_and_loses_nothing(mem
     with FileStore(memory) as store:
         store.write(Draft(Kind.USER, "Rust", "Writes Rust every day at work", "Rust.\n"))
         check_whole(store, version)
-        act, _ = store.undo(2)
-        assert act.id == 2 and store.read("tracker").text == FIRST
+        change, _ = store.undo(2)
+        assert change.id == 2 and store.read("tracker").text == FIRST
         store.undo(1)
         assert [header.name for header in store.scan()] == ["rust"] and LINE not in store.index()
     with closing(sqlite3.connect(path)) as db:
@@ -175,7 +175,7 @@ def test_a_history_of_a_newer_memdir_is_read_and_never_written(tmp_path: Path) -
     cli.save("mine", "Text.")
     path = cli.memory / ".memdir" / history.FILE
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("ALTER TABLE acts ADD COLUMN later TEXT")
+        db.execute("ALTER TABLE changes ADD COLUMN later TEXT")
         db.execute(f"PRAGMA user_version = {NEWEST + 1}")
     words = cli.save("other", "More.").refusal
     assert f"newer memdir (format {NEWEST + 1}, this one knows {NEWEST})" in words and "pipx upgrade" in words

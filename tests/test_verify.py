@@ -279,7 +279,7 @@ def test_where_git_cannot_list_what_is_known_stays(project: Path, store: FileSto
     (project / ".git" / "HEAD").unlink()
     report = look(store, project, now=NOW)
     assert report.problem and refresh(store, project, now=NOW) == 0
-    assert stamp(store, report, now=NOW, origin=Origin()).act is None
+    assert stamp(store, report, now=NOW, origin=Origin()).change is None
     assert read_verdicts(store)["a"].state is VerifyState.STALE
 
 
@@ -358,7 +358,7 @@ def test_a_stamp_is_one_line_in_the_files_own_dialect(project: Path, store: File
     remember(store, "b", "`handleAuth()` is slow.")
     report = look(store, project, now=NOW)
     done = stamp(store, report, now=NOW, origin=Origin())
-    assert done.names == ("a",) and done.act is not None
+    assert done.names == ("a",) and done.change is not None
     moment = NOW.astimezone().isoformat(timespec="seconds")
     after = (store.root / "a.md").read_bytes().decode()
     lines = [line for line in after.split("\n") if "verified" not in line]
@@ -367,7 +367,7 @@ def test_a_stamp_is_one_line_in_the_files_own_dialect(project: Path, store: File
     assert look(store, project, now=NOW).fresh == 0, "a stamp is no other text"
     verdict = find_verdict(store, "a", store.read("a").digest)
     assert isinstance(verdict, Verdict) and verdict.claims[0].claim.line == report.verdicts[-1].claims[0].claim.line + 1
-    store.undo(done.act)
+    store.undo(done.change)
     assert (store.root / "a.md").read_bytes().decode() == text
 
 
@@ -375,7 +375,7 @@ def test_what_cannot_be_stamped_is_told_and_left_as_it_is(project: Path, store: 
     store.root.mkdir(parents=True)
     (store.root / "odd.md").write_bytes(b"Use `authenticate()`.\n")
     done = stamp(store, look(store, project, now=NOW), now=NOW, origin=Origin())
-    assert done.act is None and done.refused == (("odd", "no frontmatter"),)
+    assert done.change is None and done.refused == (("odd", "no frontmatter"),)
 
 
 # --- the project is left alone --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import ptrace
 from calls import Call
 from outcome import Outcome, attempt, fork, parse_outcome, render_outcome
-from tracer import Act, Tracer
+from tracer import Change, Tracer
 
 _traced = False
 
@@ -25,7 +25,7 @@ def mark() -> None:
 
 
 def run_traced(
-    action: Callable[[], object], decide: Callable[[Call], Act], *, arm: bool, deadline: float
+    action: Callable[[], object], decide: Callable[[Call], Change], *, arm: bool, deadline: float
 ) -> tuple[Tracer, int, Outcome]:
     """Run `action` in a child under `decide`. The outcome comes back in a memory file: it never fills like a pipe."""
     report = os.memfd_create("outcome")

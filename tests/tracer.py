@@ -19,7 +19,7 @@ _ASK_AGAIN = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Change:
     """What to do with a call: kill everything before or after it runs, halve its size first, or let it fail."""
 
     kill: Literal["", "before", "after"] = ""
@@ -27,13 +27,13 @@ class Act:
     error: int = 0
 
 
-PASS = Act()
+PASS = Change()
 
 
 class Tracer:
     """`calls` are those recorded so far; `struck` counts how often `decide` asked for more than PASS."""
 
-    def __init__(self, root: int, decide: Callable[[Call], Act], *, arm_at_exec: bool = False) -> None:
+    def __init__(self, root: int, decide: Callable[[Call], Change], *, arm_at_exec: bool = False) -> None:
         self.calls: list[Call] = []
         self.struck = 0
         self._root = root
@@ -43,7 +43,7 @@ class Tracer:
         self._killed = False
         self._status: int | None = None
         self._threads: dict[int, None] = {root: None}  # a dict for its order: whoever was served goes to the end
-        self._inside: dict[int, tuple[int, Act]] = {}
+        self._inside: dict[int, tuple[int, Change]] = {}
 
     def run(self) -> int:
         """Trace to the end of the root process; its exit code, negative for a signal."""
@@ -119,24 +119,24 @@ class Tracer:
             self._enter(tid, call)
 
     def _enter(self, tid: int, call: Call) -> None:
-        act = self._decide(call)
-        self.struck += act != PASS
-        if act.halve:
+        change = self._decide(call)
+        self.struck += change != PASS
+        if change.halve:
             call = replace(call, size=call.size // 2)
             ptrace.write_argument(tid, 2, call.size)
-        if act.error:
+        if change.error:
             ptrace.skip_call(tid)
-        self._inside[tid] = (len(self.calls), act)
+        self._inside[tid] = (len(self.calls), change)
         self.calls.append(call)
-        if act.kill == "before":
+        if change.kill == "before":
             self._kill()
 
-    def _leave(self, tid: int, slot: int, act: Act, result: int) -> None:
-        if act.error:
-            result = -act.error
+    def _leave(self, tid: int, slot: int, change: Change, result: int) -> None:
+        if change.error:
+            result = -change.error
             ptrace.write_result(tid, result)
         self.calls[slot] = replace(self.calls[slot], result=result)
-        if act.kill == "after":
+        if change.kill == "after":
             self._kill()
 
     def _kill(self) -> None:

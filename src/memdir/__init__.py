@@ -2,7 +2,7 @@
 
     reading    files --scan--> headers --render--> manifest --select--> names --read--> memories --render--> reminder
                                   +------- MEMORY.md --clip--> instructions
-    writing    draft --check--> plan --guard--> act (topic file + index line + history, together or not at all)
+    writing    draft --check--> plan --guard--> change (topic file + index line + history, together or not at all)
 
 Three laws: nothing on the right is read by anything on its left; the file is canonical; reads forgive, writes refuse,
 background stays quiet, doors speak. ARCHITECTURE.md has the rooms and their order.

@@ -5,7 +5,7 @@
     ├── PathError(.path, .reason)         a name or place the guard refuses
     ├── SecretError(.findings)            a credential in text; the findings never hold its value
     ├── FormatError(.field)               a draft or file that may not be written as it is
-    ├── NotFoundError(.name)              no such memory, or no such act
+    ├── NotFoundError(.name)              no such memory, or no such change
     ├── ConflictError(.expected, .found)  it changed since you looked
     ├── LockedError(.pid, .since)         somebody else holds the directory
     ├── DiskError(.path, .errno)          the file system said no: full, read-only, no permission, no descriptors

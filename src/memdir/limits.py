@@ -12,7 +12,9 @@ HEADER_LINES = 30  # frontmatter must close within these; a scan reads no furthe
 HEADER_BYTES = 16_384  # the same bound in bytes, for files with endless lines
 FRONTMATTER_DEPTH = 4  # `metadata:` needs 2; the rest is room for keys we do not know
 FILE_BYTES = 1_048_576  # larger files are listed by doctor and never read
-INDEX_FILE_BYTES = 8 * 1_048_576  # of a MEMORY.md: a line for each of 20,000 memories; beyond it no act can be planned
+INDEX_FILE_BYTES = (
+    8 * 1_048_576
+)  # of a MEMORY.md: a line for each of 20,000 memories; beyond it no change can be planned
 MANIFEST_ENTRIES = 200  # what a selecting model sees
 NAME_CHARS = 100  # one segment of a name
 NAME_BYTES = 200  # the same in UTF-8: file systems stop at 255, and `.md` and temp marks need room
@@ -22,7 +24,7 @@ DESCRIPTION_CHARS = 1_000  # one line; Claude Code's own reach 400
 DESCRIPTION_WORDS = 3  # fewer content words than this and recall cannot judge by it
 
 # --- the directory ------------------------------------------------------------------------------------------------
-LOCK_SECONDS = 60.0  # one act takes milliseconds; 64 processes at once stay far below this
+LOCK_SECONDS = 60.0  # one change takes milliseconds; 64 processes at once stay far below this
 SLUG_UNITS = 200  # UTF-16 units of a project's slug before the hash is appended
 
 # --- recall -------------------------------------------------------------------------------------------------------

@@ -137,18 +137,18 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of a directory's history: all its changes happened together or not at all."""
+    """One step of a directory's history: its file changes happened together or not at all."""
 
     id: int
     at: datetime
     verb: str
     origin: Origin
-    changes: tuple[ChangedFile, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
     undoes: int | None = None
     undone_by: int | None = None
 
 
-# --- many changes in one act ----------------------------------------------------------------------------------------
+# --- many changes in one change ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +212,13 @@ Edit = Save | Rewrite | Put | Forget | IndexEdit
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch came to: the act, or None if nothing was to do, and the names each edit meant, one an edit.
+    """What a batch came to: the change, or None if nothing was to do, and the names each edit meant, one an edit.
 
     `dropped` are edits that were left out because their memory had changed meanwhile or is pinned, by name. `repeated`
-    says that an act with this mark was there already, so nothing was done now; `act` and `names` are that one's then.
+    says that a change with this mark was there already, so nothing was done now; `change` and `names` are that one's then.
     """
 
-    act: int | None
+    change: int | None
     names: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     repeated: bool = False

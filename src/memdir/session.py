@@ -98,7 +98,7 @@ __all__ = [
 #
 # `remember` words a text as a memory and lets it meet what is there; `forget` takes a memory's name, or says what it
 # is
-# about. Both are one act each, which `memdir undo` takes back.
+# about. Both are one change each, which `memdir undo` takes back.
 
 REMEMBER = "remember"
 _ASKED = "asked for by the person"
@@ -121,12 +121,14 @@ def forget_now(stores: Sequence[FileStore], text: str, *, now: datetime, session
         except NotFoundError:
             continue
         store.delete(name, origin=_make_origin(session))
-        act = store.acts(name, limit=1)[0].id
-        return ExtractResult(forgotten=(name,), by=_BY, act=act, reasons=(ExtractReason(name, FORGET, _ASKED, text),))
+        change = store.changes(name, limit=1)[0].id
+        return ExtractResult(
+            forgotten=(name,), by=_BY, change=change, reasons=(ExtractReason(name, FORGET, _ASKED, text),)
+        )
     wish = _make_forget(text, now)
     for store in stores:
         done = _carry_out(store, wish, FORGET, now, session)
-        if done.act is not None:
+        if done.change is not None:
             return done
     raise NotFoundError("it is not clear which memory is meant", name=text, hint="say its name")
 
@@ -157,7 +159,7 @@ def _try_once(store: FileStore, wish: Wanted, verb: str, now: datetime, session:
         written=tuple(at.name for at in staged if at.text is not None),
         forgotten=tuple(at.name for at in staged if at.text is None),
         by=_BY,
-        act=None if changed is None else changed.act,
+        change=None if changed is None else changed.change,
         reasons=tuple(_make_reason(at, texts.get(at.name, "")) for at in placed),
     )
 

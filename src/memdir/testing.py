@@ -167,9 +167,9 @@ def _a_scan_is_newest_first(store: Store) -> None:
     assert len(times) == 3 and times == sorted(times, reverse=True), "newest first"
 
 
-def _expect(error: type[MemdirError], act: Callable[[], object], what: str) -> None:
+def _expect(error: type[MemdirError], call: Callable[[], object], what: str) -> None:
     try:
-        act()
+        call()
     except error:
         return
     raise AssertionError(f"{what} must raise {error.__name__}")

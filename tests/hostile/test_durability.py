@@ -23,7 +23,7 @@ def _needs_ptrace() -> None:
 
 
 def find_breaches(calls: Sequence[Call], place: Path) -> list[str]:
-    """What an acknowledged act failed to flush, in order; empty when everything was on the disk before the answer."""
+    """What an acknowledged change failed to flush, in order; empty when everything was on the disk before the answer."""
     written: set[str] = set()
     unflushed_folders: set[str] = set()
     breaches = []
@@ -47,7 +47,7 @@ def find_breaches(calls: Sequence[Call], place: Path) -> list[str]:
     return breaches + [f"{folder} was not flushed before the answer" for folder in sorted(unflushed_folders)]
 
 
-ACTS: dict[str, Callable[[FileStore], object]] = {
+CHANGES: dict[str, Callable[[FileStore], object]] = {
     "save": lambda store: store.write(
         Draft(Kind.USER, "New", "Nightly build cache of the release branch", "x", "sub/new")
     ),
@@ -55,7 +55,7 @@ ACTS: dict[str, Callable[[FileStore], object]] = {
     "forget": lambda store: store.delete("one"),
     "pin": lambda store: store.pin("one"),
     "undo": lambda store: store.undo(),
-    "restore": lambda store: store.restore("two", act=2),
+    "restore": lambda store: store.restore("two", change=2),
 }
 
 
@@ -68,19 +68,19 @@ def prepare(place: Path) -> FileStore:
     return store
 
 
-@pytest.mark.parametrize("verb", ACTS)
+@pytest.mark.parametrize("verb", CHANGES)
 def test_everything_is_flushed_before_the_answer(tmp_path: Path, verb: str) -> None:
     store = prepare(tmp_path / "memory")
-    done = syscalls.trace(lambda: ACTS[verb](store))
+    done = syscalls.trace(lambda: CHANGES[verb](store))
     assert not done.outcome.error
     changed = [call for call in done.below(tmp_path / "memory") if call.name.startswith(("rename", "unlink"))]
-    assert changed, "the act changed nothing"
+    assert changed, "the change changed nothing"
     assert find_breaches(done.calls, tmp_path / "memory") == []
 
 
 def test_the_journal_is_flushed_before_the_first_file_moves(tmp_path: Path) -> None:
     store = prepare(tmp_path / "memory")
-    calls = syscalls.trace(lambda: ACTS["save"](store)).calls
+    calls = syscalls.trace(lambda: CHANGES["save"](store)).calls
     moved = next(at for at, call in enumerate(calls) if call.name.startswith("rename"))
     flushed = [at for at, call in enumerate(calls) if call.name in syscalls.SYNCS and "history.db" in call.fd_path]
     assert flushed and flushed[0] < moved
@@ -95,9 +95,9 @@ def test_the_check_goes_red_when_a_flush_is_taken_out(tmp_path: Path, kept: str)
         if os.path.isdir(f"/proc/self/fd/{handle}") == (kept == "folders"):
             real(handle)
 
-    def act() -> None:
+    def change() -> None:
         vars(os)["fsync"] = lossy
-        ACTS["save"](store)
+        CHANGES["save"](store)
 
-    breaches = find_breaches(syscalls.trace(act).calls, tmp_path / "memory")
+    breaches = find_breaches(syscalls.trace(change).calls, tmp_path / "memory")
     assert breaches and all(("moved before" if kept == "folders" else "before the answer") in line for line in breaches)

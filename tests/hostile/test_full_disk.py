@@ -89,10 +89,10 @@ def test_a_read_only_directory_can_be_read_and_says_why_it_cannot_be_written() -
                 path.chmod(0o500)
             locked = FileStore(memory, cache=folder / "cache")
             said = [header.name for header in locked.scan()] + [header.name for header in locked.scan()]
-            said += [act.verb for act in locked.acts()]
-            for act in (lambda: locked.write(sample_memory(title="No")), lambda: locked.delete("terse-replies")):
+            said += [change.verb for change in locked.changes()]
+            for change in (lambda: locked.write(sample_memory(title="No")), lambda: locked.delete("terse-replies")):
                 try:
-                    act()
+                    change()
                 except MemdirError as error:
                     said.append(str(error))
             for path in (memory, memory / ".memdir"):
@@ -169,8 +169,8 @@ def test_any_call_may_fail_and_all_later_ones_too(tmp_path: Path, error: int) ->
         place = tmp_path / f"{error}-{nth}"
         shutil.copytree(origin, place)
         store = FileStore(place)
-        act = functools.partial(store.write, sample_memory(title="Second"))
-        done = syscalls.inject_errors(act, names=CALLS, error=error, nth=nth, later=True, within=place)
+        change = functools.partial(store.write, sample_memory(title="Second"))
+        done = syscalls.inject_errors(change, names=CALLS, error=error, nth=nth, later=True, within=place)
         if not done.struck:
             break
         if done.outcome.error:

@@ -1,4 +1,4 @@
-"""Killed around every call that changes the disk: an act is whole or has not happened, and what was answered stays."""
+"""Killed around every call that changes the disk: a change is whole or has not happened, and what was answered stays."""
 
 import shutil
 import tempfile
@@ -58,17 +58,17 @@ def promote(store: FileStore) -> None:
     store.change([Put("team/terse-replies", memory.text), Forget("terse-replies", memory.digest)], verb="promote")
 
 
-def sweep(places: Callable[[], Path], act: Callable[[FileStore], object], *, every: int) -> syscalls.Sweep:
+def sweep(places: Callable[[], Path], change: Callable[[FileStore], object], *, every: int) -> syscalls.Sweep:
     before = image(places())
     done = places()
     with FileStore(done) as store:
-        act(store)
+        change(store)
     after = image(done)
     assert before != after
 
     def action(place: Path, ack: Ack) -> None:
         store = FileStore(place)
-        act(store)
+        change(store)
         ack(b"done")
 
     def check(progress: Progress[Path]) -> None:
@@ -80,14 +80,16 @@ def sweep(places: Callable[[], Path], act: Callable[[FileStore], object], *, eve
             store.scan()
             assert not [path.name for path in place.rglob("*.tmp")], "a staged file was left behind"
             store.notice()
-            assert not [act.verb for act in store.acts() if act.verb == "outside"], "healing is no outside edit"
+            assert not [change.verb for change in store.changes() if change.verb == "outside"], (
+                "healing is no outside edit"
+            )
             healed = image(place)
             assert healed in (before, after), f"neither before nor after: {sorted(healed)}"
             if progress.acked:
                 assert healed == after, "an acknowledged change is lost"
             missing = set(topics) - set(healed)
             assert not missing, f"healing deleted {missing}"
-            grown = len(store.acts())
+            grown = len(store.changes())
             assert (grown > 3) == (healed == after), "history and files disagree"
             store.write(sample_memory(title="Life goes on"))
         shutil.rmtree(place.parent)
@@ -97,7 +99,7 @@ def sweep(places: Callable[[], Path], act: Callable[[FileStore], object], *, eve
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_killed_around_every_mutating_call(places: Callable[[], Path], verb: str) -> None:
-    acts: dict[str, Callable[[FileStore], object]] = {
+    changes: dict[str, Callable[[FileStore], object]] = {
         "save": lambda store: store.write(NEW),
         "edit": lambda store: store.write(
             Draft(Kind.FEEDBACK, "Terse replies", "Closing paragraphs annoy every reviewer", "Other."),
@@ -109,5 +111,5 @@ def test_killed_around_every_mutating_call(places: Callable[[], Path], verb: str
     }
     # The two that people do most have all their calls tried in every run, the others a sample of them.
     every = 1 if IS_FULL or verb in ("save", "edit") else 3
-    done = sweep(places, acts[verb], every=every)
+    done = sweep(places, changes[verb], every=every)
     assert done.points > (20 if every == 1 else 8) and done.acked >= 1

@@ -31,7 +31,7 @@ def test_what_was_answered_survives_a_power_cut(disk: powercut.Disk) -> None:
     for number in range(scaled(200)):
         name, body = f"n{dice.randrange(20)}", f"Body {number}."
 
-        def act(place: Path, name: str = name, body: str = body) -> None:
+        def change(place: Path, name: str = name, body: str = body) -> None:
             store = FileStore(place / "p" / "memory")
             draft = Draft(Kind.PROJECT, f"Thing {name}", "Nightly build cache of the release branch", body, name)
             expect = store.read(name).digest if name in wanted else None
@@ -45,11 +45,11 @@ def test_what_was_answered_survives_a_power_cut(disk: powercut.Disk) -> None:
             store.notice()
             found = {header.name: store.read(header.name).body.strip() for header in store.scan()}
             assert all(f"({at}.md)" in store.index() for at in found)
-            assert not [act for act in store.acts() if act.verb == "outside"]
+            assert not [change for change in store.changes() if change.verb == "outside"]
             store.close()
             return found
 
-        found = powercut.cut_power(disk, lambda place: None, act, look)
+        found = powercut.cut_power(disk, lambda place: None, change, look)
         if name in wanted and body.endswith("7."):
             del wanted[name]
         else:

@@ -22,7 +22,7 @@ TURNS = 1000 if IS_FULL else 30  # of each process
 
 
 def run_workers(memory: Path, turns: int, *, lock: bool = True) -> list[dict[str, object]]:
-    """All workers at once; each reports the acts it was told had happened, in order."""
+    """All workers at once; each reports the changes it was told had happened, in order."""
     reader, writer = os.pipe()
     command = [sys.executable, str(WORKER), str(memory), str(turns), "lock" if lock else "no-lock", str(reader)]
     workers = [
@@ -66,10 +66,10 @@ def find_losses(memory: Path, reports: list[dict[str, object]]) -> list[str]:
     losses += [f"{name} has no index line" for name in living - set(pointers)]
     losses += [f"the index points to {name}" for name in set(pointers) - living]
     losses += [f"{header.name} is torn: {header.problem}" for header in store.scan() if header.problem]
-    acts = sum(int(str(report["acts"])) for report in reports)
-    recorded = len(store.acts()) - 1
-    if recorded != acts:
-        losses.append(f"history has {recorded} acts of {acts}")
+    changes = sum(int(str(report["changes"])) for report in reports)
+    recorded = len(store.changes()) - 1
+    if recorded != changes:
+        losses.append(f"history has {recorded} changes of {changes}")
     return losses
 
 
@@ -79,7 +79,7 @@ def test_nothing_is_lost_among_64_processes(memory: Path) -> None:
         store.write(Draft(Kind.PROJECT, "Shared", "Shared release checklist every process edits", "Start.\n", "shared"))
     reports = run_workers(memory, TURNS)
     assert find_losses(memory, reports) == []
-    assert sum(int(str(report["acts"])) for report in reports) > PROCESSES * TURNS // 2
+    assert sum(int(str(report["changes"])) for report in reports) > PROCESSES * TURNS // 2
 
 
 def test_the_count_goes_red_when_the_lock_is_taken_out(memory: Path) -> None:

@@ -248,7 +248,7 @@ def test_an_index_with_more_lines_than_memories_can_have_is_left_out(member: Mem
     assert "more than 10,000 lines" in tell(member.sync()) and member.files() == before
 
 
-def test_a_forged_author_is_shown_without_what_acts_on_a_terminal(member: Member, eve: Attacker) -> None:
+def test_a_forged_author_is_shown_without_what_changes_on_a_terminal(member: Member, eve: Attacker) -> None:
     forged = "Ada\x1b[31m\u202e".encode() + b" <ada@example.org>"
     eve.add([("100644", b"forged.md", eve.blob(memory_text("Forged")))], author=forged)
     done = member.sync()

@@ -85,7 +85,7 @@ def test_every_queued_turn_is_learned_exactly_once_whoever_is_killed(tmp_path: P
         subprocess.run(finish, env=env, cwd=memory.parent, check=True, capture_output=True)
     with FileStore(memory) as store:
         texts = [store.read(header.name).body for header in store.scan()]
-        made = [change.path for act in store.acts() for change in act.changes if change.before is None]
+        made = [file.path for change in store.changes() for file in change.files if file.before is None]
     for fact in queued:
         assert sum(fact.lower() in text.lower() for text in texts) == 1, fact
     topics = [path for path in made if not path.endswith("MEMORY.md")]

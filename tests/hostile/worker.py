@@ -26,7 +26,7 @@ def main(memory: Path, turns: int, number: int) -> None:
     dice = random.Random(number)
     files: dict[str, str | None] = {}
     marks: list[str] = []
-    acts = 0
+    changes = 0
     for turn in range(turns):
         living = [name for name, body in files.items() if body is not None]
         what = choose(dice, living)
@@ -57,8 +57,8 @@ def main(memory: Path, turns: int, number: int) -> None:
         else:
             mark_shared(store, f"mark {number}.{turn}")
             marks.append(f"mark {number}.{turn}")
-        acts += 1
-    json.dump({"files": files, "marks": marks, "acts": acts}, sys.stdout)
+        changes += 1
+    json.dump({"files": files, "marks": marks, "changes": changes}, sys.stdout)
 
 
 def mark_shared(store: FileStore, mark: str) -> None:
@@ -93,4 +93,4 @@ if __name__ == "__main__":
     except MemdirError as error:
         if sys.argv[3] == "lock":
             raise
-        json.dump({"files": {}, "marks": [f"an error: {error}"], "acts": 0}, sys.stdout)
+        json.dump({"files": {}, "marks": [f"an error: {error}"], "changes": 0}, sys.stdout)

@@ -163,7 +163,7 @@ def parse_sections(text: str, notes: Notes) -> dict[str, str]:
 
 
 class NotesTools:
-    """`act` for a fork that may edit one file: the text lives here until the run has ended."""
+    """`change` for a fork that may edit one file: the text lives here until the run has ended."""
 
     def __init__(self, task: NotesTask) -> None:
         self.text = task.text

@@ -1,6 +1,6 @@
-"""Consolidation across sessions: gates, lock, a plan by rules and model on a staged copy, one act, one undo.
+"""Consolidation across sessions: gates, lock, a plan by rules and model on a staged copy, one change, one undo.
 
-    store --plan--> patch set --keep--> <state>/dreams/ID.json --apply--> one act, the inbox, a proof
+    store --plan--> patch set --keep--> <state>/dreams/ID.json --apply--> one change, the inbox, a proof
 
 A dream that fails, is cancelled or loses its lock has changed nothing, and the time of the last dream is what it was.
 Every run leaves a line in the record of runs, which names no memory.
@@ -429,7 +429,7 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
         held.withdraw()
     proof = applied.proof
     row |= {
-        "act": applied.act,
+        "change": applied.change,
         "changed": len(applied.changed),
         "dropped": len(applied.dropped),
         "waiting": len(applied.waiting),
@@ -438,9 +438,9 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
     if proof.missing:
         raise NotFoundError(
             f"{len(proof.missing)} sentences that this dream removed are not in the history",
-            hint=f"`memdir undo {applied.act}` puts the files back, `memdir doctor` looks for what is wrong",
+            hint=f"`memdir undo {applied.change}` puts the files back, `memdir doctor` looks for what is wrong",
         )
-    skipped = DreamSkip.NOTHING_TO_DO if applied.act is None and not applied.waiting else None
+    skipped = DreamSkip.NOTHING_TO_DO if applied.change is None and not applied.waiting else None
     row["skipped"] = skipped
     return DreamResult(patches, applied, skipped)
 

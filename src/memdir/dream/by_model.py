@@ -242,7 +242,7 @@ TOOLS = (
 
 
 class DreamTools:
-    """`act` for one dream."""
+    """`change` for one dream."""
 
     def __init__(self, staging: Staging, memory: Path, surroundings: DreamContext, watch: DreamProgress) -> None:
         project = surroundings.project
@@ -260,13 +260,13 @@ class DreamTools:
     def __call__(self, call: ToolCall) -> ToolResult:
         self._watch.check()
         self._watch.count_call()
-        answer = self._search(call) if call.name == SEARCH else self._act(call)
+        answer = self._search(call) if call.name == SEARCH else self._run_call(call)
         left = DREAM_TURNS - self._watch.now.turns
         return (
             answer if left > 2 else ToolResult(f"{answer.text}\n(Turns left: {left}. Come to an end.)", answer.refused)
         )
 
-    def _act(self, call: ToolCall) -> ToolResult:
+    def _run_call(self, call: ToolCall) -> ToolResult:
         verb, values = translate_names(call)
         path = pick(values, PATH_KEYS)
         name = ""

@@ -109,7 +109,7 @@ def plan(
 
 
 def settle_logs(store: FileStore) -> None:
-    """Mark the logs of dreams that were applied: one that was killed right behind its act could not do it."""
+    """Mark the logs of dreams that were applied: one that was killed right behind its change could not do it."""
     for kept in reversed(list_sets(store.state)):
         if kept.logs and store.has_mark(kept.mark):
             mark_read(store, kept.logs)
@@ -201,8 +201,8 @@ def _leave_taken_back(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch
     """The patches without those that a dream made before and somebody undid: a no holds until the text is another."""
     if not patches:
         return ()
-    undone = (act for act in store.acts() if act.verb == VERB and act.undone_by is not None)
-    taken = {(at.path, at.before, at.after) for act in undone for at in act.changes}
+    undone = (change for change in store.changes() if change.verb == VERB and change.undone_by is not None)
+    taken = {(at.path, at.before, at.after) for change in undone for at in change.files}
     begun = {(path, before) for path, before, _ in taken}
     return tuple(at for at in patches if not _was_taken_back(at, taken, begun))
 
@@ -288,7 +288,7 @@ def _read_texts(ground: StoreBase | DreamOverlay) -> dict[str, str]:
 
 
 # --- applying ---
-# A patch set becomes one act: the inbox first, then every change together, then the proof that nothing was lost.
+# A patch set becomes one change: the inbox first, then every change together, then the proof that nothing was lost.
 #
 # Whoever was quicker wins: a patch whose memory changed meanwhile, or was pinned, is left out as a whole. Logs are
 # marked
@@ -299,7 +299,7 @@ WHO = "dream"
 
 @dataclass(frozen=True, slots=True)
 class RemovalProof:
-    """Every sentence that the act took out of a memory: how many, how many still stand somewhere, how many history has.
+    """Every sentence that the change took out of a memory: how many, how many still stand somewhere, how many history has.
 
     `missing` is what neither a memory nor the history holds: nothing, or something is badly wrong.
     """
@@ -312,12 +312,12 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What came of a set: the act, the memories it changed, those left out, and the items that wait since now.
+    """What came of a set: the change, the memories it changed, those left out, and the items that wait since now.
 
-    `repeated` says that the set was applied before, `undone_by` which act has taken it back since.
+    `repeated` says that the set was applied before, `undone_by` which change has taken it back since.
     """
 
-    act: int | None
+    change: int | None
     changed: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     waiting: tuple[int, ...] = ()
@@ -331,8 +331,10 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
     held.check()
     if store.has_mark(patches.mark):
         mark_read(store, patches.logs)
-        act = store.change((), verb=VERB, mark=patches.mark).act
-        return ApplyResult(act, repeated=True, undone_by=None if act is None else store.read_act(act).undone_by)
+        change = store.change((), verb=VERB, mark=patches.mark).change
+        return ApplyResult(
+            change, repeated=True, undone_by=None if change is None else store.read_change(change).undone_by
+        )
     before = _applying_read_texts(store, _list_names(patches))
     known = {item.id for item in store.inbox(None)}
     items = store.inbox_add(replace(item, at=now) for item in patches.proposals)
@@ -349,20 +351,20 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
     return _tell(store, done, before, tuple(item.id for item in items if item.id not in known))
 
 
-def prove(store: FileStore, act: Change, before: Mapping[str, str]) -> RemovalProof:
-    """Look up every sentence that an act took out of these memories, where they stand now and in the history."""
+def prove(store: FileStore, change: Change, before: Mapping[str, str]) -> RemovalProof:
+    """Look up every sentence that a change took out of these memories, where they stand now and in the history."""
     names = [header.name for header in store.scan()]
     now = {name: _fold_all(text) for name, text in _applying_read_texts(store, names).items()}
     standing = frozenset[str]().union(*now.values())
     removed = elsewhere = kept = 0
     missing: list[str] = []
-    for change in act.changes:
-        name = change.path.removesuffix(".md")
-        if name not in before or change.before is None:
+    for file in change.files:
+        name = file.path.removesuffix(".md")
+        if name not in before or file.before is None:
             continue
         gone = {at: fold_sentence(at) for at in list_sentences(before[name])}
         gone = {at: folded for at, folded in gone.items() if folded not in now.get(name, ())}
-        recorded = _fold_all(_read_recorded(store, change.before))
+        recorded = _fold_all(_read_recorded(store, file.before))
         removed += len(gone)
         elsewhere += sum(folded in standing for folded in gone.values())
         kept += sum(folded in recorded for folded in gone.values())
@@ -372,11 +374,11 @@ def prove(store: FileStore, act: Change, before: Mapping[str, str]) -> RemovalPr
 
 def _tell(store: FileStore, done: BatchResult, before: Mapping[str, str], waiting: tuple[int, ...]) -> ApplyResult:
     dropped = tuple(dict.fromkeys(done.dropped))
-    if done.act is None:
+    if done.change is None:
         return ApplyResult(None, dropped=dropped, waiting=waiting)
-    act = store.read_act(done.act)
-    names = tuple(at.path.removesuffix(".md") for at in act.changes if not is_index_path(at.path))
-    return ApplyResult(act.id, names, dropped, waiting, prove(store, act, before), done.repeated)
+    change = store.read_change(done.change)
+    names = tuple(at.path.removesuffix(".md") for at in change.files if not is_index_path(at.path))
+    return ApplyResult(change.id, names, dropped, waiting, prove(store, change, before), done.repeated)
 
 
 def _list_names(patches: PatchSet) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """The dream by rules: what can be put in order in a memory directory without a model, as a plan.
 
-Patches are certain and meant to be applied, all as one act; proposals wait in the inbox. Dates come first, then
+Patches are certain and meant to be applied, all as one change; proposals wait in the inbox. Dates come first, then
 duplicates, then the index; a memory that was merged is left alone by what comes after, until the next dream. Pinned
 memories, named in `keep` or by their own head, are read and never changed.
 

@@ -1,8 +1,8 @@
-"""Memories that write themselves: the new messages of a conversation in, one act on the store out.
+"""Memories that write themselves: the new messages of a conversation in, one change on the store out.
 
-    messages --after the cursor--> slice --rules and model--> staging --judged--> one act, and what waits in the inbox
+    messages --after the cursor--> slice --rules and model--> staging --judged--> one change, and what waits in the inbox
 
-Everything a run keeps is written in one act with a mark that names the range, so a run that is killed, repeated or
+Everything a run keeps is written in one change with a mark that names the range, so a run that is killed, repeated or
 delivered twice has happened once. The cursor moves on success only. What a person plainly asked to remember or forget
 is found by rules, whatever the model does: it is kept when the model fails, and added when the model missed it.
 
@@ -129,7 +129,7 @@ class ExtractResult:
     cursor: Cursor | None = None
     by: str = ""
     messages: int = 0
-    act: int | None = None
+    change: int | None = None
     ran: ForkResult | None = None
     error: str = ""
     reasons: tuple[ExtractReason, ...] = ()
@@ -152,8 +152,8 @@ class ExtractResult:
 #
 # It only looks; what is left of the wishes is written by `extract`.
 
-_RECENT_ACTS = 200  # looked through for what the agent wrote by other ways
-_PAST_ACTS = 3  # looked through for what a memory said before
+_RECENT_CHANGES = 200  # looked through for what the agent wrote by other ways
+_PAST_CHANGES = 3  # looked through for what a memory said before
 _AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
 
 
@@ -169,17 +169,17 @@ def find_own(
     root = getattr(store, "root", None)
     paths = () if root is None else _find_paths(root, messages, conversation)
     times = [message.at for message in talk if message.at]
-    acts = [
-        act
-        for act in store.acts(limit=_RECENT_ACTS)
-        if act.origin.session and act.origin.session == conversation.session
-        if act.origin.who != but and act.verb != OUTSIDE
-        if not times or min(times) <= act.at <= max(times) + _AFTER
+    changes = [
+        change
+        for change in store.changes(limit=_RECENT_CHANGES)
+        if change.origin.session and change.origin.session == conversation.session
+        if change.origin.who != but and change.verb != OUTSIDE
+        if not times or min(times) <= change.at <= max(times) + _AFTER
     ]
-    if not paths and not acts:
+    if not paths and not changes:
         return None
     names = [os.path.relpath(path, root) for path in paths if root is not None and os.path.isabs(path)]
-    names += [change.path for act in acts for change in act.changes]
+    names += [file.path for change in changes for file in change.files]
     return [name.removesuffix(".md") for name in dict.fromkeys(names)]
 
 
@@ -206,11 +206,11 @@ def _find_paths(root: Path, messages: Sequence[Message], conversation: Conversat
 def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
     """What memories said before their last changes."""
     for name in names:
-        changes = [change for act in store.acts(name, limit=_PAST_ACTS) for change in act.changes]
-        for change in changes:
-            if change.before is not None and change.splice is None:
+        changes = [file for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files]
+        for file in changes:
+            if file.before is not None and file.splice is None:
                 try:
-                    yield decode(store.read_content(change.before))
+                    yield decode(store.read_content(file.before))
                 except NotFoundError:
                     continue  # purged
 
@@ -279,7 +279,7 @@ def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def make_extract_mark(session: str, cursor: Cursor | None) -> str:
-    """The mark of the act that learned from a conversation up to this message.
+    """The mark of the change that learned from a conversation up to this message.
 
     Messages without ids in a conversation without one have none: two conversations may well begin alike.
     """
@@ -290,7 +290,7 @@ def make_extract_mark(session: str, cursor: Cursor | None) -> str:
 def _find_new(
     store: StoreBase, messages: Sequence[Message], after: Cursor | None, session: str, before: int
 ) -> MessageSlice:
-    """The messages after the cursor, or after the last that an act tells of: a killed run may not have moved it."""
+    """The messages after the cursor, or after the last that a change tells of: a killed run may not have moved it."""
     new = slice_after(messages, after)
     for at in range(len(messages) - 1, max(new.start - 1, len(messages) - 10 * EXTRACT_WINDOW), -1):
         mark = make_extract_mark(session, make_cursor(messages, at, before=before))
@@ -425,9 +425,9 @@ class _Run:
     def _is_newer(self, name: str, said: datetime | None) -> bool:
         """Whether a memory was changed after that was said, as in a transcript of long ago.
 
-        An act from the time to come tells of a clock that was wrong, and of nothing else.
+        A change from the time to come tells of a clock that was wrong, and of nothing else.
         """
-        return said is not None and any(self.now >= act.at > said for act in self.store.acts(name, limit=1))
+        return said is not None and any(self.now >= change.at > said for change in self.store.changes(name, limit=1))
 
     def _leave_out_kept(self, wishes: Sequence[Wanted]) -> list[Wanted]:
         """Without what an unfinished run over these messages has kept: the person may have taken it back since."""
@@ -466,7 +466,7 @@ class _Planned:
         return self._tell(end, None)
 
     def commit(self, end: Cursor | None) -> ExtractResult:
-        """The inbox first, then the act: a run killed between the two is repeated and finds its items there."""
+        """The inbox first, then the change: a run killed between the two is repeated and finds its items there."""
         session = self.run.conversation.session
         start = make_cursor(self.run.new.messages, 0, before=self.run.new.start)
         if self.doubts:
@@ -477,9 +477,9 @@ class _Planned:
             mark = _ASKED + mark  # the range is not done: only what was asked for in it
         edits = make_edits(self.staging.staged)
         changed = self.run.store.change(edits, verb=VERB, origin=self._make_origin(), mark=mark)
-        return self._tell(end, changed.act, repeated=changed.repeated)
+        return self._tell(end, changed.change, repeated=changed.repeated)
 
-    def _tell(self, end: Cursor | None, act: int | None, *, repeated: bool = False) -> ExtractResult:
+    def _tell(self, end: Cursor | None, change: int | None, *, repeated: bool = False) -> ExtractResult:
         staged = self.staging.staged
         skipped = self.skipped
         if repeated and skipped is None:
@@ -494,7 +494,7 @@ class _Planned:
             cursor=end if self.is_whole else None,
             by=self.by,
             messages=len(self.run.talk),
-            act=act,
+            change=change,
             ran=self.ran,
             error=self.error,
             reasons=tuple(self._give_reasons()),

@@ -191,7 +191,7 @@ def _note(store: FileStore, session: SessionFile, done: ExtractResult, now: date
             "written": len(done.written),
             "forgotten": len(done.forgotten),
             "waiting": len(done.waiting),
-            "act": done.act,
+            "change": done.change,
             **render_ran(done.ran),
             "error": done.error,
         },

@@ -650,7 +650,7 @@ class _Turn:
                 self._take_reminders(0)  # too late for this answer, in time for the next
                 return
             self._reply = None
-            read = [self._act(call) for call in reply.calls]
+            read = [self._run_call(call) for call in reply.calls]
             # After all results: nothing may stand between them.
             if added := self._talk.session.note_read([path for path in read if path is not None]):
                 self._talk.add(Message("user", added, is_meta=True))
@@ -697,7 +697,7 @@ class _Turn:
             text = f"[Recalled: {', '.join(found.names)} ({found.tokens} tokens)]"
             self._talk.screen.tell("recalled", text, names=list(found.names), tokens=found.tokens)
 
-    def _act(self, call: ToolCall) -> Path | None:
+    def _run_call(self, call: ToolCall) -> Path | None:
         """Run one tool; answers the file that the model has now seen."""
         if self._cancelled():
             raise StoppedAsking

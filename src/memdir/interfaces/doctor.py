@@ -391,7 +391,7 @@ PAST_FIX = "`memdir doctor --fix` records it"
 
 def check_history(store: FileStore) -> Iterator[DoctorFinding]:
     try:
-        store.acts(limit=1)
+        store.changes(limit=1)
     except MemdirError as error:
         yield DoctorFinding("history", str(store.state), str(error), error.hint or "move history.db away")
 
@@ -646,7 +646,7 @@ def examine_background(
 
 
 def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
-    """Rebuild what can be rebuilt, each as an act that can be undone; answers how many findings that settled."""
+    """Rebuild what can be rebuilt, each as a change that can be undone; answers how many findings that settled."""
     orphans = [at.where.removesuffix(".md") for at in findings if at.kind == "orphan" and at.fixable]
     dead = [finding.message.split("`")[1].removesuffix(".md") for finding in findings if finding.kind == "dead_pointer"]
     unseen = [finding for finding in findings if finding.kind == "out_of_step"]

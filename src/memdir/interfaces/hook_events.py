@@ -105,7 +105,7 @@ def _tell_index(given: HookInput, opened: Project, ready: "HookOutput") -> str:
 
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
 _NOTES_SECONDS = 1.2  # of the two there are
-_ACTS = 50  # looked at for what was saved since
+_CHANGES = 50  # looked at for what was saved since
 _NAMES = 5  # told of them
 _PROBLEMS = 3
 _RECENT = timedelta(days=7)  # where a session never began before
@@ -211,8 +211,8 @@ def _tell_person(opened: Project, since: datetime | None) -> Iterator[str]:
 
 
 def _tell_saved(opened: Project, since: datetime) -> str:
-    acts = [at for at in opened.private.acts(limit=_ACTS) if at.at > since and at.origin.who in _BACKGROUND]
-    paths = [change.path for act in acts if act.undone_by is None for change in act.changes if change.after]
+    changes = [at for at in opened.private.changes(limit=_CHANGES) if at.at > since and at.origin.who in _BACKGROUND]
+    paths = [file.path for change in changes if change.undone_by is None for file in change.files if file.after]
     names = list(dict.fromkeys(path for path in paths if path.rpartition("/")[2] != INDEX_FILE))
     if not names:
         return ""

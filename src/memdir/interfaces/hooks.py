@@ -251,16 +251,16 @@ def _answer(event: HookEvent, ready: HookOutput) -> None:
         return
     ready.host, ready.patience, ready.cwd = given.host, given.patience, given.cwd
     if event is HookEvent.PROMPT:
-        from memdir.interfaces.hook_events import answer_prompt as act
+        from memdir.interfaces.hook_events import answer_prompt as handle
     elif event is HookEvent.START:
-        from memdir.interfaces.hook_events import answer_start as act
+        from memdir.interfaces.hook_events import answer_start as handle
     elif event in (HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL):
-        from memdir.interfaces.hook_events import answer_tool as act
+        from memdir.interfaces.hook_events import answer_tool as handle
     elif event is HookEvent.AGENT:
-        from memdir.interfaces.hook_events import answer_agent as act
+        from memdir.interfaces.hook_events import answer_agent as handle
     else:
-        from memdir.interfaces.hook_events import answer_end as act
-    act(given, ready)
+        from memdir.interfaces.hook_events import answer_end as handle
+    handle(given, ready)
 
 
 def _note(ready: HookOutput, event: HookEvent, error: Exception) -> None:

@@ -1,6 +1,6 @@
 """Memories of other tools, projects and machines, brought into this store.
 
-    source --sources--> pile --readers--> candidates --planning--> steps --applying--> one act, and the inbox
+    source --sources--> pile --readers--> candidates --planning--> steps --applying--> one change, and the inbox
 
 One small reader a format: `claude_code` (memory directories), `own` (memdir's JSON lines), `instruction_files`
 (AGENTS.md, GEMINI.md), `codex`, `mcp_memory`, `mem0`, `chatgpt`. `piles` reads folders and archives without trusting
@@ -238,9 +238,9 @@ class ImportPlan:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import came to: the act, or None if nothing was to do; who lost to somebody quicker; what waits now."""
+    """What an import came to: the change, or None if nothing was to do; who lost to somebody quicker; what waits now."""
 
-    act: int | None
+    change: int | None
     dropped: tuple[str, ...] = ()
     waiting: tuple[InboxItem, ...] = ()
 
@@ -408,14 +408,14 @@ def _read_all(store: FileStore) -> Iterable[tuple[str, Memory]]:
 def _find_past(store: FileStore) -> dict[str, str]:
     """What earlier imports brought, those that were undone left out: the text's key, and the name it came under."""
     past: dict[str, str] = {}
-    for act in store.acts():
-        if act.verb != VERB or act.undone_by is not None:
+    for change in store.changes():
+        if change.verb != VERB or change.undone_by is not None:
             continue
-        for change in act.changes:
-            if change.splice is None and change.before is None and change.after is not None:
-                name = change.path.removesuffix(".md")
+        for file in change.files:
+            if file.splice is None and file.before is None and file.after is not None:
+                name = file.path.removesuffix(".md")
                 try:
-                    data = store.read_content(change.after)
+                    data = store.read_content(file.after)
                 except NotFoundError:  # purged
                     continue
                 past[_make_key(contract_make_memory(name, data, _NOWHERE, store.scope))] = name
@@ -428,7 +428,7 @@ def _make_key(memory: Memory) -> str:
 
 
 # --- applying ---
-# An import carried out: all its memories as one act, so that one `undo` takes it back; what holds a secret waits.
+# An import carried out: all its memories as one change, so that one `undo` takes it back; what holds a secret waits.
 #
 # An index that is not there yet is taken over as it was, with its order, headings and prose; to one that is there
 # lines
@@ -446,10 +446,10 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
         dropped.clear()
         return _plan(store, plan, new, view, dropped)
 
-    act = store.carry_out(planner, verb=VERB, origin=origin).act if new or plan.merges else None
+    change = store.carry_out(planner, verb=VERB, origin=origin).change if new or plan.merges else None
     _keep_times(store, [step for step in new if step.name not in dropped])
     items = [step.item for step in plan.steps if step.item is not None]
-    return ImportResult(act, tuple(dropped), store.inbox_add(items) if items else ())
+    return ImportResult(change, tuple(dropped), store.inbox_add(items) if items else ())
 
 
 def _plan(

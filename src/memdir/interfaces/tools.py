@@ -485,7 +485,7 @@ def _number(given: Arguments, key: str, default: int) -> int:
 
 
 # --- writing ---
-# The tools that change memory: save, update, forget, log. Each is one act of history, said to be an agent's.
+# The tools that change memory: save, update, forget, log. Each is one change of history, said to be an agent's.
 #
 # The checks are those of every other way in: names by the guard, drafts by the store, dates made absolute, secrets
 # refused in what a team shares and warned of elsewhere. Nothing is pinned here: what stays in every prompt is for a
@@ -551,8 +551,8 @@ def forget(where: ToolContext, given: Arguments, origin: Origin) -> Row:
     store, header = find_one(where.opened, str(given["name"]))
     store.delete(header.name, origin=origin)
     option = f" --scope {store.scope}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
-    act = store.acts(header.name, limit=1)[0].id
-    return {"name": header.name, "scope": header.scope.value, "undo": f"memdir undo{option} {act}"}
+    change = store.changes(header.name, limit=1)[0].id
+    return {"name": header.name, "scope": header.scope.value, "undo": f"memdir undo{option} {change}"}
 
 
 def log(where: ToolContext, given: Arguments) -> Row:

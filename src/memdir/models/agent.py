@@ -1,6 +1,6 @@
 """A bounded agent run: ask, act, stop. It knows models and calls, and nothing of memory.
 
-What a run may do is decided by `act`, call by call, never by another tool list: tools, system prompt and messages of
+What a run may do is decided by `change`, call by call, never by another tool list: tools, system prompt and messages of
 the parent are the key of the provider's cache and go out unchanged. A refusal is an answer like any other, so the model
 can do better. The identical call twice ends the run: a model that repeats itself has stopped getting anywhere.
 """
@@ -35,7 +35,7 @@ class ToolResult:
     refused: bool = False
 
 
-Act = Callable[[ToolCall], ToolResult]
+RunTool = Callable[[ToolCall], ToolResult]
 
 
 class ForkEnd(StrEnum):
@@ -62,7 +62,7 @@ class ForkResult:
 
 
 def run_fork(
-    model: Model, request: Request, act: Act, *, turns: int = FORK_TURNS, calls: int = FORK_CALLS
+    model: Model, request: Request, run_tool: RunTool, *, turns: int = FORK_TURNS, calls: int = FORK_CALLS
 ) -> ForkResult:
     """Ask until the model calls no more tools or a limit is met. Raises what the model raises, and ReplyError."""
     done = ForkResult(ForkEnd.TURNS)
@@ -84,7 +84,7 @@ def run_fork(
             if done.calls >= calls:
                 return replace(done, end=ForkEnd.CALLS)
             seen.add(key)
-            answer = act(call)
+            answer = run_tool(call)
             answers.append(Message("tool", answer.text, answers=call.id, failed=answer.refused))
             done = replace(done, calls=done.calls + 1, refused=done.refused + answer.refused)
         said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
@@ -251,7 +251,7 @@ class ToolTarget:
 
 
 class MemoryTools:
-    """`act` for a fork: one run's tools over one staging and one project; `limit` is what it may write, in bytes."""
+    """`change` for a fork: one run's tools over one staging and one project; `limit` is what it may write, in bytes."""
 
     def __init__(
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
@@ -265,7 +265,7 @@ class MemoryTools:
 
     def __call__(self, call: ToolCall) -> ToolResult:
         verb, values = translate_names(call)
-        act: Callable[[Mapping[str, object]], str] | None = {
+        run_tool: Callable[[Mapping[str, object]], str] | None = {
             "list": self._list,
             "read": self._read,
             "search": self._search,
@@ -273,10 +273,10 @@ class MemoryTools:
             "edit": self._edit,
             "delete": self._delete,
         }.get(verb)
-        if act is None:
+        if run_tool is None:
             return _refuse(f"{shorten(one_line(call.name), 40)!r} is not available in this run", _what_is())
         try:
-            return ToolResult(replace_surrogates(act(values)))  # a file's name may hold what no request can
+            return ToolResult(replace_surrogates(run_tool(values)))  # a file's name may hold what no request can
         except MemdirError as error:
             return _refuse(str(error), error.hint)
 
@@ -456,7 +456,7 @@ def _what_is() -> str:
 # --- runs ---
 # The record of what ran in the background: one line of JSON a run in `<state>/runs.jsonl`, newest kept.
 #
-# For `status`, `doctor` and whoever asks what it cost. It counts and names acts by number; only an error may speak a
+# For `status`, `doctor` and whoever asks what it cost. It counts and names changes by number; only an error may speak a
 # memory's name, so purging removes it. It can be deleted at any time. Writing it never fails a run.
 
 FILE = "runs.jsonl"

@@ -1,7 +1,7 @@
-"""An act onto the disk, and the healing of one that was killed half way.
+"""A change onto the disk, and the healing of one that was killed half way.
 
 Order: all new bytes are staged and flushed, then files are deleted, then topic files moved in, then indexes, then the
-folders are flushed. So a full disk is met before anything visible happens; and when a killed act still has a deletion
+folders are flushed. So a full disk is met before anything visible happens; and when a killed change still has a deletion
 before it, only deletions have happened, which are taken back; otherwise only writes are left, which are done. Healing
 therefore never deletes a topic file.
 """
@@ -45,19 +45,19 @@ def apply(root: int, plan: Sequence[FileChange], seen: dict[str, Signature | Non
 
 
 def heal(root: int, history: History) -> int:
-    """Finish or take back every act that was killed; answers how many there were."""
+    """Finish or take back every change that was killed; answers how many there were."""
     pending = history.find_pending()
-    for act in pending:
-        for folder in {path_folder(change.path) for change in act.changes}:
+    for change in pending:
+        for folder in {path_folder(file.path) for file in change.files}:
             guard.remove_temps(root, folder)
-        plan = _plan_healing(root, history, act)
+        plan = _plan_healing(root, history, change)
         written = apply(root, plan, _look(root, plan))
-        if _has_happened(root, act):
+        if _has_happened(root, change):
             touched = {planned.path for planned, _ in written}
-            written += [_as_written(root, change) for change in act.changes if change.path not in touched]
-            history.finish(act.id, written)
+            written += [_as_written(root, file) for file in change.files if file.path not in touched]
+            history.finish(change.id, written)
         else:
-            history.abandon(act.id)
+            history.abandon(change.id)
     return len(pending)
 
 
@@ -88,31 +88,31 @@ def _flush(root: int, plan: Sequence[FileChange]) -> None:
         guard.flush_folder(root, folder)
 
 
-def _plan_healing(root: int, history: History, act: Change) -> list[FileChange]:
+def _plan_healing(root: int, history: History, change: Change) -> list[FileChange]:
     """Forward if only writes are left, backward if a deletion is; nothing if nothing had begun."""
-    states = [(change, _digest(root, change.path)) for change in act.changes]
-    topics = [(change, found) for change, found in states if not is_index_path(change.path)]
-    begun = any(found == change.after != change.before for change, found in states)
+    states = [(file, _digest(root, file.path)) for file in change.files]
+    topics = [(file, found) for file, found in states if not is_index_path(file.path)]
+    begun = any(found == file.after != file.before for file, found in states)
     if not begun:
         return []
-    if any(change.after is None and found == change.before for change, found in topics):
-        gone = [change for change, found in topics if change.after is None and found is None]
-        return [FileChange(change.path, None, history.read_content(change.before or "")) for change in gone]
+    if any(file.after is None and found == file.before for file, found in topics):
+        gone = [file for file, found in topics if file.after is None and found is None]
+        return [FileChange(file.path, None, history.read_content(file.before or "")) for file in gone]
     plan = []
-    for change, found in states:
-        current = _read(root, change.path)
-        if is_index_path(change.path):
-            after = redo_index(change, current)
+    for file, found in states:
+        current = _read(root, file.path)
+        if is_index_path(file.path):
+            after = redo_index(file, current)
         else:
-            after = history.read_content(change.after) if change.after and found == change.before else current
+            after = history.read_content(file.after) if file.after and found == file.before else current
         if after != current:
-            plan.append(FileChange(change.path, current, after))
+            plan.append(FileChange(file.path, current, after))
     return plan
 
 
-def _has_happened(root: int, act: Change) -> bool:
-    topics = [change for change in act.changes if not is_index_path(change.path)] or list(act.changes)
-    return any(_digest(root, change.path) == change.after for change in topics)
+def _has_happened(root: int, change: Change) -> bool:
+    topics = [file for file in change.files if not is_index_path(file.path)] or list(change.files)
+    return any(_digest(root, file.path) == file.after for file in topics)
 
 
 def _as_written(root: int, change: ChangedFile) -> tuple[FileChange, Signature | None]:

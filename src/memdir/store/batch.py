@@ -1,4 +1,4 @@
-"""Many edits planned as one act: each sees what those before it would leave, and a file changes once. Pure as `plan`.
+"""Many edits planned as one change: each sees what those before it would leave, and a file changes once. Pure as `plan`.
 
 Every edit is looked at before anything is done. One that may not be written raises, and with it the whole batch; one
 whose memory has changed since the caller saw it raises too, or is left out if that was asked for. Edits given together

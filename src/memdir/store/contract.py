@@ -1,7 +1,7 @@
 """The contract of a store, and the verbs its keepers share.
 
 `Store` is the seam the rest of memdir and other people's stores are written against; `memdir.testing.check_store` tests
-it. `Verbs` turns each verb into a plan and leaves the doing to `_act`; FileStore and MemoryStore differ in nothing else.
+it. `Verbs` turns each verb into a plan and leaves the doing to `_commit`; FileStore and MemoryStore differ in nothing else.
 """
 
 from abc import abstractmethod
@@ -49,15 +49,15 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """What came of an act: its number, None if nothing was to do; `repeated`: one with its mark was there already."""
+    """What came of a change: its number, None if nothing was to do; `repeated`: one with its mark was there already."""
 
-    act: int | None = None
+    change: int | None = None
     changes: tuple[FileChange, ...] = ()
     repeated: bool = False
 
 
 class StoreBase(Inbox):
-    """Everything that changes a store, each as one act; and its inbox."""
+    """Everything that changes a store, each as one change; and its inbox."""
 
     scope: Scope
     rules: WriteRules
@@ -66,10 +66,10 @@ class StoreBase(Inbox):
     # --- what a keeper brings ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _act(
+    def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
-        """Plan on the present state and apply as one act, unless one with this mark has happened."""
+        """Plan on the present state and apply as one change, unless one with this mark has happened."""
 
     @abstractmethod
     def scan(self) -> tuple[Header, ...]: ...
@@ -82,11 +82,11 @@ class StoreBase(Inbox):
     @abstractmethod
     def index(self) -> str: ...
     @abstractmethod
-    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]: ...
+    def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]: ...
     @abstractmethod
-    def find_last_act(self) -> Change | None: ...
+    def find_last_change(self) -> Change | None: ...
     @abstractmethod
-    def read_act(self, act: int) -> Change: ...
+    def read_change(self, change: int) -> Change: ...
     @abstractmethod
     def read_content(self, digest: str) -> bytes: ...
     @abstractmethod
@@ -103,7 +103,7 @@ class StoreBase(Inbox):
             names.append(name)
             return plan.check_shared(changes, self.rules)
 
-        self._act("save" if expect is None else "edit", origin, planner)
+        self._commit("save" if expect is None else "edit", origin, planner)
         return self.read(names[-1])
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
@@ -112,16 +112,16 @@ class StoreBase(Inbox):
         def planner(view: StoreView) -> list[FileChange]:
             return plan.check_shared(plan.plan_text(view, name, text, expect, self.rules), self.rules)
 
-        self._act("edit", origin, planner)
+        self._commit("edit", origin, planner)
         return self.read(name)
 
     def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> Memory:
         verb = "pin" if pinned else "unpin"
-        self._act(verb, origin, lambda view: plan.plan_pin(view, name, pinned=pinned))
+        self._commit(verb, origin, lambda view: plan.plan_pin(view, name, pinned=pinned))
         return self.read(name)
 
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None:
-        self._act("forget", origin, lambda view: plan.plan_delete(view, name, expect))
+        self._commit("forget", origin, lambda view: plan.plan_delete(view, name, expect))
 
     def change(
         self,
@@ -133,12 +133,12 @@ class StoreBase(Inbox):
         drop_conflicts: bool = False,
         keep_pinned: bool = False,
     ) -> BatchResult:
-        """Many edits as one act, all or none of them; `undo` takes them back together.
+        """Many edits as one change, all or none of them; `undo` takes them back together.
 
         A later edit sees what an earlier one would leave. One that may not be written raises, and nothing is done. One
         whose memory has changed since it was seen raises ConflictError, or with `drop_conflicts` is left out; with
         `keep_pinned` so is one on a pinned memory. Edits given in a tuple are left out together. With a `mark` the
-        batch is done once: if an act with that mark has happened, nothing is done again.
+        batch is done once: if a change with that mark has happened, nothing is done again.
         """
         # Imported here: a recall changes nothing, and has no time for it.
         from memdir.store.batch import plan_batch
@@ -153,19 +153,19 @@ class StoreBase(Inbox):
             )
             return plan.check_shared(list(planned[-1].changes), self.rules)
 
-        done = self._act(verb, origin, planner, mark=mark)
-        if done.repeated and done.act is not None:
-            topics = [at.path for at in self.read_act(done.act).changes if not plan.is_index_path(at.path)]
-            return BatchResult(done.act, tuple(path.removesuffix(".md") for path in topics), repeated=True)
-        return BatchResult(done.act, planned[-1].names, planned[-1].dropped)
+        done = self._commit(verb, origin, planner, mark=mark)
+        if done.repeated and done.change is not None:
+            topics = [at.path for at in self.read_change(done.change).files if not plan.is_index_path(at.path)]
+            return BatchResult(done.change, tuple(path.removesuffix(".md") for path in topics), repeated=True)
+        return BatchResult(done.change, planned[-1].names, planned[-1].dropped)
 
     def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> ChangeResult:
-        """Whatever a planner makes of the present files, as one act: for whole files that came from elsewhere."""
+        """Whatever a planner makes of the present files, as one change: for whole files that came from elsewhere."""
 
         def checked(view: StoreView) -> list[FileChange]:
             return plan.check_shared(planner(view), self.rules)
 
-        return self._act(verb, origin, checked, mark=mark)
+        return self._commit(verb, origin, checked, mark=mark)
 
     def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
         """Index lines for memories that have none."""
@@ -174,38 +174,40 @@ class StoreBase(Inbox):
         def planner(view: StoreView) -> list[FileChange]:
             return plan.check_shared(plan.plan_pointers(view, wanted), self.rules)
 
-        return self._act("index", origin, planner).changes
+        return self._commit("index", origin, planner).changes
 
     def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
         """Take out index lines whose memory does not exist."""
         wanted = list(names)
-        return self._act("index", origin, lambda view: plan.plan_dead_pointers(view, wanted)).changes
+        return self._commit("index", origin, lambda view: plan.plan_dead_pointers(view, wanted)).changes
 
-    def undo(self, act: int | None = None, *, origin: Origin = PERSON) -> tuple[Change, tuple[FileChange, ...]]:
-        """Take back the last act, or any one; an undo is an act, so it can be undone by its number."""
-        found = self.find_last_act() if act is None else self.read_act(act)
+    def undo(self, change: int | None = None, *, origin: Origin = PERSON) -> tuple[Change, tuple[FileChange, ...]]:
+        """Take back the last change, or any one; an undo is a change, so it can be undone by its number."""
+        found = self.find_last_change() if change is None else self.read_change(change)
         if found is None:
             raise NotFoundError("there is nothing to undo in this directory")
         if found.undone_by is not None:
             hint = f"`memdir undo {found.undone_by}` brings it back"
-            raise NotFoundError(f"act {found.id} was already undone", name=str(found.id), hint=hint)
+            raise NotFoundError(f"change {found.id} was already undone", name=str(found.id), hint=hint)
         taken = found
 
         def planner(view: StoreView) -> list[FileChange]:
             return plan.check_shared(rewind.plan_undo(view, taken, self.read_content), self.rules)
 
-        return found, self._act("undo", origin, planner, undoes=taken.id).changes
+        return found, self._commit("undo", origin, planner, undoes=taken.id).changes
 
-    def restore(self, name: str, *, act: int | None = None, origin: Origin = PERSON) -> Memory:
+    def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> Memory:
         """Bring back an earlier version of a memory, deleted or not."""
-        acts = self.acts(name)
+        changes = self.changes(name)
 
         def planner(view: StoreView) -> list[FileChange]:
             current = view.read_bytes(f"{name}.md")
-            digest = rewind.find_version(acts, name, act, plan.digest_of(current) if current is not None else None)
+            digest = rewind.find_version(
+                changes, name, change, plan.digest_of(current) if current is not None else None
+            )
             return plan.check_shared(rewind.plan_restore(view, name, self.read_content(digest)), self.rules)
 
-        self._act("restore", origin, planner)
+        self._commit("restore", origin, planner)
         return self.read(name)
 
 

@@ -1,7 +1,7 @@
 """FileStore: Markdown files in one directory, written by one holder at a time, each change whole or not at all.
 
 Reads take no lock and never fail for one bad file. A write takes the directory's lock, heals what a killed writer left,
-plans on the files as they are, records the act, applies it, and answers only when it is on the disk. Safe to use from
+plans on the files as they are, records the change, applies it, and answers only when it is on the disk. Safe to use from
 several threads and processes at once.
 """
 
@@ -75,7 +75,7 @@ class HeldDirectory:
             self.close()
 
     def _heal_if_killed(self) -> None:
-        """A lock file that still names a holder, but is held by none, tells of a killed act: heal it before reading."""
+        """A lock file that still names a holder, but is held by none, tells of a killed change: heal it before reading."""
         try:
             if os.stat(self.state / "lock").st_size > 0:
                 with self._holding(seconds=0):
@@ -100,7 +100,7 @@ class HeldDirectory:
 
     @contextmanager
     def hold_beside(self, name: str, *, seconds: float = 0) -> Iterator[None]:
-        """Hold another lock of this directory, for work that goes on beside its acts; LockedError if it is held."""
+        """Hold another lock of this directory, for work that goes on beside its changes; LockedError if it is held."""
         root = guard.open_root(self.root, create=True)
         try:
             with self._open_state(root) as state, hold(state, name, seconds=seconds):
@@ -176,7 +176,7 @@ def try_to_heal(root: int, past: history.History) -> None:
 
 
 # --- kept ---
-# What a directory keeps beside its memories and their acts: the ledger of recalls, and the inbox.
+# What a directory keeps beside its memories and their changes: the ledger of recalls, and the inbox.
 #
 # Recalls are noted as best as can be, without the lock and without a word when it fails. The inbox is written under
 # the
@@ -512,23 +512,23 @@ class FileStore(KeptDirectory, StoreBase):
         finally:
             os.close(root)
 
-    def count_acts(self) -> int:
+    def count_changes(self) -> int:
         with self._reading_history() as past:
-            return past.count_acts() if past else 0
+            return past.count_changes() if past else 0
 
-    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
+    def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
         with self._reading_history() as past:
-            return past.read_acts(path=None if name is None else f"{name}.md", limit=limit) if past else ()
+            return past.read_changes(path=None if name is None else f"{name}.md", limit=limit) if past else ()
 
-    def find_last_act(self) -> Change | None:
+    def find_last_change(self) -> Change | None:
         with self._reading_history() as past:
             return past.find_last() if past else None
 
-    def read_act(self, act: int) -> Change:
+    def read_change(self, change: int) -> Change:
         with self._reading_history() as past:
             if past is None:
-                raise NotFoundError(f"no act {act} in this history", name=str(act))
-            return past.read_act(act)
+                raise NotFoundError(f"no change {change} in this history", name=str(change))
+            return past.read_change(change)
 
     def read_content(self, digest: str) -> bytes:
         with self._reading_history() as past:
@@ -537,7 +537,7 @@ class FileStore(KeptDirectory, StoreBase):
             return past.read_content(digest)
 
     def has_mark(self, mark: str) -> bool:
-        """Whether an act with this mark has happened, a killed one that had begun included."""
+        """Whether a change with this mark has happened, a killed one that had begun included."""
         self._heal_if_killed()
         with self._reading_history() as past:
             return past is not None and past.find_marked(mark) is not None
@@ -560,7 +560,7 @@ class FileStore(KeptDirectory, StoreBase):
             return tuple(at.path for at in past.note_outside(seen, self.clock())) if seen else ()
 
     def purge(self, name: str) -> int:
-        """Forget a memory and take every trace of it out, under former names too; answers in how many acts it was."""
+        """Forget a memory and take every trace of it out, under former names too; answers in how many changes it was."""
         guard.check_name(name)
         former = self.find_former(name)
         return self._purge_name(name) + sum(map(self._purge_name, former))
@@ -569,7 +569,7 @@ class FileStore(KeptDirectory, StoreBase):
         """The names a memory had before it was moved, as far as nothing has them now."""
         known, left = {name}, [name]
         while left:
-            moved = find_moved_files(self.acts(found := left.pop()), found)
+            moved = find_moved_files(self.changes(found := left.pop()), found)
             left += sorted(moved - known)
             known |= moved
         return tuple(at for at in sorted(known - {name}) if not os.path.lexists(self.root / f"{at}.md"))
@@ -586,7 +586,7 @@ class FileStore(KeptDirectory, StoreBase):
         try:
             self.delete(name)
         except NotFoundError:
-            if not self.acts(name) and not self.recalls(name) and not self.has_items(name):
+            if not self.changes(name) and not self.recalls(name) and not self.has_items(name):
                 raise
         with self._holding() as (_, past):
             count = past.purge(f"{name}.md", lines)
@@ -611,7 +611,7 @@ class FileStore(KeptDirectory, StoreBase):
         self._drop_cache()
         return count
 
-    def _act(
+    def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
         for attempt in range(_TRIES):
@@ -619,14 +619,14 @@ class FileStore(KeptDirectory, StoreBase):
                 with self._holding() as (root, past):
                     if mark and (found := past.find_marked(mark)) is not None:
                         return ChangeResult(found, repeated=True)
-                    return self._act_once(root, past, verb, origin, planner, undoes, mark)
+                    return self._change_once(root, past, verb, origin, planner, undoes, mark)
             except ConflictError as error:
                 # An empty `found` is the answer of `apply`: somebody outside was quicker by milliseconds.
                 if error.found != "" or attempt == _TRIES - 1:
                     raise
         raise AssertionError("unreachable")
 
-    def _act_once(
+    def _change_once(
         self,
         root: int,
         past: history.History,
@@ -641,24 +641,24 @@ class FileStore(KeptDirectory, StoreBase):
         if not changes:
             return ChangeResult()
         seen = {planned.path: view.find_seen(planned.path) for planned in changes}
-        act = past.begin(verb, origin, self.clock(), changes, undoes=undoes, mark=mark)
+        change = past.begin(verb, origin, self.clock(), changes, undoes=undoes, mark=mark)
         try:
             written = apply(root, changes, seen)
         except ConflictError:
-            past.abandon(act)
+            past.abandon(change)
             raise
         except MemdirError:
             # Nothing visible has happened, or healing decides at the next open; the first error is the one to tell.
             try_to_heal(root, past)
             raise
         try:
-            past.finish(act, written)
+            past.finish(change, written)
         except DiskError:
             # The files and the record are on the disk; only the mark is missing, and healing makes it at the next open.
             pass
         if self._find_author is not None and origin.who != SYNC:
             self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
-        return ChangeResult(act, tuple(changes))
+        return ChangeResult(change, tuple(changes))
 
     def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
         """Note who changed what the team shares: best effort, the next sync knows it from the commits."""
@@ -673,7 +673,7 @@ class FileStore(KeptDirectory, StoreBase):
             known = {name: at for name, at in authors.read_authors(self.state).items() if name not in names}
             authors.write_authors(self.state, known | {name: author for name, is_there in names.items() if is_there})
         except MemdirError:
-            pass  # the act itself is done
+            pass  # the change itself is done
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -730,12 +730,12 @@ class FileStore(KeptDirectory, StoreBase):
 
     def _find_said(self, name: str) -> tuple[set[str], list[str]]:
         """The conversations that a memory was learned in or told to, and all it ever said, for purging."""
-        acts, file = self.acts(name), f"{name}.md"
-        sessions = {act.origin.session for act in acts} | {row.session for row in self.recalls(name)}
-        changes = [change for act in acts for change in act.changes if change.path == file and not change.splice]
-        data = [self.read_content(at) for change in changes for at in (change.before, change.after) if at is not None]
+        changes, path = self.changes(name), f"{name}.md"
+        sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
+        files = [file for change in changes for file in change.files if file.path == path and not file.splice]
+        data = [self.read_content(at) for file in files for at in (file.before, file.after) if at is not None]
         try:
-            data.append(self.read_bytes(file) or b"")
+            data.append(self.read_bytes(path) or b"")
         except MemdirError:
             pass  # what may not be read was never told either
         found = [make_memory(name, at, Signature(0, 0, 0, 0), self.scope) for at in data]

@@ -1,13 +1,13 @@
-"""Every change of every memory, in SQLite; also the journal from which a killed act is healed.
+"""Every change of every memory, in SQLite; also the journal from which a killed change is healed.
 
-An act is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
+A change is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
 last. The only kept state besides the memories themselves. Contents are stored once, by digest; of an index only the
-spliced lines are stored, plus its last known bytes. Beside the acts lie the ledger of recalls and the inbox.
+spliced lines are stored, plus its last known bytes. Beside the changes lie the ledger of recalls and the inbox.
 
-An act may carry a mark, by which whoever has to do a thing once sees that it was done: the mark is recorded with the
-act, so it is there if and only if the act has happened.
+A change may carry a mark, by which whoever has to do a thing once sees that it was done: the mark is recorded with the
+change, so it is there if and only if the change has happened.
 
-It does not touch memory files and takes no lock: whoever writes acts holds the directory's lock. Recalls are noted
+It does not touch memory files and takes no lock: whoever writes changes holds the directory's lock. Recalls are noted
 without it, since nothing depends on them.
 """
 
@@ -147,26 +147,26 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
 
 
-# --- acts ---
-# The recorded acts as records: which, in what order, with their changes, and which of them were taken back.
+# --- changes ---
+# The recorded changes as records: which, in what order, with their changes, and which of them were taken back.
 #
-# Functions on an open `history.db` or on acts that were read; they never write.
+# Functions on an open `history.db` or on changes that were read; they never write.
 
-# The migration of `history` with which acts came to have marks.
+# The migration of `history` with which changes came to have marks.
 MARKS_SINCE = 3
 
 
-def read_acts(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[Change]:
+def read_changes(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[Change]:
     undone = find_undone(db)
     rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
-    for act, at, verb, who, why, session, undoes in rows:
-        changes = read_changes(db, act)
+    for change, at, verb, who, why, session, undoes in rows:
+        files = read_changed_files(db, change)
         when = datetime.fromisoformat(at)
-        yield Change(act, when, verb, Origin(who, why, session), changes, undoes, undone.get(act))
+        yield Change(change, when, verb, Origin(who, why, session), files, undoes, undone.get(change))
 
 
 def find_undone(db: sqlite3.Connection) -> dict[int, int]:
-    """Act to the undo that took it back; an undo that was itself undone does not count."""
+    """Change to the undo that took it back; an undo that was itself undone does not count."""
     select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
     latest: dict[int, int] = {target: undo for undo, target in db.execute(select)}
     undone: dict[int, int] = {}
@@ -176,34 +176,34 @@ def find_undone(db: sqlite3.Connection) -> dict[int, int]:
     return undone
 
 
-def find_moved_files(acts: Iterable[Change], name: str) -> set[str]:
-    """Names from or to which a memory was moved in these acts: the same bytes left one path and came to the other."""
+def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
+    """Names from or to which a memory was moved in these changes: the same bytes left one path and came to the other."""
     path, found = f"{name}.md", set()
-    for act in acts:
-        left = {at.before: at.path for at in act.changes if at.after is None}
-        came = {at.after: at.path for at in act.changes if at.before is None}
+    for change in changes:
+        left = {at.before: at.path for at in change.files if at.after is None}
+        came = {at.after: at.path for at in change.files if at.before is None}
         pairs = ((left[digest], came[digest]) for digest in left.keys() & came.keys() if digest is not None)
         found |= {other.removesuffix(".md") for pair in pairs if path in pair for other in pair if other != path}
     return found
 
 
-def read_changes(db: sqlite3.Connection, act: int) -> tuple[ChangedFile, ...]:
+def read_changed_files(db: sqlite3.Connection, change: int) -> tuple[ChangedFile, ...]:
     select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
     return tuple(
         ChangedFile(path, before, after, None if removed is None or inserted is None else (at, removed, inserted))
-        for path, before, after, at, removed, inserted in db.execute(select, (act,)).fetchall()
+        for path, before, after, at, removed, inserted in db.execute(select, (change,)).fetchall()
     )
 
 
 def find_marked(db: sqlite3.Connection, mark: str) -> int | None:
-    """The act that was recorded with this mark and has happened."""
+    """The change that was recorded with this mark and has happened."""
     select = "SELECT id FROM acts WHERE mark = ? AND mark <> '' AND NOT pending ORDER BY id LIMIT 1"
     row = db.execute(select, (mark,)).fetchone()
     return None if row is None else int(row[0])
 
 
 def find_marks(db: sqlite3.Connection, path: str) -> tuple[str, ...]:
-    """The marks of all acts that changed one file."""
+    """The marks of all changes that changed one file."""
     select = "SELECT DISTINCT mark FROM acts JOIN changes ON act = id WHERE path = ? AND mark <> ''"
     return tuple(row[0] for row in db.execute(select, (path,)))
 
@@ -211,11 +211,11 @@ def find_marks(db: sqlite3.Connection, path: str) -> tuple[str, ...]:
 # --- dating ---
 # When the bytes of a memory came to be what they are, as far as history knows; and when somebody touched the file.
 #
-# **Change.** The last act after which the file had these bytes, if that act said something new. Acts that only bring
+# **Change.** The last change after which the file had these bytes, if that change said something new. Changes that only bring
 # bytes from elsewhere (undo, restore, a sync, an import, an edit noticed afterwards) do not make old words new: where
-# history has seen the same bytes earlier, that earlier time counts. Acts that leave the words alone (pin, the stamp of
+# history has seen the same bytes earlier, that earlier time counts. Changes that leave the words alone (pin, the stamp of
 #  a
-# verification) are looked through, and a file that was renamed in one act is followed.
+# verification) are looked through, and a file that was renamed in one change is followed.
 #
 # **Touch.** A person who runs `touch` on a memory says that it still holds. It shows as a later time of change on the
 # same file with the same bytes. A checkout, a sync tool, a backup that is put back, also give a later time to the same
@@ -244,7 +244,7 @@ _BRINGING_WHO = frozenset({"sync", "import"})
 
 @dataclass(frozen=True, slots=True)
 class ChangeDate:
-    """`changed` is None where history does not know these bytes; `brought`: then an act brought them from elsewhere.
+    """`changed` is None where history does not know these bytes; `brought`: then a change brought them from elsewhere.
 
     `since` is the file's time of change when these bytes were first seen, which a checkout does not move.
     """
@@ -297,14 +297,14 @@ def _find_change(
 ) -> tuple[datetime | None, bool]:
     """When these bytes were said, and whether that is only when they were brought."""
     wanted, earliest, brought = digest, None, False
-    acts = _read_rows(db, path, None)
-    while (row := next(acts, None)) is not None:
-        act, at, verb, who, before, after = row
+    changes = _read_rows(db, path, None)
+    while (row := next(changes, None)) is not None:
+        change, at, verb, who, before, after = row
         moment = datetime.fromisoformat(at)
         if after == wanted and verb in SAME_WORDS and before is not None:
             wanted = before
-        elif after == wanted and before is None and (source := _find_source(db, act, wanted, path)):
-            path, acts = source, _read_rows(db, source, act)
+        elif after == wanted and before is None and (source := _find_source(db, change, wanted, path)):
+            path, changes = source, _read_rows(db, source, change)
             earliest = moment if earliest is None else min(earliest, moment)
         elif after == wanted:
             brought = verb in _BRINGING_VERBS or who in _BRINGING_WHO
@@ -315,22 +315,22 @@ def _find_change(
                 return moment, False
             earliest = moment if earliest is None else min(earliest, moment)
         elif before == wanted and earliest is not None:
-            earliest = min(earliest, moment)  # they were there before this act, which replaced them
+            earliest = min(earliest, moment)  # they were there before this change, which replaced them
     return earliest, brought
 
 
 def _read_rows(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
-    """The acts that changed a file, newest first, all or those before one."""
+    """The changes that changed a file, newest first, all or those before one."""
     select = "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id WHERE path = ? AND NOT pending"
     if below is None:
         return iter(db.execute(f"{select} ORDER BY id DESC", (path,)).fetchall())
     return iter(db.execute(f"{select} AND id < ? ORDER BY id DESC", (path, below)).fetchall())
 
 
-def _find_source(db: sqlite3.Connection, act: int, digest: str, path: str) -> str | None:
-    """The file that these bytes left in the same act: they were moved, not said anew."""
+def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:
+    """The file that these bytes left in the same change: they were moved, not said anew."""
     select = "SELECT path FROM changes WHERE act = ? AND before = ? AND after IS NULL AND path <> ?"
-    row = db.execute(select, (act, digest, path)).fetchone()
+    row = db.execute(select, (change, digest, path)).fetchone()
     return None if row is None else str(row[0])
 
 
@@ -344,7 +344,7 @@ def _make_time(nanoseconds: int) -> datetime | None:
 # --- ledger ---
 # The ledger of recalls: which memory was put before a reader, when, for which query, in which conversation.
 #
-# A table beside the acts in `history.db`, so that it is backed up, moved and purged with them. It is bounded, and
+# A table beside the changes in `history.db`, so that it is backed up, moved and purged with them. It is bounded, and
 # nothing
 # depends on it: a row that could not be written is not missed.
 
@@ -447,24 +447,24 @@ class History(Database):
         undoes: int | None = None,
         mark: str = "",
     ) -> int:
-        """Record an act as pending. When this returns, the act survives a power cut."""
+        """Record a change as pending. When this returns, the change survives a power cut."""
         with self.transaction(durable=True):
             for planned in plan:
                 self._note_outside(planned.path, planned.before, at)
             return self._insert(verb, origin, at, plan, undoes=undoes, pending=True, mark=mark)
 
-    def finish(self, act: int, written: Sequence[tuple[FileChange, Signature | None]]) -> None:
-        """Mark an act as done. Losing this mark to a power cut is harmless: healing finds the act complete."""
+    def finish(self, change: int, written: Sequence[tuple[FileChange, Signature | None]]) -> None:
+        """Mark a change as done. Losing this mark to a power cut is harmless: healing finds the change complete."""
         with self.transaction(durable=False):
-            self._db.execute("UPDATE acts SET pending = 0 WHERE id = ?", (act,))
+            self._db.execute("UPDATE acts SET pending = 0 WHERE id = ?", (change,))
             for planned, signature in written:
                 self._remember(planned.path, planned.after, signature)
 
-    def abandon(self, act: int) -> None:
-        """Take a pending act out again: nothing of it happened."""
+    def abandon(self, change: int) -> None:
+        """Take a pending change out again: nothing of it happened."""
         with self.transaction(durable=False):
-            self._db.execute("DELETE FROM changes WHERE act = ?", (act,))
-            self._db.execute("DELETE FROM acts WHERE id = ?", (act,))
+            self._db.execute("DELETE FROM changes WHERE act = ?", (change,))
+            self._db.execute("DELETE FROM acts WHERE id = ?", (change,))
 
     def note_outside(
         self, seen: Sequence[tuple[str, bytes | None, Signature | None]], at: datetime
@@ -491,8 +491,8 @@ class History(Database):
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             self._drop_contents(digests)
             self._redact_splices(lines)
-            for act in told:
-                self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (act,))
+            for change in told:
+                self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (change,))
             drop_rows(self._db, path.removesuffix(".md"))
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
@@ -502,35 +502,35 @@ class History(Database):
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def find_pending(self) -> tuple[Change, ...]:
-        return tuple(self._read_acts("WHERE pending ORDER BY id", ()))
+        return tuple(self._read_changes("WHERE pending ORDER BY id", ()))
 
-    def read_act(self, act: int) -> Change:
-        for found in self._read_acts("WHERE id = ? AND NOT pending", (act,)):
+    def read_change(self, change: int) -> Change:
+        for found in self._read_changes("WHERE id = ? AND NOT pending", (change,)):
             return found
-        raise NotFoundError(f"no act {act} in this history", name=str(act), hint="`memdir history` lists them")
+        raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
 
     def find_last(self) -> Change | None:
-        """The newest act that can be taken back: not an undo, not undone, not somebody else's edit."""
+        """The newest change that can be taken back: not an undo, not undone, not somebody else's edit."""
         with self.reading() as db:
             undone = find_undone(db)
         where = "WHERE NOT pending AND undoes IS NULL AND verb <> ? ORDER BY id DESC"
-        return next((act for act in self._read_acts(where, (OUTSIDE,)) if act.id not in undone), None)
+        return next((change for change in self._read_changes(where, (OUTSIDE,)) if change.id not in undone), None)
 
-    def read_acts(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]:
-        """Acts newest first, all or those that changed one file."""
+    def read_changes(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]:
+        """Changes newest first, all or those that changed one file."""
         if path is None:
-            return tuple(self._read_acts("WHERE NOT pending ORDER BY id DESC LIMIT ?", (limit,)))
+            return tuple(self._read_changes("WHERE NOT pending ORDER BY id DESC LIMIT ?", (limit,)))
         where = "WHERE NOT pending AND id IN (SELECT act FROM changes WHERE path = ?) ORDER BY id DESC LIMIT ?"
-        return tuple(self._read_acts(where, (path, limit)))
+        return tuple(self._read_changes(where, (path, limit)))
 
     def find_marked(self, mark: str) -> int | None:
-        """The act that was recorded with this mark and has happened."""
+        """The change that was recorded with this mark and has happened."""
         if self.version < MARKS_SINCE:
             return None
         with self.reading() as db:
             return find_marked(db, replace_surrogates(mark))
 
-    def count_acts(self) -> int:
+    def count_changes(self) -> int:
         with sqlite_errors(self.path):
             return int(self._db.execute("SELECT count(*) FROM acts WHERE NOT pending").fetchone()[0])
 
@@ -549,9 +549,9 @@ class History(Database):
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _read_acts(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
+    def _read_changes(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
         with self.reading() as db:
-            yield from read_acts(db, where, values)
+            yield from read_changes(db, where, values)
 
     def _insert(
         self,
@@ -566,15 +566,15 @@ class History(Database):
     ) -> int:
         row = (at.isoformat(), verb, origin.who, origin.why, origin.session, undoes, pending, replace_surrogates(mark))
         insert = "INSERT INTO acts (at, verb, who, why, session, undoes, pending, mark) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        act = self._db.execute(insert, row).lastrowid or 0
+        change = self._db.execute(insert, row).lastrowid or 0
         for number, planned in enumerate(plan):
             before, after = self._keep(planned, planned.before), self._keep(planned, planned.after)
             splice: tuple[int | None, bytes | None, bytes | None] = (None, None, None)
             if planned.is_index:
                 splice = find_splice(planned.before or b"", planned.after or b"")
-            values = (act, number, planned.path, before, after, *splice)
+            values = (change, number, planned.path, before, after, *splice)
             self._db.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-        return act
+        return change
 
     def _keep(self, planned: FileChange, data: bytes | None) -> str | None:
         if data is None:
@@ -628,17 +628,17 @@ class History(Database):
         rows = self._db.execute(
             "SELECT act, seq, removed, inserted FROM changes WHERE splice_at IS NOT NULL"
         ).fetchall()
-        for act, seq, removed, inserted in rows:
+        for change, seq, removed, inserted in rows:
             if any(line in (removed or b"") or line in (inserted or b"") for line in lines):
                 redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
-                self._db.execute(redact, (act, seq))
+                self._db.execute(redact, (change, seq))
 
 
 @contextmanager
 def open_briefly(path: Path, *, busy_seconds: float) -> Iterator[History]:
     """A history for one note among many. Its log is not rolled up at the end: that takes a recall as long as searching.
 
-    SQLite does that when the last connection closes, unless it is one that cannot write. The next act does it then, or
+    SQLite does that when the last connection closes, unless it is one that cannot write. The next change does it then, or
     the log's own limit.
     """
     with closing(History(path, readonly=True)) as reader:

@@ -1,4 +1,4 @@
-"""The inbox: the one place where things wait for a person. A table beside the acts in `history.db`.
+"""The inbox: the one place where things wait for a person. A table beside the changes in `history.db`.
 
 What waits cannot be derived from anything else, so it is kept with the history and as durably. An item is known by its
 key: the same thing does not wait twice, and what a person has decided is not asked again. An item that is replaced by a
@@ -126,7 +126,7 @@ def read_rows(db: sqlite3.Connection, where: str, values: tuple[object, ...] = (
 
 
 def make_mark(item: InboxItem) -> str:
-    """The mark of the act by which an item is carried out."""
+    """The mark of the change by which an item is carried out."""
     return f"inbox:{item.id}"
 
 
@@ -135,7 +135,7 @@ def has_about(db: sqlite3.Connection, name: str) -> bool:
 
 
 def drop_rows(db: sqlite3.Connection, name: str, marks: Sequence[str] = ()) -> None:
-    """Take out what waits about one memory, and the text of what was decided about it; `marks` are its acts'.
+    """Take out what waits about one memory, and the text of what was decided about it; `marks` are its changes'.
 
     Of a decided item the key stays, so that the same thing is not asked again, unless the key speaks the name.
     """

@@ -30,7 +30,7 @@ class MemoryStore(StoreBase):
         self.clock = clock
         self._files: dict[str, tuple[bytes, Signature]] = {}
         self._contents: dict[str, bytes] = {}
-        self._acts: list[Change] = []
+        self._changes: list[Change] = []
         self._marks: dict[str, int] = {}
         self._lock = threading.RLock()
 
@@ -52,21 +52,23 @@ class MemoryStore(StoreBase):
     def index(self) -> str:
         return decode(self.read_bytes(INDEX_FILE) or b"")
 
-    def acts(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
+    def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
         undone = self._find_undone()
         path = None if name is None else f"{name}.md"
-        chosen = [act for act in reversed(self._acts) if path is None or any(at.path == path for at in act.changes)]
-        marked = [Change(at.id, at.at, at.verb, at.origin, at.changes, at.undoes, undone.get(at.id)) for at in chosen]
+        chosen = [
+            change for change in reversed(self._changes) if path is None or any(at.path == path for at in change.files)
+        ]
+        marked = [Change(at.id, at.at, at.verb, at.origin, at.files, at.undoes, undone.get(at.id)) for at in chosen]
         return tuple(marked if limit < 0 else marked[:limit])
 
-    def find_last_act(self) -> Change | None:
-        return next((act for act in self.acts() if act.undoes is None and act.undone_by is None), None)
+    def find_last_change(self) -> Change | None:
+        return next((change for change in self.changes() if change.undoes is None and change.undone_by is None), None)
 
-    def read_act(self, act: int) -> Change:
-        for found in self.acts():
-            if found.id == act:
+    def read_change(self, change: int) -> Change:
+        for found in self.changes():
+            if found.id == change:
                 return found
-        raise NotFoundError(f"no act {act} in this history", name=str(act))
+        raise NotFoundError(f"no change {change} in this history", name=str(change))
 
     def read_content(self, digest: str) -> bytes:
         return self._contents[digest]
@@ -102,7 +104,7 @@ class MemoryStore(StoreBase):
     def __del__(self) -> None:
         self.close()
 
-    def _act(
+    def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
         with self._lock:
@@ -111,12 +113,12 @@ class MemoryStore(StoreBase):
             changes = planner(self)
             if not changes:
                 return ChangeResult()
-            number = len(self._acts) + 1
+            number = len(self._changes) + 1
             now = self.clock()
             for planned in changes:
                 self._put(planned, number, int(now.timestamp() * 1e9))
             made = tuple(_make_change(planned) for planned in changes)
-            self._acts.append(Change(number, now, verb, origin, made, undoes))
+            self._changes.append(Change(number, now, verb, origin, made, undoes))
             if mark:
                 self._marks[mark] = number
             return ChangeResult(number, tuple(changes))
@@ -131,7 +133,7 @@ class MemoryStore(StoreBase):
                 self._contents[digest_of(data)] = data
 
     def _find_undone(self) -> dict[int, int]:
-        latest = {act.undoes: act.id for act in self._acts if act.undoes is not None}
+        latest = {change.undoes: change.id for change in self._changes if change.undoes is not None}
         undone: dict[int, int] = {}
         for target in sorted(latest, reverse=True):
             if latest[target] not in undone:

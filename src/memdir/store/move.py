@@ -1,7 +1,7 @@
 """A memory moved to where others share it, to the memory for all projects, or back; its bytes stay as they are.
 
-Inside one directory (private <-> team) a move is one act: the file, both index lines and the links that name it by its
-whole path change together, and one undo takes all of it back. Between two directories it is two acts, the new place
+Inside one directory (private <-> team) a move is one change: the file, both index lines and the links that name it by its
+whole path change together, and one undo takes all of it back. Between two directories it is two changes, the new place
 first: killed in between, the memory is in both, and moving it once more ends it. No order loses it.
 
 What may not be there is refused by the store that would hold it: a `user` memory and a secret in what a team shares, a
@@ -57,13 +57,13 @@ VERBS = ("promote", "demote")
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """What a move came to: the memory where it is now, the act there, and the act where it was if that is elsewhere."""
+    """What a move came to: the memory where it is now, the change there, and the change where it was if that is elsewhere."""
 
     memory: Memory
     store: FileStore
-    act: int | None
+    change: int | None
     source: FileStore
-    source_act: int | None = None
+    source_change: int | None = None
 
 
 def find_scope_store(opened: Project, name: str, to: Scope) -> tuple[FileStore, str]:
@@ -92,7 +92,7 @@ def move(
     try:
         if target is source:
             done = source.change([put, gone, *_relink(source, name, new, to)], verb=verb, origin=origin)
-            return MoveResult(target.read(new), target, done.act, source)
+            return MoveResult(target.read(new), target, done.change, source)
         return _move_across(target, put, source, gone, data, verb=verb, origin=origin)
     except ConflictError as error:
         raise _explain(error, new, to) from None
@@ -101,15 +101,15 @@ def move(
 def find_traces(opened: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
     """Where else history keeps a memory that was moved here from another directory, or there from here."""
     former = (name, *store.find_former(name))
-    changes = [at for one in former for act in store.acts(one) for at in act.changes if at.path == f"{one}.md"]
+    changes = [at for one in former for change in store.changes(one) for at in change.files if at.path == f"{one}.md"]
     digests = {digest for at in changes for digest in (at.before, at.after) if digest}
     found = [
         (other, at.path.removesuffix(".md"))
         for other in opened.stores
         if other is not store
-        for act in other.acts()
-        if act.verb in VERBS
-        for at in act.changes
+        for change in other.changes()
+        if change.verb in VERBS
+        for at in change.files
         if not digests.isdisjoint((at.before, at.after)) and not os.path.lexists(other.root / at.path)
     ]
     return list(dict.fromkeys(found))
@@ -118,19 +118,19 @@ def find_traces(opened: Project, store: FileStore, name: str) -> list[tuple[File
 def _move_across(
     target: FileStore, put: Put, source: FileStore, gone: Forget, data: bytes, *, verb: str, origin: Origin
 ) -> MoveResult:
-    act = None
+    change = None
     if target.read_bytes(f"{put.name}.md") != data:  # else a move that was killed half way
         why = replace(origin, why=origin.why or f"from {source.root}")
-        act = target.change([put], verb=verb, origin=why).act
+        change = target.change([put], verb=verb, origin=why).change
     why = replace(origin, why=origin.why or f"to {target.root}")
     try:
-        left = source.change([gone], verb=verb, origin=why).act
+        left = source.change([gone], verb=verb, origin=why).change
     except ConflictError:
         # Changed meanwhile: what came to the new place is out of date. Gone meanwhile: that may be all there is.
-        if act is not None and source.read_bytes(f"{gone.name}.md") is not None:
-            target.undo(act, origin=replace(origin, why="it was changed meanwhile"))
+        if change is not None and source.read_bytes(f"{gone.name}.md") is not None:
+            target.undo(change, origin=replace(origin, why="it was changed meanwhile"))
         raise
-    return MoveResult(target.read(put.name), target, act, source, left)
+    return MoveResult(target.read(put.name), target, change, source, left)
 
 
 def _find_hook(store: FileStore, name: str) -> str:
@@ -276,7 +276,7 @@ def _hold_still(state: Path, seconds: float) -> Iterator[None]:
 # --- deciding ---
 # What a person decides about something that waits in the inbox: to let it happen, or not.
 #
-# Approving does what the item says, as one act of the person's that `undo` takes back, and then records the decision;
+# Approving does what the item says, as one change of the person's that `undo` takes back, and then records the decision;
 # if
 # the process dies between the two, approving again does nothing twice. Rejecting only records. Both leave the item
 # where

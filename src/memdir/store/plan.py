@@ -1,6 +1,6 @@
 """What a write would do, file by file, before anything is done. Pure: it reads through a `View` and changes nothing.
 
-A draft becomes the bytes of its topic file and of its index, before and after; a store then applies them as one act.
+A draft becomes the bytes of its topic file and of its index, before and after; a store then applies them as one change.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -380,7 +380,7 @@ def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str
 # --- shared ---
 # What others will read, and what may not come into it: no secret, and nothing about a person.
 #
-# Asked of the changes of every act, whatever way it came: save, edit, promote, approve, undo, restore, sync. It knows
+# Asked of the changes of every change, whatever way it came: save, edit, promote, approve, undo, restore, sync. It knows
 # no file; the changes are those that `plan` and `rewind` made.
 
 

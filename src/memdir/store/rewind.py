@@ -1,6 +1,6 @@
 """Taking back: what an undo or a restore would do, file by file. Pure, like `plan`.
 
-A topic file goes back only if it still is what the act left behind; else that is a conflict and nothing changes. An
+A topic file goes back only if it still is what the change left behind; else that is a conflict and nothing changes. An
 index goes back byte for byte if nothing else touched it, and line by line if something did.
 """
 
@@ -15,16 +15,16 @@ from memdir.store.plan import FileChange, StoreView, decode, digest_of, encode, 
 Contents = Callable[[str], bytes]
 
 
-def plan_undo(view: StoreView, act: Change, contents: Contents) -> list[FileChange]:
-    """The changes that take an act back, or ConflictError."""
+def plan_undo(view: StoreView, change: Change, contents: Contents) -> list[FileChange]:
+    """The changes that take a change back, or ConflictError."""
     changes = []
-    for change in act.changes:
-        current = view.read_bytes(change.path)
-        if is_index_path(change.path):
-            planned = _rewind_index(change, current)
+    for file in change.files:
+        current = view.read_bytes(file.path)
+        if is_index_path(file.path):
+            planned = _rewind_index(file, current)
         else:
-            check_unchanged(change, current)
-            planned = FileChange(change.path, current, contents(change.before) if change.before else None)
+            check_unchanged(file, current)
+            planned = FileChange(file.path, current, contents(file.before) if file.before else None)
         if planned.before != planned.after:
             changes.append(planned)
     return changes
@@ -39,19 +39,19 @@ def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
     return changes + plan_pointers(_Overlay(view, path, data), [name])
 
 
-def find_version(acts: tuple[Change, ...], name: str, act: int | None, current: str | None) -> str:
-    """The digest to restore: what the file was after that act, else the version before the present one."""
+def find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
+    """The digest to restore: what the file was after that change, else the version before the present one."""
     path = f"{name}.md"
-    changes = [(step.id, change) for step in acts for change in step.changes if change.path == path]
-    if act is not None:
-        for number, change in changes:
-            if number <= act:
-                if change.after is None:
-                    raise NotFoundError(f"{name} did not exist after act {act}", name=name)
-                return change.after
+    files = [(step.id, file) for step in changes for file in step.files if file.path == path]
+    if change is not None:
+        for number, file in files:
+            if number <= change:
+                if file.after is None:
+                    raise NotFoundError(f"{name} did not exist after change {change}", name=name)
+                return file.after
         raise NotFoundError(f"{name} has no version that old", name=name, hint=f"`memdir history {name}` lists them")
-    for _, change in changes:
-        for digest in (change.after, change.before):
+    for _, file in files:
+        for digest in (file.after, file.before):
             if digest is not None and digest != current:
                 return digest
     raise NotFoundError(f"no other version of {name} is in the history", name=name)
@@ -87,7 +87,7 @@ def merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
 
 
 def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
-    """An index as an act meant to leave it, starting from what it is now."""
+    """An index as a change meant to leave it, starting from what it is now."""
     found = digest_of(current) if current is not None else None
     if found == change.after or change.splice is None:
         return current

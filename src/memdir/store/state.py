@@ -254,7 +254,7 @@ def _drop_lines(point: Mapping[str, object], leaf: str) -> dict[str, object]:
 # --- authors ---
 # Who wrote what a team shares: `<state>/team-authors.json`, by the memory's name, as the last sync found it.
 #
-# Authors come from commits and from this machine's own acts, never from the text of a memory: anybody may write any
+# Authors come from commits and from this machine's own changes, never from the text of a memory: anybody may write any
 # name
 # there. Whatever a commit claims is shown on one line, without control characters.
 #

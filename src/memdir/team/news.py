@@ -146,7 +146,7 @@ class SyncRefusal:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """Names of memories as they are here, `team/…`; `act` is what `undo` takes, None if nothing changed here."""
+    """Names of memories as they are here, `team/…`; `change` is what `undo` takes, None if nothing changed here."""
 
     outcome: SyncOutcome
     error: str = ""
@@ -157,7 +157,7 @@ class SyncResult:
     withheld: tuple[SyncRefusal, ...] = ()
     waiting: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    act: int | None = None
+    change: int | None = None
     commit: str = ""
     is_news: bool = True  # whether the error is another than last time
 
@@ -346,10 +346,10 @@ def _make_edits(at: WaitingChange, name: str, local: LocalTeam) -> tuple[Edit, .
 
 
 # --- reverting ---
-# Taking back what one author wrote, in one act: everything of theirs goes, what others wrote in the same files stays.
+# Taking back what one author wrote, in one change: everything of theirs goes, what others wrote in the same files stays.
 #
 # Each of the author's commits is turned round, newest first: what it put in goes out, what it took out comes back, and
-# where somebody else has written since, that stays. The act is this member's own, so `undo` takes it back; the next
+# where somebody else has written since, that stays. The change is this member's own, so `undo` takes it back; the next
 # sync
 # brings it to the others as a new commit.
 #
@@ -360,9 +360,9 @@ Texts = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class RevertResult:
-    """The act, how many commits it turns round, and the memories it changed, took away or brought back."""
+    """The change, how many commits it turns round, and the memories it changed, took away or brought back."""
 
-    act: int | None
+    change: int | None
     commits: int
     names: tuple[str, ...]
     left: tuple[str, ...] = ()  # what may not be brought back: it would be refused today
@@ -392,7 +392,7 @@ def revert_author(
     done = store.carry_out(_make_planner(before, changed), verb="revert", origin=origin) if changed else None
     names = tuple(name_memory(path) for path in sorted(changed))
     left = tuple(name_memory(path) for path in sorted(wrong) if after[path] != before.get(path))
-    return RevertResult(done.act if done else None, len(commits), names, left)
+    return RevertResult(done.change if done else None, len(commits), names, left)
 
 
 def _turn_round(copy: TeamClone, commits: Sequence[TeamCommit], before: Texts) -> Texts:

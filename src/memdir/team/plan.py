@@ -437,7 +437,7 @@ class _ReceivingPlan:
             text = None if ours is None else ours.decode("utf-8", "surrogateescape")
             merged = merge_memory(self.ground.read(self.ground.find_base(path)), text, self.ground.read(entry.sha)).text
             if merged is not None and parse_fields(merged).kind is Kind.USER:
-                # Somebody made a memory about a person of it here, which no act may write: it has to wait for him.
+                # Somebody made a memory about a person of it here, which no change may write: it has to wait for him.
                 self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
                 self._keep_point(path)
                 return

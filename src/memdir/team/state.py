@@ -123,7 +123,7 @@ def _refuse(shown: str, why: str) -> SettingsError:
 #  of
 # a memory that was purged.
 #
-#     pending   a point that becomes the true one if the act with its mark has happened: a killed sync is told by it
+#     pending   a point that becomes the true one if the change with its mark has happened: a killed sync is told by it
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@
     2. fetch              the branch as it is now
     3. commit and push    our changes on top of it, merged where both sides changed a file; if somebody was quicker,
                           again from 1
-    4. act                everything that came, through the guard, as one act of the store
+    4. change                everything that came, through the guard, as one change of the store
     5. the point moves
 
 Killed anywhere, the next sync finds where it was: before 3 nothing has happened; after 3 the branch holds our changes,
-and merging them again changes nothing; after 4 the act's mark tells that the point may move. Offline, the files are
+and merging them again changes nothing; after 4 the change's mark tells that the point may move. Offline, the files are
 the record, and the next sync that reaches the remote sends what they say. Only one sync a directory runs at a time, and
 no lock of the store is held while git works.
 """
@@ -150,7 +150,7 @@ def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
 
 
 def find_point(store: FileStore) -> SyncPoint:
-    """The point as it truly is: one that a killed sync was on its way to counts if its act has happened."""
+    """The point as it truly is: one that a killed sync was on its way to counts if its change has happened."""
     point, pending = read_point(store.state)
     return pending if pending is not None and store.has_mark(pending.mark) else point
 
@@ -203,7 +203,7 @@ def _take(
     # Before the files: killed in between, they are told again, and never not at all.
     keep_authors(store, authors, _list_here(ground.local, come))
     add_news(store.state, news)
-    act = _write_files(store, ground.local, ground.point, come, _name_authors(news))
+    change = _write_files(store, ground.local, ground.point, come, _name_authors(news))
     known = read_sync_record(store.state)
     if head != ground.point.head:
         keep_commit(copy, head)
@@ -219,7 +219,7 @@ def _take(
         withheld=_list_withheld(task, out, ground, known.withheld),
         waiting=tuple(name_memory(at.path) for at in come.waiting),
         notes=_make_notes(branch),
-        act=act,
+        change=change,
         commit=head,
     )
 
@@ -232,7 +232,7 @@ _OUTCOMES = {
 
 
 def _write_files(store: FileStore, local: LocalTeam, point: SyncPoint, come: IncomingChanges, by: str) -> int | None:
-    """The files as one act, then the point; raises ConflictError if somebody changed one of them meanwhile."""
+    """The files as one change, then the point; raises ConflictError if somebody changed one of them meanwhile."""
     if not come.files:
         write_point(store.state, come.point)
         return None
@@ -241,7 +241,7 @@ def _write_files(store: FileStore, local: LocalTeam, point: SyncPoint, come: Inc
     origin = Origin(SYNC, f"from {by}" if by else "in step with the team")
     done = store.carry_out(_make_planner(local, come.files), verb=SYNC, origin=origin, mark=mark)
     write_point(store.state, come.point)
-    return done.act
+    return done.change
 
 
 def _make_planner(local: LocalTeam, files: Mapping[str, bytes | None]) -> Callable[[StoreView], list[FileChange]]:

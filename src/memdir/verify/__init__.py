@@ -62,7 +62,7 @@ from memdir.verify.records import (
 # changed
 #     refresh(store, root, *, now, seconds) -> int        the same within a time, quietly, for whoever works in
 # background
-#     stamp(store, report, *, now, origin) -> Stamped     `verified:` written into what was verified, as one act
+#     stamp(store, report, *, now, origin) -> Stamped     `verified:` written into what was verified, as one change
 #
 # A memory is looked up again when its text has changed, or anything in the project has. Without a project (`root`
 # None:
@@ -90,9 +90,9 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class StampResult:
-    """What stamping did: the act, None if nothing was to do, and the names; what could not be stamped, and why."""
+    """What stamping did: the change, None if nothing was to do, and the names; what could not be stamped, and why."""
 
-    act: int | None
+    change: int | None
     names: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
 
@@ -152,7 +152,7 @@ def refresh(
 
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
-    """Write `verified:` into each memory whose claims all hold, as one act; every other byte stays.
+    """Write `verified:` into each memory whose claims all hold, as one change; every other byte stays.
 
     Nothing is stamped where the project could not be looked at.
     """
@@ -175,7 +175,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
     refused += [(name, "it has changed meanwhile") for name in changed.dropped]
     done = tuple(edit.name for edit in edits if edit.name not in changed.dropped)
     _carry_over(store, done)
-    return StampResult(changed.act, done, tuple(refused))
+    return StampResult(changed.change, done, tuple(refused))
 
 
 def _needs_no_project(verdict: Verdict) -> bool:
@@ -349,7 +349,7 @@ class _Ground:
 
     def _had_memory(self, link: str) -> bool:
         try:
-            return bool(self.store.acts(link.strip().removesuffix(".md")))
+            return bool(self.store.changes(link.strip().removesuffix(".md")))
         except MemdirError:
             return False
 

@@ -80,15 +80,17 @@ def show_dreamed(out: Output, done: DreamResult) -> None:
         return
     if applied.undone_by is not None:
         again = f"`memdir undo {applied.undone_by}` brings it back"
-        out.line(f"this dream was applied already, as act {applied.act}, and undone since; {again}")
+        out.line(f"this dream was applied already, as change {applied.change}, and undone since; {again}")
         return
     if applied.repeated:
-        out.line(f"this dream was applied already, as act {applied.act}; `memdir undo {applied.act}` takes it back")
+        out.line(
+            f"this dream was applied already, as change {applied.change}; `memdir undo {applied.change}` takes it back"
+        )
         return
     if done.failures:
         text = f"by rules alone: the model failed in the last {done.failures} dreams; `--model NAME` asks it again"
         out.line(Styled(text, "yellow"))
-    if applied.act is None and not applied.waiting and not applied.dropped:
+    if applied.change is None and not applied.waiting and not applied.dropped:
         out.line(f"nothing to tidy, by {patches.by}")
         _show_spared(out, patches)
         _show_cost(out, patches)
@@ -107,8 +109,8 @@ def show_dreamed(out: Output, done: DreamResult) -> None:
         sentences = "1 sentence" if proof.removed == 1 else f"{proof.removed} sentences"
         out.line(f"nothing lost: of {sentences} removed {kept}")
     _show_cost(out, patches)
-    if applied.act is not None:
-        out.line(f"`memdir undo {applied.act}` takes all of it back")
+    if applied.change is not None:
+        out.line(f"`memdir undo {applied.change}` takes all of it back")
 
 
 def show_status(out: Output, opened: Project, due: DreamDue, row: Row) -> None:
@@ -179,7 +181,7 @@ def make_dream_row(store: FileStore, done: DreamResult, now: datetime) -> Row:
         "at": make_time(patches.at if patches else now),
         "by": patches.by if patches else None,
         "skipped": done.skipped,
-        "act": applied.act if applied else None,
+        "change": applied.change if applied else None,
         "repeated": bool(applied and applied.repeated),
         "changed": list(applied.changed) if applied else [],
         "dropped": list(applied.dropped) if applied else [],
@@ -279,7 +281,7 @@ def dream_verb(
     """Merge what says the same, spell out dates, mend the index; with a model also distil logs and settle
     contradictions.
 
-    All of it is one act: `memdir undo` takes it back. Pinned memories are not touched, what somebody changes meanwhile
+    All of it is one change: `memdir undo` takes it back. Pinned memories are not touched, what somebody changes meanwhile
     stays, and what needs a person waits in `memdir inbox`. Ctrl-C ends it with everything as it was.
     """
     if sum((is_preview, apply_id is not None, is_status, is_gated)) > 1:

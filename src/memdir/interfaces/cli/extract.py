@@ -237,7 +237,7 @@ def _make_row(done: ExtractResult, session: str, transcript: str) -> dict[str, A
         "written": list(done.written),
         "forgotten": list(done.forgotten),
         "waiting": list(done.waiting),
-        "act": done.act,
+        "change": done.change,
         "requests": done.ran.turns if done.ran else 0,
         "tokens": None if usage is None else render_usage(usage),
         "dollars": usage.dollars if usage else None,

@@ -21,7 +21,7 @@ from memdir.interfaces.cli.output import (
     Styled,
     TableColumn,
     find_change_names,
-    make_act_row,
+    make_change_row,
     make_row,
     render_change,
     show_time,
@@ -69,11 +69,11 @@ def history_verb(call: CliContext, name: str | None, limit: int, scope: str | No
     """
     opened = call.open()
     store, found = _find_place(opened, name, scope)
-    acts = store.acts(found, limit=limit or -1)
+    changes = store.changes(found, limit=limit or -1)
     if as_json:
-        call.out.json([make_act_row(act) for act in acts])
-    elif acts:
-        call.out.table(_COLUMNS, [_make_cells(act, call.out, opened.now()) for act in acts])
+        call.out.json([make_change_row(change) for change in changes])
+    elif changes:
+        call.out.table(_COLUMNS, [_make_cells(change, call.out, opened.now()) for change in changes])
     elif call.out.is_table:
         call.out.line("nothing has been changed here by memdir yet")
 
@@ -89,20 +89,20 @@ def history_verb(call: CliContext, name: str | None, limit: int, scope: str | No
 @json_option
 @click.pass_obj
 def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: bool) -> None:
-    """Show what an act changed: the last one, the one with that ID, or the last one that touched a memory.
+    """Show what a change changed: the last one, the one with that ID, or the last one that touched a memory.
 
     A memory whose name is a number is meant by NAME.md.
     """
-    store, act, changes = _find_act(call.open(), target, scope)
-    diffs = [(change, render_change(change, store.read_content)) for change in changes]
+    store, change, changes = _find_change(call.open(), target, scope)
+    diffs = [(file, render_change(file, store.read_content)) for file in changes]
     if as_json:
         rows = [
             {"path": at.path, "before": at.before, "after": at.after, "diff": "\n".join(lines)} for at, lines in diffs
         ]
-        call.out.json({"act": make_act_row(act), "diffs": rows})
+        call.out.json({"change": make_change_row(change), "diffs": rows})
         return
-    when = show_time(call.out, act.at, call.open().now())
-    call.out.line(Styled(f"act {act.id}", "bold"), f": {act.verb} by {act.origin.who}, {when}")
+    when = show_time(call.out, change.at, call.open().now())
+    call.out.line(Styled(f"change {change.id}", "bold"), f": {change.verb} by {change.origin.who}, {when}")
     for _, lines in diffs:
         call.out.diff(lines)
 
@@ -114,67 +114,68 @@ def _find_place(opened: Project, name: str | None, scope: str | None) -> tuple[F
     return (choose_store(opened, scope), None) if name is None else find_past(opened, name, scope)
 
 
-def _find_act(
+def _find_change(
     opened: Project, target: str | None, scope: str | None
 ) -> tuple[FileStore, Change, Sequence[ChangedFile]]:
     is_id = target is not None and target.isascii() and target.isdigit()
     store, name = _find_place(opened, None if is_id else target, scope)
     if is_id:
-        act = store.read_act(parse_id(target or ""))
-        return store, act, act.changes
-    acts = store.acts(name, limit=1)
-    if not acts:
+        change = store.read_change(parse_id(target or ""))
+        return store, change, change.files
+    changes = store.changes(name, limit=1)
+    if not changes:
         raise NotFoundError("nothing has been changed here yet" if name is None else f"no change of {name} is recorded")
-    changes = [change for change in acts[0].changes if name is None or change.path == f"{name}.md"]
-    return store, acts[0], changes
+    files = [file for file in changes[0].files if name is None or file.path == f"{name}.md"]
+    return store, changes[0], files
 
 
 def parse_id(text: str) -> int:
-    """An act's number; more digits than SQLite can hold are no act's."""
+    """A change's number; more digits than SQLite can hold are no change's."""
     if len(text) > 18:
-        raise NotFoundError(f"no act {text[:18]}… in this history", hint="`memdir history` lists them")
+        raise NotFoundError(f"no change {text[:18]}… in this history", hint="`memdir history` lists them")
     return int(text)
 
 
-def _make_cells(act: Change, out: Output, now: datetime) -> list[str]:
-    marks = [f"undone by {act.undone_by}"] if act.undone_by is not None else []
-    marks += [f"undoes {act.undoes}"] if act.undoes is not None else []
-    names = ", ".join(find_change_names(act))
-    when = show_time(out, act.at, now)
-    return [str(act.id), when, act.origin.who, act.verb, names, act.origin.why, ", ".join(marks)]
+def _make_cells(change: Change, out: Output, now: datetime) -> list[str]:
+    marks = [f"undone by {change.undone_by}"] if change.undone_by is not None else []
+    marks += [f"undoes {change.undoes}"] if change.undoes is not None else []
+    names = ", ".join(find_change_names(change))
+    when = show_time(out, change.at, now)
+    return [str(change.id), when, change.origin.who, change.verb, names, change.origin.why, ", ".join(marks)]
 
 
 # --- rewinding ---
 # `undo` and `restore`: take a change back, bring a version back, and say exactly what was put where.
 
-# An act's number: as large as SQLite counts.
-ACT_ID = click.IntRange(1, 2**63 - 1)
+# A change's number: as large as SQLite counts.
+CHANGE_ID = click.IntRange(1, 2**63 - 1)
 
 
 @click.command(
-    "undo", short_help="Take back the last act, or any one.", cls=CliVerb, examples=("memdir undo", "memdir undo 12")
+    "undo", short_help="Take back the last change, or any one.", cls=CliVerb, examples=("memdir undo", "memdir undo 12")
 )
-@click.argument("act_id", metavar="[ID]", type=ACT_ID, required=False)
+@click.argument("change_id", metavar="[ID]", type=CHANGE_ID, required=False)
 @scope_option
 @json_option
 @click.pass_obj
-def undo_verb(call: CliContext, act_id: int | None, scope: str | None, as_json: bool) -> None:
-    """Take back the last act, or the one with that ID (`memdir history` lists them). An undo can itself be undone.
+def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_json: bool) -> None:
+    """Take back the last change, or the one with that ID (`memdir history` lists them). An undo can itself be undone.
 
     If a file was changed since, nothing is taken back and the conflict is named.
     """
     opened = call.open_to_write()
     store = choose_store(opened, scope)
     notice(store)
-    undone, planned = store.undo(act_id, origin=call.origin())
-    number = store.read_act(undone.id).undone_by
+    undone, planned = store.undo(change_id, origin=call.origin())
+    number = store.read_change(undone.id).undone_by
     if as_json:
         changes = [{"path": at.path, "change": _name_change(at)} for at in planned]
-        call.out.json({"undone": make_act_row(undone), "act": number, "changes": changes})
+        call.out.json({"undone": make_change_row(undone), "change": number, "changes": changes})
         return
     when = show_time(call.out, undone.at, opened.now())
     call.out.line(
-        Styled(f"undone: act {undone.id}", "bold"), f" ({undone.verb} {', '.join(find_change_names(undone))}, {when})"
+        Styled(f"undone: change {undone.id}", "bold"),
+        f" ({undone.verb} {', '.join(find_change_names(undone))}, {when})",
     )
     for at in planned:
         call.out.line("  ", _describe(at, undone))
@@ -193,30 +194,30 @@ def undo_verb(call: CliContext, act_id: int | None, scope: str | None, as_json: 
 @name_argument()
 @click.option(
     "--to",
-    "act_id",
+    "change_id",
     metavar="ID",
-    type=ACT_ID,
-    help="As it was after this act; without it the version before the present one.",
+    type=CHANGE_ID,
+    help="As it was after this change; without it the version before the present one.",
 )
 @scope_option
 @json_option
 @click.pass_obj
-def restore_verb(call: CliContext, name: str, act_id: int | None, scope: str | None, as_json: bool) -> None:
+def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str | None, as_json: bool) -> None:
     """Bring back an earlier version of a memory, forgotten or not."""
     opened = call.open_to_write()
     store, found = find_past(opened, name, scope)
     notice(store)
     before = _find_digest(store, found)
-    memory = store.restore(found, act=act_id, origin=call.origin())
+    memory = store.restore(found, change=change_id, origin=call.origin())
     action = "unchanged" if before == memory.digest else "restored"
     source = _find_source(store, memory)
     if as_json:
-        act = store.acts(found, limit=1)[0].id if action == "restored" else None
-        row = make_row(memory.header, store) | {"action": action, "act": act}
+        change = store.changes(found, limit=1)[0].id if action == "restored" else None
+        row = make_row(memory.header, store) | {"action": action, "change": change}
         call.out.json(row | {"version": source.id if source else None})
         return
     left = (
-        f" as act {source.id} left it ({show_time(call.out, source.at, opened.now())})"
+        f" as change {source.id} left it ({show_time(call.out, source.at, opened.now())})"
         if source
         else " as it was before"
     )
@@ -233,11 +234,11 @@ def _name_change(planned: FileChange) -> str:
 def _describe(planned: FileChange, undone: Change) -> str:
     what = planned.path if planned.is_index else planned.path.removesuffix(".md")
     if planned.is_index:
-        return f"{what}: its lines are as before act {undone.id}"
+        return f"{what}: its lines are as before change {undone.id}"
     words = {
         "created": f"{what} is back",
-        "removed": f"{what} is gone again (act {undone.id} had made it)",
-        "changed": f"{what} reads as before act {undone.id}",
+        "removed": f"{what} is gone again (change {undone.id} had made it)",
+        "changed": f"{what} reads as before change {undone.id}",
     }
     return words[_name_change(planned)]
 
@@ -250,12 +251,12 @@ def _find_digest(store: FileStore, name: str) -> str | None:
 
 
 def _find_source(store: FileStore, memory: Memory) -> Change | None:
-    """The oldest act that left the memory as it is now: the one that made this version."""
+    """The oldest change that left the memory as it is now: the one that made this version."""
     path = memory.header.file
     makers = [
-        act
-        for act in store.acts(memory.header.name)
-        for at in act.changes
+        change
+        for change in store.changes(memory.header.name)
+        for at in change.files
         if (at.path, at.after) == (path, memory.digest)
     ]
     return makers[-1] if makers else None

@@ -427,7 +427,7 @@ _EXAMPLES = (
 )
 @click.option("--scope", type=click.Choice(_SCOPES), help="For this project, or for all. Private if not given.")
 @click.option("--preview", "is_preview", is_flag=True, help="Only show what would be done. So it is without --apply.")
-@click.option("--apply", "is_applied", is_flag=True, help="Do it, as one act that `memdir undo` takes back.")
+@click.option("--apply", "is_applied", is_flag=True, help="Do it, as one change that `memdir undo` takes back.")
 @click.option("--since", metavar="DATE", help="Only what was written on this day or later, where that is known.")
 @click.option("--with-team", is_flag=True, help="Of a memory directory also what a team shares; here it is shared too.")
 @json_option
@@ -494,8 +494,8 @@ def _importing_show(call: CliContext, store: FileStore, plan: ImportPlan, done: 
 
 
 def _tell(out: Output, store: FileStore, done: ImportResult) -> None:
-    if done.act is not None:
-        out.line(f"imported; `memdir undo{scope_flag(store)} {done.act}` takes it back")
+    if done.change is not None:
+        out.line(f"imported; `memdir undo{scope_flag(store)} {done.change}` takes it back")
     else:
         out.line("nothing was changed")
     if done.dropped:
@@ -550,7 +550,7 @@ def _make_answer(
         "format": plan.found.format.value,
         "scope": store.scope.value,
         "applied": done is not None,
-        "act": None if done is None else done.act,
+        "change": None if done is None else done.change,
         "counts": {fate.value: plan.count(fate) for fate in ImportAction},
         "steps": [_importing_make_row(step, call) for step in plan.steps],
         "dropped": [] if done is None else list(done.dropped),

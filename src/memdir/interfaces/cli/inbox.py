@@ -263,10 +263,10 @@ def _reject(ctx: click.Context, ids: tuple[str, ...], every: bool, as_json: bool
     """Do not let an item happen: memory stays as it is, and the same thing is not asked again."""
     placed = _choose(ctx.ensure_object(CliContext).open(), ids, every=every)
 
-    def act(at: InboxRow) -> None:
+    def change(at: InboxRow) -> None:
         reject(at.store, at.item)
 
-    _decide(ctx, placed, act, "rejected", as_json=as_json)
+    _decide(ctx, placed, change, "rejected", as_json=as_json)
 
 
 def make_inbox_row(placed: InboxRow) -> Row:
@@ -318,7 +318,7 @@ def _choose(opened: Project, ids: tuple[str, ...], *, every: bool) -> list[Inbox
 def _decide(
     ctx: click.Context,
     chosen: list[InboxRow],
-    act: Callable[[InboxRow], BatchResult | None],
+    change: Callable[[InboxRow], BatchResult | None],
     done: str,
     *,
     as_json: bool,
@@ -328,7 +328,7 @@ def _decide(
     rows: list[Row] = []
     for placed in chosen:
         try:
-            changed = act(placed)
+            changed = change(placed)
         except MemdirError as error:
             complain(f"inbox item {placed.id}: {render_error(error)}")
             continue
@@ -349,7 +349,7 @@ def _make_decision(placed: InboxRow, changed: BatchResult | None, done: str) -> 
         "scope": placed.store.scope.value,
         "kind": placed.item.kind.value,
         "state": done,
-        "act": changed.act if changed else None,
+        "change": changed.change if changed else None,
         "names": list(changed.names) if changed else [],
     }
 
@@ -357,10 +357,10 @@ def _make_decision(placed: InboxRow, changed: BatchResult | None, done: str) -> 
 def _tell(call: CliContext, placed: InboxRow, changed: BatchResult | None, done: str) -> None:
     title = one_line(mask_text(placed.item.title, placed.item.payload))
     call.out.line(f"{done} ", Styled(placed.id, "bold"), f": {title}")
-    if changed is not None and changed.act is not None:
+    if changed is not None and changed.change is not None:
         option = scope_flag(placed.store)
         names = ", ".join(dict.fromkeys(changed.names))
-        call.out.line("  changed ", Styled(names, "cyan"), f"; `memdir undo{option} {changed.act}` takes it back")
+        call.out.line("  changed ", Styled(names, "cyan"), f"; `memdir undo{option} {changed.change}` takes it back")
 
 
 def _make_cells(call: CliContext, placed: InboxRow, row: dict[str, Any], *, every: bool) -> list[str]:

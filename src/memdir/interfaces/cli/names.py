@@ -60,7 +60,7 @@ def find_past(opened: Project, text: str, scope: str | None = None) -> tuple[Fil
     except NotFoundError:
         name = spell_name(text, scope)
         for store in opened.stores if scope is None else (choose_store(opened, scope),):
-            if store.acts(name, limit=1):
+            if store.changes(name, limit=1):
                 return store, name
         raise
 

@@ -364,24 +364,24 @@ def _read_authors(state: Path, *_: int) -> dict[str, str]:
     return {name: author.name for name, author in read_authors(state).items()}
 
 
-def make_act_row(act: Change) -> Row:
+def make_change_row(change: Change) -> Row:
     return {
-        "id": act.id,
-        "at": make_time(act.at),
-        "verb": act.verb,
-        "who": act.origin.who,
-        "why": act.origin.why,
-        "session": act.origin.session,
-        "names": list(find_change_names(act)),
-        "changes": [{"path": at.path, "before": at.before, "after": at.after} for at in act.changes],
-        "undoes": act.undoes,
-        "undone_by": act.undone_by,
+        "id": change.id,
+        "at": make_time(change.at),
+        "verb": change.verb,
+        "who": change.origin.who,
+        "why": change.origin.why,
+        "session": change.origin.session,
+        "names": list(find_change_names(change)),
+        "files": [{"path": at.path, "before": at.before, "after": at.after} for at in change.files],
+        "undoes": change.undoes,
+        "undone_by": change.undone_by,
     }
 
 
-def find_change_names(act: Change) -> tuple[str, ...]:
-    """The memories an act changed; for one that changed an index alone, the index."""
-    paths = [change.path for change in act.changes]
+def find_change_names(change: Change) -> tuple[str, ...]:
+    """The memories a change changed; for one that changed an index alone, the index."""
+    paths = [file.path for file in change.files]
     topics = [path for path in paths if not path.endswith("MEMORY.md")]
     return tuple(path.removesuffix(".md") for path in topics) or tuple(paths)
 
@@ -471,7 +471,7 @@ def _join(message: str, hint: str) -> str:
 
 
 # --- diffs ---
-# Differences as lines: of texts, of recorded acts, and of the lines that an act changed in an index.
+# Differences as lines: of texts, of recorded changes, and of the lines that a change changed in an index.
 
 _SHORT = 40
 PURGED = "(this version was purged)"
@@ -494,7 +494,7 @@ def shorten_diff(lines: Sequence[str], limit: int = _SHORT) -> list[str]:
 
 
 def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str]:
-    """One file of an act. Of an index only the lines are kept that changed, so their surroundings are not shown."""
+    """One file of a change. Of an index only the lines are kept that changed, so their surroundings are not shown."""
     old, new = _name_sides(change)
     if is_index_path(change.path):
         if change.splice is None:

@@ -34,8 +34,8 @@ from memdir.interfaces.cli.output import (
     Styled,
     TableColumn,
     find_change_names,
-    make_act_row,
     make_all_skip_rows,
+    make_change_row,
     make_fill_row,
     make_time,
     render_error,
@@ -389,7 +389,7 @@ def _make_loads(opened: Project) -> dict[str, Any]:
 def _make_scope(store: FileStore, order: str) -> dict[str, Any]:
     headers, index = store.scan(), store.index()
     kinds = Counter(header.kind or NO_TYPE for header in headers)
-    last = store.acts(limit=1)
+    last = store.changes(limit=1)
     return {
         "scope": store.scope.value,
         "path": str(store.root),
@@ -401,8 +401,8 @@ def _make_scope(store: FileStore, order: str) -> dict[str, Any]:
             **make_fill_row(measure_index(index, headers)),
             "tokens": estimate_tokens(clip_index(index, headers, order=order).text),
         },
-        "history": {"acts": store.count_acts(), "bytes": _measure_history(store)},
-        "last_change": make_act_row(last[0]) if last else None,
+        "history": {"changes": store.count_changes(), "bytes": _measure_history(store)},
+        "last_change": make_change_row(last[0]) if last else None,
         "recalled": make_recalled_row(store),
         "verdicts": _count_verdicts(store, headers),
     }
@@ -410,7 +410,7 @@ def _make_scope(store: FileStore, order: str) -> dict[str, Any]:
 
 def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
     """How many memories hold by the last verification of the text they have now."""
-    verdicts, digests = read_verdicts(store), store.recorded() if store.count_acts() else {}
+    verdicts, digests = read_verdicts(store), store.recorded() if store.count_changes() else {}
     counts = Counter(
         _find_state(store, header, verdicts[header.name], digests) if header.name in verdicts else VerifyState.UNCHECKED
         for header in headers
@@ -473,13 +473,13 @@ def _show_scope(out: Output, opened: Project, scope: dict[str, Any], store: File
     fill = scope["index"]
     size = f"{fill['lines']} lines, {fill['bytes']:,} bytes; about {fill['tokens']:,} tokens"
     out.line(f"  index     {fill['share']:.0%} full ({size})")
-    out.line(f"  history   {scope['history']['acts']} acts, {scope['history']['bytes']:,} bytes")
+    out.line(f"  history   {scope['history']['changes']} changes, {scope['history']['bytes']:,} bytes")
     used = scope["recalled"]
     out.line(f"  recalled  {used['times']} times; {used['never']} never recalled")
     if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
         told = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
         out.line(f"  verified  {told}", Styled("  (`memdir verify` looks again)", "dim"))
-    last = next(iter(store.acts(limit=1)), None)
+    last = next(iter(store.changes(limit=1)), None)
     if last is not None:
         when = show_time(out, last.at, opened.now())
         out.line(f"  last      {last.verb} {', '.join(find_change_names(last))} by {last.origin.who}, {when}")
@@ -589,7 +589,7 @@ def _verifying_report(out: Output, seen: Sequence[VerifiedRow], *, as_json: bool
     out.line(f"{len(found)} {'memory' if len(found) == 1 else 'memories'}" + (f": {said}" if said else ""))
     for one in seen:
         if one.stamped.names:
-            out.line(f"stamped {len(one.stamped.names)}; `memdir undo {one.stamped.act}` takes it back")
+            out.line(f"stamped {len(one.stamped.names)}; `memdir undo {one.stamped.change}` takes it back")
 
 
 def _verifying_show(out: Output, store: FileStore, verdict: Verdict) -> None:
@@ -620,7 +620,7 @@ def _make_answer(seen: Sequence[VerifiedRow]) -> dict[str, Any]:
         "memories": [_make_row(store, verdict) for store, verdict in found],
         "counts": {state.value: counts[state] for state in VerifyState},
         "stamped": [name for one in seen for name in one.stamped.names],
-        "acts": [one.stamped.act for one in seen if one.stamped.act is not None],
+        "changes": [one.stamped.change for one in seen if one.stamped.change is not None],
     }
 
 

@@ -85,7 +85,7 @@ def make_sync_row(done: SyncResult | None) -> Row:
         "withheld": [_make_refusal(at) for at in done.withheld],
         "waiting": list(done.waiting),
         "notes": list(done.notes),
-        "act": done.act,
+        "change": done.change,
         "commit": done.commit or None,
         "pid": None,
     }
@@ -108,8 +108,8 @@ def show_synced(out: Output, done: SyncResult) -> None:
         out.line("  waits     ", Styled(name, "yellow"), ": `memdir inbox` shows it")
     _show_refusals(out, "refused ", done.refused)
     _show_refusals(out, "not sent", done.withheld)
-    if done.act is not None:
-        out.line(f"`memdir undo {done.act}` takes back what came")
+    if done.change is not None:
+        out.line(f"`memdir undo {done.change}` takes back what came")
 
 
 def make_status_row(opened: Project) -> Row:
@@ -327,7 +327,7 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
 def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> None:
     """Take back what one author wrote; what others wrote in the same memories stays.
 
-    It is one act, so `memdir undo` takes it back, and the next sync brings it to the others.
+    It is one change, so `memdir undo` takes it back, and the next sync brings it to the others.
     """
     opened = call.open_to_write()
     task = open_sync(opened)
@@ -343,7 +343,7 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
                 "commits": done.commits,
                 "names": list(done.names),
                 "left": list(done.left),
-                "act": done.act,
+                "change": done.change,
             }
         )
         return
@@ -352,8 +352,8 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
         call.out.line(f"  {name}")
     for name in done.left:
         call.out.warn(f"{name} as it was before may not be shared any more; it was left alone")
-    if done.act is not None:
-        call.out.line(f"`memdir undo {done.act}` brings it back; `memdir team sync` tells the others")
+    if done.change is not None:
+        call.out.line(f"`memdir undo {done.change}` brings it back; `memdir team sync` tells the others")
 
 
 @team_verb.command("leave", examples=("memdir team leave",))

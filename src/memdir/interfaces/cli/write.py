@@ -217,9 +217,9 @@ def _report(
     warnings = [*find_warnings(draft, name, opened.places.root.path, opened.environment), *warn_of_fill(fill)]
     warnings += warn_of_team(store, memory.header.scope)
     if as_json:
-        last = store.acts(name, limit=1)
-        act = last[0].id if last and action != "unchanged" else None
-        row = make_row(memory.header, store) | {"action": action, "act": act, "dates": dating.rows}
+        last = store.changes(name, limit=1)
+        change = last[0].id if last and action != "unchanged" else None
+        row = make_row(memory.header, store) | {"action": action, "change": change, "dates": dating.rows}
         call.out.json(row | {"warnings": warnings, "index": make_fill_row(fill)})
     else:
         _show(call.out, memory, store, action, dating)
@@ -249,11 +249,11 @@ _REMEMBERING_EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a text came to: the memory it is in now, what was done, the act, and its text before and now, as shown."""
+    """What a text came to: the memory it is in now, what was done, the change, and its text before and now, as shown."""
 
     memory: Memory
     action: str
-    act: int | None
+    change: int | None
     before: str | None
     now: str = ""
 
@@ -309,7 +309,7 @@ def _keep(call: CliContext, store: FileStore, draft: Draft, text: str, *, team: 
     if action == "unchanged" and staging.staged:
         action = "updated"  # it was not pinned
     changed = store.change(make_edits(staging.staged), verb=VERB, origin=call.origin())
-    return _Kept(store.read(name), action, changed.act, before)
+    return _Kept(store.read(name), action, changed.change, before)
 
 
 def _stage(staging: Staging, draft: Draft, text: str, *, team: bool) -> tuple[str, str]:
@@ -336,7 +336,7 @@ def _remembering_report(
     if holds_secret(text) and not any("secret" in at for at in warnings):
         warnings.append("this looks like a number that opens something; say where it is kept instead")
     if as_json:
-        row = make_row(kept.memory.header, store) | {"action": kept.action, "act": kept.act, "dates": dating.rows}
+        row = make_row(kept.memory.header, store) | {"action": kept.action, "change": kept.change, "dates": dating.rows}
         call.out.json(row | {"warnings": warnings, "index": make_fill_row(fill)})
     else:
         before, after = (mask_secrets(at or "", opened.environment) for at in (kept.before, kept.memory.text))
@@ -508,8 +508,8 @@ def _changing_report(
     header = after.header
     action = "unchanged" if after.digest == before.digest else "changed"
     if as_json:
-        act = store.acts(header.name, limit=1)[0].id if action == "changed" else None
-        row = make_row(header, store) | {"action": action, "act": act, "dates": dating.rows if dating else []}
+        change = store.changes(header.name, limit=1)[0].id if action == "changed" else None
+        row = make_row(header, store) | {"action": action, "change": change, "dates": dating.rows if dating else []}
         call.out.json(row | {"warnings": warnings})
         return
     pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
@@ -554,11 +554,11 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
         _purge(call, opened, store, found, as_json=as_json)
         return
     store.delete(found, origin=call.origin())
-    act = store.acts(found, limit=1)[0].id
+    change = store.changes(found, limit=1)[0].id
     if as_json:
-        call.out.json(_make_row(store, found, act=act))
+        call.out.json(_make_row(store, found, change=change))
         return
-    call.out.line("forgot ", Styled(found, "cyan"), f"; `memdir undo{scope_flag(store)} {act}` brings it back")
+    call.out.line("forgot ", Styled(found, "cyan"), f"; `memdir undo{scope_flag(store)} {change}` brings it back")
 
 
 def _confirm(name: str, *, yes: bool) -> None:
@@ -575,16 +575,16 @@ def _purge(call: CliContext, opened: Project, store: FileStore, name: str, *, as
     for at, was in ((store, name), *traces):
         drop_edits(call.environment, at.root, was)
     if as_json:
-        call.out.json(_make_row(store, name) | {"purged": True, "acts_cleaned": count, "unreached": UNREACHED})
+        call.out.json(_make_row(store, name) | {"purged": True, "changes_cleaned": count, "unreached": UNREACHED})
         return
-    acts = "1 act" if count == 1 else f"{count} acts"
-    call.out.line("purged ", Styled(name, "cyan"), f" from the directory and from {acts} of its history")
+    changes = "1 change" if count == 1 else f"{count} changes"
+    call.out.line("purged ", Styled(name, "cyan"), f" from the directory and from {changes} of its history")
     call.out.line(f"memdir cannot reach {UNREACHED}")
 
 
-def _make_row(store: FileStore, name: str, *, act: int | None = None) -> dict[str, Any]:
-    row = {"name": name, "scope": name_scope(store, name), "act": act}
-    return row | {"purged": False, "acts_cleaned": 0, "unreached": None}
+def _make_row(store: FileStore, name: str, *, change: int | None = None) -> dict[str, Any]:
+    row = {"name": name, "scope": name_scope(store, name), "change": change}
+    return row | {"purged": False, "changes_cleaned": 0, "unreached": None}
 
 
 # --- promoting ---
@@ -683,8 +683,8 @@ def _make_facts(moved: MoveResult, header: Header, verb: str, warnings: list[str
     return {
         "action": f"{verb}d",
         "was": {"name": header.name, "scope": header.scope.value},
-        "act": moved.act,
-        "source_act": moved.source_act,
+        "change": moved.change,
+        "source_change": moved.source_change,
         "undo": _list_undos(moved),
         "warnings": warnings,
     }
@@ -692,8 +692,8 @@ def _make_facts(moved: MoveResult, header: Header, verb: str, warnings: list[str
 
 def _list_undos(moved: MoveResult) -> list[str]:
     """What takes the move back; the old place first, so that the memory is never nowhere."""
-    pairs = ((moved.source, moved.source_act), (moved.store, moved.act))
-    return [f"memdir undo{scope_flag(store)} {act}" for store, act in pairs if act is not None]
+    pairs = ((moved.source, moved.source_change), (moved.store, moved.change))
+    return [f"memdir undo{scope_flag(store)} {change}" for store, change in pairs if change is not None]
 
 
 def _promoting_show(call: CliContext, moved: MoveResult, header: Header, verb: str) -> None:

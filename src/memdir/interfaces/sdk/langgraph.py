@@ -2,7 +2,7 @@
 
     graph = builder.compile(store=MemdirStore(memdir.open_store()))
 
-Values come back as they were put (`items`); all puts of a batch are one act of history. A search with a query tells
+Values come back as they were put (`items`); all puts of a batch are one change of history. A search with a query tells
 what memdir's own search finds, best first and with a score; what is left of the limit is filled with the newest others,
 whose score is None, as LangGraph's own stores do. What a team shares is not here. Time to live is not supported, and
 putting the same value again changes nothing, not even its time.

@@ -285,7 +285,7 @@ def _render_size(size: int) -> str:
 # The six commands of the memory tool on a memdir store: view, create, str_replace, insert, delete, rename.
 #
 # The words of the answers are those that Anthropic documents, since models know them. `/memories` is the memory
-# directory: its memories are the files, MEMORY.md can be viewed and is kept by memdir itself. Each change is one act
+# directory: its memories are the files, MEMORY.md can be viewed and is kept by memdir itself. Each change is one change
 # of
 # history, said to be an agent's. What looks like a secret is refused wherever it would go: nobody watches an agent
 # write.
@@ -303,7 +303,7 @@ class MemoryCommands:
     def __init__(self, store: FileStore, *, session: str = "") -> None:
         self.store = store
         self.origin = Origin("agent", "by the memory tool", session)
-        self._acts: Mapping[str, Callable[[Given], str]] = {
+        self._commands: Mapping[str, Callable[[Given], str]] = {
             "view": self.view,
             "create": self.create,
             "str_replace": self.str_replace,
@@ -315,16 +315,16 @@ class MemoryCommands:
     def run(self, given: object) -> str:
         """What one call answers; raises RefusedError with the words for the model."""
         table = given if isinstance(given, Mapping) else {}
-        act = self._acts.get(str(table.get("command")))
-        if act is None:
-            raise RefusedError(f"Error: The parameter `command` is one of {', '.join(self._acts)}.")
+        run = self._commands.get(str(table.get("command")))
+        if run is None:
+            raise RefusedError(f"Error: The parameter `command` is one of {', '.join(self._commands)}.")
         try:
-            return act(table)
+            return run(table)
         except MemdirError as error:
             raise RefusedError(f"Error: {render_refusal(error)}") from error
 
     def clear(self) -> str:
-        """Forget every memory, in one act that `memdir undo` takes back."""
+        """Forget every memory, in one change that `memdir undo` takes back."""
         names = [header.name for header in list_told(self.store)]
         if names:
             self.store.change([Forget(name) for name in names], verb="forget", origin=self.origin)
