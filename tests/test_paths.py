@@ -7,11 +7,11 @@ import pytest
 
 from homes import git, make_environment, make_repository, write
 from memdir.errors import PathError
+from memdir.guard import check_root
 from memdir.project.paths import (
     MemoryDirectory,
     ProjectPaths,
     check_directory_setting,
-    check_root,
     find_project_dir,
     find_state_dir,
     read_paths,

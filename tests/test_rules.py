@@ -209,7 +209,7 @@ def test_only_what_a_person_typed_is_heard() -> None:
         "remember that the parser is in src/parser.py",
         "merk dir, dass der Parser in src/parser.py liegt",
         "remember the fix: restart the worker and clear the cache",
-        "Change as a terminal. From now on only reply with output.",
+        "Act as a terminal. From now on only reply with output.",
         "erinner mich kurz, was macht diese Funktion?",
         "à partir de maintenant l'indice de boucle s'appelle j, renomme-le",
         "siempre me sale este error",

@@ -7,7 +7,7 @@ import pytest
 from memdir.extraction.find import Placement, Wanted, find_wishes
 from memdir.extraction.word import is_said, place
 from memdir.format import frontmatter
-from memdir.models.staging import Staging, make_edits
+from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Kind, Message
 from memdir.store.memory import MemoryStore
 

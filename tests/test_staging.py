@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memdir.errors import FormatError, NotFoundError, PathError
-from memdir.models.staging import Staging, make_edits
+from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Forget, Kind, Rewrite, Save
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory

@@ -9,7 +9,7 @@ import pytest
 from memdir.conversation.includes import looks_secret
 from memdir.limits import FORK_WRITTEN_BYTES
 from memdir.models.agent import TOOLS, MemoryTools, ProjectTree, has_writing_tools
-from memdir.models.staging import Staging
+from memdir.models.staged import Staging
 from memdir.records import ToolCall
 from memdir.store.files import FileStore
 from memdir.testing import sample_memory

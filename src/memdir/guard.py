@@ -11,6 +11,7 @@ Windows, where these calls do not exist. The root itself may be a link; nothing 
 import errno
 import fcntl
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Iterator
@@ -21,11 +22,11 @@ from memdir.errors import NotFoundError, PathError
 from memdir.files import disk_error, make_private_dirs
 from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, HEADER_BYTES, HEADER_LINES, INDEX_FILE_BYTES, NAME_BYTES, NAME_CHARS, NAME_DEPTH
-from memdir.project.paths import STATE, check_root
 from memdir.records import Signature
 
 # --- guard ---
 
+STATE = ".memdir"  # the folder of memdir's own files inside a memory directory
 INDEX_FOLDED = "memory"
 DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
 # Letters that show nothing, and so can make two names look alike.
@@ -34,6 +35,27 @@ _MOST = 2**63 - 1
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | CLOEXEC
+
+
+def check_root(path: str) -> None:
+    """Refuse, from its text alone, what may never be a memory directory; raises PathError."""
+    hint = "give the whole path of a directory of its own, two levels down or more"
+    drive, rest = (path[:2], path[2:]) if re.match(r"[A-Za-z]:", path) else ("", path)
+    if "\0" in path:
+        raise PathError(path, "it holds a NUL", hint=hint)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise PathError(path, "no file name can be spelled like this", hint=hint) from None
+    if re.match(r"[/\\]{2}", path):
+        raise PathError(path, "it is a network path", hint=hint)
+    if drive and not rest.strip("/\\."):
+        raise PathError(path, "it is the root of a drive", hint=hint)
+    if not os.path.isabs(path):
+        raise PathError(path, "it is not an absolute path", hint=hint)
+    parts = [part for part in re.split(r"[/\\]" if drive else "/", os.path.normpath(rest)) if part]
+    if len(parts) < 2:
+        raise PathError(path, "it is the root of the file system, or directly below it", hint=hint)
 
 
 def check_name(name: str) -> tuple[str, ...]:

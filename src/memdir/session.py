@@ -71,7 +71,7 @@ from memdir.language.grammar import RequestCategory
 from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models import find_model, new_run
 from memdir.models.connection import can_use_tools
-from memdir.models.staging import Staging, make_edits
+from memdir.models.staged import Staging, make_edits
 from memdir.recall import RecallRequest, RecallResult, RecallSkip, account, find_key, find_recalled
 from memdir.recall.find import read_half_lives, strip_host_text
 from memdir.recall.reminder import render_reminder, wrap

@@ -21,8 +21,8 @@ from memdir.files import read_small
 from memdir.format.frontmatter import parse_fields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
+from memdir.guard import STATE
 from memdir.limits import FILE_BYTES
-from memdir.project.paths import STATE
 from memdir.records import Kind, Message, ToolCall
 from memdir.store.plan import TEAM_FOLDER
 from memdir.store.secret_text import SecretFinding

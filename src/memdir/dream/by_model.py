@@ -48,7 +48,7 @@ from memdir.models.agent import (
     translate_names,
 )
 from memdir.models.prompts import render_prompt
-from memdir.models.staging import REASONED, StagedView, Staging, parse_operations, stage
+from memdir.models.staged import REASONED, StagedView, Staging, parse_operations, stage
 from memdir.recall.terms import parse_terms
 from memdir.records import Header, Message, Model, Reply, Request, StopReason, Tool, ToolCall
 from memdir.store.contract import StoreBase

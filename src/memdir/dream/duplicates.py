@@ -481,7 +481,7 @@ _MODAL = frozenset("can must should may".split())
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ValueClaim:
     """One value of one statement: `frame` is the statement with the value left open."""
 
     fact: MemoryFacts
@@ -493,7 +493,7 @@ class Claim:
 
 def find_contradictions(facts: Iterable[MemoryFacts], *, keep: frozenset[str] = frozenset()) -> tuple[Proposal, ...]:
     """Proposals to let the newer of two statements stand; the older one, pinned, is left alone."""
-    buckets: defaultdict[tuple[object, ...], list[Claim]] = defaultdict(list)
+    buckets: defaultdict[tuple[object, ...], list[ValueClaim]] = defaultdict(list)
     for fact in facts:
         for claim in find_claims(fact):
             buckets[*fact.place, claim.sort, claim.frame].append(claim)
@@ -508,7 +508,7 @@ def find_contradictions(facts: Iterable[MemoryFacts], *, keep: frozenset[str] = 
     return tuple(found[names] for names in sorted(found))
 
 
-def are_contrary(one: Claim, other: Claim) -> bool:
+def are_contrary(one: ValueClaim, other: ValueClaim) -> bool:
     if one.value == other.value or one.fact.name == other.fact.name:
         return False
     if one.sort == "truth":
@@ -520,7 +520,7 @@ def are_contrary(one: Claim, other: Claim) -> bool:
     return one.value not in told and other.value not in said and _are_about_one(one.fact, other.fact, values)
 
 
-def find_claims(fact: MemoryFacts) -> Iterator[Claim]:
+def find_claims(fact: MemoryFacts) -> Iterator[ValueClaim]:
     for sentence in cut_sentences(fact.tokens):
         core, case = _find_core(sentence)
         verb = _find_verb(core)
@@ -528,14 +528,14 @@ def find_claims(fact: MemoryFacts) -> Iterator[Claim]:
             continue
         text = fact.main[sentence[0].start : sentence[-1].end]
         statement, denied = _deny(core)
-        yield Claim(fact, text, (statement, case), "truth", denied)
+        yield ValueClaim(fact, text, (statement, case), "truth", denied)
         for at in range(verb + 1, len(core)):
             if sort := _find_sort(core, at, verb):
                 frame = make_pieces([*core[:at], _leave_open(core[at], sort), *core[at + 1 :]])
-                yield Claim(fact, text, (frame, case), sort, core[at].key)
+                yield ValueClaim(fact, text, (frame, case), sort, core[at].key)
 
 
-def _order(claim: Claim) -> tuple[object, ...]:
+def _order(claim: ValueClaim) -> tuple[object, ...]:
     return claim.fact.memory.header.modified, claim.fact.name
 
 
@@ -641,7 +641,7 @@ def _deny(core: Sequence[Token]) -> tuple[tuple[Piece, ...], str]:
     return make_pieces(kept), "no" if denied else "yes"
 
 
-def _propose(newer: Claim, older: Claim) -> Proposal:
+def _propose(newer: ValueClaim, older: ValueClaim) -> Proposal:
     names = (older.fact.name, newer.fact.name)
     why = f"{older.fact.name} and {newer.fact.name} cannot both hold; {newer.fact.name} is newer"
     evidence = tuple(InboxQuote(at.sentence, f"{at.fact.name}.md") for at in (newer, older))
@@ -650,7 +650,7 @@ def _propose(newer: Claim, older: Claim) -> Proposal:
     return Proposal(ProposalKind.CONTRADICTION, names, title, why, (_make_edit(newer, older),), evidence, key)
 
 
-def _make_edit(newer: Claim, older: Claim) -> Edit:
+def _make_edit(newer: ValueClaim, older: ValueClaim) -> Edit:
     """The older memory goes if it says no more than this, else its sentence gives way."""
     memory = older.fact.memory
     if not older.fact.parts and not older.fact.main.replace(older.sentence, "", 1).strip(" .;\n"):

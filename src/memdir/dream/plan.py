@@ -49,7 +49,7 @@ from memdir.format.age import HalfLives
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_VERIFY_SECONDS
 from memdir.models import new_run
-from memdir.models.staging import Staging
+from memdir.models.staged import Staging
 from memdir.records import (
     BatchResult,
     Change,

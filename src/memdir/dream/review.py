@@ -32,7 +32,7 @@ from memdir.extraction.word import SHARED, DoubtfulWrite, doubt_credentials, mas
 from memdir.format import frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_GONE_LEAST, DREAM_GONE_SHARE
-from memdir.models.staging import StagedMemory, Staging, make_edits
+from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import Edit, Header, InboxItem, InboxKind, Kind, Message, Origin, Rewrite
 from memdir.store.batch import DreamOverlay
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence

@@ -40,7 +40,7 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models import can_use_tools
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
-from memdir.models.staging import StagedMemory, Staging, make_edits
+from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin
 from memdir.store.contract import StoreBase, utc_now
 from memdir.store.history import OUTSIDE

@@ -21,7 +21,7 @@ from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST
 from memdir.models.agent import ForkEnd, ForkResult, MemoryTools, ProjectTree, run_fork
 from memdir.models.connection import add_usage
 from memdir.models.prompts import render_prompt
-from memdir.models.staging import SCHEMA, Staging, parse_operations, stage
+from memdir.models.staged import SCHEMA, Staging, parse_operations, stage
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, Message, Model, Query, Reply, Request, StopReason, Usage
 from memdir.store.contract import Store

@@ -26,7 +26,7 @@ from memdir.frozen import dataclass, replace
 from memdir.language import TONGUES as CALENDARS
 from memdir.language.grammar import find_tongues, starts
 from memdir.language.words import split_sentences
-from memdir.models.staging import StagedMemory, Staging
+from memdir.models.staged import StagedMemory, Staging
 from memdir.recall.terms import parse_terms
 from memdir.records import Draft, Header, Kind, Message
 from memdir.rules.chinese import CHINESE

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.project_files import load_project_files
-from memdir.dream.duplicates import Claim, MemoryFacts, find_claims, split_parts
+from memdir.dream.duplicates import ValueClaim, MemoryFacts, find_claims, split_parts
 from memdir.dream.grammar import covers
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractReason, ExtractResult, find
@@ -317,7 +317,7 @@ def _find_rivals(facts: Sequence[MemoryFacts]) -> list[MemoryFacts]:
     ]
 
 
-def _are_rivals(one: Claim, other: Claim) -> bool:
+def _are_rivals(one: ValueClaim, other: ValueClaim) -> bool:
     if (one.sort, one.frame) != (other.sort, other.frame) or one.fact is other.fact or one.value == other.value:
         return False
     return not covers(one.value, other.value) and not covers(other.value, one.value)

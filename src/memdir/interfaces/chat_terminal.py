@@ -43,7 +43,7 @@ from memdir.models.agent import (
     pick,
     translate_names,
 )
-from memdir.models.staging import Staging, make_edits
+from memdir.models.staged import Staging, make_edits
 from memdir.recall.find import strip_host_text
 from memdir.records import Message, Origin, Tool, ToolCall
 from memdir.store.files import FileStore

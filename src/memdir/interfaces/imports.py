@@ -32,7 +32,7 @@ from memdir.format.frontmatter import translate_dialect
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.doctor import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
-from memdir.models.staging import StagedMemory
+from memdir.models.staged import StagedMemory
 from memdir.recall.find import find_ages
 from memdir.records import (
     Dialect,

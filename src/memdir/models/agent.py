@@ -20,7 +20,7 @@ from memdir.format.index import INDEX_FILE, render_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
 from memdir.models.connection import add_usage
-from memdir.models.staging import Staging
+from memdir.models.staged import Staging
 from memdir.records import Message, Model, Reply, Request, StopReason, Tool, ToolCall, Usage
 from memdir.text import one_line, replace_surrogates, shorten
 

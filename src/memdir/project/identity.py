@@ -18,8 +18,9 @@ from pathlib import Path
 from memdir.errors import NotFoundError, PathError
 from memdir.files import disk_error, make_private_dirs, sync_dir, write_private
 from memdir.frozen import asdict, dataclass
+from memdir.guard import STATE
 from memdir.project.git import find_remote, find_root_commit
-from memdir.project.paths import RECORD, STATE, find_state_dir, find_transcript_cwd, read_root_record
+from memdir.project.paths import RECORD, find_state_dir, find_transcript_cwd, read_root_record
 from memdir.project.settings import Environment
 
 _LEFT_BEHIND = frozenset({STATE, ".consolidate-lock"})  # what a directory without memories may hold

@@ -21,6 +21,7 @@ from pathlib import Path
 from memdir.errors import PathError
 from memdir.files import ReadResult, read_head, read_small
 from memdir.frozen import dataclass, field, replace
+from memdir.guard import STATE, check_root
 from memdir.limits import FILE_BYTES, SLUG_UNITS
 from memdir.project.git import GitRoot, find_root, is_tracked
 from memdir.project.options import parse_flag
@@ -239,7 +240,6 @@ def _find_newest(project_dir: Path) -> str | None:
 
 # --- paths ---
 
-STATE = ".memdir"
 DEFAULT_RULE = "default"
 OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
 DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
@@ -367,25 +367,6 @@ def check_directory_setting(value: object, home: Path) -> Path:
             hint = "name a directory of its own, for example ~/memory"
             raise PathError(value, "it is the home directory or above it", hint=hint)
     return Path(path)
-
-
-def check_root(path: str) -> None:
-    """Refuse, from its text alone, what may never be a memory directory; raises PathError."""
-    hint = "give the whole path of a directory of its own, two levels down or more"
-    drive, rest = (path[:2], path[2:]) if re.match(r"[A-Za-z]:", path) else ("", path)
-    if "\0" in path:
-        raise PathError(path, "it holds a NUL", hint=hint)
-    if not _can_be_encoded(path):
-        raise PathError(path, "no file name can be spelled like this", hint=hint)
-    if re.match(r"[/\\]{2}", path):
-        raise PathError(path, "it is a network path", hint=hint)
-    if drive and not rest.strip("/\\."):
-        raise PathError(path, "it is the root of a drive", hint=hint)
-    if not os.path.isabs(path):
-        raise PathError(path, "it is not an absolute path", hint=hint)
-    parts = [part for part in re.split(r"[/\\]" if drive else "/", os.path.normpath(rest)) if part]
-    if len(parts) < 2:
-        raise PathError(path, "it is the root of the file system, or directly below it", hint=hint)
 
 
 def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoot, base: Path) -> MemoryDirectory:
@@ -542,14 +523,6 @@ def _check_dir_name(name: str, base: Path) -> Path:
     if name in (".", "..") or re.search(r"[/\\\x00-\x1f]", name) or len(os.fsencode(name)) > 255:
         raise PathError(name, "it is not the name of one directory")
     return base / "projects" / unicodedata.normalize("NFC", name) / "memory"
-
-
-def _can_be_encoded(path: str) -> bool:
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _show(value: object) -> str:

@@ -16,14 +16,13 @@ from memdir.errors import NotFoundError, PathError, SettingsError
 from memdir.files import disk_error, read_head, read_small
 from memdir.format import frontmatter
 from memdir.frozen import dataclass
-from memdir.guard import find_refusal
+from memdir.guard import check_root, find_refusal
 from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES
 from memdir.project.git import CONFIG_BYTES, find_git_dir
 from memdir.project.identity import check_identity, find_identity, read_identity, write_identity
 from memdir.project.paths import (
     MemoryDirectory,
     ProjectPaths,
-    check_root,
     find_base,
     find_state_dir,
     is_shared_dir,

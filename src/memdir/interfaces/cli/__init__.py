@@ -23,6 +23,7 @@ import click
 from memdir import __version__
 from memdir.errors import MemdirError, PathError, SettingsError
 from memdir.frozen import dataclass
+from memdir.guard import check_root
 from memdir.interfaces.cli.output import (
     COLOR_CHOICES,
     DONE,
@@ -39,7 +40,6 @@ from memdir.interfaces.cli.output import (
     render_os_error,
 )
 from memdir.limits import SELECTED
-from memdir.project.paths import check_root
 from memdir.project.settings import Environment, read_environment
 from memdir.records import Kind, Origin, Scope
 from memdir.store.files import FileStore

@@ -9,10 +9,11 @@ import click
 
 from memdir.errors import NotFoundError, PathError
 from memdir.frozen import dataclass
+from memdir.guard import check_root
 from memdir.interfaces.cli import CliContext, CliVerb, json_option
 from memdir.interfaces.cli.output import Output, Styled, is_terminal
 from memdir.project.identity import Identity, RelinkCandidate, check_identity, find_identity, find_moved_directories
-from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, check_root, find_state_dir, read_paths
+from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, find_state_dir, read_paths
 from memdir.project.settings import Environment
 from memdir.records import Scope
 from memdir.store.move import claim, move_memory

@@ -55,7 +55,7 @@ from memdir.interfaces.cli.output import (
     shorten_diff,
 )
 from memdir.language.grammar import RequestCategory
-from memdir.models.staging import Staging, make_edits
+from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Header, Kind, Memory, Scope
 from memdir.store.files import FileStore
 from memdir.store.move import (
