@@ -418,7 +418,7 @@ class Chat:
                     if not handle(talk, line):
                         break
                     if talk.is_open:
-                        dreaming = dreaming or import_module("memdir.interfaces.chat").Dreaming(talk)
+                        dreaming = dreaming or ChatDream(talk)
                         dreaming.begin_if_due()
         finally:
             leaving.set()
