@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.project_files import load_project_files
-from memdir.dream.duplicates import ValueClaim, MemoryFacts, find_claims, split_parts
+from memdir.dream.duplicates import MemoryFacts, ValueClaim, find_claims, split_parts
 from memdir.dream.grammar import covers
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractReason, ExtractResult, find
