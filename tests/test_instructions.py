@@ -42,7 +42,7 @@ from memdir.testing import sample_memory
 from memdir.text import estimate_tokens
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
-PROMPTS = ROOT / "src" / "memdir" / "prompts"
+PROMPTS = ROOT / "src" / "memdir" / "models" / "prompts"
 SEEDS = ROOT.parent / "shared" / "seeds"
 EXTRA = "Keep memories in British spelling."
 
@@ -299,9 +299,7 @@ def test_no_six_words_in_a_row_are_those_of_the_seeds() -> None:
 
 
 def test_every_text_is_used_and_every_slot_is_strict() -> None:
-    source = "".join(
-        (ROOT / "src" / "memdir" / f"{room}.py").read_text(encoding="utf-8") for room in ("guidance", "instructions")
-    )
+    source = (ROOT / "src" / "memdir" / "conversation" / "instructions.py").read_text(encoding="utf-8")
     families = ("scope_", "agent_", "index_")
     for path in sorted((PROMPTS / "instructions").glob("*.md")):
         assert f'"{path.stem}"' in source or path.stem.startswith(families), path.stem

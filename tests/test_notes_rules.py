@@ -111,7 +111,7 @@ def test_files_are_told_once_and_written_counts_more_than_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "change", "what"),
+    ("tool", "given", "kind", "what"),
     [
         ("Edit", {"file_path": "/r/a.py", "old_string": "x"}, EffectKind.WRITTEN, "a.py"),
         ("MultiEdit", {"file_path": "/r/a.py", "edits": []}, EffectKind.WRITTEN, "a.py"),
@@ -137,9 +137,9 @@ def test_files_are_told_once_and_written_counts_more_than_read() -> None:
         ("mcp__github__create_issue", {"title": "x"}, EffectKind.OTHER, "mcp__github__create_issue"),
     ],
 )
-def test_the_tools_of_every_host_are_known(tool: str, given: dict[str, object], act: EffectKind, what: str) -> None:
-    (deed,) = describe_effects(ToolCall("c", tool, given), "/r")
-    assert (deed.act, deed.what) == (act, what)
+def test_the_tools_of_every_host_are_known(tool: str, given: dict[str, object], kind: EffectKind, what: str) -> None:
+    (effect,) = describe_effects(ToolCall("c", tool, given), "/r")
+    assert (effect.kind, effect.what) == (kind, what)
 
 
 @pytest.mark.parametrize(

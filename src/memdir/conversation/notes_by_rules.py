@@ -95,7 +95,7 @@ class EffectKind(StrEnum):
 class CallEffect:
     """One thing a call did: to a file, with a command, or by a tool's name. `items` are steps or questions."""
 
-    act: EffectKind
+    kind: EffectKind
     what: str
     items: tuple[str, ...] = ()
     is_minor: bool = False
@@ -103,7 +103,7 @@ class CallEffect:
     @property
     def key(self) -> str:
         """What the same deed is known by when it is done again."""
-        return f"{'read' if self.act is EffectKind.READ else 'write'} {self.what}" if self.act in _FILES else self.what
+        return f"{'read' if self.kind is EffectKind.READ else 'write'} {self.what}" if self.kind in _FILES else self.what
 
 
 _FILES = (EffectKind.READ, EffectKind.WRITTEN)
@@ -432,9 +432,9 @@ class _Digest:
                 ending = endings.get(call.id)
                 for deed in () if self._is_apart(call) else describe_effects(call, self._root):
                     self._take_deed(deed, ending)
-                    runs += deed.act is EffectKind.RUN
+                    runs += deed.kind is EffectKind.RUN
                     failed += ending is not None and ending.state is CallState.FAILED
-                    written += [deed.what] if deed.act is EffectKind.WRITTEN and _is_done(ending) else []
+                    written += [deed.what] if deed.kind is EffectKind.WRITTEN and _is_done(ending) else []
         self._note_work(turn, answer, written, runs, failed)
         for message in turn.messages:
             if message.is_meta and message.text.startswith(_COMPACTED):
@@ -473,16 +473,16 @@ class _Digest:
     # --- one deed ---------------------------------------------------------------------------------------------------
 
     def _take_deed(self, deed: CallEffect, ending: CallOutcome | None) -> None:
-        if deed.act is EffectKind.PLANNED:
+        if deed.kind is EffectKind.PLANNED:
             self._state = replace_group(self._state, _STEP, deed.items[:_STEPS])
-        elif deed.act is EffectKind.ASKED:
+        elif deed.kind is EffectKind.ASKED:
             self._ask(() if ending else deed.items)
-        elif deed.act is EffectKind.RUN:
+        elif deed.kind is EffectKind.RUN:
             self._commands.put(f"- `{deed.what}`: {ending.words if ending else 'no result yet'}")
             self._looking |= {deed.what} if deed.is_minor else set()
-        elif deed.act in (EffectKind.READ, EffectKind.WRITTEN) and _is_done(ending):
+        elif deed.kind in (EffectKind.READ, EffectKind.WRITTEN) and _is_done(ending):
             was_written = self._files.find(deed.what).endswith(f": {EffectKind.WRITTEN}")
-            self._files.put(f"- `{deed.what}`: {EffectKind.WRITTEN if was_written else deed.act}")
+            self._files.put(f"- `{deed.what}`: {EffectKind.WRITTEN if was_written else deed.kind}")
         if ending is not None:
             self._take_ending(deed, ending)
 
