@@ -103,7 +103,9 @@ class CallEffect:
     @property
     def key(self) -> str:
         """What the same deed is known by when it is done again."""
-        return f"{'read' if self.kind is EffectKind.READ else 'write'} {self.what}" if self.kind in _FILES else self.what
+        return (
+            f"{'read' if self.kind is EffectKind.READ else 'write'} {self.what}" if self.kind in _FILES else self.what
+        )
 
 
 _FILES = (EffectKind.READ, EffectKind.WRITTEN)
