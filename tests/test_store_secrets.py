@@ -4,6 +4,8 @@ import base64
 import json
 import random
 import string
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +23,15 @@ from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.secret_text import AllowedValue, SecretFinding, SecretRule
-from memdir.store.secrets import find_for, find_secrets, holds_token, mask, read_own_rules, render_findings
+from memdir.store.secrets import (
+    find_for,
+    find_secrets,
+    holds_token,
+    mask,
+    read_own_rules,
+    read_rules,
+    render_findings,
+)
 from secret_cases import find_others, read_cases, read_sentences, read_told
 
 ALPHABET = string.ascii_letters + string.digits
@@ -471,3 +481,12 @@ def test_a_token_is_found_and_masked_whatever_stands_around_it(before: list[str]
 def test_what_is_said_of_a_finding_fits_into_a_log_line() -> None:
     said = json.dumps(render_findings(find_secrets(f"use {GITHUB}\n" * 3)))
     assert "\n" not in said and GITHUB not in said and said.count("github-token") == 3
+
+
+def test_the_table_of_formats_is_complete_and_not_read_on_import() -> None:
+    rules = read_rules()
+    assert (len(rules), len({rule.id for rule in rules}), sum(rule.inside for rule in rules)) == (111, 104, 10)
+    assert all(hint == hint.lower() for rule in rules for hint in rule.hints)
+    code = "import sys, memdir.store.secrets; print('tomllib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == "False\n"
