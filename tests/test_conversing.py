@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -26,13 +25,12 @@ from memdir.recall import RecallSkip
 from memdir.records import Message, Reply, Request, Tool, Usage
 from memdir.session import (
     Callbacks,
-    Listings,
     RenderedReminders,
     Session,
     TurnPriority,
     copy_plain,
-    insist,
     read_host_messages,
+    retry,
 )
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
@@ -202,24 +200,6 @@ def test_a_model_that_fails_to_choose_leaves_it_to_the_index(store: FileStore) -
     assert [at.header.name for at in session.recall(QUESTION)] == ["deploy-day"]
 
 
-def test_a_listing_is_trusted_until_a_folder_changes_or_a_second_look_finds_otherwise(store: FileStore) -> None:
-    put(store, "deploys")
-    assert Listings().look(store) and Listings().find(store) is None  # it is small
-    listings = Listings(large=1)
-    listings.look(store)
-    assert listings.find(store) is None  # it changed just now
-    os.utime(store.root, (1_000_000_000, 1_000_000_000))
-    first = listings.look(store)
-    assert listings.find(store) is first
-    with (store.root / "deploys.md").open("a", encoding="utf-8") as file:
-        file.write("More.\n")
-    assert listings.find(store) is first
-    listings.look_again(store)
-    assert listings.find(store) not in (None, first)
-    put(store, "lunch")
-    assert listings.find(store) is None and set(listings.look(store)) == {"deploys.md", "lunch.md"}
-
-
 def test_what_the_host_wrote_into_a_message_is_not_searched_for(session: Session) -> None:
     session.remember(DEPLOYS)
     found = session.recall(f"thanks\n<system-reminder>\n{QUESTION}\n</system-reminder>")
@@ -236,21 +216,21 @@ def test_a_memory_that_the_agent_has_read_itself_is_not_told(session: Session) -
 
 
 def test_what_can_wait_gives_way_to_a_turn_until_it_is_over() -> None:
-    way, passed = TurnPriority(seconds=600), threading.Event()
-    way.give()  # nobody has it
-    way.take()
+    priority, passed = TurnPriority(seconds=600), threading.Event()
+    priority.wait()  # no turn has it
+    priority.begin()
 
     def go() -> None:
-        way.give()
+        priority.wait()
         passed.set()
 
     waiting = threading.Thread(target=go)
     waiting.start()
     assert not passed.is_set()
-    way.leave()
+    priority.end()
     assert passed.wait(60)
     waiting.join()
-    way.give()
+    priority.wait()
 
 
 def test_learning_goes_on_beside_the_conversation_which_never_waits(store: FileStore, heard: Heard) -> None:
@@ -608,9 +588,9 @@ def test_a_record_that_is_held_is_asked_for_again_but_not_for_ever() -> None:
             raise LockedError("held")
         return len(tries)
 
-    assert insist(step) == 3
+    assert retry(step) == 3
     with pytest.raises(LockedError):
-        insist(step)
+        retry(step)
 
 
 def test_a_host_with_an_event_loop_uses_it_in_threads(store: FileStore) -> None:

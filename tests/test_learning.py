@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from extracting import ASKED, CORRECTED, NOW, make_talk
-from memdir.errors import MemdirError, UnreachableError
+from memdir.errors import UnreachableError
 from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.models.agent import read_runs
@@ -171,16 +171,3 @@ def test_a_helpers_turn_does_not_push_the_agents_own_aside() -> None:
     go.set()
     assert background.drain(30) is True
     assert done == [1, 2]
-
-
-def test_what_a_run_raises_is_heard_and_the_next_turn_runs() -> None:
-    heard: list[MemdirError] = []
-
-    def broken(turn: EndedTurn) -> ExtractResult:
-        raise UnreachableError("gone")
-
-    background = BackgroundExtraction(broken, on_error=heard.append)
-    for _ in range(2):
-        background.turn_ended(EndedTurn(make_talk()))
-        assert background.drain(30)
-    assert len(heard) == 2

@@ -1,0 +1,162 @@
+"""Recall beside a model's work, in a process that lives as long as its conversation.
+
+`Prefetch` runs a recall in a thread. `FreshSearch` is the selector for it: a local search opened for each question,
+with `Listings` of large directories that are reused between questions.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from memdir import guard
+from memdir.errors import MemdirError
+from memdir.format.age import HalfLives
+from memdir.guard import Stat
+from memdir.recall import RecallRequest, RecallResult, account, find_recalled
+from memdir.recall.select import LocalSearch, list_signatures
+from memdir.records import Header, Pick, Query, Scope
+from memdir.store.contract import Store
+from memdir.store.files import FileStore
+
+_TAKE_SECONDS = 0.05  # for the conversation's record; it is held for a millisecond
+_LARGE = 2_000  # files; listing fewer takes no noticeable time
+_TRUSTED_SECONDS = 300.0
+_SETTLED_NS = 2_000_000_000  # a folder that changed just now may change again with the same time
+
+
+class Prefetch:
+    """A recall beside the model's work: started when the message arrives, taken when it is ready.
+
+    Starting another drops the one before. Nothing counts as surfaced until it is taken, so a turn that ends early
+    leaves no trace. The thread is a daemon, so that it does not keep a process alive.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._run: _PrefetchRun | None = None
+
+    def start(self, request: RecallRequest) -> None:
+        run = _PrefetchRun(request)
+        with self._lock:
+            self._run = run
+        threading.Thread(target=run, name="memdir-prefetch", daemon=True).start()
+
+    def take(self, seconds: float = 0) -> RecallResult | None:
+        """Returns the result, once, and counts it as surfaced; None if there is none. Raises what the recall raised."""
+        run = self._run
+        if run is None or not run.done.wait(seconds):
+            return None
+        with self._lock:
+            if self._run is not run:
+                return None
+            self._run = None
+        if run.error is not None:
+            raise run.error
+        return None if run.found is None else account(run.found, run.request, seconds=_TAKE_SECONDS)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._run = None
+
+
+class _PrefetchRun:
+    """One recall under way, or done. An unexpected exception is a bug: Python reports it, and nothing was found."""
+
+    def __init__(self, request: RecallRequest) -> None:
+        self.request = request
+        self.done = threading.Event()
+        self.found: RecallResult | None = None
+        self.error: MemdirError | None = None
+
+    def __call__(self) -> None:
+        try:
+            self.found = find_recalled(self.request)
+        except (MemdirError, OSError, sqlite3.Error) as error:
+            self.error = MemdirError(str(error))
+        finally:
+            self.done.set()
+
+
+class Listings:
+    """The files of large memory directories as they were last listed, for a conversation that recalls many times.
+
+    Listing ten thousand files takes five times as long as searching them. So the listing of a large directory is
+    reused for a while, as long as no folder of it has changed: that shows every file that was added, removed or
+    replaced, as memdir, git and many editors do it. A file that was overwritten in place is seen by the next full
+    listing, made after every turn (`look_again`); until then it is ranked by its old words. Surfaced text is always
+    read anew. May be used from several threads.
+    """
+
+    def __init__(self, large: int = _LARGE) -> None:
+        self._large = large
+        self._known: dict[int, tuple[dict[str, int], dict[str, Stat], float]] = {}  # folders' times, files, when listed
+
+    def find(self, store: Store) -> dict[str, Stat] | None:
+        """Returns the files as last listed if no folder has changed since; None if they have to be listed again."""
+        times, signatures, listed = self._known.get(id(store), ({}, {}, 0.0))
+        if not times or not isinstance(store, FileStore) or time.monotonic() - listed > _TRUSTED_SECONDS:
+            return None
+        return signatures if _read_folder_times(store, times) == times else None
+
+    def look(self, store: Store) -> dict[str, Stat]:
+        """Returns the files as they are now."""
+        if not isinstance(store, FileStore):
+            return list_signatures(store)
+        times: dict[str, int] = {}
+        signatures = store.signatures(times)
+        is_large = bool(times) and len(signatures) >= self._large
+        if is_large and time.time_ns() - max(times.values()) > _SETTLED_NS:
+            self._known[id(store)] = (times, signatures, time.monotonic())
+        else:
+            self._known.pop(id(store), None)
+        return signatures
+
+    def look_again(self, store: Store) -> None:
+        """List a store again whose listing is being reused."""
+        if id(store) in self._known:
+            try:
+                self.look(store)
+            except MemdirError:
+                self._known.pop(id(store), None)
+
+
+def _read_folder_times(store: FileStore, folders: Iterable[str]) -> dict[str, int]:
+    try:
+        root = guard.open_root(store.root)
+    except MemdirError:
+        return {}
+    try:
+        return {at: os.stat(at or ".", dir_fd=root, follow_symlinks=False).st_mtime_ns for at in folders}
+    except OSError:
+        return {}
+    finally:
+        os.close(root)
+
+
+class FreshSearch:
+    """A local search opened for each question: an open index belongs to one thread, a session to any.
+
+    With `trusts` an earlier listing of a large directory may be used.
+    """
+
+    name = "local"
+
+    def __init__(self, stores: Sequence[FileStore], half_lives: HalfLives, listings: Listings, *, trusts: bool) -> None:
+        self._stores, self._half_lives, self._listings, self._trusts = stores, half_lives, listings, trusts
+
+    def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
+        with self._open() as search:
+            return search.find(query, limit, drop)
+
+    def select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
+        with self._open() as search:
+            return search.select(query, headers, limit)
+
+    def _open(self) -> LocalSearch:
+        return LocalSearch(self._stores, half_lives=self._half_lives, read_signatures=self._list)
+
+    def _list(self, store: Store) -> dict[str, Stat]:
+        known = self._listings.find(store) if self._trusts else None
+        return self._listings.look(store) if known is None else known
