@@ -14,7 +14,7 @@ from homes import git
 from hooking import Hooks, wait_for_worker, wait_until
 from memdir.extraction.turns import read_queue
 from memdir.files import read_events, read_problems
-from memdir.interfaces.hooks import HookReply, render_answer
+from memdir.interfaces.hooks import HookReply, render_reply
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
 from memdir.project.paths import MEMBERSHIP, slug
@@ -354,16 +354,16 @@ def test_each_host_is_answered_in_its_own_words() -> None:
     answer = HookReply("a fact", "a word", "no")
     deny = {"permissionDecision": "deny", "permissionDecisionReason": "no"}
     for host in (CLAUDE_CODE, CODEX, VSCODE):
-        table = json.loads(render_answer(answer, HookEvent.BEFORE_TOOL, host))
+        table = json.loads(render_reply(answer, HookEvent.BEFORE_TOOL, host))
         specific = {"hookEventName": "PreToolUse", "additionalContext": "a fact", **deny}
         assert table == {"systemMessage": "a word", "hookSpecificOutput": specific}
-    table = json.loads(render_answer(answer, HookEvent.BEFORE_TOOL, GEMINI))
+    table = json.loads(render_reply(answer, HookEvent.BEFORE_TOOL, GEMINI))
     assert table == {"systemMessage": "a word", "decision": "deny", "reason": "no"}
-    table = json.loads(render_answer(HookReply("a fact"), HookEvent.PROMPT, GEMINI))
+    table = json.loads(render_reply(HookReply("a fact"), HookEvent.PROMPT, GEMINI))
     assert table == {"hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "a fact"}}
     for event in (HookEvent.STOP, HookEvent.COMPACT, HookEvent.END, HookEvent.AFTER_TOOL):
-        assert render_answer(answer, event, CODEX) == ""
-    assert render_answer(HookReply(), HookEvent.PROMPT, CLAUDE_CODE) == ""
+        assert render_reply(answer, event, CODEX) == ""
+    assert render_reply(HookReply(), HookEvent.PROMPT, CLAUDE_CODE) == ""
 
 
 def test_hosts_and_events_have_many_spellings() -> None:

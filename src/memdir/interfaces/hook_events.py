@@ -1,217 +1,153 @@
-"""A prompt was submitted: the memories that fit it go before the model.
+"""Hook events other than the prompt: session start, tool calls, the end of a turn or session, subagents.
 
-With the first one the index goes, too, where the host cannot be told it at the start.
+`HANDLERS` has one function an event. Each imports the packages it needs when it runs: a process handles one event.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memdir.conversation.instructions import InstructionMode, find_frame, load_indexes
-from memdir.conversation.tool_calls import (
-    EDITORS,
-    PATH_KEYS,
-    SHELLS,
-    WRITERS,
-    MemoryRoot,
-    find_writes,
-    judge_write,
-    plain_name,
-)
 from memdir.errors import MemdirError, PathError, SettingsError
-from memdir.extraction import turns
-from memdir.extraction.turns import QueuedTurn, enqueue
 from memdir.files import read_events, read_problems, start_detached
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
-from memdir.interfaces.hooks import HookInput, HookReply, open_here
+from memdir.interfaces.hooks import HookInput, HookOutput, HookReply, open_hook_project
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.project.git import find_root
 from memdir.project.hosts import HookEvent
 from memdir.project.paths import COMMITTED, MEMBERSHIP
-from memdir.project.settings import Environment
-from memdir.recall import RecallResult, find_key, recall_here
-from memdir.recall.find import strip_host_text
-from memdir.recall.reminder import estimate_reply_tokens, fit_lines, fit_memories, measure_reply
 from memdir.records import Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
-from memdir.store.sessions import digest, open_session
+from memdir.store.sessions import digest, open_session, parse_cursor
 from memdir.text import fold, one_line, shorten
 
 if TYPE_CHECKING:
-    from memdir.interfaces.hooks import HookOutput
+    from memdir.conversation.tool_calls import MemoryRoot
     from memdir.store.secret_text import SecretFinding
 
-
-# --- prompting ---
-
 _GAP = "\n\n"
-
-
-def answer_prompt(given: HookInput, ready: "HookOutput") -> None:
-    text = strip_host_text(given.text("prompt"))
-    with open_here(given, ready) as opened:
-        if opened is None or not text:
-            return
-        index = _tell_index(given, opened, ready) if HookEvent.START not in given.host.told else ""
-
-        def tell(found: RecallResult) -> None:
-            """The words are ready before they are accounted for: better told twice than never."""
-            if not found.memories:
-                ready.answer = HookReply(index)
-                return
-            # Imported here: most prompts recall nothing, and the tables against forged reminders are large.
-            from memdir.recall.reminder import estimate_reply_tokens, fit_memories, measure_reply
-
-            now, used = opened.now().astimezone(), index and index + _GAP
-            chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_reply_tokens(used) if used else 0)
-            ready.answer = HookReply(used + fit_memories(found.memories, now=now, chars=chars, tokens=tokens))
-
-        told: list[RecallResult] = []
-
-        def tell_first(found: RecallResult) -> None:
-            told.append(found)
-            tell(found)
-
-        last = recall_here(opened, text, session=given.session, on_found=tell_first)
-        if last is not told[0]:
-            tell(last)
-
-
-def _tell_index(given: HookInput, opened: Project, ready: "HookOutput") -> str:
-    """The index, for a host that is told nothing at the start: with the first prompt of a conversation."""
-    # Imported here: most hosts have it by now.
-
-    session = open_session(opened.private.state, given.session)
-    if not given.session or session.find_index():
-        return ""
-    index = read_index(given, opened)
-    ready.answer = HookReply(index)
-    session.note_index(index)
-    return index
-
-
-# --- starting ---
-# A session begins, or goes on after the host has shortened it.
-#
-# To the model: the index, where the host does not load it by itself, and to a conversation that is taken up again only
-#  if
-# it has changed; after a compaction the notes of the session and the memories it had. To the person: what was saved
-# since
-# the last start, what came from the team, what went wrong. What was left undone is taken up by a worker.
-
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
-_NOTES_SECONDS = 1.2  # of the two there are
-_CHANGES = 50  # looked at for what was saved since
-_NAMES = 5  # told of them
+_NOTES_SECONDS = 1.2  # of the two a start may take
+_CHANGES = 50  # read to find what was saved since the last start
+_NAMES = 5  # shown of them
 _PROBLEMS = 3
-_RECENT = timedelta(days=7)  # where a session never began before
+_RECENT = timedelta(days=7)  # where no session has started before
 _BACKGROUND = ("extractor", "dream")
+_READERS = frozenset("read readfile viewfile view".split())
 
 
-def answer_start(given: HookInput, ready: "HookOutput") -> None:
-    with open_here(given, ready) as opened:
-        if opened is None:
+def handle_start(call: HookInput, output: HookOutput) -> None:
+    """A session begins, or goes on after the host has compacted it.
+
+    The model is shown the index, if the host does not load it and, in a resumed conversation, only if it has changed;
+    after a compaction also the session's notes and the memories shown before. The person is shown what was saved since
+    the last start, news from the team, and problems. A worker takes up what was left undone.
+    """
+    with open_hook_project(call, output) as project:
+        if project is None:
             return
-        since = _find_last_start(given, opened)
-        _catch_up(given, opened)
-        source = given.text("source")
-        for part in _tell_model(given, opened, source):
-            ready.answer = HookReply(_GAP.join(text for text in (ready.answer.context, part) if text))
-        for text in _tell_person(opened, since) if source != _COMPACTED else ():
-            said = "\n".join(at for at in (ready.answer.message, text) if at)
-            ready.answer = replace(ready.answer, message=said)
+        events = read_events(project.private.state)
+        key = call.host.key, call.event.value
+        since = next((at.at for at in events if (at.host, at.event) == key), None)
+        _start_due_work(call, project)
+        source = call.text("source")
+        for part in _render_context(call, project, source):
+            output.reply = HookReply(_GAP.join(text for text in (output.reply.context, part) if text))
+        for text in _render_messages(project, since) if source != _COMPACTED else ():
+            message = "\n".join(at for at in (output.reply.message, text) if at)
+            output.reply = replace(output.reply, message=message)
 
 
-def _tell_model(given: HookInput, opened: Project, source: str) -> Iterator[str]:
-    session = open_session(opened.private.state, given.session) if given.session else None
+def _render_context(call: HookInput, project: Project, source: str) -> Iterator[str]:
+    session = open_session(project.private.state, call.session) if call.session else None
     before = session.reset(cleared=source == _CLEARED) if session and source in (_COMPACTED, _CLEARED) else None
     used = ""
-    if source == _COMPACTED and given.session:
-        used = _read_notes(given, opened)
+    if source == _COMPACTED and call.session:
+        used = _read_notes(call, project)
         yield used
-    index = read_index(given, opened, used) if HookEvent.START in given.host.told else ""
+    index = load_index(call, project, used) if HookEvent.START in call.host.told else ""
     if source == _RESUMED and session is not None and session.find_index() == digest(index):
-        index = ""  # it stands in the conversation
+        index = ""  # the conversation has it already
     used += index
     yield index
     if index and session is not None:
-        with suppress(MemdirError):  # better told twice than never
+        with suppress(MemdirError):  # better shown twice than never
             session.note_index(index)
     if before is not None and session is not None and source == _COMPACTED:
-        # Imported here: conversations begin more often than they are shortened.
         from memdir.recall import account_again, read_again
+        from memdir.recall.reminder import estimate_reply_tokens, fit_memories, measure_reply
 
-        excerpts = read_again(opened.stores, session, before)
-        room, tokens = HOOK_CHARS - measure_reply(used) - 2 * len(_GAP), HOOK_TOKENS - estimate_reply_tokens(used)
-        text = fit_memories(excerpts, now=opened.now().astimezone(), chars=room, tokens=tokens)
-        account_again(opened.stores, session, [at for at in excerpts if at.path in text])
+        excerpts = read_again(project.stores, session, before)
+        chars, tokens = HOOK_CHARS - measure_reply(used) - 2 * len(_GAP), HOOK_TOKENS - estimate_reply_tokens(used)
+        text = fit_memories(excerpts, now=project.now().astimezone(), chars=chars, tokens=tokens)
+        account_again(project.stores, session, [at for at in excerpts if at.path in text])
         yield text
 
 
-def _read_notes(given: HookInput, opened: Project) -> str:
-    from memdir.conversation.notes import (
-        find_home,
-        find_notes_file,
-        read_notes_file,
-        read_notes_options,
-        wait_for_update,
-    )
+def _read_notes(call: HookInput, project: Project) -> str:
+    from memdir.conversation import notes
     from memdir.conversation.notes_file import hook_digest, make_template, open_notes
+    from memdir.recall.reminder import fit_lines
 
-    manner = read_notes_options(opened)
-    if not manner.on:
+    options = notes.read_notes_options(project)
+    if not options.on:
         return ""
-    place = find_notes_file(find_home(opened), given.session)
-    wait_for_update(place, _NOTES_SECONDS)
-    text = read_notes_file(place)
+    file = notes.find_notes_file(notes.find_home(project), call.session)
+    notes.wait_for_update(file, _NOTES_SECONDS)
+    text = notes.read_notes_file(file)
     if text is None:
         return ""
-    digest = hook_digest(open_notes(text, make_template(manner.template)), path=str(place.path))
-    said = f"Notes that were kept of this session before it was shortened:{_GAP}{digest}" if digest else ""
-    return fit_lines(said, HOOK_CHARS, where=str(place.path))
+    short = hook_digest(open_notes(text, make_template(options.template)), path=str(file.path))
+    shown = f"Notes that were kept of this session before it was shortened:{_GAP}{short}" if short else ""
+    return fit_lines(shown, HOOK_CHARS, where=str(file.path))
 
 
-def read_index(given: HookInput, opened: Project, used: str = "") -> str:
-    """The indexes that the host has not loaded itself, and for a host that loads none how the memory is used."""
+def load_index(call: HookInput, project: Project, used: str = "") -> str:
+    """The indexes that the host does not load; for a host that loads none, also how the memory is used."""
     from memdir.conversation.instructions import find_frame, load_store
     from memdir.models.prompts import render_prompt
+    from memdir.recall.reminder import estimate_reply_tokens, fit_lines, measure_reply
 
-    own, frame = given.host.loads_index and _is_same_place(given, opened), find_frame(opened)
-    # A directory of which nothing would be sent is not read either: it may be a large one.
-    stores = [at for at in frame.stores if not (own and at is opened.private and not frame.team)]
+    own, frame = call.host.loads_index and _is_same_directory(call, project), find_frame(project)
+    # A directory of which nothing would be shown is not read either: it may be a large one.
+    stores = [at for at in frame.stores if not (own and at is project.private and not frame.team)]
     loaded = [at for store in stores for at in load_store(frame, store) if not (own and at.scope is Scope.PRIVATE)]
     texts = [at.text for at in loaded if at.clip.lines_total or at.clip.warning]
     if not own:
-        texts.insert(0, render_prompt("hooks/start", directory=one_line(str(opened.private.root))))
-    room, tokens = HOOK_CHARS - measure_reply(used) - 200, HOOK_TOKENS - estimate_reply_tokens(used)
-    return fit_lines(_GAP.join(texts), min(HOOK_INDEX_CHARS, room), tokens=tokens, where=INDEX_FILE)
+        texts.insert(0, render_prompt("hooks/start", directory=one_line(str(project.private.root))))
+    chars, tokens = HOOK_CHARS - measure_reply(used) - 200, HOOK_TOKENS - estimate_reply_tokens(used)
+    return fit_lines(_GAP.join(texts), min(HOOK_INDEX_CHARS, chars), tokens=tokens, where=INDEX_FILE)
 
 
-def _is_same_place(given: HookInput, opened: Project) -> bool:
-    """Whether the host means the same directory: what we refuse to be told by a committed file, it may believe."""
-    if opened.settings.text("worktree") == "own" and find_root(given.cwd).kind == "worktree":
-        return False  # the host takes all worktrees of a repository for one project
-    return not any(step.verdict == COMMITTED for step in opened.places.private.steps)
+def _is_same_directory(call: HookInput, project: Project) -> bool:
+    """Whether the host loads the index of the same directory; unlike memdir, it may trust a committed setting."""
+    if project.settings.text("worktree") == "own" and find_root(call.cwd).kind == "worktree":
+        return False  # the host treats all worktrees of a repository as one project
+    return not any(step.verdict == COMMITTED for step in project.places.private.steps)
 
 
-def _tell_person(opened: Project, since: datetime | None) -> Iterator[str]:
+def _render_messages(project: Project, since: datetime | None) -> Iterator[str]:
+    state, home = project.private.state, project.environment.state_home
     if since is not None:
-        yield _tell_saved(opened, since)
-    yield from _tell_news(opened)
-    state, home = opened.private.state, opened.environment.state_home
-    after = since or opened.now() - _RECENT
+        yield _render_saved(project, since)
+    if _is_member(project):
+        from memdir.team import mark_seen, read_team_news, render_news
+
+        if news := read_team_news(state):
+            yield render_news(news).strip()
+            mark_seen(state)
+    after = since or project.now() - _RECENT
     problems = [*read_problems(state, since=after), *read_problems(home, since=after)]
     for problem in problems[:_PROBLEMS]:
         times = f" ({problem.times} times)" if problem.times > 1 else ""
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
 
 
-def _tell_saved(opened: Project, since: datetime) -> str:
-    changes = [at for at in opened.private.changes(limit=_CHANGES) if at.at > since and at.origin.who in _BACKGROUND]
+def _render_saved(project: Project, since: datetime) -> str:
+    changes = [at for at in project.private.changes(limit=_CHANGES) if at.at > since and at.origin.who in _BACKGROUND]
     paths = [file.path for change in changes if change.undone_by is None for file in change.files if file.after]
     names = list(dict.fromkeys(path for path in paths if path.rpartition("/")[2] != INDEX_FILE))
     if not names:
@@ -220,185 +156,172 @@ def _tell_saved(opened: Project, since: datetime) -> str:
     return f"[Memory saved: {', '.join(shorten(one_line(at), 60) for at in names[:_NAMES])}{more}]"
 
 
-def _tell_news(opened: Project) -> Iterator[str]:
-    """What has come from others since the last start; it counts as seen when it is in the answer."""
-    if not _is_member(opened):
-        return
-    # Imported here: few projects share their memory.
-    from memdir.team import mark_seen, read_team_news, render_news
+def _start_due_work(call: HookInput, project: Project) -> None:
+    """Start a worker if turns are queued or the index is missing, and a sync if one is due."""
+    from memdir.extraction.turns import read_queue
 
-    if news := read_team_news(opened.private.state):
-        yield render_news(news).strip()
-        mark_seen(opened.private.state)
-
-
-def _find_last_start(given: HookInput, opened: Project) -> datetime | None:
-    events = read_events(opened.private.state)
-    return next((at.at for at in events if (at.host, at.event) == (given.host.key, given.event.value)), None)
-
-
-def _catch_up(given: HookInput, opened: Project) -> None:
-    """Begin a worker if turns wait to be learned from, or if there is much to be read into the index; sync if due."""
-    store = opened.private
+    store = project.private
     try:
         index = store.find_index_file()
-        if turns.read_queue(store.state) or (store.has_any() and (index is None or not index.exists())):
-            start_detached(given.cwd, "worker")
-        if _is_member(opened) and _is_sync_due(opened):
-            start_detached(given.cwd, "team", "sync")
+        if read_queue(store.state) or (store.has_any() and (index is None or not index.exists())):
+            start_detached(call.cwd, "worker")
+        if _is_member(project):
+            from memdir.team import is_sync_due, read_membership
+
+            if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
+                start_detached(call.cwd, "team", "sync")
     except (MemdirError, OSError):
         pass  # the next start tries again
 
 
-def _is_member(opened: Project) -> bool:
-    """Whether somebody in this project takes part in a team, as far as a file's being there tells."""
-    return opened.settings.flag("team") and os.path.isfile(opened.private.state / MEMBERSHIP)
+def _is_member(project: Project) -> bool:
+    """Whether this project's memory is shared with a team, judged by the presence of the membership file."""
+    return project.settings.flag("team") and os.path.isfile(project.private.state / MEMBERSHIP)
 
 
-def _is_sync_due(opened: Project) -> bool:
-    from memdir.team import is_sync_due, read_membership
+def handle_tool(call: HookInput, output: HookOutput) -> None:
+    """Before a tool writes memory, check what it writes; after one has read or written a memory, record that."""
+    from memdir.conversation.tool_calls import EDITORS, SHELLS, WRITERS, plain_name
 
-    state = opened.private.state
-    return read_membership(state) is not None and is_sync_due(state, opened.now())
-
-
-# --- tooling ---
-# Before a tool runs that writes memory: may it. After one that read or wrote a memory: the conversation has it.
-
-_READERS = frozenset("read readfile viewfile view".split())
+    name = plain_name(call.text("tool_name"))
+    if call.event is HookEvent.BEFORE_TOOL and name in WRITERS | EDITORS | SHELLS:
+        _check_write(call, output)
+    elif call.event is HookEvent.AFTER_TOOL and name in WRITERS | EDITORS | _READERS and not call.is_subagent:
+        _note_read(call, output)
 
 
-def answer_tool(given: HookInput, ready: "HookOutput") -> None:
-    name = plain_name(given.text("tool_name"))
-    if given.event is HookEvent.BEFORE_TOOL and name in WRITERS | EDITORS | SHELLS:
-        _look_at_write(given, ready)
-    elif given.event is HookEvent.AFTER_TOOL and name in WRITERS | EDITORS | _READERS and not given.is_subagent:
-        _note_read(given, ready)
+def _check_write(call: HookInput, output: HookOutput) -> None:
+    from memdir.conversation.tool_calls import find_writes, judge_write
 
-
-def _look_at_write(given: HookInput, ready: "HookOutput") -> None:
-    call = ToolCall("", given.text("tool_name"), given.find_input())
-    with open_here(given, ready) as opened:
-        if opened is None:
+    tool_call = ToolCall("", call.text("tool_name"), call.find_tool_input())
+    with open_hook_project(call, output) as project:
+        if project is None:
             return
-        cwd, home = given.text("cwd") or str(given.cwd), str(opened.environment.home)
-        writes = list(find_writes(call, list(_list_grounds(opened, Path(cwd))), cwd=cwd, home=home))
-        verdicts = [judge_write(write, lambda text: _find_secrets(opened.environment, text)) for write in writes]
+        cwd, home = call.text("cwd") or str(call.cwd), str(project.environment.home)
+        writes = find_writes(tool_call, list(_list_memory_roots(project, Path(cwd))), cwd=cwd, home=home)
+        verdicts = [judge_write(write, lambda text: _find_secrets(project, text)) for write in writes]
         refused = next((at.refused for at in verdicts if at.refused), "")
-        said = "; ".join(text for at in verdicts for text in at.said)
+        remarks = "; ".join(text for at in verdicts for text in at.said)
         if refused:
-            ready.answer = HookReply(refused=f"memdir keeps this out of memory: {refused}.")
-        elif said:
-            text = f"memdir noticed in what is written to memory: {said}."
-            ready.answer = HookReply(context=text, message=text)
+            output.reply = HookReply(refused=f"memdir keeps this out of memory: {refused}.")
+        elif remarks:
+            text = f"memdir noticed in what is written to memory: {remarks}."
+            output.reply = HookReply(context=text, message=text)
 
 
-def _list_grounds(opened: Project, cwd: Path) -> Iterator[MemoryRoot]:
-    """Every directory that is somebody's memory here, those that others read marked so; of one place the last counts.
+def _list_memory_roots(project: Project, cwd: Path) -> "Iterator[MemoryRoot]":
+    """Every directory that holds memory here; of equal paths the last one counts.
 
-    A worktree has its own `.claude/memory`. At home that folder is the person's own.
+    A worktree has its own `.claude/memory`. In the home directory that folder is the person's own.
     """
-    root, home = opened.places.root.path, opened.environment.claude_home
+    from memdir.conversation.tool_calls import MemoryRoot
+
+    root, home = project.places.root.path, project.environment.claude_home
     for top in (root, find_root(cwd, worktree="own").path):
         yield MemoryRoot(top / ".claude" / "memory", is_shared=True)
     yield MemoryRoot(root / ".claude" / "agent-memory", is_shared=True)
     yield MemoryRoot(root / ".claude" / "agent-memory-local")
     yield MemoryRoot(home / "agent-memory")
-    for store in opened.stores:
+    for store in project.stores:
         yield MemoryRoot(store.root, is_shared=store.scope is Scope.PROJECT)
 
 
-def _find_secrets(environment: Environment, text: str) -> "Sequence[SecretFinding]":
-    # Imported here: few calls write memory, and the tables of vendors' tokens are large.
+def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
     from memdir.store.secrets import find_for, find_secrets
 
     try:
-        return find_for(environment, text)
+        return find_for(project.environment, text)
     except SettingsError:
-        return find_secrets(text)  # the person's own rules cannot be read; `doctor` says so
+        return find_secrets(text)  # the person's own rules cannot be read; `doctor` reports it
 
 
-def _note_read(given: HookInput, ready: "HookOutput") -> None:
-    paths = [value for key in PATH_KEYS if isinstance(value := given.find_input().get(key), str)]
+def _note_read(call: HookInput, output: HookOutput) -> None:
+    from memdir.conversation.tool_calls import PATH_KEYS
+    from memdir.recall import find_key
+
+    paths = [value for key in PATH_KEYS if isinstance(value := call.find_tool_input().get(key), str)]
     paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
-    if not paths or not given.session:
+    if not paths or not call.session:
         return
-    with open_here(given, ready) as opened:
-        if opened is None:
+    with open_hook_project(call, output) as project:
+        if project is None:
             return
-        session, cwd = open_session(opened.private.state, given.session), given.text("cwd") or str(given.cwd)
-        keys = [find_key(session, opened.stores, Path(os.path.join(cwd, path))) for path in paths]
+        session, cwd = open_session(project.private.state, call.session), call.text("cwd") or str(call.cwd)
+        keys = [find_key(session, project.stores, Path(os.path.join(cwd, path))) for path in paths]
         session.note_read(key for key in keys if key is not None)
 
 
-# --- ending ---
-# A turn or a session ends, or the host is about to shorten a conversation: a note is left, and a worker goes on.
-#
-# Nothing is learned here: hosts wait for this process, and kill it at the end of a session.
+def handle_end(call: HookInput, output: HookOutput) -> None:
+    """A turn or session ends, or the host is about to compact: queue the turn and start a worker.
 
+    Nothing is extracted here: hosts wait for this process, and kill it at the end of a session.
+    """
+    from memdir.extraction.turns import QueuedTurn, enqueue
 
-def answer_end(given: HookInput, ready: "HookOutput") -> None:
-    if given.is_subagent:
+    if call.is_subagent:
         return
-    with open_here(given, ready) as opened:
-        session, transcript = given.session, given.text("transcript_path")
-        if opened is None or not (given.host.learns and session and transcript):
+    with open_hook_project(call, output) as project:
+        session, transcript = call.session, call.text("transcript_path")
+        if project is None or not (call.host.learns and session and transcript):
             return
-        if given.event is HookEvent.END and _is_learned(opened, session, transcript):
+        if call.event is HookEvent.END and _is_extracted(project, session, transcript):
             return
-        enqueue(opened.private.state, QueuedTurn(session, transcript, given.is_headless))
-        if given.event is HookEvent.COMPACT and opened.settings.flag("notes"):
-            start_detached(given.cwd, "notes", "update", "--session", session, "--transcript", transcript)
-        if given.event is not HookEvent.END:
-            start_detached(given.cwd, "worker")
+        enqueue(project.private.state, QueuedTurn(session, transcript, call.is_headless))
+        if call.event is HookEvent.COMPACT and project.settings.flag("notes"):
+            start_detached(call.cwd, "notes", "update", "--session", session, "--transcript", transcript)
+        if call.event is not HookEvent.END:
+            start_detached(call.cwd, "worker")
 
 
-def _is_learned(opened: Project, session: str, transcript: str) -> bool:
-    """Whether everything was learned from already, so that no note need wait for the next session."""
+def _is_extracted(project: Project, session: str, transcript: str) -> bool:
+    """Whether the whole transcript was extracted already, so that nothing need be queued for the next session."""
     from memdir.conversation.transcripts import read_tail
-    from memdir.store.sessions import open_session, parse_cursor
 
-    cursor = parse_cursor(open_session(opened.private.state, session).read().extra.get("cursor"))
+    cursor = parse_cursor(open_session(project.private.state, session).read().extra.get("cursor"))
     if cursor is None or not cursor.id:
         return False
     last = read_tail(transcript, 1)
     return bool(last) and last[-1].id == cursor.id
 
 
-# --- agents ---
-# A subagent begins: it gets the index of its own memory, where it has one and the host does not load it.
-#
-# Claude Code loads the one that the agent's definition asks for; any other is told here.
+def handle_agent(call: HookInput, output: HookOutput) -> None:
+    """A subagent begins: show it the indexes of its own memories that the host does not load.
 
+    Claude Code loads the one that the agent's definition names.
+    """
+    from memdir.conversation.instructions import InstructionMode, find_frame, load_indexes
+    from memdir.recall.reminder import fit_lines
 
-def answer_agent(given: HookInput, ready: "HookOutput") -> None:
-    name = given.text("agent_type")
-    with open_here(given, ready) as opened:
-        if opened is None or not name:
+    name = call.text("agent_type")
+    with open_hook_project(call, output) as project:
+        if project is None or not name:
             return
-        loaded = _find_loaded(opened, name) if given.host.loads_index else None
-        places = [place for place in _list_places(opened, name) if place.scope is not loaded]
-        texts = [text for place in places for text in _load(opened, place)]
-        ready.answer = HookReply(fit_lines("\n\n".join(texts), HOOK_INDEX_CHARS, where=INDEX_FILE))
+        definitions = list_definitions(project.environment, project.places.root.path) if call.host.loads_index else ()
+        loaded = next((at.memory for at in definitions if fold(at.name) == fold(name)), None)
+        frames = [
+            find_frame(project, mode=InstructionMode.AGENT, agent=directory)
+            for directory in _list_agent_directories(project, name)
+            if directory.scope is not loaded
+        ]
+        indexes = [at for frame in frames for at in load_indexes(frame) if at.clip.lines_total or at.clip.warning]
+        text = _GAP.join(at.text for at in indexes)
+        output.reply = HookReply(fit_lines(text, HOOK_INDEX_CHARS, where=INDEX_FILE))
 
 
-def _find_loaded(opened: Project, name: str) -> AgentScope | None:
-    """The scope of the memory that the host itself puts before this agent."""
-    definitions = list_definitions(opened.environment, opened.places.root.path)
-    return next((at.memory for at in definitions if fold(at.name) == fold(name)), None)
-
-
-def _list_places(opened: Project, name: str) -> Iterator[AgentDirectory]:
-    """The memories this agent has, whatever its definition says of them."""
+def _list_agent_directories(project: Project, name: str) -> Iterator[AgentDirectory]:
     for scope in AgentScope:
-        try:
-            place = find_agent_place(name, scope, environment=opened.environment, root=opened.places.root.path)
-        except PathError:
-            continue
-        if place.path.is_dir():
-            yield place
+        with suppress(PathError):
+            at = find_agent_place(name, scope, environment=project.environment, root=project.places.root.path)
+            if at.path.is_dir():
+                yield at
 
 
-def _load(opened: Project, place: AgentDirectory) -> list[str]:
-    frame = find_frame(opened, mode=InstructionMode.AGENT, agent=place)
-    return [at.text for at in load_indexes(frame) if at.clip.lines_total or at.clip.warning]
+HANDLERS: Mapping[HookEvent, Callable[[HookInput, HookOutput], None]] = {
+    HookEvent.START: handle_start,
+    HookEvent.BEFORE_TOOL: handle_tool,
+    HookEvent.AFTER_TOOL: handle_tool,
+    HookEvent.AGENT: handle_agent,
+    HookEvent.STOP: handle_end,
+    HookEvent.COMPACT: handle_end,
+    HookEvent.END: handle_end,
+}

@@ -1,15 +1,11 @@
-"""The hook door: coding agents call it at every turn of a conversation, and it never fails them.
+"""Hooks: coding agents call `memdir hook EVENT` at every turn of a conversation.
 
-    given.py      what the host tells               answers.py    what it is told, as it likes to read it
-    prompting.py  a prompt -> memories              fitting.py    many memories -> one answer
-    starting.py   a session begins                  tooling.py    tools that write or read memory
-    ending.py     a turn or a session ends          agents.py     a subagent begins
+A hook never fails its host: the exit code is 0, and the output is one line of JSON or nothing. The work is done in a
+second thread. At the deadline the reply is sent as far as it is ready, and the process ends. Problems are recorded for
+`doctor` and for the next start of a session.
 
-Whatever is broken, the exit code is 0 and the output one line of JSON or nothing. The work is done beside the thread
-that answers: when the deadline has come, the host is told what is ready by then, and the process ends with the rest
-undone. What went wrong is noted where `doctor` and the next start of a session tell it.
-
-Nothing is imported before it is needed: this process is born and dies at every prompt.
+This process starts at every prompt, so modules are imported only when the event needs them. The prompt event is handled
+here, the others in `hook_events`.
 """
 
 import _thread
@@ -20,12 +16,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memdir.errors import FormatError, MemdirError
-from memdir.files import note_event, note_problem
+from memdir.files import note_event, note_problem, start_detached
 from memdir.frozen import dataclass
-from memdir.limits import HOOK_INPUT_BYTES, HOOK_PROMPT_SECONDS, HOOK_SECONDS, HOOK_START_SECONDS
+from memdir.limits import (
+    HOOK_CHARS,
+    HOOK_INPUT_BYTES,
+    HOOK_PROMPT_SECONDS,
+    HOOK_SECONDS,
+    HOOK_START_SECONDS,
+    HOOK_TOKENS,
+)
 from memdir.project.hosts import (
     CLAUDE_CODE,
     GEMINI,
@@ -40,15 +43,25 @@ from memdir.project.hosts import (
 from memdir.project.settings import Environment, read_environment
 from memdir.store.open import Project, open_project
 
-# --- given ---
-# What a host tells a hook: JSON on standard input, with small differences between hosts that end here.
+if TYPE_CHECKING:
+    from memdir.recall import RecallResult
 
+_SECONDS = {
+    HookEvent.PROMPT: HOOK_PROMPT_SECONDS,
+    HookEvent.BEFORE_TOOL: HOOK_PROMPT_SECONDS,
+    HookEvent.START: HOOK_START_SECONDS,
+}
+_MOST_PATIENCE = 300.0
+_NOTE_SECONDS = 0.25  # for a late process to record that it was late
 _CHUNK = 1_048_576
+_GAP = "\n\n"
+# Events whose reply no host reads.
+_SILENT = frozenset((HookEvent.AFTER_TOOL, HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
 
 
 @dataclass(frozen=True, slots=True)
 class HookInput:
-    """One call of a hook; texts that the host did not give are empty."""
+    """One call of a hook; text fields that the host did not send are empty."""
 
     event: HookEvent
     host: Host
@@ -58,7 +71,7 @@ class HookInput:
 
     @property
     def patience(self) -> float:
-        """What the environment says of it; the settings of the place are read later."""
+        """The factor for the deadline from the environment; the project's settings are read later."""
         try:
             return float(self.environment.variables.get("hook_patience", ""))
         except ValueError:
@@ -70,7 +83,6 @@ class HookInput:
 
     @property
     def is_subagent(self) -> bool:
-        """Whether it happened inside a subagent, whose turns are not the conversation's."""
         return bool(self.text("agent_id"))
 
     @property
@@ -82,148 +94,95 @@ class HookInput:
         """The first of these fields that holds text."""
         return next((value for key in keys if isinstance(value := self.table.get(key), str) and value), "")
 
-    def find_input(self) -> Mapping[str, object]:
-        """What a tool was called with."""
+    def find_tool_input(self) -> Mapping[str, object]:
         value = self.table.get("tool_input")
         return value if isinstance(value, dict) else {}
 
 
-def read_given(event: HookEvent, host: Host) -> HookInput | None:
-    """What standard input says; None inside a program that memdir itself started. Raises FormatError."""
-    environment = read_environment()
-    if environment.inside:
-        return None
-    data = _read_all()
-    try:
-        table = json.loads(data or b"{}")
-    except (ValueError, RecursionError):
-        table = None
-    if not isinstance(table, dict):
-        raise FormatError("what the host told is no JSON object", hint="`memdir doctor` looks at what is installed")
-    if host is CLAUDE_CODE and "sessionId" in table and "session_id" not in table:
-        host = VSCODE  # it runs the hooks of Claude Code's settings, too
-    return HookInput(event, host, environment, _find_cwd(host, environment, table), table)
-
-
-def _read_all() -> bytes:
-    if sys.stdin is None:
-        return b""
-    parts, size = [], 0
-    try:
-        while chunk := os.read(0, _CHUNK):
-            parts.append(chunk)
-            size += len(chunk)
-            if size > HOOK_INPUT_BYTES:
-                raise FormatError(f"the host told more than {HOOK_INPUT_BYTES:,} bytes")
-    except OSError:
-        pass  # nothing to read from, or half of it: what there is must do
-    return b"".join(parts)
-
-
-def _find_cwd(host: Host, environment: Environment, table: Mapping[str, object]) -> Path:
-    """Where the conversation was begun: its memory stays the same when the agent changes its directory.
-
-    One host may run inside another: the variable is believed only of those that set it.
-    """
-    begun = environment.project_dir if host in (CLAUDE_CODE, GEMINI) else ""
-    for at in (begun, table.get("cwd")):
-        if isinstance(at, str) and os.path.isabs(at) and "\0" not in at and os.path.isdir(at):
-            return Path(at)
-    return Path.cwd()
-
-
-# --- answers ---
-# What a hook says, and how each host wants to read it: one line of JSON, or nothing.
-#
-# Only fields that all documented versions of a host know are written: Codex refuses an answer with any other.
-
-
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """`context` goes before the model, `message` to the person, `refused` is why a tool may not run."""
+    """`context` is shown to the model, `message` to the person; `refused` is the reason why a tool may not run."""
 
     context: str = ""
     message: str = ""
     refused: str = ""
 
 
-NOTHING = HookReply()
-# Where a host reads no answer, none is given.
-_SILENT = frozenset((HookEvent.AFTER_TOOL, HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
-
-
-def render_answer(answer: HookReply, event: HookEvent, host: Host) -> str:
-    """One line in ASCII; empty if there is nothing to say, or nobody to hear it."""
-    if event in _SILENT:
-        return ""
-    table: dict[str, Any] = {}
-    specific: dict[str, Any] = {}
-    if answer.message:
-        table["systemMessage"] = answer.message
-    if answer.context and event in host.told:
-        specific["additionalContext"] = answer.context
-    if answer.refused and event is HookEvent.BEFORE_TOOL:
-        if host.style is ReplyStyle.GEMINI:
-            table |= {"decision": "deny", "reason": answer.refused}
-        else:
-            specific |= {"permissionDecision": "deny", "permissionDecisionReason": answer.refused}
-    if specific:
-        table["hookSpecificOutput"] = {"hookEventName": find_name(event, host), **specific}
-    return json.dumps(table) if table else ""
-
-
-# --- hooks ---
-
-_SECONDS = {
-    HookEvent.PROMPT: HOOK_PROMPT_SECONDS,
-    HookEvent.BEFORE_TOOL: HOOK_PROMPT_SECONDS,
-    HookEvent.START: HOOK_START_SECONDS,
-}
-_MOST_PATIENCE = 300.0
-_NOTE_SECONDS = 0.25  # how long a late process still tries to say that it was late, and to see that the next is not
-
-
 class HookOutput:
-    """What the two threads share: the answer as far as it goes, where problems are noted, and whose answer it is.
-
-    `patience` is the person's setting, by which the deadline is multiplied as soon as it is known.
-    """
+    """State that the two threads share. `patience` multiplies the deadline as soon as it is known."""
 
     def __init__(self, host: Host) -> None:
-        self.answer: HookReply = NOTHING
-        self.state: Path | None = None
+        self.reply = HookReply()
+        self.state: Path | None = None  # where problems are recorded
         self.cwd: Path | None = None
         self.host = host
         self.patience = 1.0
 
 
 def run_hook(argv: list[str]) -> int:
-    """One call of a hook; the answer goes to standard output, and the code is always 0."""
-    host, event = _parse(argv)
+    """Run one hook; the reply goes to standard output, and the exit code is always 0."""
+    host, event = _parse_arguments(argv)
     if host is None or event is None:
-        _complain(argv)
+        text = f"memdir: no hook is meant by {' '.join(argv)!r}; `memdir hook --help` tells which there are\n"
+        _write(2, text.encode("utf-8", "replace"))
         return 0
-    ready, done = HookOutput(host), _thread.allocate_lock()
+    output, done = HookOutput(host), _thread.allocate_lock()
     done.acquire()
     seconds = _SECONDS.get(event, HOOK_SECONDS)
     try:
-        _thread.start_new_thread(_work, (event, ready, done.release))
-        in_time = done.acquire(timeout=seconds) or _wait_on(ready, done, seconds)
-        _write(render_answer(ready.answer, event, ready.host))
+        _thread.start_new_thread(_work, (event, output, done.release))
+        in_time = done.acquire(timeout=seconds)
+        more = seconds * min(output.patience, _MOST_PATIENCE) - seconds
+        if not in_time and more > 0:
+            in_time = done.acquire(timeout=more)
+        line = render_reply(output.reply, event, output.host)
+        # Without a standard output, its number may by now be that of any file.
+        _write(1, line.encode("ascii") + b"\n" if line and sys.stdout is not None else b"")
         if not in_time:
-            _note_late(event, ready, seconds)
+            _note_late(event, output, seconds)
     except (KeyboardInterrupt, RuntimeError):  # Ctrl-C reaches hooks, too; or no thread could be started
         pass
     return 0
 
 
-def _wait_on(ready: HookOutput, done: _thread.LockType, seconds: float) -> bool:
-    """The rest of a deadline that somebody has made longer."""
-    more = seconds * min(ready.patience, _MOST_PATIENCE) - seconds
-    return more > 0 and done.acquire(timeout=more)
+def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
+    """One line of ASCII; empty if there is nothing to say, or the host does not read it.
+
+    Only fields that all documented versions of a host know are written: Codex refuses a reply with any other.
+    """
+    if event in _SILENT:
+        return ""
+    table: dict[str, Any] = {}
+    specific: dict[str, Any] = {}
+    if reply.message:
+        table["systemMessage"] = reply.message
+    if reply.context and event in host.told:
+        specific["additionalContext"] = reply.context
+    if reply.refused and event is HookEvent.BEFORE_TOOL:
+        if host.style is ReplyStyle.GEMINI:
+            table |= {"decision": "deny", "reason": reply.refused}
+        else:
+            specific |= {"permissionDecision": "deny", "permissionDecisionReason": reply.refused}
+    if specific:
+        table["hookSpecificOutput"] = {"hookEventName": find_name(event, host), **specific}
+    return json.dumps(table) if table else ""
 
 
-def _parse(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
+@contextmanager
+def open_hook_project(call: HookInput, output: HookOutput) -> Iterator[Project | None]:
+    """Open the project of a call; None where memory is off. The event is recorded last: `handle_start` reads it."""
+    project = open_project(call.cwd)
+    is_on = project.places.switch.on
+    try:
+        output.state, output.patience = project.private.state, project.settings.number("hook_patience")
+        yield project if is_on else None
+        if is_on:
+            note_event(output.state, call.host.key, call.event.value, project.now())
+    finally:
+        project.close()
+
+
+def _parse_arguments(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
     words = [word for at in argv for word in (at.split("=", 1) if at.startswith("--host=") else [at])]
     name = "claude-code"
     if "--host" in words[:-1]:
@@ -234,112 +193,144 @@ def _parse(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
     return host, find_event(words[0], host) if host and len(words) == 1 else None
 
 
-def _work(event: HookEvent, ready: HookOutput, done: Callable[[], object]) -> None:
+def _work(event: HookEvent, output: HookOutput, done: Callable[[], object]) -> None:
     try:
-        _answer(event, ready)
+        call = _read_input(event, output.host)
+        if call is None:
+            return
+        output.host, output.patience, output.cwd = call.host, call.patience, call.cwd
+        if event is HookEvent.PROMPT:
+            _handle_prompt(call, output)
+        else:
+            from memdir.interfaces.hook_events import HANDLERS
+
+            HANDLERS[event](call, output)
     except Exception as error:
-        # Nobody watches a hook, and its host must not suffer from it: what went wrong is noted, and that is all.
-        _note(ready, event, error)
+        # Nobody watches a hook, and its host must not suffer from it: the error is recorded, and that is all.
+        _note_error(output, event, error)
     finally:
         done()
 
 
-def _answer(event: HookEvent, ready: HookOutput) -> None:
-
-    given = read_given(event, ready.host)
-    if given is None:
-        return
-    ready.host, ready.patience, ready.cwd = given.host, given.patience, given.cwd
-    if event is HookEvent.PROMPT:
-        from memdir.interfaces.hook_events import answer_prompt as handle
-    elif event is HookEvent.START:
-        from memdir.interfaces.hook_events import answer_start as handle
-    elif event in (HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL):
-        from memdir.interfaces.hook_events import answer_tool as handle
-    elif event is HookEvent.AGENT:
-        from memdir.interfaces.hook_events import answer_agent as handle
-    else:
-        from memdir.interfaces.hook_events import answer_end as handle
-    handle(given, ready)
-
-
-def _note(ready: HookOutput, event: HookEvent, error: Exception) -> None:
-
-    tell_trouble(ready, event, error)
-
-
-def _note_late(event: HookEvent, ready: HookOutput, seconds: float) -> None:
-    """Say that the deadline has come. The disk may be what hangs: that is not waited for either."""
-    said = _thread.allocate_lock()
-    said.acquire()
-    late = TimeoutError(f"it took longer than {seconds:g} s")
-    _thread.start_new_thread(_tell_late, (ready, event, late, said.release))
-    said.acquire(timeout=_NOTE_SECONDS)
-
-
-def _tell_late(ready: HookOutput, event: HookEvent, late: Exception, done: Callable[[], object]) -> None:
+def _read_input(event: HookEvent, host: Host) -> HookInput | None:
+    """Parse standard input; None inside a program that memdir itself started. Raises FormatError."""
+    environment = read_environment()
+    if environment.inside:
+        return None
     try:
-        _note(ready, event, late)
-        if event is HookEvent.PROMPT and ready.cwd is not None:
-            # Mostly there is more to be read into the index than a prompt has time for: a worker does it.
-            from memdir.files import start_detached
+        table = json.loads(_read_stdin() or b"{}")
+    except (ValueError, RecursionError):
+        table = None
+    if not isinstance(table, dict):
+        raise FormatError("what the host told is no JSON object", hint="`memdir doctor` looks at what is installed")
+    if host is CLAUDE_CODE and "sessionId" in table and "session_id" not in table:
+        host = VSCODE  # it runs the hooks of Claude Code's settings, too
+    # The directory in which the conversation began: its memory stays the same when the agent changes directory. One
+    # host may run inside another, so the variable is read only for hosts that set it.
+    began = environment.project_dir if host in (CLAUDE_CODE, GEMINI) else ""
+    for at in (began, table.get("cwd")):
+        if isinstance(at, str) and os.path.isabs(at) and "\0" not in at and os.path.isdir(at):
+            return HookInput(event, host, environment, Path(at), table)
+    return HookInput(event, host, environment, Path.cwd(), table)
 
-            start_detached(ready.cwd, "worker")
+
+def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        return b""
+    parts, size = [], 0
+    try:
+        while chunk := os.read(0, _CHUNK):
+            parts.append(chunk)
+            size += len(chunk)
+            if size > HOOK_INPUT_BYTES:
+                raise FormatError(f"the host told more than {HOOK_INPUT_BYTES:,} bytes")
     except OSError:
-        pass  # no process can be started; the next one may
-    finally:
-        done()
+        pass  # unreadable, or cut off: use what was read
+    return b"".join(parts)
 
 
-def _write(line: str) -> None:
-    """One line, by the system's own call: nothing is left in a buffer for a process that ends without ceremony."""
-    # Without a standard output, its number may by now be that of any file.
-    data = line.encode("ascii") + b"\n" if line and sys.stdout is not None else b""
+def _write(descriptor: int, data: bytes) -> None:
+    """Write without a buffer: the process ends without flushing any."""
     try:
         while data:
-            data = data[os.write(1, data) :]
+            data = data[os.write(descriptor, data) :]
     except OSError:
         pass  # the host has gone, or its disk is full
 
 
-def _complain(argv: list[str]) -> None:
-    words = f"memdir: no hook is meant by {' '.join(argv)!r}; `memdir hook --help` tells which there are\n"
-    try:
-        os.write(2, words.encode("utf-8", "replace"))
-    except OSError:
-        pass
-
-
-# --- opening ---
-# The memory of the place a hook is called in, with the call noted; and what comes before it is opened.
-
-
-@contextmanager
-def open_here(given: HookInput, ready: "HookOutput") -> Iterator[Project | None]:
-    """Everything open; None where memory is off. That the event arrived is noted at the end: `starting` reads it."""
-    opened = open_project(given.cwd)
-    try:
-        ready.state, ready.patience = opened.private.state, opened.settings.number("hook_patience")
-        yield opened if opened.places.switch.on else None
-        if opened.places.switch.on:
-            note_event(ready.state, given.host.key, given.event.value, opened.now())
-    finally:
-        opened.close()
-
-
-# --- troubles ---
-# What went wrong in a hook: noted where it will be seen. At the start of a session the person is told at once.
-
-
-def tell_trouble(ready: "HookOutput", event: HookEvent, error: Exception) -> None:
-    """Note it; never raises. Where the place itself could not be opened, the note goes to the person's own state."""
+def _note_error(output: HookOutput, event: HookEvent, error: Exception) -> None:
+    """Record an error, in the user's state folder if no project was opened; at a session's start show it, too."""
     text = str(error) if isinstance(error, MemdirError | TimeoutError) else f"{type(error).__name__}: {error}"
     try:
-        if event is HookEvent.START and isinstance(error, MemdirError) and ready.answer == HookReply():
+        if event is HookEvent.START and isinstance(error, MemdirError) and output.reply == HookReply():
             hint = f"; {error.hint}" if error.hint else ""
-            ready.answer = HookReply(message=f"memdir is not at work here: {text}{hint}")
+            output.reply = HookReply(message=f"memdir is not at work here: {text}{hint}")
         environment = read_environment()
         now = environment.now or datetime.now(UTC)
-        note_problem(ready.state or environment.state_home, ready.host.key, f"{event.value}: {text}", now)
+        note_problem(output.state or environment.state_home, output.host.key, f"{event.value}: {text}", now)
     except (MemdirError, OSError):
-        pass  # not even a home is known: there is nobody to tell
+        pass  # not even a home directory is known
+
+
+def _note_late(event: HookEvent, output: HookOutput, seconds: float) -> None:
+    """Record a missed deadline, in a thread: the disk may be what hangs."""
+    done = _thread.allocate_lock()
+    done.acquire()
+
+    def note() -> None:
+        try:
+            _note_error(output, event, TimeoutError(f"it took longer than {seconds:g} s"))
+            if event is HookEvent.PROMPT and output.cwd is not None:
+                # Most often the index needs more reading than a prompt has time for: a worker does it.
+                start_detached(output.cwd, "worker")
+        except OSError:
+            pass  # no process can be started; the next hook may
+        finally:
+            done.release()
+
+    _thread.start_new_thread(note, ())
+    done.acquire(timeout=_NOTE_SECONDS)
+
+
+def _handle_prompt(call: HookInput, output: HookOutput) -> None:
+    """Show the model the memories that fit its prompt; with the first prompt the index, too, where START shows none."""
+    from memdir.recall import recall_here
+    from memdir.recall.find import strip_host_text
+
+    text = strip_host_text(call.text("prompt"))
+    with open_hook_project(call, output) as project:
+        if project is None or not text:
+            return
+        index = _load_first_index(call, project, output) if HookEvent.START not in call.host.told else ""
+        first: list[RecallResult] = []
+
+        def show(found: "RecallResult") -> None:
+            # Called before the surfacing is recorded: better shown twice than never.
+            first.append(found)
+            if not found.memories:
+                output.reply = HookReply(index)
+                return
+            # Imported here: most prompts recall nothing.
+            from memdir.recall.reminder import estimate_reply_tokens, fit_memories, measure_reply
+
+            now, used = project.now().astimezone(), index and index + _GAP
+            chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_reply_tokens(used) if used else 0)
+            output.reply = HookReply(used + fit_memories(found.memories, now=now, chars=chars, tokens=tokens))
+
+        last = recall_here(project, text, session=call.session, on_found=show)
+        if last is not first[0]:
+            show(last)
+
+
+def _load_first_index(call: HookInput, project: Project, output: HookOutput) -> str:
+    # Imported here: few hosts need it, and those once in a conversation.
+    from memdir.interfaces.hook_events import load_index
+    from memdir.store.sessions import open_session
+
+    session = open_session(project.private.state, call.session)
+    if not call.session or session.find_index():
+        return ""
+    index = load_index(call, project)
+    output.reply = HookReply(index)
+    session.note_index(index)
+    return index
