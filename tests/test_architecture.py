@@ -43,8 +43,6 @@ def read_sources() -> dict[str, str]:
     src = ROOT / "src" / "memdir"
     found = {}
     for path in sorted(src.rglob("*.py")):
-        if path.parent.name in ("rules", "ignoring", "tongues"):
-            continue  # tables that are going to be data
         parts = path.relative_to(src).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
         found[name] = path.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 import pytest
 
-from memdir.language import IgnoreReach
+from memdir.language.ignore import IgnoreReach
 from memdir.limits import CONVERSATION_BYTES
 from memdir.recall import RecallSkip, find_skip, is_one_word
 from memdir.store.sessions import SessionRecord, SurfacedMemory

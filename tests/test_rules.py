@@ -9,7 +9,7 @@ from memdir.errors import FormatError
 from memdir.extraction.find import Wanted, find_wishes
 from memdir.extraction.word import compose_memory, is_forgetting
 from memdir.format.drafts import check_description, make_slug
-from memdir.language.grammar import RequestCategory
+from memdir.language.requests import RequestCategory
 from memdir.records import Kind, Message
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)  # a Monday

@@ -63,7 +63,7 @@ from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, mak
 from memdir.extraction.word import compose_memory, place
 from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, replace
-from memdir.language.grammar import RequestCategory
+from memdir.language.requests import RequestCategory
 from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models import find_model, new_run
 from memdir.models.connection import can_use_tools

@@ -14,31 +14,23 @@ from memdir.errors import FormatError
 from memdir.extraction.provenance import split_message
 from memdir.format.drafts import check_description, compose_body, count_content
 from memdir.frozen import dataclass, replace
-from memdir.language import IgnoreReach
 from memdir.language.dates import make_absolute
-from memdir.language.grammar import (
+from memdir.language.ignore import IgnoreReach, find_ignoring
+from memdir.language.requests import (
     RequestCategory,
     RequestLanguage,
     RequestRule,
     RuleNeed,
     compile_pattern,
+    find_request_languages,
     find_starts,
-    find_tongues,
     has,
     may_fit,
     skip_interjections,
     starts,
 )
-from memdir.language.ignore import find_ignoring
 from memdir.language.words import Sentence, split_items, split_sentences
 from memdir.records import Kind, Message
-from memdir.rules.chinese import CHINESE
-from memdir.rules.english import ENGLISH
-from memdir.rules.french import FRENCH
-from memdir.rules.german import GERMAN
-from memdir.rules.japanese import JAPANESE
-from memdir.rules.spanish import SPANISH
-from memdir.rules.systems import SYSTEM
 from memdir.store.inbox import MASK
 from memdir.store.secrets import find_secrets
 from memdir.text import one_line, shorten
@@ -404,7 +396,7 @@ def guess_request_kind(content: str, tongue: RequestLanguage, default: Kind) -> 
     text = tidy(content, tongue)
     orders = starts(tongue.directs, text)
     asks = (orders and not starts(tongue.looks, text)) or starts(tongue.prefers, text)
-    if has(tongue.places or SYSTEM, text) and not asks:
+    if has(tongue.places, text) and not asks:
         return Kind.REFERENCE
     if starts(tongue.prefers, text):
         return Kind.FEEDBACK
@@ -942,7 +934,6 @@ def strip_leads(sentence: Sentence, tongue: RequestLanguage) -> str:
 #
 # It does not know what memory already holds.
 
-TONGUES: tuple[RequestLanguage, ...] = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
 _WISHING_CLAUSE_END = re.compile(r"[,;，；、]\s*| (?:gesagt|erzählt|geschrieben) hab\w*|(?<=[^ ]) (?:- |– |— )")
 _TOKEN = re.compile(r"[!-~]{24,}")  # a key or an address: letters, but of no language
 _LONG = 1200  # a longer message is mostly material: only what asks for memory in so many words is heard in it
@@ -977,7 +968,7 @@ def _hear_messages(messages: Sequence[Message], now: datetime) -> list[Wanted]:
 
 
 def _hear_message(message: Message, before: str | None, now: datetime) -> list[Wanted]:
-    tongues = find_tongues(_TOKEN.sub(" ", message.text), TONGUES)
+    tongues = find_request_languages(_TOKEN.sub(" ", message.text))
     if not any(may_fit(tongue, at.hidden) for at in split_sentences(message.text) for tongue in tongues):
         return []
     if find_ignoring(message.text) in (IgnoreReach.TURN, IgnoreReach.CONVERSATION):

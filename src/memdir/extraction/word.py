@@ -10,7 +10,6 @@ from memdir.errors import FormatError, NotFoundError
 from memdir.extraction.find import FORGET as FIND_FORGET
 from memdir.extraction.find import (
     SAVE,
-    TONGUES,
     Placement,
     Wanted,
     find_secret_values,
@@ -23,18 +22,12 @@ from memdir.extraction.provenance import SpeakerSources, Trust, find_keys, judge
 from memdir.format import frontmatter
 from memdir.format.drafts import HOW, WHY, check_description, compose_body, make_slug
 from memdir.frozen import dataclass, replace
-from memdir.language import TONGUES as CALENDARS
-from memdir.language.grammar import find_tongues, starts
+from memdir.language.dates import load_date_languages
+from memdir.language.requests import find_request_languages, load_request_languages, starts
 from memdir.language.words import split_sentences
 from memdir.models.staged import StagedMemory, Staging
 from memdir.recall.terms import parse_terms
 from memdir.records import Draft, Header, Kind, Message
-from memdir.rules.chinese import CHINESE
-from memdir.rules.english import ENGLISH
-from memdir.rules.french import FRENCH
-from memdir.rules.german import GERMAN
-from memdir.rules.japanese import JAPANESE
-from memdir.rules.spanish import SPANISH
 from memdir.store.inbox import MASK
 from memdir.store.plan import TEAM_FOLDER, Finder, WriteRules, is_shared, is_team
 from memdir.store.secret_text import SecretFinding
@@ -69,7 +62,7 @@ def _compose(text: str, now: datetime, kind: Kind | None) -> Draft:
     asked = [wish for wish in find_wishes([Message("user", text)], now=now) if wish.action == SAVE]
     if len(asked) == 1 and len(split_sentences(text)) == 1 and asked[0].kind is not None:
         return Draft(kind or asked[0].kind, asked[0].title, asked[0].description, asked[0].body)
-    tongue = next(iter([*find_tongues(text, TONGUES), TONGUES[0]]))
+    tongue = next(iter([*find_request_languages(text), load_request_languages()[0]]))
     guess = kind or guess_request_kind(text, tongue, Kind.PROJECT)
     lines = "\n".join(sentence.text for sentence in split_sentences(text))
     worded = word_memory(lines, tongue, guess, now, asked=starts(tongue.prefers, text.strip()))
@@ -230,14 +223,13 @@ def _fold_version(text: str) -> str:
 
 @cache
 def _compile_days() -> re.Pattern[str]:
-    spaced = "|".join(name for tongue in CALENDARS if tongue.spaced for name in tongue.weekdays)
+    spaced = "|".join(name for tongue in load_date_languages() if tongue.spaced for name in tongue.weekdays)
     return re.compile(rf"\b(?:{spaced})s?\b|(?:周|週|星期)[一二三四五六日天]|[月火水木金土日]曜日?", re.IGNORECASE)
 
 
 @cache
 def _compile_negations() -> re.Pattern[str]:
-    tongues = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
-    return re.compile("|".join(tongue.negates for tongue in tongues), re.IGNORECASE)
+    return re.compile("|".join(tongue.negates for tongue in load_request_languages()), re.IGNORECASE)
 
 
 # --- merging ---

@@ -21,7 +21,6 @@ from memdir.dream.duplicates import MemoryFacts, ValueClaim, find_claims, split_
 from memdir.dream.grammar import covers
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractReason, ExtractResult, find
-from memdir.extraction.find import TONGUES
 from memdir.extraction.provenance import split_judged
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age
@@ -29,7 +28,7 @@ from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
 from memdir.interfaces.chat_terminal import Permissions, Screen, is_terminal
-from memdir.language.grammar import find_tongues
+from memdir.language.requests import find_request_languages
 from memdir.language.words import split_sentences as split_said
 from memdir.project.settings import read_environment
 from memdir.recall import RecallResult, RecallSkip
@@ -268,7 +267,7 @@ def asks_memory(text: str) -> bool:
     """Whether somebody wants to know something, in one of the six languages."""
     if _ASKING.match(text.strip()):
         return True
-    tongues = find_tongues(text, TONGUES)
+    tongues = find_request_languages(text)
     return any(find.is_question(said.hidden, tongue) for said in split_said(text) for tongue in tongues)
 
 

@@ -21,8 +21,7 @@ from typing import Protocol, runtime_checkable
 
 from memdir.errors import MemdirError
 from memdir.frozen import dataclass, field, replace
-from memdir.language import IgnoreReach
-from memdir.language.ignore import find_ignoring
+from memdir.language.ignore import IgnoreReach, find_ignoring
 from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
 from memdir.recall.find import find_ages, read_half_lives
 from memdir.recall.reminder import find_caveats

@@ -54,7 +54,7 @@ from memdir.interfaces.cli.output import (
     render_text_diff,
     shorten_diff,
 )
-from memdir.language.grammar import RequestCategory
+from memdir.language.requests import RequestCategory
 from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Header, Kind, Memory, Scope
 from memdir.store.files import FileStore

@@ -1,0 +1,262 @@
+"""What a person wants remembered, in six languages: the patterns, and where in a sentence they may match.
+
+A rule is a pattern at the start of a clause, after any number of leads ("please", "and"). Its group `what` is the
+content; without one the whole sentence is. The position is what separates "remember that we squash" from "do you
+remember whether we squash". What is made of a match is decided in `extraction.find`.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from memdir.frozen import dataclass, once
+from memdir.language import CODES, read_section
+from memdir.records import Kind
+
+# Where a clause may begin: the sentence, or after a comma, dash, colon or bracket.
+_CLAUSE = re.compile(r"(?:^|[,;:!(—–，、；：（]|\s-\s)\s*[¿¡\"'“]?\s*")
+_LONGEST = 2_000  # of a sentence: requests are cut at a quarter of it, and the patterns are slow on long ones
+_LEADS = 8
+_LOOK = 1000  # characters by which the language is recognized
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_SMALL_WORD = re.compile(r"[a-zà-ÿ']+")
+
+
+class RequestCategory(StrEnum):
+    """What sort of words a request rests on."""
+
+    REQUEST = "request"
+    CORRECTION = "correction"
+    CONFIRMATION = "confirmation"
+    IDENTITY = "identity"
+    DEADLINE = "deadline"
+    DECISION = "decision"
+    POINTER = "pointer"
+    FORGET = "forget"
+
+
+class RuleNeed(StrEnum):
+    """What a sentence must have besides the words of a rule.
+
+    STRONG    nothing: the words ask for memory by themselves, in a question and in a long message too
+    GENERAL   a sign that it is meant for good ("ever", "in this project")
+    LASTING   content that is no plan or report of the speaker's own
+    ANSWERED  an agent's message before it, which it corrects or praises
+    DATED     a date
+    ALONE     words for later, or no other sentence beside it that orders something
+    DIRECTING a sentence before it that tells the agent what to do
+    SOUND     no word of `ails`: a norm, not a report of what is wrong
+    WHOLE     the rule fits the sentence from its beginning, not a later clause
+    """
+
+    STRONG = "strong"
+    GENERAL = "general"
+    LASTING = "lasting"
+    ANSWERED = "answered"
+    DATED = "dated"
+    ALONE = "alone"
+    DIRECTING = "directing"
+    SOUND = "sound"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRule:
+    """One pattern. Without a `kind` the content decides, and `default` where that is unclear."""
+
+    category: RequestCategory
+    pattern: str
+    needs: tuple[RuleNeed, ...] = ()
+    kind: Kind | None = None
+    default: Kind = Kind.PROJECT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestLanguage:
+    """The patterns of one language.
+
+    breaks     where a clause begins though nothing marks it: before "and from now on"
+    leads      what may stand before a rule in its clause
+    rules      the rules, best first
+    asks       makes a question a request
+    begs       begins a question that orders to leave something: "can you stop"
+    tags       ends an order with a question mark that asks nothing: ", okay?"
+    widens     says that not only the work at hand is meant, in words that name it: "not just this one"
+    questions  begins a question that has no mark
+    reported   before a rule: somebody else's words, a supposition, a title
+    refusals   asks not to keep this message
+    tasks      says that only the work at hand is meant
+    states     says so of content that was asked to be remembered, too
+    idle       content of a "from now on" that asks nothing of the agent
+    general    says that it is meant for good
+    plays      begins a role to be played; what is asked for then is asked of the role
+    lasts      says that it is for later; `orders` begins an order for now
+    vouches    a sentence after it that says so
+    pronouns   content that points to what was said before
+    refers     a word in it that does
+    that       words between a request and its content
+    tail       politeness after it
+    why        sets a reason apart, as the group `why`
+    about_me   content about the person; `prefers` what they like, `directs` how to work, both feedback
+    places     where a system outside is a place to look
+    looks      content that tells to look there, though it is worded as a habit or an order
+    mine       content that speaks of the person further on, and orders nothing
+    praise     words of praise that do not say what for
+    goes_on    a sentence after a correction that belongs to it
+    negates    words that turn a sentence round
+    links      words that may stand inside a title, but not begin or end it
+    empty      words a title does without
+    ails       says that something is out of order, or how it was: a report, not a norm
+    spaced     whether words are set apart by spaces
+    """
+
+    name: str
+    leads: str
+    rules: tuple[RequestRule, ...]
+    asks: str
+    questions: str
+    reported: str
+    refusals: str
+    tasks: str
+    states: str
+    idle: str
+    general: str
+    vouches: str
+    pronouns: str
+    refers: str
+    that: str
+    tail: str
+    why: str
+    about_me: str
+    prefers: str
+    directs: str
+    praise: str
+    goes_on: str
+    negates: str
+    places: str
+    links: frozenset[str]
+    empty: frozenset[str]
+    spaced: bool = True
+    lasts: str = ""
+    orders: str = ""
+    plays: str = ""
+    begs: str = ""
+    tags: str = ""
+    widens: str = ""
+    looks: str = ""
+    mine: str = ""
+    breaks: str = ""
+    ails: str = ""
+
+
+@cache
+def load_request_languages() -> tuple[RequestLanguage, ...]:
+    system = read_section("systems", "names")["system"]
+    return tuple(_make_language(code, read_section(code, "requests", system=system)) for code in CODES)
+
+
+def _make_language(code: str, section: dict[str, Any]) -> RequestLanguage:
+    words = {key: frozenset(section.pop(key)) for key in ("links", "empty")}
+    rules = tuple(rule for group in section.pop("rules") for rule in _make_rules(**group))
+    return RequestLanguage(name=code, rules=rules, **words, **section)
+
+
+def _make_rules(
+    patterns: tuple[str, ...], category: str, needs: tuple[str, ...] = (), kind: str = "", default: str = "project"
+) -> Iterator[RequestRule]:
+    for pattern in patterns:
+        yield RequestRule(
+            RequestCategory(category),
+            pattern,
+            tuple(RuleNeed(need) for need in needs),
+            Kind(kind) if kind else None,
+            Kind(default),
+        )
+
+
+def find_request_languages(text: str) -> list[RequestLanguage]:
+    """The languages a text may be written in, by its script and its small words."""
+    lowered = text[:_LOOK].lower()
+    if not _CJK.search(lowered):
+        candidates = [at for at in load_request_languages() if at.spaced]
+    else:
+        other = "zh" if _KANA.search(lowered) else "ja"
+        candidates = [at for at in load_request_languages() if at.name != other]
+    words = _SMALL_WORD.findall(lowered)
+    counts = {at.name: sum(word in at.empty or word in at.links for word in words) for at in candidates if at.spaced}
+    most = max(counts.values(), default=0)
+    least = max(min(most, 1), most * 3 // 4)
+    near = [at for at in candidates if at.spaced and counts[at.name] >= least]
+    wide = [at for at in candidates if not at.spaced]
+    return wide + (near if most or not wide else [])
+
+
+def may_fit(language: RequestLanguage, text: str) -> bool:
+    """Whether any rule fits a sentence at all; most sentences end here, and all that are too long to be a request."""
+    if len(text) > _LONGEST:
+        return False
+    whole, places = find_starts(text, language)
+    if _compile_any(language, True).match(text, whole):
+        return True
+    pattern = _compile_any(language, False)
+    return any(pattern.match(text, place) for place in places)
+
+
+def find_starts(text: str, language: RequestLanguage) -> tuple[int, list[int]]:
+    """Where a rule may begin: after all leads of the sentence, and at or after each lead of each clause."""
+    lead = _compile_lead(language.leads, language.spaced)
+    places: list[int] = []
+    whole = 0
+    breaks = compile_pattern(language.breaks).finditer(text) if language.breaks else ()
+    for clause in [*_CLAUSE.finditer(text), *breaks]:
+        place = clause.end()
+        places.append(place)
+        for _ in range(_LEADS):
+            found = lead.match(text, place)
+            if not found:
+                break
+            place = found.end()
+            places.append(place)
+        whole = whole if clause.start() else place
+    return whole, sorted(set(places))
+
+
+def skip_interjections(text: str, language: RequestLanguage) -> int:
+    """Where a sentence begins after the leads that a comma or the like sets apart from it."""
+    place = 0
+    for _ in range(_LEADS):
+        found = _compile_lead(language.leads, language.spaced).match(text, place)
+        if not found or not re.search(r"[,.:!…，、]", found[0]):
+            break
+        place = found.end()
+    return place
+
+
+def has(pattern: str, text: str) -> bool:
+    """Whether a pattern, if there is one, is anywhere in a text."""
+    return bool(pattern) and compile_pattern(pattern).search(text) is not None
+
+
+def starts(pattern: str, text: str) -> bool:
+    return bool(pattern) and compile_pattern(pattern).match(text) is not None
+
+
+@once
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+@once
+def _compile_lead(leads: str, spaced: bool) -> re.Pattern[str]:
+    end = r"(?![\w'])" if spaced else ""
+    return re.compile(rf"(?:{leads}){end}[\s,.:!…，、]*", re.IGNORECASE)
+
+
+@once
+def _compile_any(language: RequestLanguage, whole: bool) -> re.Pattern[str]:
+    """All rules of a language as one pattern, to pass quickly over sentences that none of them fits."""
+    patterns = [rule.pattern for rule in language.rules if (RuleNeed.WHOLE in rule.needs) is whole]
+    return re.compile("|".join(at.replace("(?P<what>", "(?:") for at in patterns), re.IGNORECASE)
