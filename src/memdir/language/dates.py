@@ -512,12 +512,10 @@ def load_date_languages() -> tuple[DateLanguage, ...]:
 
 
 def _make_language(section: dict[str, Any]) -> DateLanguage:
-    forms = tuple((pattern, DateForm(what), *rest) for pattern, what, *rest in section.pop("forms"))
-    vetoes = {
-        key: {_find_forms(names): pattern for names, pattern in section.pop(key, {}).items()}
-        for key in ("before", "after", "follows")
-    }
-    return DateLanguage(forms=forms, **vetoes, **section)
+    section["forms"] = tuple((pattern, DateForm(what), *rest) for pattern, what, *rest in section["forms"])
+    for key in ("before", "after", "follows"):
+        section[key] = {_find_forms(names): pattern for names, pattern in section.get(key, {}).items()}
+    return DateLanguage(**section)
 
 
 def _find_forms(names: str) -> FormTypes:

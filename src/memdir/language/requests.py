@@ -159,9 +159,10 @@ def load_request_languages() -> tuple[RequestLanguage, ...]:
 
 
 def _make_language(code: str, section: dict[str, Any]) -> RequestLanguage:
-    words = {key: frozenset(section.pop(key)) for key in ("links", "empty")}
-    rules = tuple(rule for group in section.pop("rules") for rule in _make_rules(**group))
-    return RequestLanguage(name=code, rules=rules, **words, **section)
+    section["rules"] = tuple(rule for group in section["rules"] for rule in _make_rules(**group))
+    for key in ("links", "empty"):
+        section[key] = frozenset(section[key])
+    return RequestLanguage(name=code, **section)
 
 
 def _make_rules(
