@@ -25,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from memdir.store.files import FileStore
-from memdir.verify import verify
+from memdir.verify.check import verify
 from memdir.verify.claims import find_claims
 from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import open_project

@@ -12,7 +12,7 @@ import pytest
 
 from homes import write
 from memdir.interfaces.sdk.memory_tool import MemoryCommands, RefusedError
-from memdir.recall import recall
+from memdir.recall.pipeline import recall
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from servers import AnthropicServer, Call

@@ -10,12 +10,13 @@ import pytest
 from clihelp import NOW, Cli
 from homes import git, write
 from memdir.files import note_event, note_problem
-from memdir.recall import recall_here
-from memdir.recall.reminder import find_caveats, render_reminder
+from memdir.recall.freshness import find_caveats
+from memdir.recall.pipeline import recall_in_project
+from memdir.recall.reminder import render_reminder
 from memdir.store.memory import MemoryStore
 from memdir.store.open import Project, open_project
 from memdir.testing import sample_memory
-from memdir.verify import EVENT, HOST, is_refresh_due, refresh_verdicts, verify
+from memdir.verify.check import EVENT, HOST, is_refresh_due, refresh_verdicts, verify
 from memdir.verify.records import VerifyState, read_verdicts
 
 MOVED = (
@@ -56,7 +57,7 @@ def test_recall_tells_what_is_out_of_date_in_the_reminder_and_in_json(cli: Cli) 
     assert "src/login.py" in row["caveat"] and "src/entry.py" in row["caveat"]
     assert row["caveat"] in cli("recall", QUERY).out
     opened = open_here(cli)
-    (excerpt,) = recall_here(opened, QUERY, peek=True)
+    (excerpt,) = recall_in_project(opened, QUERY, peek=True)
     assert row["caveat"] in render_reminder(excerpt, now=opened.now(), wrap=True)
     opened.close()
 

@@ -6,7 +6,7 @@ import pytest
 
 from memdir.extraction import ExtractReason, ExtractResult
 from memdir.interfaces.chat_commands import answer_question, asks_memory, describe_learned, is_overview, tell_known
-from memdir.recall import RecallResult, RecallSkip
+from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
 
 NOW = datetime(2026, 3, 9, 9, tzinfo=UTC)

@@ -44,11 +44,14 @@ def test_a_conversation_is_told_once_and_the_ledger_knows(tmp_path: Path) -> Non
     assert [(at.query, at.session) for at in store.recalls("terse-replies")] == [(QUESTION, "s1")]
 
 
-def test_the_function_stays_the_function_whoever_imports_the_room(tmp_path: Path) -> None:
-    code = "import memdir.recall, memdir; from memdir.recall import RecallRequest; print(memdir.recall.__module__, RecallRequest.__name__)"
+def test_the_function_stays_the_function_whoever_imports_the_package(tmp_path: Path) -> None:
+    code = (
+        "import memdir.recall, memdir; from memdir.recall.pipeline import RecallRequest;"
+        "print(memdir.recall.__module__, RecallRequest.__name__)"
+    )
     env = {**os.environ, "PYTHONPATH": str(SOURCE)}
     ended = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True, encoding="utf-8")
-    assert ended.stdout == "memdir.recall Asked\n"
+    assert ended.stdout == "memdir.recall.pipeline RecallRequest\n"
 
 
 def test_the_oldest_of_very_many_is_found(tmp_path: Path) -> None:

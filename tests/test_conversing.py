@@ -21,7 +21,7 @@ from memdir.dream import DreamSkip
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError, SettingsError, UnreachableError
 from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.models import forbid, render_parent
-from memdir.recall import RecallSkip
+from memdir.recall.pipeline import RecallSkip
 from memdir.records import Message, Reply, Request, Tool, Usage
 from memdir.session import (
     Callbacks,

@@ -10,8 +10,8 @@ import pytest
 from homes import make_environment, write
 from memdir.format.age import HALF_LIVES, find_half_life, weigh_age
 from memdir.project.settings import read_settings
-from memdir.recall import recall_here
-from memdir.recall.find import read_half_lives
+from memdir.recall.freshness import read_half_lives
+from memdir.recall.pipeline import recall_in_project
 from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Query
 from memdir.store.files import FileStore
@@ -105,6 +105,6 @@ def test_recall_goes_by_the_settings(tmp_path: Path) -> None:
     for days in ("30", "3000"):
         environ = {"HOME": str(tmp_path), "MEMDIR_NOW": NOW.isoformat(), "MEMDIR_HALF_LIFE_PROJECT": days}
         opened = open_project(tmp_path, environ=environ, directory=memory)
-        order.append([at.header.name for at in recall_here(opened, QUERY)])
+        order.append([at.header.name for at in recall_in_project(opened, QUERY)])
         opened.close()
     assert order == [["person", "plan"], ["plan", "person"]]

@@ -16,7 +16,7 @@ from memdir.store.files import FileStore
 from memdir.store.secret_text import AllowedValue, SecretRule
 from memdir.store.secrets import OwnSecretRules
 from memdir.testing import sample_memory
-from memdir.verify import verify
+from memdir.verify.check import verify
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 TOKEN = "ghp_" + "aZ3kQ9vX2mR7tY5wB1nC8dF4gH6jL0pS2uEi"

@@ -17,7 +17,7 @@ from memdir.records import InboxItem, Kind
 from memdir.store.files import FileStore
 from memdir.store.move import approve, reject
 from memdir.testing import ScriptedModel
-from memdir.verify import verify
+from memdir.verify.check import verify
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
 
 

@@ -13,7 +13,7 @@ from homes import make_repository
 from memdir.dream import SCAN, DreamDue, DreamOptions, DreamSkip, find_due, find_due_in
 from memdir.dream.lock import FILE, hold_dream
 from memdir.extraction import ExtractSkip
-from memdir.recall import RecallSkip
+from memdir.recall.pipeline import RecallSkip
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.store.sessions import open_session

@@ -13,7 +13,7 @@ from memdir.format.index import parse_index
 from memdir.frozen import dataclass
 from memdir.interfaces.cli.recall import BenchOutcome, make_report
 from memdir.limits import INDEX_LINE_CHARS
-from memdir.recall import recall_from
+from memdir.recall.pipeline import recall
 from memdir.recall.select import LocalSearch
 from memdir.records import Origin
 from memdir.store.files import FileStore
@@ -52,7 +52,7 @@ def measure(store: FileStore, planted: Planted) -> dict[str, float]:
     with LocalSearch((store,)) as search:
         search.refresh()
         for question in planted.questions:
-            found = recall_from((store,), question.text, selector=search, now=NOW)
+            found = recall((store,), question.text, selector=search, now=NOW)
             picked = [planted.ids.get(at.header.name, "") for at in found.memories]
             some, all_ = bool(question.gold & set(picked)), question.gold <= set(picked)
             outcomes.append(BenchOutcome(question.category, not question.gold.isdisjoint(picked[:1]), some, all_, 0.0))

@@ -2,7 +2,8 @@ import pytest
 
 from memdir.language.ignore import IgnoreReach
 from memdir.limits import CONVERSATION_BYTES
-from memdir.recall import RecallSkip, find_skip, is_one_word
+from memdir.recall.pipeline import RecallSkip, find_skip
+from memdir.recall.query import is_one_word
 from memdir.store.sessions import SessionRecord, SurfacedMemory
 
 
@@ -35,9 +36,9 @@ def test_each_gate_gives_its_own_reason_and_the_first_one_counts() -> None:
     assert find_skip(text, SessionRecord(private=True), paused=True) is RecallSkip.PAUSED
     assert find_skip(text, SessionRecord(private=True, ignoring=True)) is RecallSkip.PRIVATE
     assert find_skip(text, SessionRecord(ignoring=True)) is RecallSkip.IGNORE_CONVERSATION
-    assert find_skip(text, SessionRecord(), wish=IgnoreReach.CONVERSATION) is RecallSkip.IGNORE_CONVERSATION
-    assert find_skip(text, SessionRecord(), wish=IgnoreReach.TURN) is RecallSkip.IGNORE_TURN
-    assert find_skip(text, SessionRecord(ignoring=True), wish=IgnoreReach.LIFTED) is None
+    assert find_skip(text, SessionRecord(), ignore=IgnoreReach.CONVERSATION) is RecallSkip.IGNORE_CONVERSATION
+    assert find_skip(text, SessionRecord(), ignore=IgnoreReach.TURN) is RecallSkip.IGNORE_TURN
+    assert find_skip(text, SessionRecord(ignoring=True), ignore=IgnoreReach.LIFTED) is None
     assert find_skip("deploy", full) is RecallSkip.ONE_WORD
     assert find_skip(text, full) is RecallSkip.BUDGET
 

@@ -8,8 +8,8 @@ import pytest
 from memdir.errors import ReplyError, UnreachableError
 from memdir.format.index import render_manifest_line
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS
-from memdir.recall import recall_from
-from memdir.recall.select import SCHEMA, make_model_selector, parse_selected
+from memdir.recall.by_model import SCHEMA, make_model_selector, parse_selected
+from memdir.recall.pipeline import recall
 from memdir.records import Evidence, Header, Kind, Pick, Query, Reply, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
@@ -146,11 +146,11 @@ def test_the_prefix_stays_the_same_to_the_byte_from_turn_to_turn(tmp_path_factor
     session = open_session(store.state, "s1")
     model = ScriptedModel([answer("deploy-03.md", "deploy-07.md"), answer("deploy-03.md", "deploy-01.md"), answer()])
     selector = make_model_selector(model, overlap)
-    first = recall_from([store], "how do we deploy", selector=selector, now=NOW, session=session, tools=["Bash"])
+    first = recall([store], "how do we deploy", selector=selector, now=NOW, session=session, tools=["Bash"])
     assert first.selector == "model"
-    second = recall_from([store], "and what about rollbacks", selector=selector, now=NOW, session=session)
+    second = recall([store], "and what about rollbacks", selector=selector, now=NOW, session=session)
     put(store, "deploy-zz")
-    recall_from([store], "and who does it", selector=selector, now=NOW, session=session)
+    recall([store], "and who does it", selector=selector, now=NOW, session=session)
     one, two, three = model.requests
     assert one.system == two.system == three.system
     assert one.messages[0] == two.messages[0] and one.messages[1] != two.messages[1]
@@ -166,7 +166,7 @@ def test_a_recall_by_a_model_that_fails_says_who_answered() -> None:
         return [Pick(at.header, at.score, at.evidence, by="local") for at in overlap(query, headers, limit)]
 
     selector = make_model_selector(ScriptedModel([UnreachableError("no line")]), local)
-    assert recall_from([store], "how do we deploy", selector=selector, now=NOW).selector == "local"
+    assert recall([store], "how do we deploy", selector=selector, now=NOW).selector == "local"
 
 
 def test_a_lambda_is_a_model() -> None:

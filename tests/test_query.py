@@ -1,6 +1,6 @@
 import pytest
 
-from memdir.recall.find import find_query, strip_blocks, strip_host_text
+from memdir.recall.query import find_query, strip_blocks, strip_host_text
 from memdir.records import Message, ToolCall
 
 

@@ -11,7 +11,7 @@ import pytest
 from loads import ROOT
 from memdir.errors import DiskError
 from memdir.limits import CONVERSATION_BYTES, SURFACED_BYTES, SURFACED_LINES
-from memdir.recall import (
+from memdir.recall.pipeline import (
     HIDDEN,
     OVER_BUDGET,
     READ,
@@ -20,7 +20,7 @@ from memdir.recall import (
     RecallSkip,
     find_key,
     make_excerpt,
-    recall_from,
+    recall,
 )
 from memdir.records import Evidence, Header, Kind, Pick, Query, Scope
 from memdir.store.files import FileStore
@@ -48,7 +48,7 @@ def names(found: Sequence[object]) -> list[str]:
 
 
 def test_what_fits_is_found_read_and_told_where_it_lies(store: FileStore) -> None:
-    found = recall_from([store], "how do we deploy this", selector=overlap, now=NOW)
+    found = recall([store], "how do we deploy this", selector=overlap, now=NOW)
     assert names(found.memories) == ["deploy-freeze", "deploy-steps"] == names(list(found)) == names(found.picks)
     assert found.skipped is None and found.query == "how do we deploy this" and found.selector == "local"
     assert found.elapsed_ms > 0
@@ -61,22 +61,20 @@ def test_no_more_than_asked_for_and_five_by_default() -> None:
     store = MemoryStore()
     for number in range(8):
         put(store, f"deploy-{number}")
-    assert len(recall_from([store], "the deploy steps", selector=overlap, now=NOW).memories) == 5
-    assert len(recall_from([store], "the deploy steps", selector=overlap, now=NOW, limit=7).memories) == 7
-    greedy = recall_from(
-        [store], "the deploy", selector=lambda *asked: overlap(asked[0], asked[1], 99), now=NOW, limit=2
-    )
+    assert len(recall([store], "the deploy steps", selector=overlap, now=NOW).memories) == 5
+    assert len(recall([store], "the deploy steps", selector=overlap, now=NOW, limit=7).memories) == 7
+    greedy = recall([store], "the deploy", selector=lambda *asked: overlap(asked[0], asked[1], 99), now=NOW, limit=2)
     assert len(greedy.memories) == 2
-    assert recall_from([store], "the deploy", selector=overlap, now=NOW, limit=0).skipped is RecallSkip.NOTHING_FITS
+    assert recall([store], "the deploy", selector=overlap, now=NOW, limit=0).skipped is RecallSkip.NOTHING_FITS
 
 
 def test_an_honest_empty_answer_says_which_kind_it_is(store: FileStore, tmp_path: Path) -> None:
-    assert recall_from([], "how do we deploy", selector=overlap, now=NOW).skipped is RecallSkip.EMPTY
-    assert recall_from([MemoryStore()], "how do we deploy", selector=overlap, now=NOW).skipped is RecallSkip.EMPTY
+    assert recall([], "how do we deploy", selector=overlap, now=NOW).skipped is RecallSkip.EMPTY
+    assert recall([MemoryStore()], "how do we deploy", selector=overlap, now=NOW).skipped is RecallSkip.EMPTY
     nowhere = FileStore(tmp_path / "nowhere" / "memory")
-    assert recall_from([nowhere], "how do we deploy", selector=overlap, now=NOW).skipped is RecallSkip.EMPTY
+    assert recall([nowhere], "how do we deploy", selector=overlap, now=NOW).skipped is RecallSkip.EMPTY
     assert not nowhere.root.exists()
-    assert recall_from([store], "quantum physics today", selector=overlap, now=NOW).skipped is RecallSkip.NOTHING_FITS
+    assert recall([store], "quantum physics today", selector=overlap, now=NOW).skipped is RecallSkip.NOTHING_FITS
 
 
 @pytest.mark.parametrize(
@@ -93,12 +91,12 @@ def test_a_shut_gate_reads_no_memory(query: str, switches: dict[str, bool], skip
         raise AssertionError("nobody may be asked")
 
     on, paused = switches.get("on", True), switches.get("paused", False)
-    found = recall_from([store], query, selector=never, now=NOW, on=on, paused=paused)
+    found = recall([store], query, selector=never, now=NOW, on=on, paused=paused)
     assert found.skipped is skip and found.memories == () == found.picks
 
 
 def test_a_memory_is_surfaced_once_in_a_conversation(store: FileStore, session: SessionFile) -> None:
-    first = recall_from([store], "the deploy steps", selector=overlap, now=NOW, session=session, limit=1)
+    first = recall([store], "the deploy steps", selector=overlap, now=NOW, session=session, limit=1)
     assert names(first.memories) == ["deploy-steps"]
     assert session.read().surfaced["deploy-steps"].digest == first.memories[0].digest
     assert session.read().surfaced_bytes == first.memories[0].size
@@ -109,19 +107,19 @@ def test_a_memory_is_surfaced_once_in_a_conversation(store: FileStore, session: 
         assert [header.name for header in query.seen] == ["deploy-steps"]
         return overlap(query, headers, limit)
 
-    second = recall_from([store], "the deploy steps", selector=watching, now=NOW, session=session)
+    second = recall([store], "the deploy steps", selector=watching, now=NOW, session=session)
     assert sorted(offered) == ["coffee-order", "deploy-freeze"], "it is taken out before selection"
     assert names(second.memories) == ["deploy-freeze"]
     assert [(pick.header.name, pick.dropped) for pick in second.picks] == [
         ("deploy-freeze", ""),
         ("deploy-steps", SURFACED),
     ]
-    third = recall_from([store], "the deploy steps", selector=overlap, now=NOW, session=session)
+    third = recall([store], "the deploy steps", selector=overlap, now=NOW, session=session)
     assert third.skipped is RecallSkip.NOTHING_FITS
-    other = recall_from([store], "the deploy steps", selector=overlap, now=NOW, session=open_session(store.state, "s2"))
+    other = recall([store], "the deploy steps", selector=overlap, now=NOW, session=open_session(store.state, "s2"))
     assert len(other.memories) == 2
     session.reset()
-    assert len(recall_from([store], "the deploy steps", selector=overlap, now=NOW, session=session).memories) == 2
+    assert len(recall([store], "the deploy steps", selector=overlap, now=NOW, session=session).memories) == 2
 
 
 def test_what_the_agent_read_itself_is_not_told_again(store: FileStore, session: SessionFile) -> None:
@@ -129,7 +127,7 @@ def test_what_the_agent_read_itself_is_not_told_again(store: FileStore, session:
     assert key == "deploy-steps"
     assert find_key(session, [store], store.root / "x.txt") is None is find_key(session, [store], Path("/etc/hosts.md"))
     session.note_read([key])
-    found = recall_from([store], "the deploy steps", selector=overlap, now=NOW, session=session)
+    found = recall([store], "the deploy steps", selector=overlap, now=NOW, session=session)
     assert names(found.memories) == ["deploy-freeze"]
     assert [pick.dropped for pick in found.picks] == ["", READ]
 
@@ -141,21 +139,21 @@ def test_after_sixty_thousand_bytes_recall_stops_until_reset(memory: Path) -> No
     session = open_session(store.state, "s1")
     surfaced = 0
     for _ in range(5):
-        found = recall_from([store], "the deploy", selector=overlap, now=NOW, session=session)
+        found = recall([store], "the deploy", selector=overlap, now=NOW, session=session)
         surfaced += sum(memory.size for memory in found.memories)
         assert session.read().surfaced_bytes == surfaced <= CONVERSATION_BYTES
     assert found.skipped is RecallSkip.BUDGET and surfaced == 14 * SURFACED_BYTES
     assert {pick.dropped for pick in found.picks} == {OVER_BUDGET, SURFACED}
     put(store, "deploy-small", body="short")
-    small = recall_from([store], "deploy small things", selector=overlap, now=NOW, session=session)
+    small = recall([store], "deploy small things", selector=overlap, now=NOW, session=session)
     assert names(small.memories) == ["deploy-small"], "what still fits is told"
     session.reset()
-    assert recall_from([store], "the deploy", selector=overlap, now=NOW, session=session).memories
+    assert recall([store], "the deploy", selector=overlap, now=NOW, session=session).memories
 
 
 def test_a_wish_for_the_conversation_is_kept_and_can_be_taken_back(store: FileStore, session: SessionFile) -> None:
     def ask(text: str) -> RecallSkip | None:
-        return recall_from([store], text, selector=overlap, now=NOW, session=session).skipped
+        return recall([store], text, selector=overlap, now=NOW, session=session).skipped
 
     assert ask("Ignore memory for this conversation. the deploy steps") is RecallSkip.IGNORE_CONVERSATION
     assert ask("the deploy steps") is RecallSkip.IGNORE_CONVERSATION
@@ -175,13 +173,13 @@ def test_private_team_and_user_memories_are_recalled_together_and_the_projects_n
     put(project, "team/deploy-rota", kind=Kind.REFERENCE)
     put(user, "Deploy-Steps", body="The user's.")
     put(user, "deploy-mood")
-    found = recall_from([project, user], "about deploy", selector=overlap, now=NOW)
+    found = recall([project, user], "about deploy", selector=overlap, now=NOW)
     told = {memory.header.name: memory for memory in found.memories}
     assert set(told) == {"deploy-steps", "deploy-mood"}
     assert told["deploy-steps"].text == "The project's."
     assert told["deploy-mood"].path == str(user.root / "deploy-mood.md")
     assert [pick.dropped for pick in found.picks if pick.header.name == "Deploy-Steps"] == [HIDDEN]
-    team = recall_from([project, user], "the team/deploy rota", selector=overlap, now=NOW)
+    team = recall([project, user], "the team/deploy rota", selector=overlap, now=NOW)
     assert team.memories[0].header.scope is Scope.TEAM
 
 
@@ -190,8 +188,8 @@ def test_a_users_memory_is_not_named_in_the_projects_record_and_noted_in_its_own
     put(project, "deploy-steps")
     put(user, "deploy-mood")
     session = open_session(project.state, "s1")
-    assert len(recall_from([project, user], "the deploy", selector=overlap, now=NOW, session=session).memories) == 2
-    assert len(recall_from([project, user], "the deploy", selector=overlap, now=NOW, session=session).memories) == 0
+    assert len(recall([project, user], "the deploy", selector=overlap, now=NOW, session=session).memories) == 2
+    assert len(recall([project, user], "the deploy", selector=overlap, now=NOW, session=session).memories) == 0
     assert "deploy-mood" not in session.path.read_text(encoding="utf-8")
     assert [at.name for at in project.recalls()] == ["deploy-steps"]
     (row,) = user.recalls("deploy-mood")
@@ -203,7 +201,7 @@ def test_agents_of_one_name_are_kept_apart(tmp_path: Path) -> None:
     stores = [FileStore(tmp_path / at / "memory", scope=Scope.AGENT) for at in ("user", "project")]
     for number, store in enumerate(stores):
         put(store, "deploy-steps", body=f"number {number}")
-    found = recall_from(stores, "the deploy", selector=overlap, now=NOW)
+    found = recall(stores, "the deploy", selector=overlap, now=NOW)
     assert sorted(memory.text for memory in found.memories) == ["number 0", "number 1"]
 
 
@@ -216,7 +214,7 @@ def test_a_memory_or_directory_that_cannot_be_read_costs_nothing_else(store: Fil
         ghost = replace(headers[0], name="deploy-ghost")
         return [Pick(ghost, 9.0, Evidence()), *overlap(query, headers, limit)]
 
-    found = recall_from([Broken(), store], "the deploy", selector=with_a_ghost, now=NOW)
+    found = recall([Broken(), store], "the deploy", selector=with_a_ghost, now=NOW)
     assert names(found.memories) == ["deploy-freeze", "deploy-steps"]
     assert [(pick.header.name, pick.dropped) for pick in found.picks][-1] == ("deploy-ghost", UNREADABLE)
 
@@ -225,17 +223,17 @@ def test_a_record_that_cannot_be_kept_costs_no_memory(store: FileStore, tmp_path
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "sessions").write_bytes(b"")
     session = open_session(tmp_path / "state", "s1")
-    assert len(recall_from([store], "the deploy", selector=overlap, now=NOW, session=session).memories) == 2
-    assert recall_from([store], "From now on, ignore memory.", selector=overlap, now=NOW, session=session).skipped
+    assert len(recall([store], "the deploy", selector=overlap, now=NOW, session=session).memories) == 2
+    assert recall([store], "From now on, ignore memory.", selector=overlap, now=NOW, session=session).skipped
 
 
 def test_two_recalls_at_once_do_not_surface_the_same_memory_twice(store: FileStore, session: SessionFile) -> None:
     def interrupted(query: Query, headers: Sequence[Header], limit: int) -> list[Pick]:
         if not session.read().surfaced:
-            recall_from([store], "the deploy steps", selector=overlap, now=NOW, session=session, limit=1)
+            recall([store], "the deploy steps", selector=overlap, now=NOW, session=session, limit=1)
         return overlap(query, headers, limit)
 
-    found = recall_from([store], "the deploy steps", selector=interrupted, now=NOW, session=session)
+    found = recall([store], "the deploy steps", selector=interrupted, now=NOW, session=session)
     assert names(found.memories) == ["deploy-freeze"]
     assert [pick.dropped for pick in found.picks] == ["", SURFACED]
     assert len(store.recalls("deploy-steps")) == 1
@@ -250,12 +248,12 @@ def test_a_selector_that_knows_the_stores_needs_no_scan(store: FileStore, sessio
             picks = overlap(query, headers, 99)
             return [*picks[:limit], *(replace(pick, dropped="others fit better") for pick in picks[limit:])]
 
-    first = recall_from([store], "the deploy steps", selector=Knowing(), now=NOW, session=session, limit=1)
+    first = recall([store], "the deploy steps", selector=Knowing(), now=NOW, session=session, limit=1)
     assert names(first.memories) == ["deploy-steps"] and first.selector == "knowing"
     assert [pick.dropped for pick in first.picks] == ["", "others fit better"]
-    second = recall_from([store], "the deploy steps", selector=Knowing(), now=NOW, session=session, limit=1)
+    second = recall([store], "the deploy steps", selector=Knowing(), now=NOW, session=session, limit=1)
     assert names(second.memories) == ["deploy-freeze"]
-    assert recall_from([store], "quantum physics", selector=Knowing(), now=NOW).skipped is RecallSkip.NOTHING_FITS
+    assert recall([store], "quantum physics", selector=Knowing(), now=NOW).skipped is RecallSkip.NOTHING_FITS
 
 
 # --- reading within limits -------------------------------------------------------------------------------------------
@@ -299,12 +297,12 @@ def test_the_201st_memory_is_a_candidate_like_any_other(memory: Path) -> None:
     store.clock = lambda: datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=1)
     for number in range(300):
         put(store, f"note-{number}")
-    found = recall_from([store], "the zebra crossing", selector=overlap, now=NOW)
+    found = recall([store], "the zebra crossing", selector=overlap, now=NOW)
     assert names(found.memories) == ["zebra-crossing"]
 
 
 def test_recall_loads_nothing_heavy(tmp_path: Path) -> None:
-    code = "import sys, memdir.recall, memdir.recall.reminder, memdir.recall.find; print(*sys.modules)"
+    code = "import sys, memdir.recall.pipeline, memdir.recall.reminder, memdir.recall.find; print(*sys.modules)"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True)
     heavy = {
@@ -331,6 +329,6 @@ def test_a_store_of_somebody_else_needs_the_contract_only(store: FileStore) -> N
         def read(self, name: str) -> object:
             return store.read(name)
 
-    found = recall_from([Plain()], "the deploy", selector=overlap, now=NOW, session=open_session(store.state, "x"))  # type: ignore[list-item]
+    found = recall([Plain()], "the deploy", selector=overlap, now=NOW, session=open_session(store.state, "x"))  # type: ignore[list-item]
     assert names(found.memories) == ["deploy-freeze", "deploy-steps"] and found.memories[0].path == "deploy-freeze.md"
     assert store.recalls() == () and sample_memory()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import DiskError, MemdirError
-from memdir.recall import RecallRequest, RecallSkip
+from memdir.recall.pipeline import RecallRequest, RecallSkip
 from memdir.recall.prefetch import Listings, Prefetch
 from memdir.records import Header, Pick, Query, Selector
 from memdir.store.files import FileStore

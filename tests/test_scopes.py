@@ -19,7 +19,7 @@ from memdir.extraction.find import find_hidden_wishes, find_wishes
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.format.drafts import make_slug
 from memdir.frozen import replace
-from memdir.recall import recall_from
+from memdir.recall.pipeline import recall
 from memdir.records import (
     BatchResult,
     Draft,
@@ -240,7 +240,7 @@ def test_a_model_that_chooses_is_not_told_of_a_team_that_is_off(tmp_path: Path) 
     with FileStore(tmp_path / "memory", clock=lambda: NOW, team=False) as store:
         store.write(TEAM)
         store.write(replace(TEAM, name="mine"))
-        recall_from((store,), "on which days is the shop deployed?", selector=choose, now=NOW)
+        recall((store,), "on which days is the shop deployed?", selector=choose, now=NOW)
     assert told == ["mine"]
 
 

@@ -17,7 +17,7 @@ from loads import ROOT, bench
 from memdir.errors import NotFoundError
 from memdir.records import Draft, Kind, Origin
 from memdir.store.files import FileStore
-from memdir.verify import VerifyReport, refresh, stamp, verify
+from memdir.verify.check import VerifyReport, refresh, stamp, verify
 from memdir.verify.claims import find_claims
 from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import open_project

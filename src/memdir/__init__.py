@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from memdir.extraction import extract
     from memdir.format.index import render_manifest
     from memdir.models import open_model
-    from memdir.recall import recall
+    from memdir.recall.pipeline import recall
     from memdir.recall.reminder import render_reminder
     from memdir.records import Change, Draft, Header, Kind, Memory, Message, Origin, Scope
     from memdir.session import Session
@@ -69,7 +69,7 @@ _HOMES = {
     "instructions": "memdir.conversation.instructions",
     "open_model": "memdir.models",
     "open_store": "memdir.store.open",
-    "recall": "memdir.recall",
+    "recall": "memdir.recall.pipeline",
     "render_manifest": "memdir.format.index",
     "render_reminder": "memdir.recall.reminder",
 }
@@ -108,7 +108,7 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """`memdir.recall` is the function, whether or not the room of that name has been imported."""
+    """`memdir.recall` is the function, whether or not the package of that name has been imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):

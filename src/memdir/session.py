@@ -68,11 +68,12 @@ from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models import find_model, new_run
 from memdir.models.connection import can_use_tools
 from memdir.models.staged import Staging, make_edits
-from memdir.recall import RecallRequest, RecallResult, RecallSkip, account, find_key, find_recalled
-from memdir.recall.find import read_half_lives, strip_host_text
+from memdir.recall.by_model import make_model_selector
+from memdir.recall.freshness import read_half_lives
+from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip, find_key, find_recalled, record_recall
 from memdir.recall.prefetch import FreshSearch, Listings, Prefetch
+from memdir.recall.query import strip_host_text
 from memdir.recall.reminder import render_reminder, wrap
-from memdir.recall.select import make_model_selector
 from memdir.records import Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock
 from memdir.store.files import FileStore
@@ -80,7 +81,7 @@ from memdir.store.memory import find_header
 from memdir.store.open import Project
 from memdir.store.sessions import SessionRecord, open_session
 from memdir.text import estimate_tokens
-from memdir.verify import refresh_verdicts
+from memdir.verify.check import refresh_verdicts
 
 __all__ = ["Callbacks", "RenderedReminders", "Session", "SkipReason"]
 
@@ -265,7 +266,7 @@ class Session:
     def recall(self, text: str, *, tools: Sequence[str] = ()) -> RecallResult:
         """Returns the memories for a message, now and in this thread; they count as surfaced."""
         request = self._make_request(text, tools, trusts=False)
-        found = account(find_recalled(request), request)
+        found = record_recall(find_recalled(request), request)
         self._render_recalled(found, request.now)
         return found
 

@@ -36,7 +36,7 @@ from memdir.conversation.lines import (
     read_text,
 )
 from memdir.frozen import dataclass
-from memdir.recall.find import strip_host_text
+from memdir.recall.query import strip_host_text
 from memdir.records import Message, ToolCall
 
 # --- chain ---

@@ -43,7 +43,8 @@ from memdir.frozen import dataclass
 from memdir.project.git import find_root
 from memdir.project.paths import DIR_NAME, ProjectPaths, find_project_dir, slug
 from memdir.project.settings import Environment
-from memdir.recall.find import QueryWord, find_spot, has_all, parse_words, strip_blocks
+from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
+from memdir.recall.query import strip_blocks
 from memdir.records import Message
 
 __all__ = [

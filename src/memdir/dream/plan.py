@@ -68,7 +68,7 @@ from memdir.store.contract import StoreBase, utc_now
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import digest_of, encode, is_index_path, is_team
-from memdir.verify import refresh
+from memdir.verify.check import refresh
 from memdir.verify.records import Verdict
 
 # --- planning ---

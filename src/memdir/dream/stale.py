@@ -19,7 +19,7 @@ from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
 from memdir.language.dates import make_absolute
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
-from memdir.recall.find import find_since
+from memdir.recall.freshness import find_since
 from memdir.records import Forget, Header, InboxItem, InboxKind, Kind, Memory, Origin, Rewrite
 from memdir.store.contract import StoreBase, read_time
 from memdir.store.files import FileStore

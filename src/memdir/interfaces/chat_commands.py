@@ -31,7 +31,7 @@ from memdir.interfaces.chat_terminal import Permissions, Screen, is_terminal
 from memdir.language.requests import find_request_languages
 from memdir.language.words import split_sentences as split_said
 from memdir.project.settings import read_environment
-from memdir.recall import RecallResult, RecallSkip
+from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.recall.terms import parse_terms
 from memdir.records import Excerpt, Header, Kind, Memory, Message, Usage
 from memdir.text import one_line, shorten

@@ -44,7 +44,7 @@ from memdir.models.agent import (
     translate_names,
 )
 from memdir.models.staged import Staging, make_edits
-from memdir.recall.find import strip_host_text
+from memdir.recall.query import strip_host_text
 from memdir.records import Message, Origin, Tool, ToolCall
 from memdir.store.files import FileStore
 from memdir.store.state import append_record, find_path, list_chats

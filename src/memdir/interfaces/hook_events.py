@@ -77,13 +77,13 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
         with suppress(MemdirError):  # better shown twice than never
             session.note_index(index)
     if before is not None and session is not None and source == _COMPACTED:
-        from memdir.recall import account_again, read_again
+        from memdir.recall.pipeline import mark_surfaced, read_surfaced
         from memdir.recall.reminder import estimate_reply_tokens, fit_memories, measure_reply
 
-        excerpts = read_again(project.stores, session, before)
+        excerpts = read_surfaced(project.stores, session, before)
         chars, tokens = HOOK_CHARS - measure_reply(used) - 2 * len(_GAP), HOOK_TOKENS - estimate_reply_tokens(used)
         text = fit_memories(excerpts, now=project.now().astimezone(), chars=chars, tokens=tokens)
-        account_again(project.stores, session, [at for at in excerpts if at.path in text])
+        mark_surfaced(project.stores, session, [at for at in excerpts if at.path in text])
         yield text
 
 
@@ -237,7 +237,7 @@ def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
 
 def _note_read(call: HookInput, output: HookOutput) -> None:
     from memdir.conversation.tool_calls import PATH_KEYS
-    from memdir.recall import find_key
+    from memdir.recall.pipeline import find_key
 
     paths = [value for key in PATH_KEYS if isinstance(value := call.find_tool_input().get(key), str)]
     paths = [path for path in paths if path.endswith(".md") and "\0" not in path]

@@ -44,7 +44,7 @@ from memdir.project.settings import Environment, read_environment
 from memdir.store.open import Project, open_project
 
 if TYPE_CHECKING:
-    from memdir.recall import RecallResult
+    from memdir.recall.pipeline import RecallResult
 
 _SECONDS = {
     HookEvent.PROMPT: HOOK_PROMPT_SECONDS,
@@ -294,8 +294,8 @@ def _note_late(event: HookEvent, output: HookOutput, seconds: float) -> None:
 
 def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     """Show the model the memories that fit its prompt; with the first prompt the index, too, where START shows none."""
-    from memdir.recall import recall_here
-    from memdir.recall.find import strip_host_text
+    from memdir.recall.pipeline import recall_in_project
+    from memdir.recall.query import strip_host_text
 
     text = strip_host_text(call.text("prompt"))
     with open_hook_project(call, output) as project:
@@ -317,7 +317,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_reply_tokens(used) if used else 0)
             output.reply = HookReply(used + fit_memories(found.memories, now=now, chars=chars, tokens=tokens))
 
-        last = recall_here(project, text, session=call.session, on_found=show)
+        last = recall_in_project(project, text, session=call.session, on_found=show)
         if last is not first[0]:
             show(last)
 

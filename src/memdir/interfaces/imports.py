@@ -33,7 +33,7 @@ from memdir.frozen import dataclass, replace
 from memdir.interfaces.doctor import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
-from memdir.recall.find import find_ages
+from memdir.recall.freshness import find_ages
 from memdir.records import (
     Dialect,
     InboxItem,

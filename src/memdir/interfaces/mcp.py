@@ -56,7 +56,7 @@ from memdir.interfaces.tools import (
 )
 from memdir.models.prompts import render_prompt
 from memdir.project.settings import read_environment
-from memdir.recall import recall_here
+from memdir.recall.pipeline import recall_in_project
 from memdir.recall.reminder import defuse, render_reminder
 from memdir.records import Header, Origin
 from memdir.store.files import FileStore
@@ -167,7 +167,7 @@ def _make_prompt(name: str) -> types.Prompt:
 
 
 def _render_found(opened: Project, question: str) -> str:
-    found = recall_here(opened, question)
+    found = recall_in_project(opened, question)
     if found.skipped is not None:
         return f"({found.skipped.words})"
     now = opened.now().astimezone()

@@ -22,9 +22,10 @@ from memdir.interfaces.doctor import find_derivable
 from memdir.language.dates import make_absolute
 from memdir.limits import SELECTED
 from memdir.project.settings import Environment
-from memdir.recall import RecallSkip, find_key, make_excerpt, recall_here
 from memdir.recall.find import search_memories
-from memdir.recall.reminder import defuse, find_caveats, render_byline
+from memdir.recall.freshness import find_caveats
+from memdir.recall.pipeline import RecallSkip, find_key, make_excerpt, recall_in_project
+from memdir.recall.reminder import defuse, render_byline
 from memdir.records import Draft, Excerpt, Header, Kind, Memory, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.memory import find_header
@@ -368,7 +369,7 @@ def search(where: ToolContext, given: Arguments) -> Row:
     skip = RecallSkip.PRIVATE if record.private else RecallSkip.IGNORE_CONVERSATION if record.ignoring else None
     if skip is not None:
         return {"memories": [], "by": "", "skipped": skip.words}
-    found = recall_here(where.opened, query, limit=limit)
+    found = recall_in_project(where.opened, query, limit=limit)
     excerpts, by, skip = list(found.memories), found.selector, found.skipped
     if skip in _UNFIT and (held := _search_words(where.opened, query, limit)):
         excerpts, by, skip = held, "words", None

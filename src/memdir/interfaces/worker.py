@@ -28,7 +28,7 @@ from memdir.records import Model
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.sessions import SessionFile, open_session, parse_cursor
-from memdir.verify import refresh_verdicts
+from memdir.verify.check import refresh_verdicts
 
 # --- worker ---
 

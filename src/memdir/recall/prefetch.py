@@ -14,7 +14,7 @@ from memdir import guard
 from memdir.errors import MemdirError
 from memdir.format.age import HalfLives
 from memdir.guard import Stat
-from memdir.recall import RecallRequest, RecallResult, account, find_recalled
+from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled, record_recall
 from memdir.recall.select import LocalSearch, list_signatures
 from memdir.records import Header, Pick, Query, Scope
 from memdir.store.contract import Store
@@ -54,7 +54,7 @@ class Prefetch:
             self._run = None
         if run.error is not None:
             raise run.error
-        return None if run.found is None else account(run.found, run.request, seconds=_TAKE_SECONDS)
+        return None if run.found is None else record_recall(run.found, run.request, seconds=_TAKE_SECONDS)
 
     def cancel(self) -> None:
         with self._lock:

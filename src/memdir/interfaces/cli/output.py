@@ -389,7 +389,7 @@ def find_change_names(change: Change) -> tuple[str, ...]:
 def make_skip_rows() -> list[Row]:
     """The closed list of why recall brings nothing."""
     # Imported here: a list of memories has no use for it.
-    from memdir.recall import RecallSkip
+    from memdir.recall.pipeline import RecallSkip
 
     return [{"reason": skip.value, "words": skip.words} for skip in RecallSkip]
 

@@ -22,8 +22,8 @@ from memdir.interfaces.cli import CliContext, CliVerb, RecallCall, VerbGroup, js
 from memdir.interfaces.cli.names import find_surfaced
 from memdir.interfaces.cli.output import Output, Styled, TableColumn, make_skip_rows, make_time, show_time
 from memdir.limits import DESCRIPTION_CHARS, SELECTED
-from memdir.recall import RecallResult, RecallSkip, recall_from, recall_here
 from memdir.recall.find import SearchHit, search_memories
+from memdir.recall.pipeline import RecallResult, RecallSkip, recall, recall_in_project
 from memdir.recall.select import LocalSearch
 from memdir.records import Dialect, Excerpt, Pick, Surfacing
 from memdir.store.contract import read_time, utc_now
@@ -47,7 +47,7 @@ _COLUMNS = (
 
 def answer(call: CliContext, wish: RecallCall) -> None:
     opened = call.open()
-    found = recall_here(
+    found = recall_in_project(
         opened,
         " ".join(wish.query),
         session=wish.session,
@@ -526,7 +526,7 @@ def _ask(
     store: FileStore, search: LocalSearch, question: BenchQuestion, ids: Mapping[str, str], k: int, now: datetime
 ) -> BenchOutcome:
     start = time.perf_counter()
-    found = recall_from((store,), question.text, selector=search, now=now, limit=k)
+    found = recall((store,), question.text, selector=search, now=now, limit=k)
     ms = (time.perf_counter() - start) * 1000
     picked = [ids[memory.header.name] for memory in found.memories]
     if not question.gold:

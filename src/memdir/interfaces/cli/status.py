@@ -68,7 +68,7 @@ from memdir.store.plan import digest_of
 from memdir.store.secrets import FILE as SECRETS_FILE
 from memdir.store.secrets import OwnSecretRules, read_own_rules
 from memdir.text import estimate_tokens
-from memdir.verify import StampResult, VerifyReport, stamp, verify
+from memdir.verify.check import StampResult, VerifyReport, stamp, verify
 from memdir.verify.records import (
     CheckedClaim,
     ClaimStatus,

@@ -1,0 +1,447 @@
+"""recall(): for what the person typed, the few memories that fit, read within the limits, each once a conversation.
+
+    skip reasons -> candidates the conversation does not have -> select -> read -> record
+
+`find_recalled` does everything but the last step, `record_recall` that alone: a prefetch calls them apart, because it
+may discard the result. Reads tolerate faults: a directory or a memory that cannot be read is left out, and a session
+record or a ledger that cannot be written costs no memory. A selector decides what fits; `reminder` renders it.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from memdir.errors import MemdirError
+from memdir.frozen import dataclass, field, replace
+from memdir.language.ignore import IgnoreReach, find_ignoring
+from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
+from memdir.recall.freshness import find_ages, find_caveats, read_half_lives
+from memdir.recall.query import is_one_word, mask_secrets
+from memdir.recall.select import HIDDEN, LocalSearch
+from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope, Selector, Surfacing
+from memdir.store.contract import Ledger, Store, utc_now
+from memdir.store.files import FileStore
+from memdir.store.open import Project
+from memdir.store.plan import is_team
+from memdir.store.sessions import SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
+from memdir.text import fold
+
+# Why a candidate was dropped; the selector has more reasons.
+SURFACED = "the conversation has it already"
+READ = "the agent has read it already"
+UNREADABLE = "it cannot be read"
+OVER_BUDGET = "it would exceed the conversation's budget"
+TEAM_OFF = "the team's memory is off"
+
+
+class RecallSkip(StrEnum):
+    """Every reason why a recall returns nothing, in the order in which they are checked."""
+
+    OFF = "off"
+    PAUSED = "paused"
+    PRIVATE = "private"
+    IGNORE_CONVERSATION = "ignore_conversation"
+    IGNORE_TURN = "ignore_turn"
+    ONE_WORD = "one_word"
+    BUDGET = "budget"
+    EMPTY = "empty"
+    NOTHING_FITS = "nothing_fits"
+
+    @property
+    def words(self) -> str:
+        return _SKIP_WORDS[self]
+
+
+_SKIP_WORDS = {
+    RecallSkip.OFF: "recall is switched off here",
+    RecallSkip.PAUSED: "memory is paused",
+    RecallSkip.PRIVATE: "this conversation is private",
+    RecallSkip.IGNORE_CONVERSATION: "the person asked to leave memory out of this conversation",
+    RecallSkip.IGNORE_TURN: "the message asks to leave memory out of this answer",
+    RecallSkip.ONE_WORD: "one word is too little to search by",
+    RecallSkip.BUDGET: f"this conversation was given its {CONVERSATION_BYTES:,} bytes of memory; compacting resets that",
+    RecallSkip.EMPTY: "there is no memory yet",
+    RecallSkip.NOTHING_FITS: "no memory fits the question",
+}
+
+
+@runtime_checkable
+class StoreFinder(Protocol):
+    """A selector that knows its stores and needs no headers: in a large directory a scan costs more than a search.
+
+    `drop` returns for a scope and a name why that memory may not be selected, empty if it may. What is dropped does not
+    influence the other scores; it may be returned too, with the reason.
+    """
+
+    def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecallRequest:
+    """The input of a recall. `stores` in order of precedence: of two memories with one name the project's hides the
+    user's. `on` and `paused` are the person's settings."""
+
+    stores: Sequence[Store]
+    text: str
+    selector: Selector | StoreFinder
+    now: datetime
+    session: SessionFile | None = None
+    tools: tuple[str, ...] = ()
+    limit: int = SELECTED
+    on: bool = True
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """The memories that fit, or why there are none. `picks` has the selected ones, then the dropped with the reason."""
+
+    query: str
+    selector: str
+    picks: tuple[Pick, ...] = ()
+    memories: tuple[Excerpt, ...] = ()
+    skipped: RecallSkip | None = None
+    elapsed_ms: float = 0.0
+    owners: tuple[Store, ...] = field(default=(), repr=False, compare=False)  # of `memories`, one each
+
+    def __iter__(self) -> Iterator[Excerpt]:
+        return iter(self.memories)
+
+
+def recall(
+    stores: Store | Sequence[Store],
+    query: str,
+    *,
+    selector: Selector | StoreFinder | None = None,
+    now: datetime | None = None,
+    session: SessionFile | None = None,
+    tools: Sequence[str] = (),
+    limit: int = SELECTED,
+    semantic: bool = True,
+) -> RecallResult:
+    """Return the memories that fit a question, at most `limit` and possibly none; iterate over the result.
+
+    Of several stores, the project's comes first. With a `session`, a memory is returned once a conversation. Without a
+    `selector` the local index is used, by words and meaning, or by words alone if not `semantic`.
+    """
+    given = tuple(stores) if isinstance(stores, Sequence) else (stores,)
+    if selector is None:
+        with LocalSearch(given, semantic=semantic) as search:
+            return recall(given, query, selector=search, now=now, session=session, tools=tools, limit=limit)
+    request = RecallRequest(given, query, selector, now or utc_now(), session, tuple(tools), limit)
+    return record_recall(find_recalled(request), request)
+
+
+def recall_in_project(
+    project: Project,
+    query: str,
+    *,
+    session: str = "",
+    tools: Sequence[str] = (),
+    limit: int = SELECTED,
+    semantic: bool = True,
+    peek: bool = False,
+    on_read: Callable[[int], None] = lambda count: None,
+    on_found: Callable[[RecallResult], None] = lambda found: None,
+) -> RecallResult:
+    """As `recall`, with the stores and settings of an open project, in the conversation of that id.
+
+    With `peek` nothing counts as surfaced. `on_read` is called with the number of files read into the index, `on_found`
+    with the result before it is recorded.
+    """
+    settings, stores = project.settings, project.stores
+    lives = read_half_lives(settings)
+    with LocalSearch(stores, semantic=semantic, half_lives=lives, on_read=on_read) as search:
+        request = RecallRequest(
+            stores,
+            query,
+            search,
+            project.now(),
+            open_session(project.private.state, session) if session else None,
+            tuple(tools),
+            limit,
+            on=project.places.switch.on and settings.flag("recall"),
+            paused=settings.flag("paused"),
+        )
+        found = find_recalled(request)
+        on_found(found)
+        return found if peek else record_recall(found, request)
+
+
+def find_recalled(request: RecallRequest) -> RecallResult:
+    """As `recall`, but nothing counts as surfaced. Only a request to ignore memory from now on is recorded at once."""
+    start = time.perf_counter()
+    record = request.session.read() if request.session else SessionRecord()
+    ignore = find_ignoring(request.text)
+    skip = find_skip(request.text, record, ignore=ignore, on=request.on, paused=request.paused)
+    ignoring = ignore is IgnoreReach.CONVERSATION or (record.ignoring and ignore is not IgnoreReach.LIFTED)
+    if request.session is not None and ignoring != record.ignoring:
+        try:
+            request.session.set_ignoring(ignoring)
+        except MemdirError:
+            pass
+    empty = RecallResult(request.text, str(getattr(request.selector, "name", "local")), skipped=skip)
+    found = empty if skip else _select(request, record, empty)
+    return replace(found, elapsed_ms=(time.perf_counter() - start) * 1000)
+
+
+def find_skip(
+    text: str, record: SessionRecord, *, ignore: IgnoreReach | None = None, on: bool = True, paused: bool = False
+) -> RecallSkip | None:
+    """Return the first reason to skip recall that needs no memory to be read; `ignore` is what the message asks."""
+    reasons = (
+        (RecallSkip.OFF, not on),
+        (RecallSkip.PAUSED, paused),
+        (RecallSkip.PRIVATE, record.private),
+        (RecallSkip.IGNORE_CONVERSATION, ignore is IgnoreReach.CONVERSATION),
+        (RecallSkip.IGNORE_CONVERSATION, record.ignoring and ignore is not IgnoreReach.LIFTED),
+        (RecallSkip.IGNORE_TURN, ignore is IgnoreReach.TURN),
+        (RecallSkip.ONE_WORD, is_one_word(text)),
+        (RecallSkip.BUDGET, record.surfaced_bytes >= CONVERSATION_BYTES),
+    )
+    return next((skip for skip, holds in reasons if holds), None)
+
+
+def record_recall(found: RecallResult, request: RecallRequest, *, seconds: float = SESSION_SECONDS) -> RecallResult:
+    """Enter what was found into the conversation's record, within its budget, and into the ledger.
+
+    Another process may have surfaced some of it meanwhile, or used up the budget: the rest is returned.
+    """
+    if request.session is not None and found.memories:
+        found = _admit(found, request.session, seconds)
+    rows: dict[int, list[Surfacing]] = {}
+    query = mask_secrets(found.query) if found.memories else ""
+    session = request.session.id if request.session else ""
+    for excerpt, owner in zip(found.memories, found.owners, strict=True):
+        row = Surfacing(excerpt.header.name, request.now, query, session, found.selector, excerpt.score)
+        rows.setdefault(id(owner), []).append(row)
+    for owner in {id(owner): owner for owner in found.owners}.values():
+        if isinstance(owner, Ledger):
+            owner.note_recalls(rows[id(owner)])
+    return found
+
+
+def make_excerpt(memory: Memory, *, path: str, score: float = 0.0) -> Excerpt:
+    """Return the part of a memory that a conversation is given: its body, at most 200 lines and 4,096 bytes of it."""
+    lines = (memory.body.strip() or memory.header.description).split("\n")
+    kept = lines[:SURFACED_LINES]
+    size = sum(len(line.encode("utf-8", "replace")) + 1 for line in kept) - 1
+    while size > SURFACED_BYTES and len(kept) > 1:
+        size -= len(kept.pop().encode("utf-8", "replace")) + 1
+    text = "\n".join(kept).encode("utf-8", "replace")[:SURFACED_BYTES].decode("utf-8", "ignore").rstrip()
+    is_cut = len(kept) < len(lines) or size > SURFACED_BYTES
+    return Excerpt(memory.header, path, text, memory.digest, len(kept), len(lines), score, is_cut)
+
+
+def find_key(session: SessionFile, stores: Sequence[Store], path: Path) -> str | None:
+    """Return the key of a file in the conversation's record, for `note_read`; None if it is no memory of the stores."""
+    real = os.path.realpath(path)
+    for store in stores:
+        if isinstance(store, FileStore):
+            root = os.path.join(os.path.realpath(store.root), "")
+            if real.startswith(root) and real.endswith(".md"):
+                return _make_key(session, store, real[len(root) : -len(".md")])
+    return None
+
+
+def read_surfaced(stores: Sequence[FileStore], session: SessionFile, before: SessionRecord) -> tuple[Excerpt, ...]:
+    """Read the memories that a record says were surfaced, in that order; those that are gone are left out.
+
+    Compaction removes recalled memories from a conversation, and its record starts anew. Most of them still matter.
+    """
+    found: dict[str, Excerpt] = {}
+    for store in stores:
+        if store.state == session.state:
+            names = {key: key for key in before.surfaced if not key.startswith("#")}
+        elif any(key.startswith("#") for key in before.surfaced):
+            names = {_make_key(session, store, header.name): header.name for header in store.scan()}
+        else:
+            names = {}
+        for key in names.keys() & before.surfaced.keys():
+            try:
+                memory = store.read(names[key])
+            except MemdirError:
+                continue
+            found[key] = make_excerpt(memory, path=str(store.root / memory.header.file))
+    return tuple(found[key] for key in before.surfaced if key in found)
+
+
+def mark_surfaced(stores: Sequence[FileStore], session: SessionFile, shown: Sequence[Excerpt]) -> None:
+    """Record that these are in the conversation again."""
+    if shown:
+        owners = {str(store.root / at.header.file): store for store in stores for at in shown}
+        keys = [_make_key(session, owners[at.path], at.header.name) for at in shown]
+        seen = {key: SurfacedMemory(at.digest, at.size) for key, at in zip(keys, shown, strict=True)}
+        session.change(lambda record: replace(record, surfaced={**record.surfaced, **seen}))
+
+
+def _make_key(session: SessionFile, store: Store, name: str) -> str:
+    if isinstance(store, FileStore):
+        return make_key(session, name, state=store.state, place=str(store.root))
+    return make_key(session, name, state=None, place=str(getattr(store, "scope", "")))
+
+
+def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) -> RecallResult:
+    selector, stores = request.selector, request.stores
+    if isinstance(selector, StoreFinder):
+        query = Query(request.text, request.tools, now=request.now)
+        picks = selector.find(query, request.limit, lambda scope, name: _find_reason(request, record, scope, name))
+    else:
+        picks = _select_headers(selector, request, record)
+    selected = [pick for pick in picks if not pick.dropped][: max(0, request.limit)]
+    pairs = [(pick, _read(stores, pick)) for pick in selected]
+    read = [found for _, found in pairs if found]
+    excerpts = _add_freshness(read, request.now)
+    skipped = None if read else RecallSkip.NOTHING_FITS if picks or _has_any(stores) else RecallSkip.EMPTY
+    return replace(
+        empty,
+        selector=next((pick.by for pick in selected if pick.by), empty.selector),
+        picks=(
+            *(pick for pick, found in pairs if found),
+            *(replace(pick, dropped=UNREADABLE) for pick, found in pairs if not found),
+            *(pick for pick in picks if pick.dropped),
+        ),
+        memories=tuple(excerpts),
+        owners=tuple(store for _, _, store in read),
+        skipped=skipped,
+    )
+
+
+def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord) -> Sequence[Pick]:
+    """Select among headers; those that may not be selected are removed before."""
+    headers, dropped = _scan(request.stores)
+    allowed, seen = [], []
+    for header in headers:
+        reason = _find_reason(request, record, header.scope, header.name)
+        seen += [_drop(header, reason)] if reason else []
+        allowed += [] if reason else [header]
+    shown = tuple(pick.header for pick in seen if pick.dropped != TEAM_OFF)  # a model is shown these, too
+    query = Query(request.text, request.tools, now=request.now, seen=shown)
+    return [*(selector(query, allowed, request.limit) if allowed else ()), *seen, *dropped]
+
+
+def _scan(stores: Sequence[Store]) -> tuple[list[Header], list[Pick]]:
+    """Return the headers of all stores that can be read, and the user's memories that the project's hide."""
+    headers: list[Header] = []
+    hidden: list[Pick] = []
+    for store in stores:
+        try:
+            found = store.scan()
+        except MemdirError:
+            continue
+        above = set()
+        if any(header.scope is Scope.USER for header in found):
+            above = {fold(header.name) for header in headers if header.scope is Scope.PRIVATE}
+        hidden += [_drop(header, HIDDEN) for header in found if fold(header.name) in above]
+        headers += [header for header in found if fold(header.name) not in above] if above else found
+    return headers, hidden
+
+
+def _drop(header: Header, reason: str) -> Pick:
+    return Pick(header, 0.0, Evidence(), reason)
+
+
+def _find_reason(request: RecallRequest, record: SessionRecord, scope: Scope, name: str) -> str:
+    """Why a memory may not be selected: the team's memory is off, or the conversation has it; empty if it may."""
+    is_shared = scope is Scope.PROJECT or (scope is not Scope.USER and is_team(name))
+    # A store that was opened by its path has no such setting.
+    if is_shared and any(not getattr(store, "team", True) for store in request.stores):
+        return TEAM_OFF
+    if request.session is None or not (record.surfaced or record.read):
+        return ""
+    keys = [_make_key(request.session, store, name) for store in request.stores if _may_hold(store, scope)]
+    if any(key in record.surfaced for key in keys):
+        return SURFACED
+    return READ if any(key in record.read for key in keys) else ""
+
+
+def _may_hold(store: Store, scope: Scope) -> bool:
+    own = getattr(store, "scope", scope)
+    return own is scope or (own is Scope.PRIVATE and scope is Scope.TEAM)
+
+
+def _read(stores: Sequence[Store], pick: Pick) -> tuple[Memory, Excerpt, Store] | None:
+    """Read the memory of a pick from the store that has it; of several that could, the one whose file it is."""
+    found: tuple[Memory, Store] | None = None
+    for store in stores:
+        if _may_hold(store, pick.header.scope):
+            try:
+                memory = store.read(pick.header.name)
+            except MemdirError:
+                continue
+            if found is None or memory.header.signature == pick.header.signature:
+                found = memory, store
+    if found is None:
+        return None
+    memory, store = found
+    path = str(store.root / pick.header.file) if isinstance(store, FileStore) else pick.header.file
+    excerpt = make_excerpt(memory, path=path, score=pick.score)
+    if pick.header.scope is Scope.TEAM and isinstance(store, FileStore):
+        # Imported here: few recalls return what a team shares.
+        from memdir.store.state import read_authors
+
+        author = read_authors(store.state).get(excerpt.header.name)
+        excerpt = replace(excerpt, author=author.name) if author else excerpt
+    return memory, excerpt, store
+
+
+def _add_freshness(read: Sequence[tuple[Memory, Excerpt, Store]], now: datetime) -> list[Excerpt]:
+    """The excerpts with the moment their age counts from, and what in them is out of date."""
+    ages: dict[tuple[int, str], datetime] = {}
+    caveats: dict[tuple[int, str], str] = {}
+    for key, store in {id(store): store for _, _, store in read}.items():
+        memories = [memory for memory, _, owner in read if owner is store]
+        ages |= {(key, name): at for name, at in find_ages(store, memories, now=now).items()}
+        caveats |= {(key, name): text for name, text in find_caveats(store, memories).items()}
+    keyed = [((id(store), memory.header.name), excerpt) for memory, excerpt, store in read]
+    return [replace(excerpt, since=ages[key], caveat=caveats.get(key, "")) for key, excerpt in keyed]
+
+
+def _has_any(stores: Sequence[Store]) -> bool:
+    for store in stores:
+        try:
+            if store.has_any() if isinstance(store, FileStore) else store.scan():
+                return True
+        except MemdirError:
+            continue
+    return False
+
+
+def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallResult:
+    """Return what is new to the conversation and fits its budget; all of it if the record cannot be written."""
+    keys = [_make_key(session, owner, at.header.name) for at, owner in zip(found.memories, found.owners, strict=True)]
+    refused: dict[str, str] = {}
+
+    def step(record: SessionRecord) -> SessionRecord:
+        surfaced, size = dict(record.surfaced), record.surfaced_bytes
+        for key, excerpt in zip(keys, found.memories, strict=True):
+            if record.has(key):
+                refused[key] = SURFACED
+            elif size + excerpt.size > CONVERSATION_BYTES:
+                refused[key] = OVER_BUDGET
+            else:
+                surfaced[key] = SurfacedMemory(excerpt.digest, excerpt.size)
+                size += excerpt.size
+        return replace(record, surfaced=surfaced)
+
+    try:
+        session.change(step, seconds=seconds)
+    except MemdirError:
+        return found
+    if not refused:
+        return found
+    selected = iter(keys)  # the selected picks and the memories are in the same order
+    picks = [pick if pick.dropped else replace(pick, dropped=refused.get(next(selected), "")) for pick in found.picks]
+    kept = [number for number, key in enumerate(keys) if key not in refused]
+    reason = RecallSkip.BUDGET if OVER_BUDGET in refused.values() else RecallSkip.NOTHING_FITS
+    return replace(
+        found,
+        picks=tuple(sorted(picks, key=lambda pick: bool(pick.dropped))),
+        memories=tuple(found.memories[at] for at in kept),
+        owners=tuple(found.owners[at] for at in kept),
+        skipped=None if kept else reason,
+    )
