@@ -12,16 +12,18 @@ from loads import ROOT
 from memdir.errors import DiskError
 from memdir.limits import CONVERSATION_BYTES, SURFACED_BYTES, SURFACED_LINES
 from memdir.recall.pipeline import (
-    HIDDEN,
     OVER_BUDGET,
     READ,
     SURFACED,
     UNREADABLE,
+    RecallRequest,
     RecallSkip,
     find_key,
+    find_recalled,
     make_excerpt,
     recall,
 )
+from memdir.recall.select import HIDDEN
 from memdir.records import Evidence, Header, Kind, Pick, Query, Scope
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
@@ -91,7 +93,7 @@ def test_a_shut_gate_reads_no_memory(query: str, switches: dict[str, bool], skip
         raise AssertionError("nobody may be asked")
 
     on, paused = switches.get("on", True), switches.get("paused", False)
-    found = recall([store], query, selector=never, now=NOW, on=on, paused=paused)
+    found = find_recalled(RecallRequest([store], query, never, NOW, on=on, paused=paused))
     assert found.skipped is skip and found.memories == () == found.picks
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -275,6 +274,9 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
     `environ` are the variables it gets, this process's own without them.
     `-P`: that directory may be somebody else's project, and a `json.py` lying there is not the one we want.
     """
+    # Imported here: most calls start no process, and every prompt hook would pay for it.
+    import subprocess
+
     null = subprocess.DEVNULL
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "memdir", *arguments],

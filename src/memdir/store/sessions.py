@@ -14,7 +14,6 @@ drops them all, and `reset` those of its own conversation.
 What it does not do: decide what may be surfaced (recall), or keep anything a person said.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -366,5 +365,4 @@ def render_cursor(cursor: Cursor) -> Mapping[str, object]:
 
 
 def digest_message(message: Message) -> str:
-    text = f"{message.role}\0{message.text}\0{message.answers}"
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    return digest(f"{message.role}\0{message.text}\0{message.answers}")
