@@ -22,7 +22,6 @@ def test_the_demo_shows_all_of_it_and_leaves_nothing_behind(tmp_path: Path) -> N
         "I know nothing about that.",
         "background-of-the-user says the same text as data-scientist",
         "nothing lost:",
-        "Contradiction: Pipeline bugs tracked in Linear",
         "undone: change",
     ):
         assert told in shown.out, told

@@ -1,4 +1,4 @@
-"""What doctor says of what memories say: stale claims, contradictions, secrets, memories never recalled, history."""
+"""What doctor says of what memories say: stale claims, secrets, memories never recalled, history."""
 
 import os
 import subprocess
@@ -70,24 +70,6 @@ def test_a_verdict_on_an_older_text_is_not_told(memory: Path, project: Path) -> 
         verify(store, project, now=NOW)
         put(memory, "gone", "The login is in `src/entry.py`.")
         assert find(store, "stale") == []
-
-
-# --- contradictions -------------------------------------------------------------------------------------------------
-
-
-def test_two_statements_that_cannot_both_hold_are_told_at_the_older_one(memory: Path) -> None:
-    old = put(memory, "staging", "The staging database runs on port 5433.", "project", "Staging database port")
-    put(memory, "ports", "The staging database runs on port 5544.", "project", "Staging database port")
-    os.utime(old, (1_700_000_000, 1_700_000_000))
-    (found,) = find(FileStore(memory), "contradiction")
-    assert found.where == "staging.md" and "5433" in found.message and "5544" in found.message
-    assert found.level == "advice"
-
-
-def test_statements_that_agree_or_differ_in_subject_are_no_contradiction(memory: Path) -> None:
-    put(memory, "staging", "The staging database runs on port 5433.", "project", "Staging database port")
-    put(memory, "cache", "The production cache runs on port 6380.", "project", "Production cache port")
-    assert find(FileStore(memory), "contradiction") == []
 
 
 # --- secrets --------------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def test_a_near_duplicate_is_merged_into_the_memory_that_is_there(cli: Cli, tmp_
     other = write(
         tmp_path / "m" / "reset.md",
         memory_text(
-            "Reset", "Reset of the staging database each week", "Every Sunday night the staging database is reset.\n"
+            "Reset", "Reset of the staging database each week", "Staging database is reset every Sunday night.\n"
         ),
     )
     told = cli("import", str(other.parent))
@@ -279,7 +279,7 @@ def test_a_secret_in_an_index_line_or_a_file_name_is_kept_nowhere(cli: Cli, tmp_
     body = "The staging database is reset every Sunday night."
     write(cli.memory / "staging.md", memory_text("Staging", "When the staging database is reset", body))
     folder = tmp_path / "m"
-    same = "Every Sunday night the staging database is reset.\n"
+    same = "Staging database is reset every Sunday night.\n"
     write(folder / "reset.md", memory_text("Reset", "Reset of the staging database each week", same))
     write(folder / f"{TOKEN}.md", memory_text("Robot", f"The robot logs in with {TOKEN}", "See there.\n"))
     write(folder / "MEMORY.md", f"- [Reset](reset.md) — the login of the robot is {TOKEN}\n")

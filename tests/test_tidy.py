@@ -11,17 +11,8 @@ import pytest
 
 from dream_data import Note, read_contradictions, read_facts, read_lookalikes
 from loads import scaled
-from memdir.dream.duplicates import (
-    MemoryFacts,
-    find_contradictions,
-    find_shape,
-    is_copy,
-    is_reworded,
-    is_within,
-    make_exact,
-    split_parts,
-)
-from memdir.dream.grammar import Shape, find_lemma
+from memdir.dream.compare import Wording, compare, differ_in_value
+from memdir.dream.duplicates import MemoryFacts, is_copy, is_reworded, make_exact, split_parts
 from memdir.dream.pointers import plan_tidy
 from memdir.dream.records import PatchKind, ProposalKind, TidyPatch, TidyResult, make_item
 from memdir.errors import MemdirError
@@ -42,12 +33,6 @@ def make_fact(
     body: str, *, name: str = "a", title: str = "Title", kind: Kind = Kind.PROJECT, days: int = 5
 ) -> MemoryFacts:
     return note_fact(Note(kind, title, "What it is about", body), name=name, days=days)
-
-
-def make_shape(text: str) -> Shape:
-    shape = find_shape(text)
-    assert shape is not None
-    return shape
 
 
 def note_fact(note: Note, *, name: str = "a", days: int = 5) -> MemoryFacts:
@@ -81,11 +66,14 @@ def store() -> MemoryStore:
 # --- the same or not ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", (DATA / "tidy_lookalikes.jsonl").read_text(encoding="utf-8").splitlines())
-def test_the_same_words_in_other_roles_are_not_the_same(row: str) -> None:
-    pair = json.loads(row)
-    one, other = make_fact(pair["a"]), make_fact(pair["b"], name="b")
-    assert not is_reworded(one, other) and not is_reworded(other, one) and not is_copy(one, other)
+def test_texts_that_look_alike_and_say_different_things_are_not_the_same() -> None:
+    merged = []
+    for row in (DATA / "tidy_lookalikes.jsonl").read_text(encoding="utf-8").splitlines():
+        pair = json.loads(row)
+        one, other = make_fact(pair["a"]), make_fact(pair["b"], name="b")
+        if is_reworded(one, other) or is_reworded(other, one) or is_copy(one, other):
+            merged.append(row)
+    assert not merged
 
 
 def test_no_look_alike_is_taken_for_the_same() -> None:
@@ -93,33 +81,52 @@ def test_no_look_alike_is_taken_for_the_same() -> None:
     assert not taken
 
 
-def test_no_two_facts_are_taken_for_the_same_and_of_their_rewordings_four_in_ten_are() -> None:
+def test_no_two_facts_are_taken_for_the_same_and_of_their_rewordings_those_with_an_added_clause_are() -> None:
     facts = [(fact.id, note_fact(fact.note)) for fact in read_facts()]
-    others = [(fact.id, note_fact(way.note, name="b")) for fact in read_facts() for way in fact.rewordings]
-    found = [(mine, theirs) for mine, one in facts for theirs, other in others if is_reworded(one, other)]
-    assert all(mine == theirs for mine, theirs in found)
-    assert len(found) >= 0.4 * len(others), (len(found), len(others))
+    others = [(fact.id, way.way, note_fact(way.note, name="b")) for fact in read_facts() for way in fact.rewordings]
+    found = [(mine, theirs, way) for mine, one in facts for theirs, way, other in others if is_reworded(one, other)]
+    assert all(mine == theirs for mine, theirs, _ in found)
+    clauses = sum(way == "clause" for _, way, _ in others)
+    assert sum(way == "clause" for _, _, way in found) >= 0.7 * clauses, (len(found), clauses)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("The team keeps the logs in Grafana.", "The logs are kept in Grafana by the team."),
-        ("The shop moved to Adyen.", "The shop has moved to Adyen."),
-        ("Because it is slow, the job runs at night.", "The job runs at night, since it is slow."),
-        ("Nobody merges from 2026-12-10 to 2026-12-17.", "From 2026-12-10 to 2026-12-17 nobody will merge."),
-        ("The gateway drops large messages.", "The gateway discards big messages."),
-        ("Exports start on 3 May 2027.", "Exports begin on 2027-05-03."),
-        ("The user reads on a phone.", "The user reads on a phone, which is a small one."),
-    ],
+SAME = (
+    ("The gateway drops large messages.", "Gateway drops the large messages"),
+    ("The team keeps its logs in Grafana.", "- The team **keeps** its logs, in Grafana!"),
+    ("The shop moves to Adyen.", "The shop moved to Adyen."),
+    ("Exports start on 3 May 2027.", "Exports start on 2027-05-03."),
+    ("The queue holds 1,000 jobs.", "The queue holds 1000 jobs."),
+    ("Deploys need two approvals.", "Deploys need 2 approvals."),
+    ("The user doesn't like tabs.", "The user does not like tabs."),
+    ("Every receipt is kept for a year.", "Every reciept is kept for a year."),
+    ("The user reads on a phone.", "The user reads on a phone, which is a small one."),
+    ("Copy the values from there.", "Copy the values, as the design team asks us, from there."),
 )
-def test_order_tense_voice_synonyms_and_an_added_clause_are_seen_through(one: str, other: str) -> None:
-    assert is_reworded(make_fact(one), make_fact(other, name="b"))
+
+
+def test_articles_endings_spelling_and_an_added_clause_make_no_difference() -> None:
+    found = [pair for pair in SAME if is_reworded(make_fact(pair[0]), make_fact(pair[1], name="b"))]
+    assert found == list(SAME)
+
+
+OTHER = (
+    ("The team keeps the logs in Grafana.", "The logs are kept in Grafana by the team."),
+    ("Because it is slow, the job runs at night.", "The job runs at night, since it is slow."),
+    ("The gateway drops large messages.", "The gateway discards big messages."),
+    ("The contact is in the archive.", "The contract is in the archive."),
+    ("The user reads on a phone.", "The user reads on a phone, but never at night in bed."),
+    ("The user reads on a phone.", "The user reads on a phone, which runs Android at home."),
+    ("The user reads on a phone, as people do today.", "The user reads on a phone; on trains that is easy."),
+)
+
+
+def test_another_order_voice_or_word_and_a_clause_that_narrows_are_left_to_a_model() -> None:
+    assert [pair for pair in OTHER if is_reworded(make_fact(pair[0]), make_fact(pair[1], name="b"))] == []
 
 
 def test_other_types_other_languages_and_code_are_never_nearly_the_same() -> None:
     fact = make_fact("The team keeps the logs in Grafana.")
-    assert not is_reworded(fact, make_fact("The logs are kept in Grafana by the team.", kind=Kind.REFERENCE))
+    assert not is_reworded(fact, make_fact("Team keeps the logs in Grafana.", kind=Kind.REFERENCE))
     german = "Das Team hält die Logs in Grafana, und die Ablage ist für alle."
     assert not is_reworded(make_fact(german), make_fact(german.replace("Das Team", "Dem Team"), name="b"))
     assert not is_reworded(make_fact("```\na b\n```\nUse it."), make_fact("```\nb a\n```\nUse it.", name="b"))
@@ -137,11 +144,12 @@ def test_reasons_that_differ_in_a_number_keep_memories_apart() -> None:
     assert not is_reworded(make_fact(one), make_fact(one.replace("40", "50"), name="b"))
 
 
-def test_inflection_goes_and_derivation_stays() -> None:
-    assert {find_lemma(word) for word in ("changes", "changed", "change")} == {"change"}
-    assert {find_lemma(word) for word in ("written", "wrote")} == {"write"}
-    for one, other in (("production", "product"), ("marketing", "market"), ("staging", "stage"), ("note", "not")):
-        assert find_lemma(one) != find_lemma(other)
+def test_an_ending_of_number_or_tense_makes_no_other_word_and_all_else_does() -> None:
+    for one, other in (("changes", "changed"), ("carry", "carries"), ("starts", "started")):
+        assert compare(Wording(f"It {one} now"), Wording(f"It {other} now")) is not None, one
+    pairs = (("production", "product"), ("marketing", "market"), ("staging", "stage"), ("note", "not"), ("new", "now"))
+    for one, other in pairs:
+        assert compare(Wording(f"It {one} now"), Wording(f"It {other} now")) is None, one
 
 
 def test_a_body_is_parted_at_why_and_how() -> None:
@@ -178,7 +186,7 @@ def test_a_merge_keeps_the_added_clause_and_both_reasons(store: MemoryStore) -> 
 
 def test_links_lead_to_the_one_that_stays_and_code_is_left_alone(store: MemoryStore) -> None:
     put(store, "Containers", "Tests start the database in a container.")
-    put(store, "Databases", "The database is started in a container by tests.")
+    put(store, "Databases", "Tests started a database in the container.")
     put(store, "Other", "See [[Containers]] and [[databases|there]] but not `[[databases]]`.")
     put(store, "More", "See [[containers]] as well.")
     tidy(store)
@@ -194,7 +202,7 @@ def test_a_pinned_memory_stays_byte_for_byte_and_takes_nothing_in(store: MemoryS
     before = store.read("one").text
     planned = tidy(store)
     assert store.read("one").text == before
-    assert "two" in {at.name for at in store.scan()}
+    assert any("as in the guide of the team" in store.read(at.name).body for at in store.scan())
     assert all("one" not in [edit.name for edit in at.edits if isinstance(edit, Rewrite)] for at in planned.patches)
 
 
@@ -213,7 +221,7 @@ def test_memories_of_the_team_and_of_one_person_are_not_merged(tmp_path: Path) -
 
 def test_a_memory_that_changed_meanwhile_wins(store: MemoryStore) -> None:
     put(store, "Gateway", "The gateway drops messages.")
-    put(store, "Large messages", "The gateway discards messages.")
+    put(store, "Large messages", "The gateway dropped messages.")
     planned = plan_tidy(store, now=NOW)
     (away,) = (edit.name for at in planned.patches for edit in at.edits if isinstance(edit, Forget))
     store.write(
@@ -242,7 +250,7 @@ def test_in_blocks_of_code_white_space_counts() -> None:
 
 def test_lists_and_code_in_two_reasons_stay_what_they_are(store: MemoryStore) -> None:
     put(store, "Gateway", "The gateway drops messages.\n\n**Why:** Reasons:\n- disks\n- queues")
-    put(store, "Large messages", "The gateway discards messages.\n\n**Why:** The vendor says so.")
+    put(store, "Large messages", "The gateway dropped messages.\n\n**Why:** The vendor says so.")
     tidy(store)
     (header,) = store.scan()
     lines = store.read(header.name).body.splitlines()
@@ -388,11 +396,10 @@ def test_an_index_larger_than_any_memory_may_be_is_still_written_to_and_put_in_o
     assert store.index() == before
 
 
-def test_of_many_clauses_each_that_adds_nothing_narrowing_is_tried_without_copying_the_text_for_each() -> None:
+def test_a_clause_added_to_many_is_found_in_a_text_of_many_clauses() -> None:
     clauses = ["the quick red fox runs", *(f"it passes {word} trees" for word in ("tall", "old", "green", "dark") * 60)]
-    long, short = (make_shape(", ".join(part) + ".") for part in (clauses, clauses[:-1]))
-    assert len(long.spans) > 20_000
-    assert is_within(short, long) and not is_within(long, short)
+    long, short = (make_fact(", ".join(part) + ".") for part in (clauses, clauses[:-1]))
+    assert is_reworded(short, make_fact(long.main, name="b"))
 
 
 def test_skip_index_means_no_index_patches(tmp_path: Path) -> None:
@@ -417,34 +424,21 @@ def test_broken_and_strange_files_stop_nothing(tmp_path: Path) -> None:
 # --- proposals ------------------------------------------------------------------------------------------------------
 
 
-def test_contradictions_are_found_with_few_misses_and_no_false_alarm() -> None:
-    right = wrong = missed = 0
+def test_memories_that_differ_in_one_value_are_seen_as_such() -> None:
+    """No contradiction is resolved by patterns; a chat shows the newer of two such memories first."""
+    right = wrong = 0
     for pair in read_contradictions():
-        found = bool(find_contradictions([note_fact(pair.a, days=9), note_fact(pair.b, name="b", days=2)]))
+        found = differ_in_value(Wording(pair.a.body), Wording(pair.b.body))
         right += found and pair.contradicts
         wrong += found and not pair.contradicts
-        missed += not found and pair.contradicts
-    assert not wrong and right >= 0.85 * (right + missed), (right, wrong, missed)
+    assert right >= 35 and wrong <= 1, (right, wrong)
 
 
-def test_the_newer_statement_wins_and_the_older_memory_gives_way(store: MemoryStore) -> None:
-    facts = [make_fact("The web app runs on Node 20.", days=9), make_fact("The web app runs on Node 22.", name="b")]
-    (proposal,) = find_contradictions(facts)
-    assert proposal.kind is ProposalKind.CONTRADICTION and proposal.names == ("a", "b")
-    assert proposal.edits == (Forget("a", facts[0].memory.digest),)
-    more = make_fact("The web app runs on Node 20. Its port is 8080.\n\n**Why:** The vendor asked.", days=9)
-    (edit,) = find_contradictions([more, facts[1]])[0].edits
-    assert isinstance(edit, Rewrite) and "Node 22. Its port is 8080." in edit.text and "vendor" in edit.text
-    assert not find_contradictions(facts, keep=frozenset("a"))
-
-
-def test_a_title_that_says_the_value_is_still_about_the_same_thing() -> None:
-    """As the rules word it: what was said is the title, too."""
-    linear = make_fact("Bugs are tracked in Linear.", days=9, title="Pipeline bugs tracked in Linear")
-    jira = make_fact("Bugs are tracked in Jira.", name="b", title="Pipeline bugs tracked in Jira")
-    assert [at.names for at in find_contradictions([linear, jira])] == [("a", "b")]
-    other = make_fact("Bugs are tracked in Jira.", name="b", title="Mobile bugs tracked in Jira")
-    assert not find_contradictions([linear, other])
+def test_without_a_model_nothing_is_proposed_about_contradictions(store: MemoryStore) -> None:
+    put(store, "Node", "The web app runs on Node 20.")
+    put(store, "Node of the app", "The web app runs on Node 22.")
+    planned = plan_tidy(store, now=NOW)
+    assert not planned.patches and not planned.proposals
 
 
 def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: MemoryStore) -> None:

@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main, find_contradictions, find_words
+from memdir.dream.compare import find_words
+from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main
 from memdir.dream.records import PatchKind, TidyPatch, TidyResult
 from memdir.dream.stale import find_expired, plan_dates
 from memdir.errors import FormatError, MemdirError, PathError
@@ -154,8 +155,7 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
     if not store.rules.skip_index:
         lines = list(_order_indexes(store, indexes, memories, digests, merging, pinned))
     left = [fact for name, fact in sorted(merging.facts.items()) if name not in merging.touched and name not in dated]
-    proposals = (*find_expired(left, now=now, keep=pinned), *find_contradictions(left, keep=pinned))
-    return TidyResult((*dated.values(), *merged, *lines), proposals)
+    return TidyResult((*dated.values(), *merged, *lines), find_expired(left, now=now, keep=pinned))
 
 
 def _read_all(store: StoreBase, headers: Sequence[Header]) -> dict[str, Memory]:

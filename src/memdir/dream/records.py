@@ -32,7 +32,6 @@ class PatchKind(StrEnum):
 
 class ProposalKind(StrEnum):
     EXPIRED = "expired"
-    CONTRADICTION = "contradiction"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from enum import StrEnum
 from math import ceil
 
 from memdir.dream.by_model import ModelDream
-from memdir.dream.duplicates import find_shape, find_signature, is_within
-from memdir.dream.grammar import is_same
+from memdir.dream.compare import Wording, says
 from memdir.dream.records import Patch
 from memdir.errors import MemdirError, ReplyError
 from memdir.extraction.provenance import (
@@ -179,12 +178,11 @@ def _list_things(claim: JudgedSentence) -> frozenset[str]:
 
 def _says(one: JudgedSentence, wanted: JudgedSentence) -> bool:
     """Whether one sentence holds another, by its words or by what the rules know of other words for them."""
-    if one.negated is not wanted.negated or not set(find_signature(wanted.text)) <= set(find_signature(one.text)):
+    if one.negated is not wanted.negated or not set(Wording(wanted.text).signature) <= set(Wording(one.text).signature):
         return False
     if len(wanted.keys - one.keys) <= _MISSING_SHARE * len(wanted.keys) and _list_things(wanted) <= _list_things(one):
         return True
-    outer, inner = find_shape(one.text), find_shape(wanted.text)
-    return outer is not None and inner is not None and (is_same(inner, outer) or is_within(inner, outer))
+    return says(one.text, wanted.text)
 
 
 def _overtakes(one: JudgedSentence, old: JudgedSentence) -> bool:

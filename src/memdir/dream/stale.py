@@ -8,13 +8,15 @@ their half-lives. Age alone changes nothing and deletes nothing: all of this wai
 Verdicts are those that `verify` has kept. Pinned memories are left alone.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from memdir.dream.duplicates import MemoryFacts, cut_sentences
-from memdir.dream.grammar import Sort, find_day, is_past_tense
+from memdir.dream.compare import find_last_days, is_prose
+from memdir.dream.duplicates import MemoryFacts
 from memdir.dream.records import PatchKind, Proposal, ProposalKind, TidyPatch
 from memdir.errors import FormatError
+from memdir.extraction.provenance import split_judged
 from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
 from memdir.language.dates import make_absolute
@@ -168,15 +170,22 @@ def _make_item(
 
 GRACE = timedelta(days=14)
 
-# What plans and deadlines are told by, as lemmas in the form in which words are compared.
-_PLANNED = frozenset(
-    "freeze deadline due until by demo launch release start end meeting meet visit review rollout go sprint pilot "
-    "audit workshop migrate migration move cut expire renew deliver hand present ship open close away vacation leave "
-    "trip maintenance outage downtime window event conference interview test submit stop switch switch-off show".split()
+_PLANNED = re.compile(
+    r"\b(?:fr(?:ee|o)z|deadline|due|until|by|demo|launch|releas|start|begin|end|finish|meet|visit|review|rollout|go|goes|"
+    r"sprint|pilot|audit|workshop|migrat|mov|cut|expir|renew|deliver|hand|present|ship|open|clos|away|vacation|leav|trip|"
+    r"maintenance|outage|downtime|window|event|conference|interview|test|submit|stop|switch|turn|show)"
+    r"(?:e|s|es|ed|ing|ings)?\b",
+    re.IGNORECASE,
 )
-_LASTING = frozenset(
-    "since always never must should decide because so-that rule policy from-now prefer whenever each if require need "
-    "lesson remember".split()
+_LASTING = re.compile(
+    r"\b(?:since|always|never|must|should|decid\w+|because|so that|rules?|polic(?:y|ies)|prefers?|whenever|each|every|if|"
+    r"requires?|needs?|lessons?|remember)\b",
+    re.IGNORECASE,
+)
+# An account of the past: an auxiliary, or a verb in the past without one before it.
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|used to)\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeen )(?<!\bhas )(?<!\bhave )\b(?!need|exceed)[a-z]{3,}ed\b",
 )
 
 
@@ -191,14 +200,15 @@ def find_expired(
 
 
 def is_expired(fact: MemoryFacts, now: datetime) -> bool:
-    sentences = [] if fact.parts else list(cut_sentences(fact.tokens))
+    if fact.parts or not is_prose(fact.main):
+        return False
     limit = (now - GRACE).date()
+    sentences = [part for sentence in split_judged(fact.main) for part in sentence.split("; ")]
     for sentence in sentences:
-        keys = {token.key for token in sentence} | {token.word for token in sentence}
-        days = [find_day(token.key) for token in sentence if token.sort is Sort.DATE]
+        days = find_last_days(sentence)
         if not days or any(day is None or day >= limit for day in days):
             return False
-        if not _LASTING.isdisjoint(keys) or _PLANNED.isdisjoint(keys) or is_past_tense(sentence):
+        if _LASTING.search(sentence) or not _PLANNED.search(sentence) or _PAST.search(sentence):
             return False
     return bool(sentences)
 

@@ -17,8 +17,8 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.project_files import load_project_files
-from memdir.dream.duplicates import MemoryFacts, ValueClaim, find_claims, split_parts
-from memdir.dream.grammar import covers
+from memdir.dream.compare import differ_in_value
+from memdir.dream.duplicates import MemoryFacts, split_parts
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractReason, ExtractResult, find
 from memdir.extraction.provenance import split_judged
@@ -309,17 +309,12 @@ def _tell_nothing(skip: RecallSkip | None, asks: bool) -> str:
 
 
 def _find_rivals(facts: Sequence[MemoryFacts]) -> list[MemoryFacts]:
-    """Those that say another value of the same thing than another of them does."""
-    claims = [claim for fact in facts for claim in find_claims(fact)]
-    return [
-        fact for fact in facts if any(_are_rivals(one, other) for one in claims if one.fact is fact for other in claims)
-    ]
+    """Memories that say the same as another of them but for one value."""
+    return [fact for fact in facts if any(_are_rivals(fact, other) for other in facts)]
 
 
-def _are_rivals(one: ValueClaim, other: ValueClaim) -> bool:
-    if (one.sort, one.frame) != (other.sort, other.frame) or one.fact is other.fact or one.value == other.value:
-        return False
-    return not covers(one.value, other.value) and not covers(other.value, one.value)
+def _are_rivals(one: MemoryFacts, other: MemoryFacts) -> bool:
+    return one.wording is not None and other.wording is not None and differ_in_value(one.wording, other.wording)
 
 
 def _tell(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> str:

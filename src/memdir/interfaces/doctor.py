@@ -4,7 +4,7 @@
     files.py       files, heads, names, copies, links
     indexes.py     MEMORY.md
     past.py        history and the lock of the dream
-    texts.py       stale claims, contradictions, secrets, memories never recalled
+    texts.py       stale claims, secrets, memories never recalled
     seen_clean.py  texts that were searched for secrets already
     background.py  hooks, queue
     shared.py      the team's sync
@@ -27,7 +27,6 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from memdir.dream.duplicates import MemoryFacts, find_contradictions
 from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
 from memdir.errors import MemdirError
@@ -97,7 +96,6 @@ LEVELS = {
     "hook_problem": "warning",
     "stale": "warning",
     "partly_stale": "advice",
-    "contradiction": "advice",
     "dead_setting": "advice",
     "never_recalled": "advice",
     "long_line": "advice",
@@ -527,7 +525,6 @@ def _tell_files(reasons: Mapping[str, str], what: str, fix: str) -> Iterator[Doc
 # never
 # by value; a text that was found clean is not searched again until the text or the rules change.
 
-COMPARED = 2_000  # memories whose statements are compared, the newest: more take seconds, and the dream looks at all
 UNUSED_DAYS = 60  # so old a memory must be, and so long ago the first recall, before "never recalled" says anything
 UNUSED_SESSIONS = 20  # and so many conversations must have recalled something meanwhile
 _TEXTS_SHOWN = 5  # names in one line
@@ -542,18 +539,6 @@ def check_verdicts(store: FileStore, memories: Sequence[Memory]) -> Iterator[Doc
             fix = f"`memdir edit {name}`; `memdir verify {name}` looks again"
             line = min((at.claim.line for at in verdict.stale), default=None)
             yield DoctorFinding(kind, f"{name}.md", render_caveat(verdict).rstrip("."), fix, line)
-
-
-def check_contradictions(memories: Sequence[Memory]) -> Iterator[DoctorFinding]:
-    """Pairs of statements of which at most one can hold, among the newest memories."""
-    newest = sorted(memories, key=lambda at: (at.header.modified, at.header.name), reverse=True)[:COMPARED]
-    facts = [MemoryFacts(memory) for memory in newest if not memory.header.problem]
-    for proposal in find_contradictions(facts):
-        older, newer = proposal.names
-        told, said = (shorten(one_line(quote.quote), 80) for quote in reversed(proposal.evidence))
-        message = f'"{told}", but {newer}.md, which is newer: "{said}"'
-        fix = f"`memdir edit {older}`, or `memdir dream` proposes it"
-        yield DoctorFinding("contradiction", f"{older}.md", message, fix)
 
 
 def check_secrets(store: FileStore, memories: Sequence[Memory], own: OwnSecretRules) -> Iterator[DoctorFinding]:
@@ -623,7 +608,6 @@ def examine(
         lambda: check_step(store, memories),
         lambda: check_dream(store),
         lambda: check_verdicts(store, memories),
-        lambda: check_contradictions(memories),
         lambda: check_secrets(store, memories, own),
         lambda: check_uses(store, memories, store.clock()),
     ]

@@ -96,9 +96,7 @@ class KnownMemories:
     def __init__(self, facts: Iterable[MemoryFacts]) -> None:
         self.facts: dict[str, MemoryFacts] = {}
         self._exact: dict[str, str] = {}
-        self._bags: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-        self._whole: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-        self._added: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+        self._blocks: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
         for fact in facts:
             self.add(fact)
 
@@ -107,11 +105,8 @@ class KnownMemories:
         self.facts[fact.name] = fact
         if fact.exact:
             self._exact.setdefault(fact.exact, fact.name)
-        if fact.shape is not None and fact.shape.keys:
-            self._bags[*fact.place, fact.shape.bag].append(fact.name)
-            self._whole[*fact.place, fact.shape.keys].append(fact.name)
-            for keys in map(fact.shape.leave_out, fact.shape.spans):
-                self._added[*fact.place, hash(keys)].append(fact.name)  # the keys of each would be the text many times
+        for block in fact.blocks:
+            self._blocks[block].append(fact.name)
 
     def find_same(self, fact: MemoryFacts) -> MemoryFacts | None:
         """The memory that says this to the letter."""
@@ -119,15 +114,8 @@ class KnownMemories:
         return self.facts[name] if name is not None else None
 
     def find_near(self, fact: MemoryFacts) -> MemoryFacts | None:
-        """A memory that says this in other words, or with a clause more or less."""
-        if fact.shape is None or not fact.shape.keys:
-            return None
-        shorter = map(fact.shape.leave_out, fact.shape.spans)
-        names = [
-            *self._bags.get((*fact.place, fact.shape.bag), ()),
-            *self._added.get((*fact.place, hash(fact.shape.keys)), ()),
-            *(name for keys in shorter for name in self._whole.get((*fact.place, keys), ())),
-        ]
+        """A memory that says nearly this, or this with a clause more or less."""
+        names = dict.fromkeys(name for block in fact.blocks for name in self._blocks.get(block, ()))
         return next((self.facts[name] for name in names if is_reworded(self.facts[name], fact)), None)
 
 
