@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memdir.extraction import ExtractReason, ExtractResult
-from memdir.interfaces.chat_commands import answer_question, asks_memory, describe_learned, is_overview, tell_known
+from memdir.interfaces.chat_commands import answer_question, asks_memory, describe_learned, is_overview, list_known
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
 
@@ -91,7 +91,7 @@ def test_what_was_learned_is_told_by_its_description() -> None:
         "Noted: We deploy on Tuesdays",
         "Forgotten: old",
         "I could not tell which memory you mean: forget that thing",
-        "This waits for your word (/inbox): We deploy on Tuesdays",
+        "This needs review (/inbox): We deploy on Tuesdays",
     ]
     assert describe_learned(ExtractResult()) == ""
 
@@ -140,7 +140,7 @@ def test_who_asks_for_something_is_not_told_everything(text: str) -> None:
 
 def test_all_there_is_is_told_newest_first_and_not_endlessly() -> None:
     headers = [make_excerpt(f"m{number}", f"Fact {number}.", days=number).header for number in range(8)]
-    told = tell_known(reversed(headers), "what do you remember?")
+    told = list_known(reversed(headers), "what do you remember?")
     assert told.names == ("m0", "m1", "m2", "m3", "m4") and "And 3 more" in told.text
-    assert tell_known(headers, "who am I?").text.startswith("Nothing about you yet. I remember:")
-    assert tell_known([], "who am I?").text.startswith("I remember nothing yet.")
+    assert list_known(headers, "who am I?").text.startswith("Nothing about you yet. I remember:")
+    assert list_known([], "who am I?").text.startswith("I remember nothing yet.")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import memdir
-from memdir.interfaces.chat_terminal import KINDS, FileTools, Permissions
+from memdir.interfaces.chat_model import FileTools
+from memdir.interfaces.chat_terminal import KINDS, Permissions
 from memdir.models.agent import ToolResult
 from memdir.records import ToolCall
 

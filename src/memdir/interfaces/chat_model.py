@@ -1,0 +1,339 @@
+"""A chat turn with a model: ask, stream, run the tools it calls, ask again; and the file tools it may call.
+
+    prompt arrives -> recall begins -> request -> reply in pieces -> tools -> request ... -> final reply -> extraction
+
+Recalled memories go into the first request they are ready for. The parts of a request that stay the same come first, so
+that a provider's cache covers all but the newest: system prompt and tools, the index and instruction files, then the
+conversation, which only grows.
+
+The tools read, search, edit and write files below the project, each with the person's permission. Memory files go through
+the store, with history and index line, and need no permission, since `/undo` reverts them. No link is followed, hidden
+files and files that look like secrets are not shown, and there is no shell and no network.
+"""
+
+import contextlib
+import difflib
+import os
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from memdir import guard
+from memdir.conversation.includes import looks_secret
+from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, StoppedError
+from memdir.interfaces.chat import ChatTalk
+from memdir.interfaces.chat_terminal import CHANGE, LOOK, Permissions, StoppedAsking
+from memdir.models import can_use_tools, render_parent
+from memdir.models.agent import (
+    NEW_KEYS,
+    OLD_KEYS,
+    PATH_KEYS,
+    TEXT_KEYS,
+    MemoryTools,
+    ProjectTree,
+    ToolResult,
+    pick,
+    translate_names,
+)
+from memdir.models.prompts import render_prompt
+from memdir.models.staged import Staging, make_edits
+from memdir.recall.reminder import wrap
+from memdir.records import Message, Model, Origin, Reply, Request, StopReason, Tool, ToolCall
+from memdir.store.files import FileStore
+from memdir.text import one_line, replace_surrogates, shorten
+
+ROUNDS = 40  # requests of one turn
+COMPACT_TOKENS = 150_000  # a conversation longer than this is compacted before the next turn
+_REPLY_TOKENS = 8_000
+_RECALL_SECONDS = 0.25  # for the first request; a later one gets what was not ready
+_PLAYED_SECONDS = 30.0  # the same where nobody waits, so that a script plays alike on any machine
+_PURPOSE = "chat"
+_STOPPED = "The person stopped this turn."
+_NOT_ALLOWED = "The person did not allow this."
+_DIFF_LINES = 40
+
+
+def _make_tool(name: str, description: str, **parameters: str) -> Tool:
+    properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": list(parameters), "additionalProperties": False}
+    return Tool(name, description, schema)
+
+
+_PATH = "a path below the project, or the whole path of a memory file"
+TOOLS = (
+    _make_tool("read", "Read a file of the project, or a memory.", path=_PATH),
+    _make_tool(
+        "search",
+        "Find lines that hold one of the words.",
+        query="words with | between them",
+        path="a glob of project files such as *.py, or `memory`",
+    ),
+    _make_tool("edit", "Replace one passage of a file.", path=_PATH, old="a passage that stands there once",
+               new="what shall stand there"),
+    _make_tool("write", "Write a whole file, new or not.", path=_PATH, content="all of its text"),
+)  # fmt: skip
+
+
+def take_model_turn(talk: ChatTalk, model: Model, text: str, cancelled: Callable[[], bool]) -> None:
+    """Handle one message up to the final reply; an error is shown and ends the turn."""
+    session = talk.session
+    if talk.length > COMPACT_TOKENS and talk.compact():
+        talk.screen.show("notice", "The conversation was long and goes on from its notes.")
+    if notice := session.date_notice():
+        talk.add(Message("user", wrap(notice), is_meta=True))
+    talk.add(Message("user", text))
+    session.prompt_arrived(text)
+    turn = _Turn(talk, model, cancelled)
+    try:
+        turn.run()
+    except (StoppedError, StoppedAsking):
+        turn.break_off(_STOPPED)
+        session.cancel_turn()
+        talk.screen.show("notice", "Stopped.")
+    except MemdirError as error:
+        turn.break_off(str(error))
+        talk.show_error(error)
+    session.turn_ended(talk.messages, parent=turn.parent)
+
+
+class _Turn:
+    def __init__(self, talk: ChatTalk, model: Model, cancelled: Callable[[], bool]) -> None:
+        self._talk, self._model, self._cancelled = talk, model, cancelled
+        self._streamed: list[str] = []
+        self._request: Request | None = None
+        self._reply: Reply | None = None
+        self._tools = FileTools(
+            talk.project.places.root.path,
+            talk.session.stores,
+            talk.permissions,
+            session=talk.id,
+            show=lambda text: talk.screen.show("output", text),
+            on_saved=self._show_saved,
+        )
+
+    @property
+    def parent(self) -> Mapping[str, object] | None:
+        """The last request with its reply, from which a fork can go on."""
+        if self._request is None or self._reply is None or not self._reply.text:
+            return None
+        return render_parent(self._model, self._request, self._reply)
+
+    def run(self) -> None:
+        for number in range(ROUNDS):
+            self._add_reminders(0 if number else _PLAYED_SECONDS if self._talk.screen.echoes else _RECALL_SECONDS)
+            reply = self._ask()
+            if reply.stop is StopReason.LENGTH and reply.calls:
+                # A call may have been cut: it is neither run nor kept.
+                reply = self._reply = Reply(reply.text, reply.usage, stop=reply.stop)
+            if reply.text or reply.calls:
+                self._talk.add(Message("assistant", reply.text, calls=reply.calls, raw=reply.raw))
+            if not reply.calls:
+                self._show_end(reply)
+                self._add_reminders(0)  # too late for this reply, in time for the next
+                return
+            self._reply = None
+            read = [self._run_call(call) for call in reply.calls]
+            # After all results: nothing may stand between them.
+            if added := self._talk.session.note_read([path for path in read if path is not None]):
+                self._talk.add(Message("user", added, is_meta=True))
+        self._talk.screen.show("warning", f"the model was stopped after {ROUNDS} requests")
+
+    def break_off(self, why: str) -> None:
+        """Leave a conversation that can go on: streamed text is kept, and every call gets a result."""
+        if self._streamed:
+            self._talk.add(Message("assistant", "".join(self._streamed)))
+        answered = {message.answers for message in self._talk.messages}
+        for call in [call for message in self._talk.messages for call in message.calls if call.id not in answered]:
+            self._talk.add(Message("tool", why, answers=call.id, failed=True))
+        self._reply = None
+
+    def _ask(self) -> Reply:
+        talk = self._talk
+        system = render_prompt("chat/system", root=str(talk.project.places.root.path))
+        context = talk.session.context()
+        first = (Message("user", context, is_meta=True),) if context else ()
+        self._request = Request(
+            "\n\n".join(filter(None, (system, talk.session.instructions()))),
+            (*first, *talk.messages),
+            _REPLY_TOKENS,
+            on_text=self._stream,
+            cancelled=self._cancelled,
+            tools=TOOLS if can_use_tools(self._model) else (),
+            purpose=_PURPOSE,
+        )
+        self._streamed.clear()
+        with talk.screen.streaming():
+            reply = self._model(self._request)
+        self._streamed.clear()
+        self._reply = reply
+        talk.add_cost(reply.usage, _PURPOSE)
+        talk.length = reply.usage.input + reply.usage.output
+        return reply
+
+    def _stream(self, text: str) -> None:
+        self._streamed.append(text)
+        self._talk.screen.stream(text)
+
+    def _show_end(self, reply: Reply) -> None:
+        screen, usage = self._talk.screen, reply.usage
+        spent = {"input": usage.input, "cached": usage.cached, "output": usage.output}
+        screen.show("answer", reply.text, names=[], streamed=True, usage=spent)
+        if reply.stop is StopReason.LENGTH:
+            screen.show("warning", "the answer was cut: it reached the most a request may bring")
+        if reply.stop is StopReason.REFUSED:
+            screen.show("notice", "The model declined to answer.")
+
+    def _add_reminders(self, seconds: float) -> None:
+        found = self._talk.session.take_reminders(seconds=seconds)
+        if found is not None:
+            self._talk.add(found.message)
+            text = f"[Recalled: {', '.join(found.names)} ({found.tokens} tokens)]"
+            self._talk.screen.show("recalled", text, names=list(found.names), tokens=found.tokens)
+
+    def _run_call(self, call: ToolCall) -> Path | None:
+        """Run one tool; returns the file that the model has now seen."""
+        if self._cancelled():
+            raise StoppedAsking
+        self._talk.screen.show("tool", f"[{_describe_call(call)}]", name=call.name, input=dict(call.input))
+        result = self._tools(call)
+        self._talk.add(Message("tool", result.text, answers=call.id, failed=result.refused))
+        return None if result.refused else self._tools.find_path(call)
+
+    def _show_saved(self, names: tuple[str, ...]) -> None:
+        text = f"[Memory saved: {', '.join(f'{name}.md' for name in names)}]"
+        self._talk.screen.show("saved", text, written=list(names), forgotten=[], waiting=[])
+
+
+class FileTools:
+    """`show` gets what a person should see before being asked, `on_saved` the names of memories written."""
+
+    def __init__(
+        self,
+        root: Path,
+        stores: tuple[FileStore, ...],
+        permissions: Permissions,
+        *,
+        session: str,
+        show: Callable[[str], None],
+        on_saved: Callable[[tuple[str, ...]], None],
+    ) -> None:
+        self._root, self._stores, self._permissions = root, stores, permissions
+        self._session, self._show, self._on_saved = session, show, on_saved
+        self._tree = ProjectTree(root, looks_secret)
+
+    def __call__(self, call: ToolCall) -> ToolResult:
+        verb, values = translate_names(call)
+        path = pick(values, PATH_KEYS)
+        store = next((at for at in self._stores if path.startswith(f"{at.root}{os.sep}")), self._stores[0])
+        tools = MemoryTools(Staging(store, now=store.clock()), store.root, self._tree)
+        try:
+            target = tools.find(path or "memory")
+            if target.where == "memory":
+                return self._run_on_memory(tools, store, call)
+            if verb in ("list", "read", "search"):
+                allowed = self._permissions.check(LOOK, target.path or "the project", self._show)
+                return tools(call) if allowed else ToolResult(_NOT_ALLOWED, refused=True)
+            if verb in ("write", "edit"):
+                return self._change(target.path, verb, values)
+        except MemdirError as error:
+            return ToolResult(f"Refused: {error}. {error.hint}".rstrip(), refused=True)
+        return tools(call)  # refuses, with a reason
+
+    def find_path(self, call: ToolCall) -> Path | None:
+        """The file a call is about, for the record of what was read."""
+        path = pick(translate_names(call)[1], PATH_KEYS)
+        return self._root / path if path else None
+
+    def _run_on_memory(self, tools: MemoryTools, store: FileStore, call: ToolCall) -> ToolResult:
+        result = tools(call)
+        if staged := tools.staging.staged:
+            origin = Origin("agent", "by the file tools of chat", self._session)
+            store.change(make_edits(staged), verb="write", origin=origin)
+            self._on_saved(tuple(at.name for at in staged))
+        return result
+
+    def _change(self, path: str, verb: str, values: Mapping[str, object]) -> ToolResult:
+        """Write or edit one file of the project."""
+        if looks_secret(path):
+            raise PathError(path, "it looks like a secret")
+        before = _read(self._root, path)
+        if verb == "edit":
+            if before is None:
+                raise NotFoundError(f"there is no file {path}", name=path)
+            old = pick(values, OLD_KEYS)
+            count = before.count(old) if old else 0
+            if count != 1:
+                raise NotFoundError(f"the passage stands {count} times in {path}, not once", name=path)
+            after = before.replace(old, pick(values, NEW_KEYS))
+        else:
+            after = pick(values, TEXT_KEYS)
+        after = replace_surrogates(after)  # JSON can spell characters that no file can hold
+        if after == before:
+            return ToolResult(f"{path} says that already.")
+        self._show(_render_diff(before or "", after, path))
+        if not self._permissions.check(CHANGE, path, self._show):
+            return ToolResult(_NOT_ALLOWED, refused=True)
+        if _read(self._root, path) != before:
+            raise ConflictError(f"{path} has changed while the person was asked", hint="Read it again.")
+        _write(self._root, path, after.encode("utf-8"))
+        return ToolResult(f"{'Wrote' if before is None else 'Changed'} {path}.")
+
+
+def _render_diff(before: str, after: str, path: str) -> str:
+    lines = [*difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm="", n=2)]
+    more = [f"… {len(lines) - _DIFF_LINES} lines more"] if len(lines) > _DIFF_LINES else []
+    return "\n".join([*lines[:_DIFF_LINES], *more])
+
+
+def _describe_call(call: ToolCall) -> str:
+    verb, values = translate_names(call)
+    about = " ".join(filter(None, (pick(values, ("query", "pattern")), pick(values, PATH_KEYS))))
+    return shorten(f"{verb or one_line(call.name)} {one_line(about)}".strip(), 100)
+
+
+def _read(root: Path, path: str) -> str | None:
+    guard.check_path(path)
+    handle = guard.open_root(root)
+    try:
+        with guard.disk_errors(path):
+            found = guard.read_file(handle, path)
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(handle)
+    try:
+        return None if found is None else found[0].decode("utf-8")
+    except UnicodeDecodeError:
+        raise FormatError(f"{path} is not a text file", field="path") from None
+
+
+def _write(root: Path, path: str, data: bytes) -> None:
+    """Replace the file in one step, keeping its mode; no link is followed."""
+    *folders, leaf = path.split("/")
+    handle = guard.open_root(root)
+    try:
+        with guard.disk_errors(path):
+            for depth in range(len(folders)):
+                with guard.open_folder(handle, tuple(folders[:depth])) as above, contextlib.suppress(FileExistsError):
+                    os.mkdir(folders[depth], 0o777, dir_fd=above)
+            with guard.open_folder(handle, tuple(folders)) as folder:
+                guard.check_target(folder, leaf, path)
+                _replace(folder, leaf, data)
+    finally:
+        os.close(handle)
+
+
+def _replace(folder: int, leaf: str, data: bytes) -> None:
+    temp = f".{leaf[:40]}.{os.urandom(6).hex()}.tmp"
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | guard.NOFOLLOW | guard.CLOEXEC
+    new = os.open(temp, flags, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(new, "wb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(new, stat.S_IMODE(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode))
+            file.write(data)
+        os.rename(temp, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temp, dir_fd=folder)
+        raise
