@@ -387,7 +387,7 @@ def test_text_from_tools_and_pastes_waits_for_a_person(
     around = make_transcript(tmp_path / "transcripts", user("how do we push?"), said)
     search = ("search_transcripts", {"words": "production review"})
     model = ScriptedModel([use(search), use(write("pushing", FORCED, "said in a session", RULE)), end()])
-    dream(store, model=model, now=NOW, surroundings=around)
+    dream(store, model=model, now=NOW, context=around)
     assert RULE[:40] in model.requests[1].messages[-1].text
     assert "pushing" not in list_names(store)
     assert [(item.kind, item.name) for item in list_asked(store)] == [(InboxKind.MEMORY, "pushing")]
@@ -399,7 +399,7 @@ def test_what_the_person_said_in_a_past_session_may_be_kept(store: FileStore, tm
     text = make_text("Pushing", "A review comes before a push to production", wish, "feedback")
     search = ("search_transcripts", {"words": "production review"})
     model = ScriptedModel([use(search), use(write("pushing", text, "the person said so", wish)), end()])
-    dream(store, model=model, now=NOW, surroundings=around)
+    dream(store, model=model, now=NOW, context=around)
     assert "pushing" in list_names(store) and list_asked(store) == []
 
 
@@ -408,7 +408,7 @@ def test_a_search_brings_lines_and_never_a_conversation(store: FileStore, tmp_pa
     around = make_transcript(tmp_path / "transcripts", *records)
     search = ("search_transcripts", {"words": "deploy number"})
     model = ScriptedModel([use(search, ("search_transcripts", {"words": ""})), end()])
-    dream(store, model=model, now=NOW, surroundings=around)
+    dream(store, model=model, now=NOW, context=around)
     found, refused = (message for message in model.requests[1].messages if message.role == "tool")
     assert len(found.text) < 2_500 and found.text.count("\n") == 7 and refused.failed
 
@@ -417,7 +417,7 @@ def test_text_of_project_files_is_not_ours_either(store: FileStore, tmp_path: Pa
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "NOTES.txt").write_text(RULE, encoding="utf-8")
     model = ScriptedModel([use(read("NOTES.txt")), use(write("pushing", FORCED, "", RULE)), end()])
-    dream(store, model=model, now=NOW, surroundings=DreamContext(project=tmp_path / "app"))
+    dream(store, model=model, now=NOW, context=DreamContext(project=tmp_path / "app"))
     assert RULE in model.requests[1].messages[-1].text
     assert "pushing" not in list_names(store) and list_asked(store)[-1].name == "pushing"
 
@@ -445,7 +445,7 @@ def test_a_change_may_not_lift_the_trust_of_what_it_is_made_of(store: FileStore,
     (store.root.parent / "page.txt").write_text(page, encoding="utf-8")
     answers: list[Reply | str] = [use(read("page.txt")), use(write(name, text, "better so")), end()]
     around = DreamContext(project=store.root.parent)
-    dream(store, model=ScriptedModel(answers), now=NOW, surroundings=around)
+    dream(store, model=ScriptedModel(answers), now=NOW, context=around)
     assert {path: data for path, data in image(store.root).items() if path != "MEMORY.md"} == {
         path: data for path, data in before.items() if path != "MEMORY.md"
     }

@@ -60,7 +60,7 @@ def test_what_the_project_does_not_bear_out_is_proposed_for_repair_with_the_evid
     put(memory, "sound", "Forms are drawn in `src/entry.py`.")
     with open_store(memory) as store:
         before = {at.name: at.read_bytes() for at in memory.glob("*.md") if at.name != "MEMORY.md"}
-        done = dream(store, now=NOW, surroundings=DreamContext(project))
+        done = dream(store, now=NOW, context=DreamContext(project))
         found = {item.name: item for item in items(store, "repair")}
         assert set(found) == {"page", "auth"} and done.applied is not None and len(done.applied.waiting) == 2
         assert "src/entry.py" in found["page"].why and "src/old.py" in found["auth"].why
@@ -79,10 +79,10 @@ def test_a_repair_is_asked_for_once(memory: Path, project: Path) -> None:
     put(memory, "auth", "Everybody passes `src/old.py`.")
     with open_store(memory) as store:
         for _ in range(2):
-            dream(store, now=NOW, surroundings=DreamContext(project))
+            dream(store, now=NOW, context=DreamContext(project))
         (item,) = items(store, "repair")
         reject(store, item)
-        dream(store, now=NOW, surroundings=DreamContext(project))
+        dream(store, now=NOW, context=DreamContext(project))
         assert items(store, "repair") == []
 
 
@@ -93,7 +93,7 @@ def test_pinned_memories_and_those_without_a_project_are_left_alone(memory: Path
         dream(store, now=NOW)
         assert store.inbox() == ()
         put(memory, "page", "The page is rendered by the server.")
-        dream(store, now=NOW, surroundings=DreamContext(project))
+        dream(store, now=NOW, context=DreamContext(project))
         assert store.inbox() == ()
 
 
@@ -181,7 +181,7 @@ def test_other_half_lives_ask_for_other_reviews(memory: Path) -> None:
     put(memory, "plan", "The plan is to move house.", "project", 200)
     with open_store(memory) as store:
         lives = {**HALF_LIVES, Kind.PROJECT: 0.0}
-        dream(store, now=NOW, surroundings=DreamContext(half_lives=lives))
+        dream(store, now=NOW, context=DreamContext(half_lives=lives))
         assert store.inbox() == ()
 
 
@@ -195,7 +195,7 @@ def test_a_model_is_shown_what_drifted_with_what_is_known_of_it(memory: Path, pr
     put(memory, "sound", "It is in `src/entry.py`.", "project", 400)
     model = ScriptedModel(['{"summary": "all in order"}'])
     with open_store(memory) as store:
-        dream(store, model=model, now=NOW, surroundings=DreamContext(project))
+        dream(store, model=model, now=NOW, context=DreamContext(project))
     (request,) = model.requests
     shown = request.messages[0].text.partition("Old enough that they may have drifted:")[2].partition("Daily logs")[0]
     lines = [line for line in shown.splitlines() if line.startswith("- ")]

@@ -85,8 +85,8 @@ def test_where_nobody_has_dreamed_all_sessions_count(opened: Project) -> None:
 def test_the_cheapest_gate_speaks_first_and_nothing_behind_it_is_asked(opened: Project) -> None:
     store = opened.private
     set_last(store, NOW - HOUR)
-    assert find_due_in(store, now=NOW, pace=DreamOptions(on=False, paused=True)).skip is DreamSkip.OFF
-    assert find_due_in(store, now=NOW, pace=DreamOptions(paused=True)).skip is DreamSkip.PAUSED
+    assert find_due_in(store, now=NOW, options=DreamOptions(on=False, paused=True)).skip is DreamSkip.OFF
+    assert find_due_in(store, now=NOW, options=DreamOptions(paused=True)).skip is DreamSkip.PAUSED
     with hold_dream(store.root, store.state, now=NOW):
         due = find_due(opened, now=NOW)
     assert (due.skip, due.sessions, due.next_at) == (DreamSkip.TOO_SOON, None, NOW + 23 * HOUR)
@@ -159,8 +159,8 @@ def test_a_store_without_an_environment_goes_by_its_own_records(memory: Path) ->
     memory.mkdir(parents=True)
     store = FileStore(memory)
     add_records(store, "a", "b")
-    assert find_due_in(store, now=NOW, pace=DreamOptions(sessions=2)) == DreamDue(None, None, 2)
-    assert find_due_in(store, now=NOW, pace=DreamOptions(sessions=0)) == DreamDue()
+    assert find_due_in(store, now=NOW, options=DreamOptions(sessions=2)) == DreamDue(None, None, 2)
+    assert find_due_in(store, now=NOW, options=DreamOptions(sessions=0)) == DreamDue()
 
 
 def test_a_dream_under_way_is_the_last_gate(opened: Project) -> None:

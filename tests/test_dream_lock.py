@@ -139,7 +139,7 @@ def test_after_a_failure_the_time_is_what_it_was(memory: Path) -> None:
 def test_a_run_that_was_withdrawn_does_not_count(memory: Path) -> None:
     dream(memory)
     with hold_dream(memory, state_of(memory), now=NOW + HOUR) as held:
-        held.withdraw()
+        held.do_not_count()
     assert read_last(memory) == NOW
 
 

@@ -53,7 +53,7 @@ from memdir.conversation.project_files import (
     load_project_files,
     render_files,
 )
-from memdir.dream import NOWHERE, DreamDue, DreamResult, DreamSkip, dream, find_due, find_due_in, find_surroundings
+from memdir.dream import NO_CONTEXT, DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.logs import find_date_change
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
 from memdir.errors import ConflictError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
@@ -382,7 +382,7 @@ class Session:
                     self.stores[0],
                     model=self._open_model(),
                     now=self._clock(),
-                    surroundings=NOWHERE if self._project is None else find_surroundings(self._project),
+                    context=NO_CONTEXT if self._project is None else find_dream_context(self._project),
                     on_progress=on_progress,
                     cancelled=cancelled,
                 )

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from memdir.conversation.transcripts import list_folders, list_transcripts
 from memdir.dream import records
-from memdir.dream.by_model import NOWHERE, DreamContext
+from memdir.dream.by_model import NO_CONTEXT, DreamContext
 from memdir.dream.lock import DreamHolder, DreamLock, find_holder, hold_dream, read_last
-from memdir.dream.plan import ApplyResult, RemovalProof, apply_dream, plan, plan_dream, settle_logs
+from memdir.dream.plan import ApplyResult, RemovalProof, apply_dream, mark_applied_logs, plan, plan_dream
 from memdir.dream.records import (
     Cancelled,
     DreamChecks,
@@ -49,7 +49,7 @@ from memdir.store.open import Project
 from memdir.store.sessions import FOLDER, find_link, make_leaf
 
 __all__ = [
-    "NOWHERE",
+    "NO_CONTEXT",
     "ApplyResult",
     "DreamChecks",
     "DreamContext",
@@ -65,8 +65,8 @@ __all__ = [
     "count_failures",
     "dream",
     "dream_is_due",
+    "find_dream_context",
     "find_due",
-    "find_surroundings",
     "note_failure",
     "plan_dream",
     "preview_dream",
@@ -170,7 +170,7 @@ class _Scan:
     ids: frozenset[str]
 
 
-def read_pace(opened: Project) -> DreamOptions:
+def read_dream_options(opened: Project) -> DreamOptions:
     settings = opened.settings
     return DreamOptions(
         on=opened.places.switch.on and settings.flag("dream"),
@@ -185,7 +185,7 @@ def find_due(opened: Project, *, now: datetime, session: str = "") -> DreamDue:
     """Whether a dream is due in this place; `session` is the conversation that asks."""
     environment, root = opened.environment, opened.places.root.path
     return find_due_in(
-        opened.private, now=now, pace=read_pace(opened), environment=environment, root=root, session=session
+        opened.private, now=now, options=read_dream_options(opened), environment=environment, root=root, session=session
     )
 
 
@@ -193,15 +193,15 @@ def find_due_in(
     store: FileStore,
     *,
     now: datetime,
-    pace: DreamOptions = PLAINLY,
+    options: DreamOptions = PLAINLY,
     environment: Environment | None = None,
     root: Path | None = None,
     session: str = "",
 ) -> DreamDue:
     """The same for a store. Without an environment and the project's root only memdir's own records are counted."""
-    if not pace.on or pace.paused:
-        return DreamDue(DreamSkip.PAUSED if pace.on else DreamSkip.OFF)
-    wait = timedelta(hours=pace.hours)
+    if not options.on or options.paused:
+        return DreamDue(DreamSkip.PAUSED if options.on else DreamSkip.OFF)
+    wait = timedelta(hours=options.hours)
     found = read_last(store.root)
     last = None if found is None or found - now > wait else found
     if last is not None and now - last < wait:
@@ -212,7 +212,7 @@ def find_due_in(
     def list_ids() -> frozenset[str]:
         return frozenset(list_sessions(store.state, last)) | _list_transcribed(environment, root, last)
 
-    due = _judge_sessions(store.state, now, pace, last, {make_leaf(session)} if session else set(), list_ids)
+    due = _judge_sessions(store.state, now, options, last, {make_leaf(session)} if session else set(), list_ids)
     if due.skip is None and (holder := find_holder(store.root, now=now)):
         return DreamDue(DreamSkip.LOCKED, last, due.sessions, holder=holder)
     return due
@@ -221,14 +221,14 @@ def find_due_in(
 def _judge_sessions(
     state: Path,
     now: datetime,
-    pace: DreamOptions,
+    options: DreamOptions,
     last: datetime | None,
     own: set[str],
     list_ids: Callable[[], frozenset[str]],
 ) -> DreamDue:
-    if pace.sessions <= 0:
+    if options.sessions <= 0:
         return DreamDue(last=last)
-    wait, known = timedelta(minutes=pace.scan_minutes), _read_scan(state)
+    wait, known = timedelta(minutes=options.scan_minutes), _read_scan(state)
     if known is not None and known.last == last and abs(now - known.at) < wait:
         short, scan, again = DreamSkip.SCANNED_LATELY, known, known.at + wait
     else:
@@ -236,7 +236,7 @@ def _judge_sessions(
         short, scan, again = DreamSkip.TOO_FEW_SESSIONS, _Scan(now, last, list_ids()), now + wait
         _keep_scan(state, scan)
     count = len(scan.ids - own)
-    return DreamDue(None, last, count) if count >= pace.sessions else DreamDue(short, last, count, again)
+    return DreamDue(None, last, count) if count >= options.sessions else DreamDue(short, last, count, again)
 
 
 def list_sessions(state: Path, since: datetime | None) -> list[str]:
@@ -315,7 +315,7 @@ def dream(
     *,
     model: Model | None = None,
     now: datetime | None = None,
-    surroundings: DreamContext = NOWHERE,
+    context: DreamContext = NO_CONTEXT,
     due: DreamDue | None = None,
     insist: bool = False,
     on_progress: OnProgress = say_nothing,
@@ -333,13 +333,13 @@ def dream(
         return DreamResult(skipped=due.skip, due=due)
     if not store.root.is_dir():
         return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)
-    watch = DreamProgress(on_progress, cancelled)
-    with _noting(store, watch, at) as row, hold_dream(store.root, store.state, now=at) as held:
+    progress = DreamProgress(on_progress, cancelled)
+    with _noting(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
         failures = 0 if model is None or insist else count_failures(store.state)
         if failures < DREAM_FAILURES:
             failures = 0
-        patches = _plan(store, watch, None if failures else model, at, surroundings, row)
-        watch.enter(DreamPhase.APPLY)
+        patches = _plan(store, progress, None if failures else model, at, context, row)
+        progress.enter(DreamPhase.APPLY)
         return replace(_apply(store, patches, held, at, row), failures=failures)
 
 
@@ -348,7 +348,7 @@ def preview_dream(
     *,
     model: Model | None = None,
     now: datetime | None = None,
-    surroundings: DreamContext = NOWHERE,
+    context: DreamContext = NO_CONTEXT,
     on_progress: OnProgress = say_nothing,
     cancelled: Cancelled = go_on,
 ) -> PatchSet:
@@ -356,11 +356,11 @@ def preview_dream(
     at = now or utc_now()
     if not store.root.is_dir():
         return PatchSet(records.make_id(at), at, records.RULES)
-    watch = DreamProgress(on_progress, cancelled)
-    with _noting(store, watch, at) as row, hold_dream(store.root, store.state, now=at) as held:
-        held.withdraw()
+    progress = DreamProgress(on_progress, cancelled)
+    with _noting(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
+        held.do_not_count()
         row["preview"] = True
-        return _plan(store, watch, model, at, surroundings, row)
+        return _plan(store, progress, model, at, context, row)
 
 
 def apply_kept(
@@ -369,10 +369,10 @@ def apply_kept(
     """Apply a set that a preview has kept."""
     at = now or utc_now()
     patches = records.load(store.state, id)
-    watch = DreamProgress(on_progress)
-    with _noting(store, watch, at) as row, hold_dream(store.root, store.state, now=at) as held:
+    progress = DreamProgress(on_progress)
+    with _noting(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
         row["by"] = patches.by
-        watch.enter(DreamPhase.APPLY)
+        progress.enter(DreamPhase.APPLY)
         return _apply(store, patches, held, at, row)
 
 
@@ -399,7 +399,7 @@ def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None
     note_run(store.state, {**row, "error": _describe(error), "model_failed": True})
 
 
-def find_surroundings(opened: Project) -> DreamContext:
+def find_dream_context(opened: Project) -> DreamContext:
     """What a dream in this place may look at: the project, and its transcripts."""
     root = opened.places.root.path
     folders = list_folders(opened.places, opened.environment.claude_home, Path(root))
@@ -408,15 +408,15 @@ def find_surroundings(opened: Project) -> DreamContext:
 
 def _plan(
     store: FileStore,
-    watch: DreamProgress,
+    progress: DreamProgress,
     model: Model | None,
     now: datetime,
-    surroundings: DreamContext,
+    context: DreamContext,
     row: dict[str, object],
 ) -> PatchSet:
     row["by"] = records.RULES if model is None else records.MODEL
-    settle_logs(store)
-    patches = plan(store, watch, model=model, now=now, surroundings=surroundings)
+    mark_applied_logs(store)
+    patches = plan(store, progress, model=model, now=now, context=context)
     row |= {"patches": len(patches.patches), "proposals": len(patches.proposals), "refused": patches.refused}
     if not patches.is_empty or patches.logs:
         records.keep_set(store.state, patches)
@@ -426,7 +426,7 @@ def _plan(
 def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, row: dict[str, object]) -> DreamResult:
     applied = apply_dream(store, patches, held, now)
     if applied.repeated:
-        held.withdraw()
+        held.do_not_count()
     proof = applied.proof
     row |= {
         "change": applied.change,
@@ -446,7 +446,7 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
 
 
 @contextmanager
-def _noting(store: FileStore, watch: DreamProgress, now: datetime) -> Iterator[dict[str, object]]:
+def _noting(store: FileStore, progress: DreamProgress, now: datetime) -> Iterator[dict[str, object]]:
     """A line in the record of runs, whatever becomes of it; the row may be filled meanwhile."""
     row: dict[str, object] = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     spent = Usage()
@@ -463,7 +463,7 @@ def _noting(store: FileStore, watch: DreamProgress, now: datetime) -> Iterator[d
         row |= {"skipped": DreamSkip.FAILED, "error": _describe(error), "model_failed": _is_models(error)}
         raise
     finally:
-        _note(store, row, watch, spent)
+        _note(store, row, progress, spent)
 
 
 def _describe(error: MemdirError) -> str:
@@ -475,13 +475,13 @@ def _is_models(error: MemdirError) -> bool:
     return isinstance(error, ModelError | BudgetError)
 
 
-def _note(store: FileStore, row: dict[str, object], watch: DreamProgress, spent: Usage) -> None:
-    usage = add_usage(watch.now.usage, spent)
+def _note(store: FileStore, row: dict[str, object], progress: DreamProgress, spent: Usage) -> None:
+    usage = add_usage(progress.now.usage, spent)
     tokens = {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
     facts = {
-        "requests": watch.now.turns,
-        "calls": watch.now.calls,
-        "tokens": tokens if watch.now.turns or usage != Usage() else None,
+        "requests": progress.now.turns,
+        "calls": progress.now.calls,
+        "tokens": tokens if progress.now.turns or usage != Usage() else None,
         "dollars": usage.dollars,
     }
     note_run(store.state, {**row, **facts})

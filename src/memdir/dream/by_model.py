@@ -77,7 +77,7 @@ class DreamContext:
     half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
 
 
-NOWHERE = DreamContext()
+NO_CONTEXT = DreamContext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def gather(
     return DreamInput(headers, logs, drifted, caveats)
 
 
-def mark_read(store: FileStore, logs: Sequence[LogSlice]) -> None:
+def mark_shown_logs(store: FileStore, logs: Sequence[LogSlice]) -> None:
     """These logs have become memories. What was marked further meanwhile is not set back."""
     if logs:
         begun = {(at.day, at.start) for at in list_undistilled(store)}
@@ -244,13 +244,13 @@ TOOLS = (
 class DreamTools:
     """`change` for one dream."""
 
-    def __init__(self, staging: Staging, memory: Path, surroundings: DreamContext, watch: DreamProgress) -> None:
-        project = surroundings.project
+    def __init__(self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress) -> None:
+        project = context.project
         tree = None if project is None else ProjectTree(project, looks_secret)
         self._hands = MemoryTools(staging, memory, tree, limit=DREAM_WRITTEN_BYTES)
         self._staging = staging
-        self._folders = surroundings.transcripts
-        self._watch = watch
+        self._folders = context.transcripts
+        self._watch = progress
         self._pinned = {fold(header.name) for header in staging.scan() if header.pinned}
         self.reasons: dict[str, str] = {}
         self.evidence: dict[str, str] = {}
@@ -363,16 +363,16 @@ def dream_on(
     material: DreamInput,
     *,
     memory: Path,
-    surroundings: DreamContext,
-    watch: DreamProgress,
+    context: DreamContext,
+    progress: DreamProgress,
     now: datetime,
 ) -> ModelDream:
     """Let the model dream on a staging; raises ReplyError for a run that failed, and whatever the model raises."""
-    watch.enter(DreamPhase.ORIENT)
-    counted = watch.wrap(model)
+    progress.enter(DreamPhase.ORIENT)
+    counted = progress.wrap(model)
     if can_use_tools(model):
-        return _fork(counted, staging, material, memory, surroundings, watch, now)
-    return _ask(counted, staging, ground, material, watch, now)
+        return _fork(counted, staging, material, memory, context, progress, now)
+    return _ask(counted, staging, ground, material, progress, now)
 
 
 def _fork(
@@ -380,8 +380,8 @@ def _fork(
     staging: Staging,
     material: DreamInput,
     memory: Path,
-    surroundings: DreamContext,
-    watch: DreamProgress,
+    context: DreamContext,
+    progress: DreamProgress,
     now: datetime,
 ) -> ModelDream:
     task = render_prompt(
@@ -394,7 +394,7 @@ def _fork(
         logs=material.render_logs(),
     )
     system = render_prompt("dream/system", rules=render_prompt("dream/rules"))
-    hands = DreamTools(staging, memory, surroundings, watch)
+    hands = DreamTools(staging, memory, context, progress)
     request = Request(system, (Message("user", task),), FORK_TOKENS, tools=TOOLS, purpose=PURPOSE)
     ran = run_fork(model, request, hands, turns=DREAM_TURNS, calls=DREAM_CALLS)
     if hands.trespassed:
@@ -417,7 +417,7 @@ def _find_summary(ran: ForkResult, *, has_work: bool) -> str:
 
 
 def _ask(
-    model: Model, staging: Staging, ground: StagedView, material: DreamInput, watch: DreamProgress, now: datetime
+    model: Model, staging: Staging, ground: StagedView, material: DreamInput, progress: DreamProgress, now: datetime
 ) -> ModelDream:
     content = render_prompt(
         "dream/ask",
@@ -429,7 +429,7 @@ def _ask(
     )
     system = render_prompt("dream/ask_system", rules=render_prompt("dream/rules"))
     request = Request(system, (Message("user", content),), FORK_TOKENS, REASONED, purpose=PURPOSE)
-    watch.enter(DreamPhase.CONSOLIDATE)
+    progress.enter(DreamPhase.CONSOLIDATE)
     first = model(request)
     try:
         return _carry_out(first, staging)

@@ -97,7 +97,7 @@ def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock
         is_done = False
         try:
             yield held
-            is_done = not held.is_withdrawn
+            is_done = not held.is_not_counted
         finally:
             held._leave(is_done=is_done)
 
@@ -129,7 +129,7 @@ class DreamLock:
 
     def __init__(self, folder: int, note: _Note) -> None:
         self._folder, self._note = folder, note
-        self.is_withdrawn = False
+        self.is_not_counted = False
         self._is_over = False
 
     @property
@@ -150,9 +150,9 @@ class DreamLock:
             hint="dream again later",
         )
 
-    def withdraw(self) -> None:
+    def do_not_count(self) -> None:
         """This run shall not count as a dream: a preview, or one with nothing to do that is to be tried again."""
-        self.is_withdrawn = True
+        self.is_not_counted = True
 
     def _leave(self, *, is_done: bool) -> None:
         """Put down how it ended. After a failure nothing is raised: the file still says `before`, and that is true."""

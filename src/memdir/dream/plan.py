@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 
-from memdir.dream.by_model import NOWHERE, DreamContext, dream_on, gather, mark_read
+from memdir.dream.by_model import NO_CONTEXT, DreamContext, dream_on, gather, mark_shown_logs
 from memdir.dream.lock import DreamLock
 from memdir.dream.pointers import plan_tidy
 from memdir.dream.records import (
@@ -79,40 +79,38 @@ def plan_dream(
     *,
     model: Model | None = None,
     now: datetime | None = None,
-    surroundings: DreamContext = NOWHERE,
+    context: DreamContext = NO_CONTEXT,
     on_progress: OnProgress = say_nothing,
     cancelled: Cancelled = go_on,
 ) -> PatchSet:
     """What a dream would change, without a model by rules alone; raises ModelError or BudgetError if a model fails."""
-    return plan(
-        store, DreamProgress(on_progress, cancelled), model=model, now=now or utc_now(), surroundings=surroundings
-    )
+    return plan(store, DreamProgress(on_progress, cancelled), model=model, now=now or utc_now(), context=context)
 
 
 def plan(
-    store: StoreBase, watch: DreamProgress, *, model: Model | None, now: datetime, surroundings: DreamContext
+    store: StoreBase, progress: DreamProgress, *, model: Model | None, now: datetime, context: DreamContext
 ) -> PatchSet:
     """The same, watched by the caller, who sees what it took even where it fails."""
-    watch.enter(DreamPhase.TIDY)
-    if isinstance(store, FileStore) and surroundings.project is not None:
-        refresh(store, surroundings.project, now=now, seconds=DREAM_VERIFY_SECONDS)
+    progress.enter(DreamPhase.TIDY)
+    if isinstance(store, FileStore) and context.project is not None:
+        refresh(store, context.project, now=now, seconds=DREAM_VERIFY_SECONDS)
     memories = _read_memories(store)
     verdicts = read_memory_verdicts(store, memories)
-    tidied = _look_at_age(store, _tidy(store, now), memories, verdicts, surroundings.half_lives, now)
+    tidied = _look_at_age(store, _tidy(store, now), memories, verdicts, context.half_lives, now)
     ground = DreamOverlay(store, [patch.edits for patch in tidied.patches], now=now)
-    watch.touch(sum(not at.is_index for at in ground.batch.changes))
+    progress.touch(sum(not at.is_index for at in ground.batch.changes))
     if model is None:
-        watch.enter(DreamPhase.CHECK)
+        progress.enter(DreamPhase.CHECK)
         checks, items = _count(store, ground, ()), tidied.list_items(())
         return PatchSet(make_id(now), now, RULES, tidied.patches, items, checks=checks, spared=tidied.spared)
-    return _plan_with(new_run(model), store, ground, tidied, verdicts, watch, now, surroundings)
+    return _plan_with(new_run(model), store, ground, tidied, verdicts, progress, now, context)
 
 
-def settle_logs(store: FileStore) -> None:
+def mark_applied_logs(store: FileStore) -> None:
     """Mark the logs of dreams that were applied: one that was killed right behind its change could not do it."""
     for kept in reversed(list_sets(store.state)):
         if kept.logs and store.has_mark(kept.mark):
-            mark_read(store, kept.logs)
+            mark_shown_logs(store, kept.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,18 +222,18 @@ def _plan_with(
     ground: DreamOverlay,
     tidied: _Tidied,
     verdicts: Mapping[str, Verdict],
-    watch: DreamProgress,
+    progress: DreamProgress,
     now: datetime,
-    surroundings: DreamContext,
+    context: DreamContext,
 ) -> PatchSet:
-    material = gather(store, ground, verdicts, lives=surroundings.half_lives, now=now)
+    material = gather(store, ground, verdicts, lives=context.half_lives, now=now)
     staging = Staging(ground, now=now)
     memory = Path(getattr(store, "root", "/memory"))
-    dreamt = dream_on(model, staging, ground, material, memory=memory, surroundings=surroundings, watch=watch, now=now)
-    watch.enter(DreamPhase.CHECK)
+    dreamt = dream_on(model, staging, ground, material, memory=memory, context=context, progress=progress, now=now)
+    progress.enter(DreamPhase.CHECK)
     weighed = review_patches(staging, ground, dreamt, material.list_messages(), now=now)
     wanted = _leave_taken_back(store, weighed.patches)
-    done = watch.now
+    done = progress.now
     return PatchSet(
         make_id(now),
         now,
@@ -330,7 +328,7 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
     """Apply a set; raises LockedError, with nothing done, if this dream no longer holds the directory."""
     held.check()
     if store.has_mark(patches.mark):
-        mark_read(store, patches.logs)
+        mark_shown_logs(store, patches.logs)
         change = store.change((), verb=VERB, mark=patches.mark).change
         return ApplyResult(
             change, repeated=True, undone_by=None if change is None else store.read_change(change).undone_by
@@ -347,7 +345,7 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
         drop_conflicts=True,
         keep_pinned=True,
     )
-    mark_read(store, patches.logs)
+    mark_shown_logs(store, patches.logs)
     return _tell(store, done, before, tuple(item.id for item in items if item.id not in known))
 
 

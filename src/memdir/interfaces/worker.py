@@ -14,7 +14,7 @@ from pathlib import Path
 from memdir.conversation.lines import describe_transcript, is_agent_file
 from memdir.conversation.notes import find_home, find_notes_file, read_notes_input, read_notes_options, update_notes
 from memdir.conversation.transcripts import read_messages, read_slice
-from memdir.dream import dream, find_due, find_surroundings
+from memdir.dream import dream, find_dream_context, find_due
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip
 from memdir.extraction import turns as queue
@@ -213,4 +213,4 @@ def _refresh(opened: Project) -> None:
 def _dream(opened: Project, session: str, model: Model | None) -> None:
     due = find_due(opened, now=opened.now(), session=session)
     if due.skip is None:
-        dream(opened.private, model=model, now=opened.now(), surroundings=find_surroundings(opened), due=due)
+        dream(opened.private, model=model, now=opened.now(), context=find_dream_context(opened), due=due)

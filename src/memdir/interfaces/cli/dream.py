@@ -19,8 +19,8 @@ from memdir.dream import (
     apply_kept,
     count_failures,
     dream,
+    find_dream_context,
     find_due,
-    find_surroundings,
     note_failure,
     preview_dream,
 )
@@ -308,18 +308,18 @@ def dream_verb(
 
 
 def _preview(call: CliContext, opened: Project, spec: str | None, show: OnProgress) -> Any:
-    model, around = call.choose_model(spec), find_surroundings(opened)
-    return preview_dream(opened.private, model=model, now=opened.now(), surroundings=around, on_progress=show)
+    model, around = call.choose_model(spec), find_dream_context(opened)
+    return preview_dream(opened.private, model=model, now=opened.now(), context=around, on_progress=show)
 
 
 def _dream(call: CliContext, opened: Project, spec: str | None, show: OnProgress, *, is_gated: bool) -> DreamResult:
     due = find_due(opened, now=opened.now(), session=opened.environment.session) if is_gated else None
     if due is not None and due.skip is not None:
         return DreamResult(skipped=due.skip, due=due)
-    around, now, insist = find_surroundings(opened), opened.now(), spec is not None
+    around, now, insist = find_dream_context(opened), opened.now(), spec is not None
     model, failures = _choose_model(call, opened, spec)
     try:
-        done = dream(opened.private, model=model, now=now, surroundings=around, insist=insist, on_progress=show)
+        done = dream(opened.private, model=model, now=now, context=around, insist=insist, on_progress=show)
         return replace(done, failures=failures or done.failures)
     except LockedError:
         if not is_gated:
