@@ -1,13 +1,14 @@
-"""memdir: a memory for AI agents that survives the conversation. Plain Markdown files, found again, never lost.
+"""memdir: a memory for AI agents that survives the conversation, in plain Markdown files.
 
-    reading    files --scan--> headers --render--> manifest --select--> names --read--> memories --render--> reminder
-                                  +------- MEMORY.md --clip--> instructions
-    writing    draft --check--> plan --guard--> change (topic file + index line + history, together or not at all)
+    import memdir
 
-Three laws: nothing on the right is read by anything on its left; the file is canonical; reads forgive, writes refuse,
-background stays quiet, doors speak. ARCHITECTURE.md has the rooms and their order.
+    memory = memdir.open_store()  # this project's memory, found from the git root
+    memory.write(memdir.Draft(memdir.Kind.PROJECT, "Deploys", "We deploy on Tuesdays only", "Support is there then."))
+    for found in memdir.recall(memory, "may I deploy on Friday?"):
+        print(found.header.name, found.text)
 
 The names below are the public ones. They load on first use, so that `import memdir` costs next to nothing.
+ARCHITECTURE.md has the packages and their order.
 """
 
 import sys
@@ -43,35 +44,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Change": "memdir.records",
-    "ConflictError": "memdir.errors",
-    "DiskError": "memdir.errors",
-    "Draft": "memdir.records",
-    "FileStore": "memdir.store.files",
-    "FormatError": "memdir.errors",
-    "Header": "memdir.records",
-    "Kind": "memdir.records",
-    "LockedError": "memdir.errors",
-    "MemdirError": "memdir.errors",
-    "Memory": "memdir.records",
-    "Message": "memdir.records",
-    "NotFoundError": "memdir.errors",
-    "Origin": "memdir.records",
-    "PathError": "memdir.errors",
-    "MemoryStore": "memdir.store.memory",
-    "Scope": "memdir.records",
-    "Session": "memdir.session",
-    "SettingsError": "memdir.errors",
-    "Store": "memdir.store.contract",
-    "dream": "memdir.dream",
-    "dream_is_due": "memdir.dream",
-    "extract": "memdir.extraction",
-    "instructions": "memdir.conversation.instructions",
-    "open_model": "memdir.models",
-    "open_store": "memdir.store.open",
-    "recall": "memdir.recall.pipeline",
-    "render_manifest": "memdir.format.index",
-    "render_reminder": "memdir.recall.reminder",
+    name: f"memdir.{module}"
+    for module, names in {
+        "conversation.instructions": "instructions",
+        "dream": "dream dream_is_due",
+        "errors": "ConflictError DiskError FormatError LockedError MemdirError NotFoundError PathError SettingsError",
+        "extraction": "extract",
+        "format.index": "render_manifest",
+        "models": "open_model",
+        "recall.pipeline": "recall",
+        "recall.reminder": "render_reminder",
+        "records": "Change Draft Header Kind Memory Message Origin Scope",
+        "session": "Session",
+        "store.contract": "Store",
+        "store.files": "FileStore",
+        "store.memory": "MemoryStore",
+        "store.open": "open_store",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [
@@ -108,7 +98,7 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """`memdir.recall` is the function, whether or not the package of that name has been imported."""
+    """Keeps `memdir.recall` and other public names from being replaced by the module of that name when it is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):

@@ -1,21 +1,21 @@
-"""What can go wrong, as a tree. Errors carry fields, not strings to match; doors turn them into words.
+"""The errors that memdir raises, as a tree. They carry fields, so that nobody matches texts; interfaces render them.
 
     MemdirError(.hint)
     ├── SettingsError(.key)               a setting, a switch or a config file
-    ├── PathError(.path, .reason)         a name or place the guard refuses
+    ├── PathError(.path, .reason)         a name or path the guard refuses
     ├── SecretError(.findings)            a credential in text; the findings never hold its value
-    ├── FormatError(.field)               a draft or file that may not be written as it is
+    ├── FormatError(.field)               a draft or file that may not be written
     ├── NotFoundError(.name)              no such memory, or no such change
-    ├── ConflictError(.expected, .found)  it changed since you looked
-    ├── LockedError(.pid, .since)         somebody else holds the directory
-    ├── DiskError(.path, .errno)          the file system said no: full, read-only, no permission, no descriptors
+    ├── ConflictError(.expected, .found)  it changed since it was read
+    ├── LockedError(.pid, .since)         another process holds the directory
+    ├── DiskError(.path, .errno)          the file system failed: full, read-only, no permission, no descriptors
     ├── BudgetError                       a spending cap was reached
-    └── ModelError(.usage)                what it cost all the same, where that is known
-        ├── UnreachableError(.reason, .passing, .after)  no answer; whether, and after how long, to try again
+    └── ModelError(.usage)                what it cost, where that is known
+        ├── UnreachableError(.reason, .passing, .after)  no answer; whether and when to try again
         ├── ReplyError                    an answer that cannot be used
-        └── StoppedError                  whoever asked did not want the answer any more
+        └── StoppedError                  the caller cancelled the request
 
-They never log, know no HTTP status, and shadow no builtin.
+They never log and know no HTTP status.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class MemdirError(Exception):
-    """The root of all errors memdir raises on purpose; `hint` says what to do next."""
+    """The base class; `hint` says what to do next."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -92,7 +92,7 @@ class BudgetError(MemdirError):
 
 
 class ModelError(MemdirError):
-    """`usage` is what the request cost before it failed, None when nobody said."""
+    """`usage` is what the request cost before it failed, None if unknown."""
 
     def __init__(self, message: str, *, hint: str = "", usage: "Usage | None" = None) -> None:
         super().__init__(message, hint=hint)
@@ -100,7 +100,7 @@ class ModelError(MemdirError):
 
 
 class UnreachableError(ModelError):
-    """`reason` is one word of a closed list (models.faults); `passing`: the same request may do better later."""
+    """`reason` is one word of a closed list (models.connection); `passing`: the same request may succeed later."""
 
     def __init__(
         self, message: str, *, reason: str = "", passing: bool = False, after: float | None = None, hint: str = ""

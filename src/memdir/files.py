@@ -1,7 +1,7 @@
-"""Small files of memdir's own and of its hosts: read within a bound, written whole or not at all.
+"""Small files of memdir's own and of its hosts, locks, and what is known of processes and hooks.
 
-For config files, pointers and records, whose place a person or memdir itself has chosen. Memories do not come this way:
-their names come from outside, and only the guard opens those.
+For config files, pointers and records, whose location a person or memdir itself has chosen: they are read within a
+limit, and written whole or not at all. Memories are opened by the guard alone, because their names come from outside.
 """
 
 import errno
@@ -21,9 +21,8 @@ from memdir.errors import DiskError, LockedError
 from memdir.frozen import dataclass, replace
 from memdir.text import one_line, shorten
 
-# --- small_files ---
-
-# What the file system says, in words a person can act on.
+_NOFOLLOW, _NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
+# What the file system reports, in words a person can act on.
 _WORDS = {
     errno.ENOSPC: ("the disk is full", "free some space; nothing was changed"),
     errno.EDQUOT: ("the disk quota is used up", "free some space; nothing was changed"),
@@ -39,43 +38,45 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What came of reading: the bytes, or None with the reason; None without a reason means there is no such file."""
+    """The bytes, or None with the reason; None without a reason means that there is no such file."""
 
     data: bytes | None
     problem: str = ""
 
 
 def read_small(path: str | Path, limit: int, *, follow: bool = True) -> ReadResult:
-    """The bytes of a regular file of at most `limit` bytes. Never raises, never waits for a FIFO."""
-    reading = read_head(path, limit + 1, follow=follow)
-    if reading.data is not None and len(reading.data) > limit:
+    """Returns the bytes of a regular file of at most `limit` bytes. Never raises, never waits for a FIFO."""
+    result = read_head(path, limit + 1, follow=follow)
+    if result.data is not None and len(result.data) > limit:
         return ReadResult(None, f"it is larger than {limit:,} bytes")
-    return reading
+    return result
 
 
 def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResult:
-    """The first `count` bytes of a regular file, or all of it. Never raises, never waits for a FIFO."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+    """Returns the first `count` bytes of a regular file, or all of it. Never raises, never waits for a FIFO."""
     try:
-        descriptor = os.open(path, flags)
+        handle = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else _NOFOLLOW))
     except (FileNotFoundError, NotADirectoryError):
         return ReadResult(None)
-    except ValueError:  # what Python says of a NUL inside a path
+    except ValueError:  # what Python raises for a NUL inside a path
         return ReadResult(None, "its path holds a NUL")
     except OSError as error:
         return ReadResult(None, "it is a link" if error.errno == errno.ELOOP else _describe(error))
+    data = b""
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             return ReadResult(None, "it is not a regular file")
-        return ReadResult(_read_up_to(descriptor, count))
+        while len(data) < count and (chunk := os.read(handle, count - len(data))):
+            data += chunk
+        return ReadResult(data)
     except OSError as error:
         return ReadResult(None, _describe(error))
     finally:
-        os.close(descriptor)
+        os.close(handle)
 
 
 def make_private_dirs(path: Path) -> None:
-    """Make a directory and its missing parents, each 0700; what is there already keeps its mode."""
+    """Make a directory and its missing parents, each 0700; existing ones keep their mode."""
     if path.is_dir():
         return
     make_private_dirs(path.parent)
@@ -89,12 +90,16 @@ def make_private_dirs(path: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Put `data` there in one step, mode 0600: a reader sees the old bytes or the new ones, also after a crash."""
+    """Replace a file in one step, mode 0600: a reader sees the old bytes or the new ones, also after a crash."""
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     try:
         make_private_dirs(path.parent)
         try:
-            _write_new(temporary, data)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(handle)
             os.replace(temporary, path)
         except OSError:
             temporary.unlink(missing_ok=True)
@@ -105,86 +110,65 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def append_private(path: Path, line: bytes) -> int:
-    """Add a whole line, mode 0600, not flushed; several processes may at once. Answers how long the file is now."""
+    """Append a line, mode 0600, not flushed; several processes may at once. Returns the length of the file."""
     make_private_dirs(path.parent)
-    # Without waiting: what stands there may be a FIFO nobody reads.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags, 0o600)
+    # Without waiting: the file may have been replaced by a FIFO without a reader.
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NOFOLLOW | _NONBLOCK, 0o600)
     try:
-        os.write(descriptor, line + b"\n")
-        return os.fstat(descriptor).st_size
+        os.write(handle, line + b"\n")
+        return os.fstat(handle).st_size
     finally:
-        os.close(descriptor)
+        os.close(handle)
 
 
 def sync_dir(path: Path) -> None:
-    """Make the names in a directory durable; a system that cannot sync a directory is left to its own promises."""
+    """Make the names in a directory durable, where the system can sync a directory."""
     if os.name == "nt":
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        os.fsync(handle)
     finally:
-        os.close(descriptor)
+        os.close(handle)
 
 
 def disk_error(error: OSError, path: str | Path) -> DiskError:
-    """The file system's refusal in memdir's own words."""
-    words, hint = _WORDS.get(error.errno or 0, (_describe(error), "nothing was changed; try again when it is mended"))
-    place = shorten(str(path), 120)
-    return DiskError(f"cannot write {place}: {words}", path=str(path), errno=error.errno or 0, hint=hint)
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
-
-
-def _read_up_to(descriptor: int, count: int) -> bytes:
-    data = b""
-    while len(data) < count and (chunk := os.read(descriptor, count - len(data))):
-        data += chunk
-    return data
+    """An error of the file system as a MemdirError."""
+    words, hint = _WORDS.get(error.errno or 0, (_describe(error), "nothing was changed; try again when it is fixed"))
+    message = f"cannot write {shorten(str(path), 120)}: {words}"
+    return DiskError(message, path=str(path), errno=error.errno or 0, hint=hint)
 
 
 def _describe(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-# --- lock ---
-# One holder at a time, decided by the operating system; the file's text only informs.
-#
-# A PID written into a file and read back does not exclude (measured elsewhere: 293 of 300 rounds let several in), and
-# a
-# lock broken by age loses writes of a slow holder. `flock` does neither: it ends with its holder. The file is never
-# removed, so there is no race about which inode is locked. No model call happens while a lock is held.
-#
-# It does not work across machines on network file systems without lock support.
-
-_FIRST_WAIT, _LONGEST_WAIT = 0.0005, 0.02
+# --- locks ----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
-    """Hold the lock file `name` in an open folder, waiting at most so long; answers its descriptor."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    handle = os.open(name, flags, 0o600, dir_fd=folder)
+    """Hold the lock file `name` in an open folder, waiting at most so long; yields its descriptor.
+
+    The operating system decides who holds it, by `flock`, and releases it when the holder ends; the PID in the file
+    only informs. A PID that is written and read back does not exclude (measured elsewhere: several holders in 293 of
+    300 rounds), and a lock that is broken by age loses writes of a slow holder. The file is never removed, so there is
+    no race about which inode is locked. Network file systems without lock support do not exclude other machines. No
+    model is called while a lock is held.
+    """
+    handle = os.open(name, os.O_RDWR | os.O_CREAT | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0), 0o600, dir_fd=folder)
     try:
         _wait_for(handle, seconds)
         os.pwrite(handle, f"{os.getpid():<20}\n".encode(), 0)
         yield handle
-        # An empty file says that the last holder came to its end; a PID without a holder says that it was killed.
+        # An empty file means that the last holder ended normally; a PID without a holder, that it was killed.
         os.ftruncate(handle, 0)
     finally:
         os.close(handle)
 
 
 def _wait_for(handle: int, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    pause = _FIRST_WAIT
+    deadline, pause = time.monotonic() + seconds, 0.0005
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,36 +177,25 @@ def _wait_for(handle: int, seconds: float) -> None:
             if error.errno not in (errno.EWOULDBLOCK, errno.EINTR):
                 raise
         if time.monotonic() >= deadline:
-            raise _locked(handle, seconds)
-        # Waiters that wake together would only meet again: each waits its own random while.
+            break
+        # Random, because processes that wake together would only collide again.
         time.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
-        pause = min(pause * 2, _LONGEST_WAIT)
-
-
-def _locked(handle: int, seconds: float) -> LockedError:
+        pause = min(pause * 2, 0.02)
     text = os.pread(handle, 20, 0).decode("ascii", "replace").strip()
     pid = int(text) if text.isdigit() else None
-    who = f"process {pid}" if pid else "another process"
-    return LockedError(
-        f"the memory directory is held by {who} for more than {seconds:g} s",
+    raise LockedError(
+        f"the memory directory is held by {f'process {pid}' if pid else 'another process'} for more than {seconds:g} s",
         pid=pid,
         since=os.fstat(handle).st_mtime,
         hint="wait for it or end it; the lock ends with its process",
     )
 
 
-# --- processes ---
-# Is a process alive, and is it still the one that was meant: a PID alone is given to another sooner or later.
-#
-# What this room does not do: end a process, or wait for one. Where there is no `/proc`, nobody knows when one began,
-# and
-# a PID that is alive passes for the one that was meant.
-
-_GONE = ("Z", "X", "x")  # ended, and only not yet asked about
+# --- processes ------------------------------------------------------------------------------------------------------
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, anybody's; one that has ended and was not waited for does not count."""
+    """Whether there is such a process, of any user; one that has ended and was not waited for does not count."""
     if not 0 < pid < 2**31:
         return False
     try:
@@ -230,31 +203,31 @@ def is_alive(pid: int) -> bool:
     except OSError as error:
         return error.errno == errno.EPERM
     facts = _read_facts(pid)
-    return facts is None or facts[0] not in _GONE
+    return facts is None or facts[0] not in ("Z", "X", "x")
 
 
 def read_start(pid: int) -> str:
-    """A mark that no other process with this PID has, also after a restart of the machine; empty if nobody knows."""
+    """A mark that no other process with this PID has, also after a restart; empty where `/proc` does not say."""
     facts = _read_facts(pid)
-    boot = _read("/proc/sys/kernel/random/boot_id").strip()
+    boot = _read_text("/proc/sys/kernel/random/boot_id").strip()
     return f"{boot[:8]}-{facts[1]}" if facts and boot else ""
 
 
 def find_began(pid: int) -> float | None:
-    """When a process began, in seconds since 1970 to about one second; None if nobody knows."""
+    """When a process began, in seconds since 1970 to about one second; None where `/proc` does not say."""
     facts = _read_facts(pid)
-    boot = next((line.split()[1] for line in _read("/proc/stat").splitlines() if line.startswith("btime ")), "")
+    boot = next((line.split()[1] for line in _read_text("/proc/stat").splitlines() if line.startswith("btime ")), "")
     return int(boot) + facts[1] / os.sysconf("SC_CLK_TCK") if facts and boot.isdigit() else None
 
 
 def _read_facts(pid: int) -> tuple[str, int] | None:
     """The state of a process, and its start in ticks since the machine's."""
-    # The program's name stands in brackets and may hold anything; what is wanted comes after the last one.
-    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    # The program's name stands in brackets and may hold anything; the fields come after the last one.
+    fields = _read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[0], int(fields[19])) if len(fields) > 19 and fields[19].isdigit() else None
 
 
-def _read(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -262,17 +235,11 @@ def _read(path: str) -> str:
         return ""
 
 
-# --- detach ---
-# A call of memdir as a process of its own that nobody waits for: it outlives whoever began it.
-#
-# It is kept apart from what such processes do, because hooks begin them within milliseconds.
-
-
 def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
-    """Begin `memdir ARGUMENTS` in a directory, with nothing to read and nobody to hear it; answers its PID.
+    """Start `memdir ARGUMENTS` in a directory as a process that outlives this one; returns its PID.
 
-    `environ` are the variables it gets, this process's own without them.
-    `-P`: that directory may be somebody else's project, and a `json.py` lying there is not the one we want.
+    `environ` are its variables, by default those of this process. `-P`, because the directory may be any project, and a
+    `json.py` in it must not be imported.
     """
     # Imported here: most calls start no process, and every prompt hook would pay for it.
     import subprocess
@@ -292,25 +259,15 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
     return process.pid
 
 
-# --- events ---
-# What hosts sent to memdir's hooks and when, and what went wrong there: witnesses of a process nobody watches.
-#
-# An event is an empty file `<state>/events/HOST.EVENT` whose time of change is when it last arrived: noting one is two
-# system calls and cannot leave half a record. Problems are lines in `<state>/problems.jsonl`, the newest kept. Neither
-#  is
-# flushed to the disk, and noting never raises: a hook has better things to do than to fail at its own diary. Both can
-# be
-# deleted at any time.
-#
-# A session's start shows what went wrong since the start before: `read_problems(state, since=...)` with the time that
-# `read_events` has for it. `doctor` shows what is recent, and `doctor --fix` clears it. A problem's text may speak a
+# --- events and problems of hooks -----------------------------------------------------------------------------------
+# An event is an empty file `<state>/events/HOST.EVENT` whose time of change is when it last arrived: recording it is
+# two system calls and cannot leave half a record. Problems are lines in `<state>/problems.jsonl`, the newest kept.
+# Neither is flushed, recording never raises, and both can be deleted at any time. A problem's text may contain a
 # memory's name, so purging removes the file.
-#
-# What it does not do: know which hosts there are or which of their events matter.
 
 FOLDER = "events"
 PROBLEMS = "problems.jsonl"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; no dot, which stands between the two
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; a dot separates the two
 _TEXT = 300  # characters of one problem
 _KEPT = 20  # problems
 _BYTES = 65_536  # far above what _KEPT lines can need
@@ -328,7 +285,7 @@ class LastEvent:
 
 @dataclass(frozen=True, slots=True)
 class HookProblem:
-    """What went wrong in a hook; `times` counts the same words of the same host, `at` is the last time."""
+    """What went wrong in a hook; `times` counts the same text of the same host, `at` is the last time."""
 
     host: str
     text: str
@@ -337,7 +294,7 @@ class HookProblem:
 
 
 def note_event(state: Path, host: str, event: str, now: datetime) -> None:
-    """This event has arrived. Whatever goes wrong here is let be."""
+    """Record that this event has arrived. Never raises."""
     if not (_NAME.fullmatch(host) and _NAME.fullmatch(event)) or state.is_symlink():
         return
     path = state / FOLDER / f"{host}.{event}"
@@ -352,7 +309,7 @@ def note_event(state: Path, host: str, event: str, now: datetime) -> None:
 
 
 def read_events(state: Path) -> tuple[LastEvent, ...]:
-    """The last arrival of every event of every host, newest first; none where nothing was noted."""
+    """Returns the last arrival of every event of every host, newest first."""
     folder = state / FOLDER
     if state.is_symlink() or folder.is_symlink():
         return ()
@@ -370,24 +327,21 @@ def read_events(state: Path) -> tuple[LastEvent, ...]:
 
 
 def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
-    """Something went wrong that nobody has seen. Several processes may do so at once; failing here is let be."""
+    """Record what went wrong in a hook; several processes may at once. Never raises."""
     path = state / PROBLEMS
     if state.is_symlink() or path.is_symlink():
         return
-    row = {"at": now.isoformat(), "host": host[:48], "text": shorten(one_line(text), _TEXT)}
     try:
-        if append_private(path, json.dumps(row).encode("ascii")) > _BYTES // 2:
-            _keep(path, _read_rows(path)[-_KEPT:])
+        if append_private(path, _render_problem(host[:48], shorten(one_line(text), _TEXT), now)) > _BYTES // 2:
+            _write_problems(path, _read_rows(path)[-_KEPT:])
     except (OSError, DiskError):
         pass
 
 
 def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookProblem, ...]:
-    """What went wrong, newest first, the same words of one host told once; with `since` only what came after."""
-    if state.is_symlink():
-        return ()
+    """Returns what went wrong, newest first, the same text of one host once; with `since` only what came after."""
     found: dict[tuple[str, str], HookProblem] = {}
-    for problem in _read_rows(state / PROBLEMS):
+    for problem in () if state.is_symlink() else _read_rows(state / PROBLEMS):
         if since is None or problem.at > since:
             key = problem.host, problem.text
             times = found.pop(key).times + 1 if key in found else 1
@@ -396,7 +350,7 @@ def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookPr
 
 
 def clear_problems(state: Path, *, until: datetime | None = None) -> int:
-    """Forget what went wrong, with `until` only what a person has seen by then; answers how many lines went."""
+    """Delete the problems, with `until` only those up to then; returns how many lines were deleted."""
     path = state / PROBLEMS
     if state.is_symlink() or path.is_symlink():
         return 0
@@ -404,7 +358,7 @@ def clear_problems(state: Path, *, until: datetime | None = None) -> int:
     left = [] if until is None else [problem for problem in rows if problem.at > until]
     try:
         if left:
-            _keep(path, left)
+            _write_problems(path, left)
         else:
             path.unlink(missing_ok=True)
     except (OSError, DiskError):
@@ -413,32 +367,30 @@ def clear_problems(state: Path, *, until: datetime | None = None) -> int:
 
 
 def _stamp(path: Path, now: datetime) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    handle = os.open(path, flags, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | _NOFOLLOW | _NONBLOCK, 0o600)
     try:
         os.utime(handle, (now.timestamp(), now.timestamp()))
     finally:
         os.close(handle)
 
 
-def _keep(path: Path, problems: list[HookProblem]) -> None:
-    rows = [{"at": problem.at.isoformat(), "host": problem.host, "text": problem.text} for problem in problems]
-    write_private(path, b"".join(json.dumps(row).encode("ascii") + b"\n" for row in rows))
+def _write_problems(path: Path, problems: list[HookProblem]) -> None:
+    write_private(path, b"".join(_render_problem(at.host, at.text, at.at) + b"\n" for at in problems))
+
+
+def _render_problem(host: str, text: str, at: datetime) -> bytes:
+    return json.dumps({"at": at.isoformat(), "host": host, "text": text}).encode("ascii")
 
 
 def _read_rows(path: Path) -> list[HookProblem]:
-    """Every line that tells of a problem; others are passed over."""
-    data = read_small(path, _BYTES, follow=False).data or b""
-    problems = (_parse_row(line) for line in data.splitlines())
-    return [problem for problem in problems if problem is not None]
-
-
-def _parse_row(line: bytes) -> HookProblem | None:
-    try:
-        row = json.loads(line)
-        at, host, text = datetime.fromisoformat(row["at"]), row["host"], row["text"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return None
-    if not isinstance(host, str) or not isinstance(text, str) or at.tzinfo is None:
-        return None
-    return HookProblem(one_line(host), shorten(one_line(text), _TEXT), at)
+    """Every line that is a problem; others are left out."""
+    found = []
+    for line in (read_small(path, _BYTES, follow=False).data or b"").splitlines():
+        try:
+            row = json.loads(line)
+            at, host, text = datetime.fromisoformat(row["at"]), row["host"], row["text"]
+        except (ValueError, RecursionError, KeyError, TypeError):
+            continue
+        if isinstance(host, str) and isinstance(text, str) and at.tzinfo is not None:
+            found.append(HookProblem(one_line(host), shorten(one_line(text), _TEXT), at))
+    return found

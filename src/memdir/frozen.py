@@ -1,12 +1,12 @@
-"""Frozen records with slots: what `dataclasses` makes, made in a tenth of its time.
+"""Frozen records with slots, as `dataclasses` makes them, in a tenth of its time; patterns and values made on first use.
 
-Every process of memdir, one at each prompt, makes some fifty kinds of record before it does anything. The standard
+Every process of memdir, one at each prompt, defines some fifty record classes before it does anything. The standard
 library takes half a millisecond for each, and its import as long again; together that was a third of a cold recall.
-Here one function is compiled for each kind, its `__init__`, and that when a few records of the kind have been made, as
-most kinds never have so many in most processes; the others are shared.
+Here only `__init__` is compiled for each class, and only after a few records of it were made, which most processes
+never reach; the other methods are shared.
 
-Type checkers take it for `dataclasses.dataclass`, and so do `dataclasses.replace`, `fields` and `asdict`. It knows
-neither inheritance between records nor fields that are not in `__init__`, and every record is frozen and has slots.
+Type checkers treat it as `dataclasses.dataclass`, and `dataclasses.replace`, `fields` and `asdict` accept its records.
+Not supported: inheritance between records, fields that are not in `__init__`, records that are not frozen with slots.
 """
 
 import re
@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, dataclass_trans
 if TYPE_CHECKING:
     from dataclasses import Field
 
-
-# --- frozen ---
-
 Record = TypeVar("Record")
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
 _MISSING: Any = object()
-_FEW = 4  # records are filled by hand in less time than their `__init__` would take to compile
+_FEW = 4  # this many records are filled without `__init__` in less time than it takes to compile it
+_MAKING = threading.RLock()  # one for all: what is made once may need another such value
 
 
 class FrozenError(AttributeError):
-    """Somebody wanted to change a record; `replace` makes another."""
+    """A field of a record was assigned; `replace` makes a changed copy."""
 
 
 class _Spec:
-    """What `field` says of one field."""
+    """The options of one field."""
 
     __slots__ = ("compare", "default", "factory", "kw_only", "repr")
 
@@ -55,14 +55,14 @@ def field(
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def dataclass(*, frozen: bool = True, slots: bool = True, eq: bool = True) -> Callable[[type[Record]], type[Record]]:
-    """As `dataclasses.dataclass(frozen=True, slots=True)`; said so where it is used, for the reader's sake."""
+    """As `dataclasses.dataclass(frozen=True, slots=True)`; both are required, so that the use says what it makes."""
     if not (frozen and slots):
         raise TypeError("a record is frozen and has slots")
     return lambda cls: _make_record(cls, eq=eq)
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
-    """The same record but for some fields."""
+    """Returns a copy of the record with some fields changed."""
     kept = {name: getattr(record, name) for name in _names_of(record) if name not in changes}
     return type(record)(**kept, **changes)
 
@@ -73,7 +73,7 @@ def asdict(record: object) -> dict[str, Any]:
 
 
 def list_fields(record: object) -> tuple[str, ...]:
-    """The names of a record's fields, or of a kind of record."""
+    """The names of the fields of a record or record class."""
     return _names_of(record)
 
 
@@ -88,7 +88,7 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     for name, method in _METHODS.items():
         if body.get(name) is None and (eq or name not in ("__eq__", "__hash__")):
             body[name] = method
-    # A class cannot be given slots: it is made anew with them.
+    # Slots cannot be added to a class: it is made anew with them.
     metaclass: Any = type(cls)
     made: type[Record] = metaclass(cls.__name__, cls.__bases__, body)
     return made
@@ -103,8 +103,8 @@ def _make_key(names: list[str]) -> Callable[[Any], Any]:
 
 
 def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
-    """Fills the first records itself, then compiles the real one, which also refuses arguments that do not fit."""
-    by_place = [name for name, spec in specs.items() if not spec.kw_only]
+    """Fills the first records itself, then compiles the real one, which also raises for arguments that do not fit."""
+    positional = [name for name, spec in specs.items() if not spec.kw_only]
     filled = 0
 
     def __init__(self: Any, *given: Any, **named: Any) -> None:
@@ -112,12 +112,12 @@ def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
         filled += 1
         if (
             filled <= _FEW
-            and len(given) <= len(by_place)
-            and _fill(self, specs, dict(zip(by_place, given, strict=False)), named)
+            and len(given) <= len(positional)
+            and _fill(self, specs, dict(zip(positional, given, strict=False)), named)
         ):
             return
         real: Any = _compile_init(kind, specs)
-        # A class that somebody has made from the record may have one of its own; another thread may have been first.
+        # A subclass of the record may have an `__init__` of its own; another thread may have been first.
         for cls in type(self).__mro__:
             if vars(cls).get("__init__") is __init__:
                 cast("Any", cls).__init__ = real
@@ -127,7 +127,7 @@ def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
 
 
 def _fill(record: Any, specs: Mapping[str, _Spec], given: dict[str, Any], named: dict[str, Any]) -> bool:
-    """Give every field its value; False if an argument is missing, unknown or given twice."""
+    """Set every field; False if an argument is missing, unknown or given twice."""
     values = given | named
     if len(values) < len(given) + len(named) or not values.keys() <= specs.keys():
         return False
@@ -155,20 +155,20 @@ def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
         (named if spec.kw_only else given).append(argument)
         lines.append(f"\n    _set(self, {name!r}, {value})")
     arguments = ", ".join([*given, *(["*", *named] if named else [])])
-    # Compiled first: a Ctrl-C during exec of a text is what Python remembers at its end, whoever has caught it since.
+    # Compiled first: a Ctrl-C during exec of a text sets Python's exit code even if it is caught.
     exec(compile(f"def __init__({arguments}) -> None:{''.join(lines) or ' pass'}", "<record>", "exec"), scope)
     scope["__init__"].__qualname__ = f"{kind}.__init__"
     return scope["__init__"]
 
 
 class _Fields:
-    """The table that `dataclasses` and its friends look for, made when one of them asks."""
+    """The table that `dataclasses` looks up, made on first use."""
 
     def __init__(self, specs: Mapping[str, _Spec], kinds: Mapping[str, Any]) -> None:
         self._specs, self._kinds = specs, kinds
 
     def __get__(self, *_: object) -> "Mapping[str, Field[Any]]":
-        # Imported here: nothing of memdir's own asks, and this module is here because importing that one is slow.
+        # Imported here: memdir itself never needs it, and its import is what this module avoids.
         import dataclasses
 
         made: list[tuple[str, Any, Field[Any]]] = []
@@ -207,7 +207,7 @@ def _reduce(self: Any) -> tuple[Any, ...]:
 
 
 def _rebuild(kind: type, *values: object) -> Any:
-    """What pickle and copy call: without asking `__init__`, which may take some fields by name only."""
+    """For pickle and copy: without `__init__`, which may take some fields by keyword only."""
     record: Any = object.__new__(kind)
     for name, value in zip(_names_of(kind), values, strict=True):
         object.__setattr__(record, name, value)
@@ -224,16 +224,8 @@ _METHODS: Mapping[str, Any] = {
 }
 
 
-# --- lazy ---
-# Regular expressions that are compiled when they are first used, not when their room is imported.
-#
-# A process of memdir lives for a tenth of a second and imports rooms of which it uses a part. Compiling a pattern
-# takes
-# as long as importing a small room, and most patterns are never asked.
-
-
 class _Late:
-    """Stands for a pattern until somebody asks for one of its methods, and keeps that method then."""
+    """A pattern that is compiled when one of its methods is first used."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._given = pattern, flags
@@ -245,24 +237,17 @@ class _Late:
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As `re.compile`, later."""
+    """As `re.compile`, but compiled on first use: that takes as long as importing a small module, and most patterns of
+    a process that lives for a tenth of a second are never used."""
     return cast("re.Pattern[str]", _Late(pattern, flags))
 
 
-# --- once ---
-# Kept as by `functools.cache`, but made once: threads that need the same thing wait for the one that makes it.
-#
-# The patterns of a language take a large part of a second to compile. A hundred users who come at the same moment
-# would
-# otherwise each compile them, and wait for all the others doing so.
-
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-_MAKING = threading.RLock()  # one for all: what is made may need another thing that is made once
-
-
 def once(make: Callable[Given, Made]) -> Callable[Given, Made]:
-    """The function, called once for each of the arguments it is ever given; they go by place and are hashable."""
+    """As `functools.cache`, but threads that need the same value wait for the one that makes it.
+
+    The patterns of a language take a large part of a second to compile; a hundred users at the same moment would
+    otherwise each compile them. Arguments are positional and hashable.
+    """
     kept: dict[tuple[object, ...], Made] = {}
 
     @wraps(make)

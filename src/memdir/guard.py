@@ -1,11 +1,12 @@
-"""May this be read or written: names by a strict grammar, folders and files reached without following a link.
+"""All access to files below a memory directory: names by a strict grammar, files reached without following a link.
 
 Every path is walked from a directory descriptor, one segment at a time. Checking a path first and opening it afterwards
 is not containment (measured elsewhere: hundreds of escapes in 20,000 tries against a process that swaps a folder for a
-link). Targets must be regular files with one link. `disk` holds the hands that read and write through these doors.
+link). Targets must be regular files with one link. Reads are bounded. A write is staged beside its target, flushed and
+renamed; the folder is flushed afterwards, once for all renames.
 
-It does not protect against root, against somebody who already writes as this user inside the memory directory, nor on
-Windows, where these calls do not exist. The root itself may be a link; nothing below it may.
+The guard does not protect against root, against a process that already writes as this user inside the memory directory,
+nor on Windows, where these calls do not exist. The root itself may be a link; nothing below it may.
 """
 
 import errno
@@ -24,53 +25,73 @@ from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, HEADER_BYTES, HEADER_LINES, INDEX_FILE_BYTES, NAME_BYTES, NAME_CHARS, NAME_DEPTH
 from memdir.records import Signature
 
-# --- guard ---
-
 STATE = ".memdir"  # the folder of memdir's own files inside a memory directory
 INDEX_FOLDED = "memory"
-DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
+NOFOLLOW, CLOEXEC = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_CLOEXEC", 0)
+Stat = tuple[int, int, int, int]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
+_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
 # Letters that show nothing, and so can make two names look alike.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _MOST = 2**63 - 1
-NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | CLOEXEC
+_HEAD_CHUNK = 4096
+_TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
+_INDEX_CHARS = len(f"{INDEX_FOLDED}.md")
+_TYPES = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DiskEntry:
+    """One entry below a memory directory; `refusal` says why it is not read, empty for a plain file."""
+
+    path: str
+    signature: Signature
+    refusal: str = ""
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
 
 
 def check_root(path: str) -> None:
-    """Refuse, from its text alone, what may never be a memory directory; raises PathError."""
-    hint = "give the whole path of a directory of its own, two levels down or more"
+    """Raise PathError for what may never be a memory directory, judged by its text alone."""
     drive, rest = (path[:2], path[2:]) if re.match(r"[A-Za-z]:", path) else ("", path)
-    if "\0" in path:
-        raise PathError(path, "it holds a NUL", hint=hint)
+    reason = ""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
-        raise PathError(path, "no file name can be spelled like this", hint=hint) from None
-    if re.match(r"[/\\]{2}", path):
-        raise PathError(path, "it is a network path", hint=hint)
-    if drive and not rest.strip("/\\."):
-        raise PathError(path, "it is the root of a drive", hint=hint)
-    if not os.path.isabs(path):
-        raise PathError(path, "it is not an absolute path", hint=hint)
-    parts = [part for part in re.split(r"[/\\]" if drive else "/", os.path.normpath(rest)) if part]
-    if len(parts) < 2:
-        raise PathError(path, "it is the root of the file system, or directly below it", hint=hint)
+        reason = "no file name can be spelled like this"
+    if "\0" in path:
+        reason = "it holds a NUL"
+    elif re.match(r"[/\\]{2}", path):
+        reason = "it is a network path"
+    elif drive and not rest.strip("/\\."):
+        reason = "it is the root of a drive"
+    elif not os.path.isabs(path):
+        reason = "it is not an absolute path"
+    elif len([part for part in re.split(r"[/\\]" if drive else "/", os.path.normpath(rest)) if part]) < 2:
+        reason = "it is the root of the file system, or directly below it"
+    if reason:
+        raise PathError(path, reason, hint="give the whole path of a directory of its own, two levels down or more")
 
 
 def check_name(name: str) -> tuple[str, ...]:
-    """The segments of a memory's name, or PathError with the reason."""
+    """Returns the segments of a memory's name, or raises PathError with the reason."""
     segments = tuple(name.split("/"))
     if len(segments) > NAME_DEPTH:
-        raise PathError(shown(name), f"more than {NAME_DEPTH} folders deep")
+        raise PathError(_shorten(name), f"more than {NAME_DEPTH} folders deep")
     for segment in segments:
-        reason = find_refusal(segment)
-        if reason:
-            raise PathError(
-                shown(name), reason, hint="a name is letters, digits, `-` and `_`, with `/` between folders"
-            )
+        if reason := find_refusal(segment):
+            hint = "a name is letters, digits, `-` and `_`, with `/` between folders"
+            raise PathError(_shorten(name), reason, hint=hint)
     if segments[0].casefold() == "logs" and len(segments) > 1:
-        raise PathError(shown(name), "`logs/` is kept for daily logs", hint="choose another folder")
+        raise PathError(_shorten(name), "`logs/` is kept for daily logs", hint="choose another folder")
     return segments
 
 
@@ -78,7 +99,7 @@ def find_refusal(segment: str) -> str:
     """Why this cannot be one segment of a name; empty when it can."""
     if not segment:
         return "a name or folder is empty"
-    if segment in (".", "..") or segment.startswith("."):
+    if segment.startswith("."):
         return "it begins with a dot"
     if unicodedata.normalize("NFC", segment) != segment:
         return "it is not in Unicode normal form C"
@@ -90,11 +111,36 @@ def find_refusal(segment: str) -> str:
     folded = unicodedata.normalize("NFKC", segment).casefold()
     if folded == INDEX_FOLDED:
         return "that is the name of the index"
-    return "that is a device name on Windows" if folded in DEVICES else ""
+    return "that is a device name on Windows" if folded in _DEVICES else ""
+
+
+def check_path(path: str) -> None:
+    """Raise PathError for a path that climbs, is hidden or holds a NUL; other odd names may be read."""
+    for segment in path.split("/"):
+        if not segment or segment.startswith(".") or "\0" in segment or "\\" in segment:
+            raise PathError(_shorten(path), "it is not the name of a memory")
+
+
+def _is_allowed(char: str, before: str) -> bool:
+    if char.isascii():
+        return char.isalnum() or char in "-_"
+    if char in _INVISIBLE or 0xE0000 <= ord(char) <= 0xE0FFF:
+        return False
+    category = unicodedata.category(char)
+    return (
+        category[0] == "L" or category == "Nd" or (category in ("Mn", "Mc") and unicodedata.category(before)[0] in "LM")
+    )
+
+
+def _shorten(path: str) -> str:
+    return path if len(path) <= 120 else path[:117] + "..."
+
+
+# --- opening --------------------------------------------------------------------------------------------------------
 
 
 def open_root(path: Path, *, create: bool = False) -> int:
-    """A descriptor of a memory directory; made with its parents, mode 0700, if asked to."""
+    """Returns a descriptor of a memory directory; with `create` it is made with its parents, mode 0700."""
     check_root(str(path))
     with disk_errors(str(path)):
         if create:
@@ -109,11 +155,24 @@ def open_root(path: Path, *, create: bool = False) -> int:
 
 @contextmanager
 def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -> Iterator[int]:
-    """A descriptor of a folder below the root, reached without following any link."""
+    """Yields a descriptor of a folder below the root, reached without following any link."""
     current = os.dup(root)
     try:
         for depth, segment in enumerate(segments, 1):
-            current = _step(current, segment, "/".join(segments[:depth]), create=create)
+            try:
+                if create:
+                    try:
+                        os.mkdir(segment, 0o700, dir_fd=current)
+                        flush(current)
+                    except FileExistsError:
+                        pass
+                following = os.open(segment, _FOLDER | NOFOLLOW, dir_fd=current)
+            except OSError as error:
+                if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _is_link(current, segment)):
+                    raise PathError("/".join(segments[:depth]), "it is a symbolic link") from None
+                raise
+            os.close(current)
+            current = following
         yield current
     finally:
         os.close(current)
@@ -121,7 +180,7 @@ def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -
 
 @contextmanager
 def open_state(root: int, path: Path, state: Path) -> Iterator[int]:
-    """A descriptor of the folder for memdir's own files: below the open root at `path` without a link, or elsewhere."""
+    """Yields a descriptor of the folder for memdir's own files, below the open root at `path` or elsewhere."""
     if state == path / STATE:
         with open_folder(root, (STATE,), create=True) as folder:
             yield folder
@@ -133,86 +192,12 @@ def open_state(root: int, path: Path, state: Path) -> Iterator[int]:
         os.close(folder)
 
 
-def check_plain(folder: int, leaf: str) -> None:
-    """Refuse a link or special file where one of our own files should be; none yet is fine."""
-    check_target(folder, leaf, leaf)
-
-
-def check_path(path: str) -> None:
-    """A path below the root for reading: nothing that climbs, nothing hidden, no NUL. Odd names may be read."""
-    for segment in path.split("/"):
-        if segment in ("", ".", "..") or segment.startswith(".") or "\0" in segment or "\\" in segment:
-            raise PathError(shown(path), "it is not the name of a memory")
-
-
-def make_signature(facts: os.stat_result) -> Signature:
-    """What tells one state of a file from another. Some disks know numbers and times that no database can hold."""
-    times = (max(-_MOST, min(at, _MOST)) for at in (facts.st_mtime_ns, facts.st_ctime_ns))
-    return Signature(facts.st_ino & _MOST, facts.st_size, *times)
-
-
-def flush(handle: int) -> None:
-    """Bytes to the disk itself; macOS needs its own call for that."""
-    full = getattr(fcntl, "F_FULLFSYNC", None)
-    if full is not None:
-        fcntl.fcntl(handle, full)
-    else:
-        os.fsync(handle)
-
-
-@contextmanager
-def disk_errors(path: str) -> Iterator[None]:
-    """Turn what the operating system says into one clear error."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise PathError(path, "it lies behind a symbolic link or is not a folder") from None
-        raise disk_error(error, path) from None
-
-
-def _is_allowed(char: str, before: str) -> bool:
-    if char.isascii():
-        return char.isalnum() or char in "-_"
-    category = unicodedata.category(char)
-    if char in _INVISIBLE or 0xE0000 <= ord(char) <= 0xE0FFF:
-        return False
-    return (
-        category[0] == "L" or category == "Nd" or (category in ("Mn", "Mc") and unicodedata.category(before)[0] in "LM")
-    )
-
-
-def _step(current: int, segment: str, path: str, *, create: bool) -> int:
-    """From one folder's descriptor to the next; closes the one it came from."""
-    try:
-        if create:
-            try:
-                os.mkdir(segment, 0o700, dir_fd=current)
-                flush(current)
-            except FileExistsError:
-                pass
-        following = os.open(segment, _FOLDER | NOFOLLOW, dir_fd=current)
-    except OSError as error:
-        if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _is_link(current, segment)):
-            raise PathError(path, "it is a symbolic link") from None
-        raise
-    os.close(current)
-    return following
-
-
-def _is_link(folder: int, leaf: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
-
-
 @contextmanager
 def open_plain(folder: int, leaf: str, path: str) -> Iterator[int]:
-    """Open a regular file for reading; a FIFO must not block us, a device must not be touched."""
+    """Open a regular file for reading; a FIFO must not block, a device must not be touched."""
     facts = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(facts.st_mode):
-        raise PathError(path, f"it is {name_type(facts.st_mode)}")
+        raise PathError(path, f"it is {_name_type(facts.st_mode)}")
     try:
         handle = os.open(leaf, os.O_RDONLY | os.O_NONBLOCK | NOFOLLOW | CLOEXEC, dir_fd=folder)
     except OSError as error:
@@ -227,85 +212,99 @@ def open_plain(folder: int, leaf: str, path: str) -> Iterator[int]:
         os.close(handle)
 
 
+def check_plain(folder: int, leaf: str) -> None:
+    """Raise PathError for a link or special file where one of memdir's own files should be; none yet is fine."""
+    check_target(folder, leaf, leaf)
+
+
 def check_target(folder: int, leaf: str, path: str) -> None:
+    """Raise PathError for what may not be replaced: anything but a regular file with one link, or no file."""
     try:
         facts = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
     if not stat.S_ISREG(facts.st_mode):
-        raise PathError(path, f"it is {name_type(facts.st_mode)}")
+        raise PathError(path, f"it is {_name_type(facts.st_mode)}")
     if facts.st_nlink > 1:
         raise PathError(path, "it has several links", hint="a hard link could change a file elsewhere; copy it instead")
 
 
-def name_type(mode: int) -> str:
-    names = {
-        stat.S_IFLNK: "a symbolic link",
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a FIFO",
-        stat.S_IFSOCK: "a socket",
-        stat.S_IFCHR: "a device",
-        stat.S_IFBLK: "a device",
-    }
-    return names.get(stat.S_IFMT(mode), "not a regular file")
+@contextmanager
+def disk_errors(path: str) -> Iterator[None]:
+    """Turn an OSError into a PathError or DiskError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise PathError(path, "it lies behind a symbolic link or is not a folder") from None
+        raise disk_error(error, path) from None
 
 
-def shown(path: str) -> str:
-    return path if len(path) <= 120 else path[:117] + "..."
+def flush(handle: int) -> None:
+    """Write to the disk itself; macOS needs a call of its own for that."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        fcntl.fcntl(handle, full)
+    else:
+        os.fsync(handle)
 
 
-# --- disk ---
-# The hands that read and write below a memory directory, all of them through the guard's descriptors.
-#
-# A write is staged beside its target and flushed, then renamed; the folder is flushed afterwards, once for all
-# renames.
-# Reads are bounded and skip what is not a plain file. Nothing here decides what is written.
-
-_HEAD_CHUNK = 4096
-Stat = tuple[int, int, int, int]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
-_TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
-_INDEX_CHARS = len(f"{INDEX_FOLDED}.md")
+@contextmanager
+def _open_parent(root: int, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+    *folders, leaf = path.split("/")
+    with open_folder(root, tuple(folders), create=create) as folder:
+        yield folder, leaf
 
 
-@dataclass(frozen=True, slots=True)
-class DiskEntry:
-    """One entry below a memory directory; `refusal` says why it is not read, empty for a plain file."""
+def _split(folder: str) -> tuple[str, ...]:
+    return tuple(folder.split("/")) if folder else ()
 
-    path: str
-    signature: Signature
-    refusal: str = ""
+
+def _is_link(folder: int, leaf: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _name_type(mode: int) -> str:
+    return _TYPES.get(stat.S_IFMT(mode), "not a regular file")
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
 
 
 def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes, Signature] | None:
-    """A file's bytes and signature; None if there is none. Links, special and oversize files are refused."""
-    *folders, leaf = path.split("/")
-    if limit is None:
-        limit = INDEX_FILE_BYTES if leaf.casefold() == f"{INDEX_FOLDED}.md" else FILE_BYTES
+    """Returns a file's bytes and signature; None if there is none. Raises for links, special and oversize files."""
     try:
-        with open_folder(root, tuple(folders)) as folder, open_plain(folder, leaf, path) as handle:
+        with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
+            if limit is None:
+                limit = INDEX_FILE_BYTES if leaf.casefold() == f"{INDEX_FOLDED}.md" else FILE_BYTES
             facts = os.fstat(handle)
             if facts.st_size > limit:
                 raise PathError(path, f"it is larger than {limit:,} bytes")
-            return _read_all(handle, limit), make_signature(facts)
+            chunks, left = [], limit
+            while left > 0 and (chunk := os.read(handle, min(left, 1 << 20))):
+                chunks.append(chunk)
+                left -= len(chunk)
+            return b"".join(chunks), _make_signature(facts)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 def read_signature(root: int, path: str) -> Signature | None:
-    *folders, leaf = path.split("/")
     try:
-        with open_folder(root, tuple(folders)) as folder:
-            return make_signature(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
+        with _open_parent(root, path) as (folder, leaf):
+            return _make_signature(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 def read_file_head(root: int, path: str) -> bytes | None:
-    """The first 30 lines of a file or a little more, never the rest; None if it may not be read."""
-    *folders, leaf = path.split("/")
+    """Returns the first 30 lines of a file or a little more, never the rest; None if it may not be read."""
     data = b""
     try:
-        with open_folder(root, tuple(folders)) as folder, open_plain(folder, leaf, path) as handle:
+        with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
             while len(data) < HEADER_BYTES and data.count(b"\n") < HEADER_LINES:
                 chunk = os.read(handle, _HEAD_CHUNK)
                 if not chunk:
@@ -317,88 +316,20 @@ def read_file_head(root: int, path: str) -> bytes | None:
 
 
 def list_files(root: int, folder_path: str) -> list[str]:
-    """The names in a folder that are not folders; none if it is not there."""
-    segments = tuple(folder_path.split("/")) if folder_path else ()
+    """Returns the names in a folder that are not folders; none if it does not exist."""
     try:
-        with open_folder(root, segments) as folder, os.scandir(folder) as entries:
+        with open_folder(root, _split(folder_path)) as folder, os.scandir(folder) as entries:
             return [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def stage_file(root: int, path: str, data: bytes) -> str:
-    """Write data beside its target and guard.flush it; the answer is the temporary name for `move_staged`."""
-    *folders, leaf = path.split("/")
-    with disk_errors(path), open_folder(root, tuple(folders), create=True) as folder:
-        check_target(folder, leaf, path)
-        temp = f"{_TEMP_PREFIX}{os.urandom(6).hex()}{_TEMP_SUFFIX}"
-        handle = os.open(temp, os.O_CREAT | os.O_EXCL | os.O_WRONLY | NOFOLLOW | CLOEXEC, 0o600, dir_fd=folder)
-        try:
-            _write_all(handle, data)
-            flush(handle)
-        except OSError:
-            os.unlink(temp, dir_fd=folder)
-            raise
-        finally:
-            os.close(handle)
-        return temp
-
-
-def move_staged(root: int, temp: str, path: str) -> Signature:
-    """Put a staged file in its place. The directory is flushed by `flush_folder`, once for all moves."""
-    *folders, leaf = path.split("/")
-    with disk_errors(path), open_folder(root, tuple(folders)) as folder:
-        check_target(folder, leaf, path)
-        os.rename(temp, leaf, src_dir_fd=folder, dst_dir_fd=folder)
-        return make_signature(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
-
-
-def set_time(root: int, path: str, mtime_ns: int) -> None:
-    """Give a file the time its words had elsewhere; a link is not followed."""
-    *folders, leaf = path.split("/")
-    with disk_errors(path), open_folder(root, tuple(folders)) as folder:
-        check_target(folder, leaf, path)
-        os.utime(leaf, ns=(mtime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)
-
-
-def remove_file(root: int, path: str) -> None:
-    *folders, leaf = path.split("/")
-    with disk_errors(path), open_folder(root, tuple(folders)) as folder:
-        check_target(folder, leaf, path)
-        os.unlink(leaf, dir_fd=folder)
-
-
-def flush_folder(root: int, folder_path: str) -> None:
-    segments = tuple(folder_path.split("/")) if folder_path else ()
-    with disk_errors(folder_path or "."), open_folder(root, segments) as folder:
-        flush(folder)
-
-
-def remove_temps(root: int, folder_path: str) -> int:
-    """Take away what a killed writer left staged; only to be called under the directory's lock."""
-    segments = tuple(folder_path.split("/")) if folder_path else ()
-    count = 0
-    try:
-        with open_folder(root, segments) as folder:
-            for name in os.listdir(folder):
-                if is_temp(name):
-                    os.unlink(name, dir_fd=folder)
-                    count += 1
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    return count
-
-
-def is_temp(name: str) -> bool:
-    return name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX)
-
-
 def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
-    """Every memory file below the root: not the indexes, not `logs/`, nothing hidden. One bad entry never raises."""
-    segments = tuple(folder.split("/")) if folder else ()
+    """Yields every memory file below the root: no index, no `logs/`, nothing hidden. A bad entry never raises."""
+    segments = _split(folder)
+    folders = []
     try:
         with open_folder(root, segments) as handle, os.scandir(handle) as entries:
-            folders = []
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
@@ -407,7 +338,7 @@ def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
                     if (folder or entry.name.casefold() != "logs") and len(segments) + 1 < NAME_DEPTH:
                         folders.append(path)
                 elif entry.name.endswith(".md") and entry.name[:-3].casefold() != INDEX_FOLDED:
-                    found = _look(entry, path)
+                    found = _make_entry(entry, path)
                     if found:
                         yield found
     except (OSError, PathError):
@@ -417,13 +348,12 @@ def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
 
 
 def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = None) -> dict[str, Stat]:
-    """Path to signature of every readable memory file below the root, as `walk` would find them, with less ado.
+    """Returns path and signature of every readable memory file below the root: as `walk`, but quicker.
 
-    `marks` is given the time of each folder's last change, as it was before the look into it.
+    `marks` receives the time of each folder's last change, as it was before the folder was listed.
     """
     found: dict[str, Stat] = {}
-    segments = tuple(folder.split("/")) if folder else ()
-    prefix = f"{folder}/" if folder else ""
+    segments, prefix = _split(folder), f"{folder}/" if folder else ""
     folders = []
     try:
         with open_folder(root, segments) as handle, os.scandir(handle) as entries:
@@ -453,35 +383,88 @@ def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = 
     return found
 
 
-def _look(entry: os.DirEntry[str], path: str) -> DiskEntry | None:
+def _make_entry(entry: os.DirEntry[str], path: str) -> DiskEntry | None:
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
         return None
     refusal = ""
     if not stat.S_ISREG(facts.st_mode):
-        refusal = f"it is {name_type(facts.st_mode)}"
+        refusal = f"it is {_name_type(facts.st_mode)}"
     elif facts.st_size > FILE_BYTES:
         refusal = f"it is larger than {FILE_BYTES:,} bytes"
     elif not _is_utf8(path):
         refusal = "its name is not UTF-8"
-    return DiskEntry(path, make_signature(facts), refusal)
+    return DiskEntry(path, _make_signature(facts), refusal)
+
+
+def _make_signature(facts: os.stat_result) -> Signature:
+    # Some file systems have inodes and times that no database column can hold.
+    times = (max(-_MOST, min(at, _MOST)) for at in (facts.st_mtime_ns, facts.st_ctime_ns))
+    return Signature(facts.st_ino & _MOST, facts.st_size, *times)
 
 
 def _is_utf8(path: str) -> bool:
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
-def _read_all(handle: int, limit: int) -> bytes:
-    chunks = []
-    room = limit
-    while room > 0 and (chunk := os.read(handle, min(room, 1 << 20))):
-        chunks.append(chunk)
-        room -= len(chunk)
-    return b"".join(chunks)
+# --- writing --------------------------------------------------------------------------------------------------------
 
 
-def _write_all(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
+def stage_file(root: int, path: str, data: bytes) -> str:
+    """Write data beside its target and flush it; returns the temporary name for `move_staged`."""
+    with disk_errors(path), _open_parent(root, path, create=True) as (folder, leaf):
+        check_target(folder, leaf, path)
+        temp = f"{_TEMP_PREFIX}{os.urandom(6).hex()}{_TEMP_SUFFIX}"
+        handle = os.open(temp, os.O_CREAT | os.O_EXCL | os.O_WRONLY | NOFOLLOW | CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            flush(handle)
+        except OSError:
+            os.unlink(temp, dir_fd=folder)
+            raise
+        finally:
+            os.close(handle)
+        return temp
+
+
+def move_staged(root: int, temp: str, path: str) -> Signature:
+    """Rename a staged file to its target. The folder is flushed by `flush_folder`, once for all moves."""
+    with disk_errors(path), _open_parent(root, path) as (folder, leaf):
+        check_target(folder, leaf, path)
+        os.rename(temp, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        return _make_signature(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
+
+
+def set_time(root: int, path: str, mtime_ns: int) -> None:
+    """Set a file's time of change; a link is not followed."""
+    with disk_errors(path), _open_parent(root, path) as (folder, leaf):
+        check_target(folder, leaf, path)
+        os.utime(leaf, ns=(mtime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)
+
+
+def remove_file(root: int, path: str) -> None:
+    with disk_errors(path), _open_parent(root, path) as (folder, leaf):
+        check_target(folder, leaf, path)
+        os.unlink(leaf, dir_fd=folder)
+
+
+def flush_folder(root: int, folder_path: str) -> None:
+    with disk_errors(folder_path or "."), open_folder(root, _split(folder_path)) as folder:
+        flush(folder)
+
+
+def remove_temps(root: int, folder_path: str) -> int:
+    """Remove what a killed writer left staged; only to be called under the directory's lock."""
+    count = 0
+    try:
+        with open_folder(root, _split(folder_path)) as folder:
+            for name in os.listdir(folder):
+                if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
+                    os.unlink(name, dir_fd=folder)
+                    count += 1
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    return count

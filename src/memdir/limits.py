@@ -1,23 +1,21 @@
-"""Every number of the system, each with its reason. Nothing here is read from the environment."""
+"""Every limit of the system, each with its reason. Nothing here is read from the environment."""
 
 # --- the index: what every session loads -------------------------------------------------------------------------
 INDEX_LINES = 200  # Claude Code loads this many lines of MEMORY.md; a longer one is cut there
 INDEX_BYTES = 25_000  # and this many UTF-8 bytes, whichever comes first
-INDEX_LINE_CHARS = 150  # a pointer line longer than this belongs into its topic file
+INDEX_LINE_CHARS = 150  # a longer pointer line belongs into its topic file
 INDEX_WARN_SHARE = 0.8  # a write reports the index when it is this full
 INDEX_NEWEST_KEPT = 20  # over the limit, this many newest entries are kept whatever their type
 
 # --- the files ----------------------------------------------------------------------------------------------------
 HEADER_LINES = 30  # frontmatter must close within these; a scan reads no further
 HEADER_BYTES = 16_384  # the same bound in bytes, for files with endless lines
-FRONTMATTER_DEPTH = 4  # `metadata:` needs 2; the rest is room for keys we do not know
+FRONTMATTER_DEPTH = 4  # `metadata:` needs 2; the rest is for unknown keys
 FILE_BYTES = 1_048_576  # larger files are listed by doctor and never read
-INDEX_FILE_BYTES = (
-    8 * 1_048_576
-)  # of a MEMORY.md: a line for each of 20,000 memories; beyond it no change can be planned
+INDEX_FILE_BYTES = 8_388_608  # of a MEMORY.md: a line for each of 20,000 memories; beyond it no change is planned
 MANIFEST_ENTRIES = 200  # what a selecting model sees
 NAME_CHARS = 100  # one segment of a name
-NAME_BYTES = 200  # the same in UTF-8: file systems stop at 255, and `.md` and temp marks need room
+NAME_BYTES = 200  # the same in UTF-8: file systems stop at 255, and `.md` and temporary names need some
 NAME_DEPTH = 8  # folders below the memory directory
 TITLE_CHARS = 200  # one line; longer ones are bodies
 DESCRIPTION_CHARS = 1_000  # one line; Claude Code's own reach 400
@@ -36,12 +34,12 @@ SURFACED_BYTES = 4_096  # of one memory, whichever comes first; the rest is a fi
 CONVERSATION_BYTES = 60_000  # of all memories in one conversation, until it is compacted or cleared
 LEDGER_ROWS = 10_000  # newest kept; at five a turn that is two thousand turns
 LEDGER_QUERY_CHARS = 500  # enough to recognise a query; a pasted log is not kept
-SESSION_DAYS = 60  # a conversation that nobody went on with for so long is over
-SESSION_BYTES = 1_048_576  # a record larger than this is not one of ours
-SESSION_SECONDS = 0.5  # how long a record is waited for: recall has one second in a hook
+SESSION_DAYS = 60  # a conversation without a turn for so long is over
+SESSION_BYTES = 1_048_576  # a larger record is not one of memdir's
+SESSION_SECONDS = 0.5  # how long to wait for a record: recall has one second in a hook
 
 # --- the fork and extraction --------------------------------------------------------------------------------------
-FORK_TURNS = 5  # read, write, and some room to put a refusal right
+FORK_TURNS = 5  # read, write, and some to correct a refused call
 FORK_CALLS = 20  # in all turns together
 FORK_WRITTEN_BYTES = 65_536  # of all writes together: a turn's worth of memories is a few KB
 FORK_TOKENS = 8_192  # of one answer: several memories written at once
@@ -49,40 +47,40 @@ FORK_READ_BYTES = 65_536  # of one file that a tool shows
 FORK_HITS = 100  # lines of one search or listing
 EXTRACT_WINDOW = 40  # messages that count when the cursor's own has gone
 EXTRACT_SLICE_CHARS = 120_000  # of a conversation in one request; the newest are kept
-EXTRACT_TRIES = 3  # failed runs over the same messages before rules alone finish them
-DRAIN_SECONDS = 60.0  # how long an exit waits for what is running
+EXTRACT_TRIES = 3  # failed runs over the same messages before they are finished without a model
+DRAIN_SECONDS = 60.0  # how long an exit waits for running work
 
 # --- dreams and daily logs ----------------------------------------------------------------------------------------
 DREAM_HOURS = 24.0  # between two dreams
-DREAM_SESSIONS = 5  # conversations that make one worth its while
-DREAM_SCAN_MINUTES = 10.0  # between two counts of them: a look at every transcript of every project
+DREAM_SESSIONS = 5  # conversations that make one worthwhile
+DREAM_SCAN_MINUTES = 10.0  # between two counts of them, which look at every transcript of every project
 DREAM_SCAN_KEPT = 100  # conversations a count keeps by id; far more than it has to reach
-DREAM_LATE_MINUTES = 60.0  # a dream takes minutes: a longer one is named, and another program's no longer believed
-DREAM_TURNS = 12  # of a model: look, gather, write, prune, and a few more to put refusals right
+DREAM_LATE_MINUTES = 60.0  # a dream takes minutes: a longer one is reported, and another program's lock is ignored
+DREAM_TURNS = 12  # of a model: look, gather, write, prune, and a few more to correct refused calls
 DREAM_CALLS = 60  # in all turns together
 DREAM_WRITTEN_BYTES = 131_072  # of all writes together: twice an extraction's, because merging writes whole files anew
 DREAM_OPERATIONS = 60  # of a model that answers at once
 DREAM_LOG_CHARS = 60_000  # of daily logs in one dream, about 15,000 tokens; the rest waits for the next
 DREAM_TEXT_CHARS = 60_000  # of memories in one request to a model that cannot read files
 DREAM_EXCERPTS = 8  # of one search through transcripts, a line each
-DREAM_DRIFTED = 20  # memories pointed out as old
+DREAM_DRIFTED = 20  # memories reported as old
 DREAM_VERIFY_SECONDS = 20.0  # of git history, before a dream looks at what is out of date
-DREAM_REVIEWS = 3  # memories that wait for a person to say whether they still hold
+DREAM_REVIEWS = 3  # memories put in the inbox to ask whether they still hold
 DREAM_REVIEW_LIVES = 3  # half-lives after which that is asked
-DREAM_GONE_SHARE = 0.2  # of all memories, or of all sentences: a model that takes away more is not believed at all
-DREAM_GONE_LEAST = 3  # so many may always go, as proposals: in a small directory one is a large share
+DREAM_GONE_SHARE = 0.2  # of all memories, or of all sentences: if a model removes more, none of it is applied
+DREAM_GONE_LEAST = 3  # so many may always be proposed: in a small directory one is a large share
 DREAM_FAILURES = 3  # of a model in a row, after which one dream does without it
 DREAM_SETS = 20  # kept to be applied or looked at later
 LOG_ENTRY_CHARS = 8_000  # of one entry; more than a page is a file of its own
 LOG_BYTES = 4_194_304  # of one day; about forty thousand entries
 
 # --- session notes ------------------------------------------------------------------------------------------------
-NOTES_START_TOKENS = 10_000  # of a conversation before its first notes: a shorter one is in nobody's way
-NOTES_STEP_TOKENS = 5_000  # more, before they are brought up to date
-NOTES_CALLS = 3  # tool calls since then; fewer are waited for, unless a turn had none at all
+NOTES_START_TOKENS = 10_000  # of a conversation before its first notes
+NOTES_STEP_TOKENS = 5_000  # more, before they are updated
+NOTES_CALLS = 3  # tool calls since then; fewer delay the update, unless a turn had none at all
 NOTES_SECTION_TOKENS = 2_000
 NOTES_TOKENS = 12_000  # of all sections: what a conversation begins with after it was compacted
-NOTES_RULES_TOKENS = 1_400  # of a section that rules write, so that all of them fit
+NOTES_RULES_TOKENS = 1_400  # of a section written without a model, so that all of them fit
 NOTES_WAIT_SECONDS = 15.0  # how long a compaction waits for an update that is running
 NOTES_DIGEST_CHARS = 6_000  # of the notes in a hook's answer
 NOTES_BYTES = 262_144  # of the file; five times what the limits in tokens come to
@@ -93,7 +91,7 @@ INSTRUCTION_FILES = 500  # loaded at once; real projects have a dozen, the large
 INSTRUCTION_TOTAL_BYTES = 4_194_304  # read at once, refused texts too: more than any model's window
 INCLUDE_DEPTH = 5  # from the file that was not included itself
 INCLUDE_TRIES = 2_000  # mentions of `@path` looked up at once; each costs a handful of system calls
-INCLUDE_ASKS = 20  # new questions to a person in one load; a clone must not fill the inbox
+INCLUDE_ASKS = 20  # new approvals asked for in one load; a clone must not fill the inbox
 RULE_ENTRIES = 2_000  # entries looked at below one rules folder
 RULE_DEPTH = 8  # folders below a rules folder
 RULE_HEAD_LINES = 200  # a rule's `paths:` may be a long list
@@ -104,9 +102,9 @@ GLOB_PATTERNS = 1_000  # of one rule, or of all exclusions, after the braces are
 MODEL_TRIES = 3  # of one request, the first included
 MODEL_RETRY_SECONDS = 90.0  # from the first try: a later one neither begins nor goes on after this
 MODEL_SECONDS = 60.0  # how long an endpoint may be silent
-MODEL_WHOLE_SECONDS = 600.0  # one answer from beginning to end, however lively
+MODEL_WHOLE_SECONDS = 600.0  # one answer from beginning to end
 MODEL_CONNECT_SECONDS = 10.0
-STREAM_TOKENS = 2_048  # a longer answer is streamed: silence until it is whole would pass for a dead endpoint
+STREAM_TOKENS = 2_048  # a longer answer is streamed: silence until it is whole would look like a dead endpoint
 THINKING_TOKENS = 4_096  # added for a model whose thinking counts as output and used up the limit
 RUN_TOKENS = 500_000  # of one run; a fork of a long conversation takes a fifth of it
 DAY_TOKENS = 3_000_000  # of one day; about a hundred turns of a day's work, a few dollars
@@ -117,16 +115,16 @@ USAGE_ROWS = 200_000  # newest kept
 # --- hooks --------------------------------------------------------------------------------------------------------
 HOOK_PROMPT_SECONDS = 1.0  # a person waits for their prompt, an agent for its tool
 HOOK_START_SECONDS = 2.0  # once a conversation
-HOOK_SECONDS = 0.3  # everything else only leaves a note
-HOOK_CHARS = 9_500  # of one answer: Claude Code puts what is over 10,000 into a file that nobody reads
+HOOK_SECONDS = 0.3  # everything else only writes a record
+HOOK_CHARS = 9_500  # of one answer: Claude Code puts more than 10,000 into a file that is not read
 HOOK_TOKENS = 2_400  # the same for Codex, whose limit is 2,500
-HOOK_LEAST_CHARS = 600  # less of a memory than this is not worth a paragraph: then one line says where it is
+HOOK_LEAST_CHARS = 600  # with less space for a memory, one line says where it is
 HOOK_INDEX_CHARS = 6_000  # of the index, for hosts that do not load it
-HOOK_INPUT_BYTES = 33_554_432  # what a host tells: the result of a tool can be a whole file, twice
+HOOK_INPUT_BYTES = 33_554_432  # input from a host: the result of a tool can be a whole file, twice
 
 # --- age ----------------------------------------------------------------------------------------------------------
 # Days after which a memory counts half as fresh, by type: plans change within weeks, systems within a quarter, people
-# within a year, and how somebody wants to be worked with stays until they say otherwise.
+# within a year, and preferences do not expire.
 HALF_LIFE_PROJECT = 30
 HALF_LIFE_REFERENCE = 90
 HALF_LIFE_USER = 365
@@ -144,10 +142,10 @@ VERIFY_EVERY_MINUTES = 10  # between two runs in the background
 
 # --- team sync ----------------------------------------------------------------------------------------------------
 TEAM_FETCH_BYTES = 67_108_864  # of one fetch: all that a large team has written in years, packed
-TEAM_ENTRIES = 5_000  # files in a team's branch; more are not memories, and none of them is taken then
-TEAM_BYTES = 16_777_216  # of all files that are new in one sync: each is searched for secrets, and that takes its time
+TEAM_ENTRIES = 5_000  # files in a team's branch; if there are more, none of them is taken
+TEAM_BYTES = 16_777_216  # of all files that are new in one sync: each is searched for secrets, which takes time
 TEAM_SECONDS = 60.0  # one sync from beginning to end
-TEAM_TRIES = 12  # of a push that others were quicker with; each time the merge is made anew
+TEAM_TRIES = 12  # of a push that others were quicker than; each time the merge is made again
 TEAM_NEWS = 100  # newest kept
 TEAM_LOG = 5_000  # commits looked at
 TEAM_DUE_MINUTES = 15  # between two syncs in the background
@@ -157,6 +155,6 @@ IMPORT_BYTES = 67_108_864  # of one source, unpacked: ten thousand memories are 
 IMPORT_FILES = 20_000  # of one source
 IMPORT_ITEMS = 20_000  # things in one file that could become memories
 
-# Definitions of agents: people have some dozens; a clone with thousands must not keep anybody waiting.
+# Definitions of agents: people have some dozens; a clone with thousands must not delay a start.
 AGENT_FILES = 1_000
 AGENT_DEPTH = 5

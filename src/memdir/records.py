@@ -1,7 +1,7 @@
-"""The frozen records that pass between the rooms. They hold values and know nothing of files or clocks.
+"""The frozen records that packages pass to each other. They hold values and know nothing of files or clocks.
 
-A `Draft` goes into a store and a `Memory` comes out: an unguarded thing and a stored thing are different types, so
-that forgetting the guard cannot be written down.
+A `Draft` goes into a store and a `Memory` comes out: unchecked and stored text have different types, so that a type
+checker finds a missing check.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ class Scope(StrEnum):
     PRIVATE = "private"
     USER = "user"
     TEAM = "team"
-    PROJECT = "project"  # what a project keeps in its own history, `.claude/memory/`: shared like a team's
+    PROJECT = "project"  # in the project's own repository, `.claude/memory/`: shared like a team's
     AGENT = "agent"
 
 
@@ -39,9 +39,9 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What somebody wants remembered, before any check.
+    """A memory to be written, before any check.
 
-    Without a `name` the title makes one; `pinned` None leaves a memory that exists as it is.
+    Without a `name` one is made from the title; `pinned` None leaves an existing memory as it is.
     """
 
     kind: Kind
@@ -54,7 +54,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What `stat` says of a file; as long as it is the same, the bytes are taken to be the same."""
+    """What `stat` says of a file; as long as it is the same, the bytes are assumed to be the same."""
 
     inode: int
     size: int
@@ -64,7 +64,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The head of a memory file plus its file facts. Fields that could not be read are empty, never an error."""
+    """The frontmatter of a memory file and facts of the file. Fields that could not be read are empty, never an error."""
 
     name: str
     title: str
@@ -104,7 +104,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """An index as a session loads it, with what was left out and the warning that says so."""
+    """An index as a session loads it, with what was left out and the warning about it."""
 
     text: str
     lines: int
@@ -161,7 +161,7 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Put a whole text, frontmatter included, in the place of a memory's."""
+    """Replace a memory's whole text, frontmatter included."""
 
     name: str
     text: str
@@ -170,7 +170,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A whole file where none is, to the letter; `hook` is what its index line should say, if not the description."""
+    """Write a whole file where none is, byte for byte; `hook` is the text of its index line if not the description."""
 
     name: str
     text: str
@@ -185,21 +185,21 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class AddPointer:
-    """Give a memory its index line; one that has a line, or no file, is left as it is."""
+    """Add a memory's index line, unless it has one or there is no file."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class DropPointer:
-    """Take out the index lines of a memory that does not exist."""
+    """Remove the index lines of a memory that does not exist."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceLine:
-    """Put another line in the place of one that points to a memory; `was` is the line as the caller has seen it."""
+    """Replace an index line that points to a memory; `was` is the line as the caller has seen it."""
 
     name: str
     was: str
@@ -212,10 +212,10 @@ Edit = Save | Rewrite | Put | Forget | IndexEdit
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch came to: the change, or None if nothing was to do, and the names each edit meant, one an edit.
+    """The result of a batch: the change, or None if there was nothing to do, and the name that each edit was about.
 
     `dropped` are edits that were left out because their memory had changed meanwhile or is pinned, by name. `repeated`
-    says that a change with this mark was there already, so nothing was done now; `change` and `names` are that one's then.
+    means that a change with this mark existed already, so nothing was done; `change` and `names` are that one's then.
     """
 
     change: int | None
@@ -224,11 +224,11 @@ class BatchResult:
     repeated: bool = False
 
 
-# --- what waits for a person ----------------------------------------------------------------------------------------
+# --- the inbox: what needs review -----------------------------------------------------------------------------------
 
 
 class InboxKind(StrEnum):
-    """Why something waits: text of doubtful origin, two versions that clash, an idea, or leave to do something."""
+    """Why something needs review: text of doubtful origin, a conflict, a proposal, or a request for approval."""
 
     MEMORY = "memory"
     CONFLICT = "conflict"
@@ -244,12 +244,12 @@ class InboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """One thing that waits in the inbox, or waited.
+    """One item of the inbox, waiting or decided.
 
-    `key` says what it is about, so that the same thing never waits twice; without one every item is another. `name` is
+    `key` says what it is about, so that the same thing never waits twice; items without one are never the same. `name` is
     the memory it concerns, if it is one. `origin` is who put it there and from which session. `payload` is JSON:
-    {"edits": [...], "evidence": [...]} for what would change memory, whatever its kind needs for the others. A store
-    gives the `id`.
+    {"edits": [...], "evidence": [...]} for what would change memory, whatever its kind needs for the others. The store
+    assigns the `id`.
     """
 
     kind: InboxKind
@@ -271,7 +271,7 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a selector looks for.
+    """What a selector searches for.
 
     `seen` are memories that may not be picked, because the conversation has them already. A local selector does not
     need them; a model's manifest shows them all the same, so that it reads the same from turn to turn.
@@ -285,7 +285,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The parts of a score, for whoever asks why: words matched, meaning, and what was known before the query."""
+    """The parts of a score: words matched, meaning, and what was known before the query."""
 
     lexical: float = 0.0
     semantic: float = 0.0
@@ -295,7 +295,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """One candidate; `dropped` says why it was not taken, empty for one that was; `by` names the selector."""
+    """One candidate; `dropped` says why it was not selected, empty if it was; `by` names the selector."""
 
     header: Header
     score: float
@@ -304,13 +304,13 @@ class Pick:
     by: str = ""
 
 
-# Best first, only taken ones, at most so many; none is an honest answer. Each header is one of those given.
+# Returns the selected headers, best first, at most so many, possibly none. Each is one of those given.
 Selector = Callable[[Query, Sequence[Header], int], Sequence[Pick]]
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What a conversation is given of one memory: its text within the limits, and where the rest is."""
+    """What a conversation is shown of one memory: its text within the limits, and where the rest is."""
 
     header: Header
     path: str
@@ -322,7 +322,7 @@ class Excerpt:
     truncated: bool = False
     caveat: str = ""
     author: str = ""  # of a team's memory, as far as it is known
-    since: datetime | None = None  # from when its age counts; None: from the header's time
+    since: datetime | None = None  # from when its age counts; None: the header's time
 
     @property
     def dated(self) -> datetime:
@@ -337,7 +337,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Surfacing:
-    """One row of the ledger: a memory was put before a reader, when, for which query, in which conversation."""
+    """One row of the ledger: a memory was surfaced, when, for which query, in which conversation."""
 
     name: str
     at: datetime
@@ -352,7 +352,7 @@ class Surfacing:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a model may call: a name, what it does, and the JSON schema of its input."""
+    """A tool that a model may call, with the JSON schema of its input."""
 
     name: str
     description: str
@@ -361,7 +361,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What a model asked a tool to do."""
+    """A call of a tool by a model."""
 
     id: str
     name: str
@@ -389,7 +389,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked. `schema` is the JSON it should answer in; both callables may be left out.
+    """A request to a model. `schema` is the JSON it should answer in.
 
     `parent` is the body of a request as a host sent it, in the provider's own shape: it is sent again unchanged, being
     the key of the provider's cache, and `messages` follow it. `system` and `tools` are empty then. `purpose` is

@@ -1,7 +1,7 @@
-"""For people who test their own stores and agents: the contract of a store, a sample memory, a scripted model.
+"""For tests of your own stores and agents: the contract of a store, a sample memory, a scripted model.
 
 `check_store(make_store)` raises AssertionError with a sentence when a store breaks the contract. It needs no test
-framework. What it does not check: durability, several processes, history.
+framework. It does not check durability, several processes, or history.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from memdir.store.contract import Store
 
 
 def sample_memory(kind: Kind = Kind.FEEDBACK, *, title: str = "Terse replies", name: str | None = None) -> Draft:
-    """A draft that every store takes."""
+    """A draft that every store accepts."""
     return Draft(
         kind,
         title,
@@ -23,7 +23,7 @@ def sample_memory(kind: Kind = Kind.FEEDBACK, *, title: str = "Terse replies", n
 
 
 class ScriptedModel:
-    """A model that gives the answers it was made with, one a request, and keeps the requests; an error is raised."""
+    """A model that returns the given answers, one a request, and keeps the requests; an error among them is raised."""
 
     def __init__(self, answers: Iterable[str | Reply | MemdirError]) -> None:
         self._answers = list(answers)
@@ -39,7 +39,7 @@ class ScriptedModel:
 
 
 def check_store(make_store: Callable[[], Store]) -> None:
-    """The whole contract; each part gets an empty store of its own."""
+    """Check the whole contract; each part gets an empty store of its own."""
     for part in (
         _a_saved_memory_is_read_back,
         _the_index_points_to_it,
@@ -95,10 +95,8 @@ def _a_stale_digest_is_a_conflict(store: Store) -> None:
 
 
 def _two_titles_never_share_a_file(store: Store) -> None:
-    first, second = (
-        store.write(sample_memory(title="Terse replies")),
-        store.write(sample_memory(title="Terse, replies!")),
-    )
+    first = store.write(sample_memory(title="Terse replies"))
+    second = store.write(sample_memory(title="Terse, replies!"))
     assert first.header.name != second.header.name, "another title gets another file"
     assert store.read(first.header.name).header.title == "Terse replies", "the first is untouched"
 
@@ -113,7 +111,7 @@ def _a_forgotten_memory_is_gone(store: Store) -> None:
     store.delete(saved.header.name)
     _expect(NotFoundError, lambda: store.read(saved.header.name), "reading a forgotten memory")
     _expect(NotFoundError, lambda: store.delete(saved.header.name), "forgetting twice")
-    assert saved.header.name not in store.index() and store.scan() == (), "nothing lists it any more"
+    assert saved.header.name not in store.index() and store.scan() == (), "nothing lists it afterwards"
 
 
 def _a_pin_stays_until_taken_off(store: Store) -> None:
@@ -122,7 +120,7 @@ def _a_pin_stays_until_taken_off(store: Store) -> None:
     saved = store.write(pinned)
     assert saved.header.pinned, "a pinned draft is a pinned memory"
     again = store.write(Draft(draft.kind, draft.title, draft.description, "Another body."), expect=saved.digest)
-    assert again.header.pinned, "a draft that does not speak of pins leaves them"
+    assert again.header.pinned, "a draft that says nothing of pins leaves them"
 
 
 def _bad_drafts_are_refused_whole(store: Store) -> None:
@@ -140,7 +138,7 @@ def _bad_drafts_are_refused_whole(store: Store) -> None:
 
 
 def _names_outside_the_grammar_are_refused(store: Store) -> None:
-    for name in (
+    names = (
         "",
         ".",
         "..",
@@ -155,7 +153,8 @@ def _names_outside_the_grammar_are_refused(store: Store) -> None:
         "con",
         "a\0b",
         "%2e%2e",
-    ):
+    )
+    for name in names:
         _expect(PathError, lambda name=name: store.write(sample_memory(name=name)), f"the name {name!r}")  # type: ignore[misc]
     assert store.scan() == (), "a refused name leaves nothing behind"
 

@@ -1,6 +1,6 @@
-"""Small questions about text that several rooms ask: when two names are the same, what is safe to print, what is CJK.
+"""Text: when two names are the same, what is safe to print or store, how many tokens it is, JSON inside prose.
 
-Pure functions; nothing here knows about files.
+Pure functions. Patterns are compiled on first use, because every process loads this module.
 """
 
 import json
@@ -8,12 +8,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
-# --- text ---
+from memdir.frozen import compile_late
 
 # Invisible or direction-changing characters that print as nothing or reorder what follows; shown escaped on a terminal.
-_HIDDEN = (
+_HIDDEN = compile_late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -22,7 +21,7 @@ _HIDDEN = (
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 # Characters that no memory needs and that only serve to deceive a terminal, an editor or a model.
 _FORBIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f](?<!\r)"
-_FORBIDDEN_INLINE = f"[\n\t\r\u2028\u2029]|{_FORBIDDEN}"
+_FORBIDDEN_LINES, _FORBIDDEN_INLINE = compile_late(_FORBIDDEN), compile_late(f"[\n\t\r\u2028\u2029]|{_FORBIDDEN}")
 
 
 def fold(name: str) -> str:
@@ -37,7 +36,7 @@ def fold_link(name: str) -> str:
 
 def printable(text: str) -> str:
     """Text with every control, hidden or direction-changing character shown as an escape; newline and tab stay."""
-    return text if _is_plain(text) else _compile(_HIDDEN).sub(_escape, text)
+    return text if _is_plain(text) else _HIDDEN.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
@@ -60,23 +59,17 @@ def replace_surrogates(text: str) -> str:
 
 
 def find_forbidden(text: str, *, lines: bool) -> str:
-    """What in this text may not be stored, in words: controls, surrogates, tags, direction overrides; or nothing."""
-    found = _compile(_FORBIDDEN if lines else _FORBIDDEN_INLINE).search(text)
+    """Names the first character that may not be stored (controls, surrogates, tags, direction overrides), or nothing."""
+    found = (_FORBIDDEN_LINES if lines else _FORBIDDEN_INLINE).search(text)
     return f"the character U+{ord(found.group()):04X}" if found else ""
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a quick look already tells that nothing in it is hidden, as it mostly does."""
+    """Whether there is certainly nothing hidden in it, by a quick check."""
     bare = text.replace("\n", "").replace("\t", "")
     if not bare.isprintable():
         return False
     return bare.isascii() or (max(bare) < "\U000e0000" and _UNSEEN.isdisjoint(bare))
-
-
-@cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    """Made when a text needs it: sets of such characters take a cold process longer than all it prints."""
-    return re.compile(pattern)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -86,23 +79,19 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-# --- tokens ---
-# How many tokens a text is, estimated offline from the shapes of its words.
-#
+# --- tokens ---------------------------------------------------------------------------------------------------------
 # No tokenizer is loaded: words are counted by their length, digits in threes, runs of signs, line breaks and indents,
-# and
-# the characters of Chinese, Japanese, Korean and Cyrillic; each kind has a weight. Long words cost more in other Latin
-# languages than in English, so the commonest little words tell how English a text is.
+# and the characters of Chinese, Japanese, Korean and Cyrillic; each kind has a weight. Long words cost more in other
+# Latin languages than in English, so the commonest little words tell how English a text is.
 #
 # The weights were fitted to o200k, a tokenizer that ships in a package, on one half of 200 texts in seven languages
 # (`benchmarks/tokens.py`). On the other half the error is 5 % in the median and 13 % at the 90th percentile; all texts
 # together come out 3 % too low. Claude's own tokenizer does not ship in any package and counts differently, so the
-# error
-# against it is not known: take the number for a size, not for a bill.
+# error against it is not known: the number is a size, not a bill.
 
 MEDIAN_ERROR, TAIL_ERROR = 0.06, 0.14  # what a test holds the estimate to, over all 200 texts
-WHOLE_CHARS = 30_000  # a longer text is read in pieces, evenly spaced: 30 of them tell enough
-PIECES = 30
+WHOLE_CHARS = 30_000  # of a longer text 30 pieces are counted, evenly spaced
+_PIECES = 30
 
 _ENGLISH = frozenset(
     """
@@ -117,30 +106,30 @@ _OTHER = frozenset(
     vous je en un avec sont el los las una por con para lo más como es y del al
     """.split()
 )
-_WORD = re.compile(r"[A-ZÀ-ÖØ-ÞŒ]?[a-zß-öø-ÿœ]+|[A-ZÀ-ÖØ-ÞŒ]+(?![a-zß-öø-ÿœ])")
-_ACCENT = re.compile(r"[À-ÖØ-öø-ÿœŒ]")
-_CAPITALS = re.compile(r"[A-Z]{2,}")
-_DIGITS = re.compile(r"[0-9]{1,3}")
-_SPACED_DIGIT = re.compile(r" (?=[0-9])")
-_SIGNS = re.compile(r"[!-/:-@\[-`{-~]+")
+_WORD = compile_late(r"[A-ZÀ-ÖØ-ÞŒ]?[a-zß-öø-ÿœ]+|[A-ZÀ-ÖØ-ÞŒ]+(?![a-zß-öø-ÿœ])")
+_ACCENT = compile_late(r"[À-ÖØ-öø-ÿœŒ]")
+_CAPITALS = compile_late(r"[A-Z]{2,}")
+_DIGITS = compile_late(r"[0-9]{1,3}")
+_SPACED_DIGIT = compile_late(r" (?=[0-9])")
+_SIGNS = compile_late(r"[!-/:-@\[-`{-~]+")
 # A break behind a sign is part of the sign's token.
-_BREAKS = re.compile(r"(?<![!-/:-@\[-`{-~\n])\n+")
-_GAPS = re.compile(r"  +")
-_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
-_KANA = re.compile("[\u3040-\u30ff]")
-_HANGUL = re.compile("[\uac00-\ud7af]")
-_WIDE_SIGNS = re.compile("[\u3000-\u303f\uff00-\uffef]")
-_TYPOGRAPHY = re.compile("[\u2000-\u2bff]")
-_CYRILLIC = re.compile("[\u0400-\u04ff]+")
-_REST = re.compile("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb00-\ufeff\U00010000-\U0010ffff]")
+_BREAKS = compile_late(r"(?<![!-/:-@\[-`{-~\n])\n+")
+_GAPS = compile_late(r"  +")
+_HAN = compile_late("[\u3400-\u9fff\uf900-\ufaff]")
+_KANA = compile_late("[\u3040-\u30ff]")
+_HANGUL = compile_late("[\uac00-\ud7af]")
+_WIDE_SIGNS = compile_late("[\u3000-\u303f\uff00-\uffef]")
+_TYPOGRAPHY = compile_late("[\u2000-\u2bff]")
+_CYRILLIC = compile_late("[\u0400-\u04ff]+")
+_REST = compile_late("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb00-\ufeff\U00010000-\U0010ffff]")
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model reads in this text; 0 for none."""
+    """Returns about how many tokens a model reads in this text; 0 for none."""
     if len(text) <= WHOLE_CHARS:
         return max(1, round(_weigh(text))) if text else 0
-    size, step = WHOLE_CHARS // PIECES, len(text) // PIECES
-    sample = "".join(text[at * step : at * step + size] for at in range(PIECES))
+    size, step = WHOLE_CHARS // _PIECES, len(text) // _PIECES
+    sample = "".join(text[at * step : at * step + size] for at in range(_PIECES))
     return round(_weigh(sample) * len(text) / len(sample))
 
 
@@ -161,7 +150,7 @@ def _weigh_words(text: str) -> float:
 
 
 def _beyond(lengths: Counter[int], limit: int) -> int:
-    """How many letters stand beyond the first so many of their word."""
+    """How many letters words have beyond the first `limit`."""
     return sum((length - limit) * count for length, count in lengths.items() if length > limit)
 
 
@@ -179,7 +168,7 @@ def _weigh_signs(text: str) -> float:
 
 def _weigh_scripts(text: str) -> float:
     han, kana, cyrillic = len(_HAN.findall(text)), len(_KANA.findall(text)), _CYRILLIC.findall(text)
-    # The same characters are cut finer in Japanese; kana among them tell that it is.
+    # The same characters take more tokens in Japanese, which is recognised by its kana.
     japanese = min(1.0, 4 * kana / (han + kana + 1))
     return (
         han * (0.75 + 0.23 * japanese)
@@ -193,14 +182,13 @@ def _weigh_scripts(text: str) -> float:
     )
 
 
-# --- loose_json ---
-# JSON as models write it: inside prose, inside a fence, or alone. Pure.
+# --- JSON -----------------------------------------------------------------------------------------------------------
 
-_OPENING = re.compile(r"[{\[]")
+_OPENING = compile_late(r"[{\[]")
 
 
 def find_json(text: str) -> Iterator[object]:
-    """Every JSON object or list in a text, outermost ones only."""
+    """Yields every JSON object or list in a text, outermost ones only, as models write it: in prose, in a fence, alone."""
     decoder = json.JSONDecoder()
     at = 0
     while match := _OPENING.search(text, at):
@@ -210,4 +198,4 @@ def find_json(text: str) -> Iterator[object]:
         except ValueError:
             at = match.end()
         except RecursionError:
-            return  # nobody means that, and to begin again at every bracket would take minutes
+            return  # to begin again at every bracket would take minutes
