@@ -30,7 +30,7 @@ from memdir.format import frontmatter, index
 from memdir.format.drafts import check_description, make_slug
 from memdir.format.frontmatter import translate_dialect
 from memdir.frozen import dataclass, replace
-from memdir.interfaces.doctor import find_derivable
+from memdir.interfaces.derivable import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
 from memdir.recall.freshness import find_ages

@@ -18,7 +18,7 @@ from memdir.errors import ConflictError, DiskError, FormatError, LockedError, Me
 from memdir.format.age import render_age, render_freshness
 from memdir.format.drafts import find_missing_parts
 from memdir.frozen import dataclass, replace
-from memdir.interfaces.doctor import find_derivable
+from memdir.interfaces.derivable import find_derivable
 from memdir.language.dates import make_absolute
 from memdir.limits import SELECTED
 from memdir.project.settings import Environment

@@ -15,7 +15,7 @@ from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
 from memdir.interfaces.cli import choose_store
 from memdir.interfaces.cli.output import complain, is_terminal
-from memdir.interfaces.doctor import find_derivable
+from memdir.interfaces.derivable import find_derivable
 from memdir.language.dates import ReplacedDate, make_absolute
 from memdir.limits import FILE_BYTES
 from memdir.project.settings import Environment

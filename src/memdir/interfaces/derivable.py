@@ -1,0 +1,194 @@
+"""Whether a text says what the project already says, and where: only what cannot be derived should be remembered.
+
+Three narrow rules, since a wrong warning teaches people to ignore the right ones:
+
+- a sentence of five words or more that also stands in an instruction file, compared without markup and punctuation;
+- a text of which more than half the sentences only say where a tracked file lies ("the parser is in src/parser.py"). A
+  path beside a fact does not count: the sentence must end where the path ends;
+- a sentence that is the subject of one of the last commits.
+
+It warns and never refuses, reads a bounded part of a bounded number of files, follows no link out of the root, and
+raises nothing. Without git, or when git takes too long, it finds less.
+"""
+
+import os
+import re
+import time
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from memdir.files import read_head
+from memdir.frozen import dataclass
+from memdir.project.git import run_git
+from memdir.text import shorten
+
+_FILES = (
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "AGENTS.md",
+    "GEMINI.md",
+    ".claude/CLAUDE.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".github/copilot-instructions.md",
+)
+_FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
+_FILE_BYTES = 262_144  # read of an instruction file
+_FOLDER_FILES = 200  # read of a folder of rules; also the number of its folders
+_LAYOUT_CHARS = 300  # longer sentences do not only say where a file lies
+_COMMITS = 2_000
+_WORDS = 5
+_SHOWN = 60
+
+_LIST_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])[ \t]+|[ \t>]*#{1,6}[ \t]")
+_STOP = re.compile(r"(?<=[.!?])[\s*_`\"')]+|[。！？]+")
+_LABEL = re.compile(r"^(?:why|how to apply)\b[\s:]*", re.IGNORECASE)
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_TYPED = re.compile(r"^[a-z]+(?:\([^)]*\))?!?:\s+")  # "fix(parser): " before a commit subject
+
+_PATH = r"[`\"'*]*(?:\./)?(?P<path>[\w@.+~-]*[\w@+~-](?:/[\w@.+~-]+)*/?)[`\"'*]*"
+_PLACED = (
+    r"(?:(?:is|are|lives?|lies|lie|sits?|resides?|stays?|belongs?|goes|"
+    r"(?:is |are |can be )?(?:located|found|defined|implemented|stored|kept|declared|placed))"
+    r"\s+(?:in|at|under|inside|within)|"
+    r"(?:liegt|steht|ist|befindet\s+sich)\s+in|(?:se\s+trouve|est|est\s+définie?)\s+dans|(?:está|se\s+encuentra)\s+en)"
+)
+_THING = r"(?:[\w`'’-]+\s+){0,5}[\w`'’-]+"
+_END = r"(?:\s+(?:file|folder|directory|module|package))?[.\s*_]*"
+_LAYOUT = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_THING}\s+{_PLACED}\s+(?:the\s+(?:file|folder|directory)\s+)?{_PATH}{_END}",
+        rf"(?:the\s+file\s+)?{_PATH}\s+(?:contains|holds|has|defines|implements|enthält|contient|contiene)\s+{_THING}[.\s*_]*",
+        rf"(?:{_THING}\s*(?::|->|→|=>)\s*)?{_PATH}{_END}",
+        rf"[^\s]{{1,20}}在\s*{_PATH}\s*(?:里|中|内)?[。\s]*",
+        rf"[^\s]{{1,20}}は\s*{_PATH}\s*に(?:ある|あります)[。\s]*",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DerivableReason:
+    """What could be looked up instead of remembered, and where."""
+
+    what: str
+    source: str
+
+
+def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
+    """Reasons why a text need not be remembered. `timeout` bounds the seconds spent in git."""
+    sentences = list(_split_sentences(text))
+    long = {key: sentence for sentence in sentences if _is_long(key := _normalise(sentence))}
+    ends = time.monotonic() + timeout
+    return (
+        *_find_in_instructions(dict(long), root),
+        *_find_layout(sentences, root, ends),
+        *_find_in_commits(long, root, ends),
+    )
+
+
+def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[DerivableReason]:
+    if not ours:
+        return
+    for name in _list_instructions(root):
+        theirs = {_normalise(sentence) for sentence in _split_sentences(_read_inside(root, name))}
+        for key in [key for key in ours if key in theirs]:
+            shown = shorten(ours.pop(key), _SHOWN)
+            yield DerivableReason(f"“{shown}” already stands in an instruction file", name)
+
+
+def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[DerivableReason]:
+    paths = [path for sentence in sentences if (path := _find_described_path(sentence))]
+    if not paths or 2 * len(paths) <= len(sentences):
+        return
+    for path in dict.fromkeys(paths):
+        spec = f":(literal){path}" if "/" in path else f":(glob)**/{path}"
+        tracked = _run_git(root, ends, "ls-files", "-z", "--", spec).split("\0")[0]
+        if tracked:
+            shown = tracked if tracked.endswith(path.rstrip("/")) else path
+            yield DerivableReason("it says where a tracked file lies", shown)
+
+
+def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[DerivableReason]:
+    if not ours:
+        return
+    log = _run_git(root, ends, "log", f"--max-count={_COMMITS}", "--no-show-signature", "--format=%h %s")
+    for line in log.splitlines():
+        commit, _, subject = line.partition(" ")
+        for key in {_normalise(subject), _normalise(_TYPED.sub("", subject))}:
+            if key in ours:
+                shown = shorten(ours.pop(key), _SHOWN)
+                yield DerivableReason(f"“{shown}” is the subject of a commit", f"commit {commit}")
+
+
+def _find_described_path(sentence: str) -> str:
+    """The path in a sentence that only says where something lies."""
+    patterns = _LAYOUT if len(sentence) <= _LAYOUT_CHARS else ()
+    match = next((found for pattern in patterns if (found := pattern.fullmatch(sentence.strip()))), None)
+    path = match["path"] if match else ""
+    return path if ("/" in path or "." in path.strip(".")) and ".." not in path.split("/") else ""
+
+
+def _split_sentences(text: str) -> Iterator[str]:
+    """Sentences of Markdown text: paragraphs are joined over their lines, list items and headings stand alone."""
+    block: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        starts = _LIST_ITEM.match(line)
+        if (starts or not line.strip()) and block:
+            yield from _split_block(" ".join(block))
+            block = []
+        if line.strip():
+            block.append(line[starts.end() :] if starts else line)
+
+
+def _split_block(block: str) -> Iterator[str]:
+    for sentence in _STOP.split(block):
+        if any(char.isalnum() for char in sentence):
+            yield _LABEL.sub("", sentence.strip().strip("*_").strip()).lstrip("*: ")
+
+
+def _normalise(sentence: str) -> str:
+    """Words only, in small letters, one space between them."""
+    folded = unicodedata.normalize("NFKC", sentence).casefold()
+    return " ".join(re.sub(r"[^\w\s]|_", " ", re.sub(r"['’]", "", folded)).split())
+
+
+def _is_long(normalised: str) -> bool:
+    """Five words; in a script without spaces two characters count as one."""
+    return len(normalised.split()) + len(_CJK.findall(normalised)) // 2 >= _WORDS
+
+
+def _list_instructions(root: Path) -> Iterator[str]:
+    yield from _FILES
+    for folder, ending in _FOLDERS:
+        if _is_inside(root, root / folder):
+            names = (name for name in _list_files(root / folder) if name.endswith(ending))
+            yield from (Path(name).relative_to(root).as_posix() for name in islice(names, _FOLDER_FILES))
+
+
+def _list_files(folder: Path) -> Iterator[str]:
+    for path, folders, names in islice(os.walk(folder), _FOLDER_FILES):
+        folders.sort()
+        yield from (os.path.join(path, name) for name in sorted(names))
+
+
+def _read_inside(root: Path, name: str) -> str:
+    """The head of a file below the root; nothing if a link leads out of it, or it cannot be read."""
+    reading = read_head(root / name, _FILE_BYTES) if _is_inside(root, root / name) else None
+    return (reading.data or b"").decode("utf-8", "replace") if reading else ""
+
+
+def _is_inside(root: Path, path: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or a NUL in the path
+        return False
+
+
+def _run_git(root: Path, ends: float, *arguments: str) -> str:
+    """What git prints; nothing when it fails, is missing or would take longer than is left."""
+    code, output = run_git(root, arguments, max(0.0, ends - time.monotonic()))
+    return output if code == 0 else ""
