@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from extracting import DEPLOYS, NOW, make_file, make_parent, name_file
-from memdir.conversation.gemini import make_messages
+from memdir.conversation.transcripts import make_plain_messages
 from memdir.errors import ConflictError, UnreachableError
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction import turns as queue
@@ -146,7 +146,7 @@ def test_yet_a_search_does_not_take_the_persons_own_wishes_away(store: FileStore
         {"role": "assistant", "content": [found, {"type": "text", "text": "On Tuesdays, with pnpm."}]},
         {"role": "user", "content": wish},
     ]
-    talk = [message for row in rows for message in make_messages(row)]
+    talk = [message for row in rows for message in make_plain_messages(row)]
     done = extract(store, talk, now=NOW)
     assert (len(done.written), done.waiting) == (1, ())
 

@@ -22,7 +22,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from memdir.conversation.gemini import make_messages
 from memdir.conversation.instructions import (
     InstructionMode,
     Instructions,

@@ -1,19 +1,19 @@
-"""Codex's rollouts as messages. Nothing in them has an id that lasts, so the messages have none.
+"""Codex's rollouts as messages. Nothing in them has a lasting id, so the messages have none.
 
-    response_item   the conversation: messages, calls and their results; what stands together of the assistant is one
-    event_msg       mostly the same again for a screen. `thread_rolled_back` counts, it takes turns away; and so does
-                    what a script of the model's called (`exec`, the only tool of newer models): it stands nowhere else
-    compacted       a summary, as meta; what was said before it stays
-    the rest        session_meta, turn_context and others: left out
+    response_item   messages, calls and their results; adjacent ones of the assistant are merged
+    event_msg       mostly a copy for the screen. Two kinds count: `thread_rolled_back`, which removes turns, and the
+                    calls made by a script of the model (`exec`), which are recorded nowhere else
+    compacted       a summary, as meta; the messages before it are kept
 
-Instructions, the environment, notices and other wrappers that Codex sends in the user's name are meta; of a message
-from an editor only the request counts. Rollouts of 2025 without `payload` are read too. Thoughts are left out.
+Instructions, environment, notices and other wrappers that Codex sends in the user's name are meta. Of a message from an
+editor only the request is kept. Rollouts of 2025 without `payload` are read too. Everything else, thinking included,
+is left out.
 """
 
 import json
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 from urllib.parse import unquote
 
@@ -21,25 +21,26 @@ from memdir.conversation.lines import (
     Json,
     join_texts,
     list_texts,
-    make_place,
+    make_position,
     parse_input,
-    parse_records,
+    parse_line,
     read_at,
     read_lines_back,
-    read_record_places,
+    read_records_at,
+    read_table,
     read_text,
 )
 from memdir.frozen import replace
 from memdir.records import Message, ToolCall
 
-REQUEST_MARK = "## My request for Codex:"  # an editor's context stands before it
+REQUEST_MARK = "## My request for Codex:"  # the editor's context comes before it
 _WRAPPED = re.compile(r"<([a-z]+(?:_[a-z]+)+|skill|tools|INSTRUCTIONS)(?:\s[^<>]*)?>.*</\1>", re.DOTALL)
 _AGENTS_FILE = re.compile(r"# AGENTS\.md instructions.*</INSTRUCTIONS>", re.DOTALL)
-_NESTED = "exec-"  # how the id of a call begins that a script made
+_NESTED = "exec-"  # prefix of the ids of calls that a script made
 _FAILED_SCRIPT = "Script failed\n"
 _PATCH_WORDS = {"add": "Add", "delete": "Delete"}
 _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
-_EXIT_LINES = 4  # it stands among the first, before what the command printed
+_EXIT_LINES = 4  # the exit code is in one of the first lines, before the command's output
 _CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call"))
 _RESULTS = frozenset(("function_call_output", "custom_tool_call_output"))
 _TURNS_MOST = 1_000_000
@@ -47,12 +48,12 @@ _TURNS_MOST = 1_000_000
 
 def read_rollout(file: BinaryIO, *, count: int = 0) -> Iterator[Message]:
     """The conversation, or at least its last `count` messages."""
-    records = read_record_places(file, _list_kept(file, count))
+    records = read_records_at(file, _list_kept(file, count))
     return merge(message for record in records for message in make_messages(record))
 
 
 def merge(messages: Iterable[Message]) -> Iterator[Message]:
-    """What the assistant says and calls without waiting for an answer is one message."""
+    """Merge adjacent messages of the assistant."""
     open_one: Message | None = None
     for message in messages:
         if open_one and message.role == "assistant" and not message.is_meta:
@@ -115,12 +116,10 @@ def _make_call(item: Json, what: str) -> ToolCall:
 
 
 def _find_nested(event: Json) -> ToolCall | None:
-    """What a script has called and done, in the words of the tool itself; what failed has changed nothing."""
-    item = event.get("item")
-    if event.get("type") != "item_completed" or not isinstance(item, dict) or item.get("status") != "completed":
-        return None
+    """A completed call that a script made, in the form of the tool itself; a failed one changed nothing."""
+    item = read_table(event.get("item"))
     id, what = read_text(item.get("id")), item.get("type")
-    if not id.startswith(_NESTED):
+    if event.get("type") != "item_completed" or item.get("status") != "completed" or not id.startswith(_NESTED):
         return None
     if what == "CommandExecution":
         cwd = read_text(item.get("cwd"))
@@ -131,20 +130,17 @@ def _find_nested(event: Json) -> ToolCall | None:
         return ToolCall(id, name, parse_input(item.get("arguments")))
     changes = item.get("changes")
     if what == "FileChange" and isinstance(changes, dict):
-        lines = [line for path, change in changes.items() for line in _render_change(path, change)]
+        lines = []
+        for path, change in changes.items():
+            lines.append(f"*** {_PATCH_WORDS.get(read_text(read_table(change).get('type')), 'Update')} File: {path}")
+            if moved := read_text(read_table(change).get("move_path")):
+                lines.append(f"*** Move to: {moved}")
         return ToolCall(id, "apply_patch", {"input": "\n".join(("*** Begin Patch", *lines, "*** End Patch"))})
     return None
 
 
-def _render_change(path: str, change: object) -> Iterator[str]:
-    given: Mapping[str, object] = change if isinstance(change, dict) else {}
-    yield f"*** {_PATCH_WORDS.get(read_text(given.get('type')), 'Update')} File: {path}"
-    if moved := read_text(given.get("move_path")):
-        yield f"*** Move to: {moved}"
-
-
 def _read_output(output: object) -> tuple[str, bool]:
-    """What a tool answered, and whether it failed: as text, as JSON in text, as a table or as blocks."""
+    """A tool's output (text, JSON in text, a table, or blocks) as text, and whether the tool failed."""
     if isinstance(output, str) and output.lstrip().startswith('{"output"'):
         try:
             output = json.loads(output)
@@ -153,8 +149,7 @@ def _read_output(output: object) -> tuple[str, bool]:
     if not isinstance(output, dict):
         text = join_texts(output)
         return text, _has_failed(text) or text.startswith(_FAILED_SCRIPT)
-    facts = output.get("metadata")
-    code = facts.get("exit_code") if isinstance(facts, dict) else 0
+    code = read_table(output.get("metadata")).get("exit_code")
     text = join_texts(output.get("output")) or join_texts(output.get("content"))
     return text, code not in (0, None) or output.get("success") is False
 
@@ -179,17 +174,17 @@ def _strip_editor(text: str) -> str:
 
 
 def _list_kept(file: BinaryIO, count: int) -> list[int]:
-    """Where the records are whose messages were not taken back, first to last: read backwards, as a rollback comes
-    after what it takes away. With a `count`, one message more, so that the first of those asked for is whole."""
+    """Positions of the records that were not rolled back, first to last. Read backwards, because a rollback comes
+    after what it removes. With a `count`, one message more, so that the first of those requested is complete."""
     kept = array("Q")
     turns, merged, last = 0, 0, ""
-    for place, record in _read_back(file):
+    for position, record in _read_back(file):
         turns = min(turns + _count_rolled_back(record), _TURNS_MOST)
         made = list(make_messages(record))
         if turns:
             turns -= any(message.role == "user" and not message.is_meta for message in made)
         elif made:
-            kept.append(place)
+            kept.append(position)
             merged += made[-1].role != "assistant" or last != "assistant"
             last = made[0].role
             if count and merged > count:
@@ -199,14 +194,12 @@ def _list_kept(file: BinaryIO, count: int) -> list[int]:
 
 def _read_back(file: BinaryIO) -> Iterator[tuple[int, Json]]:
     for line in read_lines_back(file):
-        records = parse_records(line.data) if line.is_whole else []
-        for index in range(len(records) - 1, -1, -1):
-            yield make_place(line.offset, index), records[index]
+        for index, record in reversed(list(enumerate(parse_line(line)))):
+            yield make_position(line.offset, index), record
 
 
 def _count_rolled_back(record: Json) -> int:
-    event = record.get("payload")
-    if record.get("type") != "event_msg" or not isinstance(event, dict) or event.get("type") != "thread_rolled_back":
-        return 0
+    event = read_table(record.get("payload"))
     turns = event.get("num_turns")
-    return turns if isinstance(turns, int) and turns > 0 else 0
+    is_rollback = record.get("type") == "event_msg" and event.get("type") == "thread_rolled_back"
+    return turns if is_rollback and isinstance(turns, int) and turns > 0 else 0

@@ -1,10 +1,9 @@
-"""The lines of a transcript, forwards or backwards, and the JSON records in them; bounded, whatever the file holds.
+"""What all transcripts have in common: lines read forwards or backwards, JSON records, content blocks, the format.
 
-Hosts' files get damaged: a cut last line, runs of NUL, two records on one line, bytes that are no UTF-8, a line of
-fifty megabytes. What can be read is read and the rest is passed over: nothing here raises for it. A file that grows
-meanwhile is read up to the size it had when its end was looked for.
-
-What it does not do: know what a record means.
+Transcript files get damaged: a truncated last line, runs of NUL, two records on one line, invalid UTF-8, a line of fifty
+megabytes. Every read is bounded; whatever can be read is returned and the rest is skipped without an error. A file that
+grows meanwhile is read up to the size it had at the start. `describe_transcript` reads only some kilobytes of the start
+and of the end. The meaning of a host's records is in claude, codex and gemini.
 """
 
 import errno
@@ -28,20 +27,40 @@ from memdir.records import ToolCall
 from memdir.store.contract import read_time
 from memdir.text import one_line, shorten
 
-# --- lines ---
-
-LINE_BYTES = 8_388_608  # one record; what is larger is an image or a dump, and is passed over
-EDGE_BYTES = 65_536  # of such a line this much of its start and of its end is kept: who it is stands there
-BLOCK_BYTES = 262_144  # what is read at once when going backwards
-_INDEX_BITS = 8  # records on one line that are told apart
+LINE_BYTES = 8_388_608  # one record; a longer line is an image or a dump and is skipped
+EDGE_BYTES = 65_536  # of a longer line this much of its start and of its end is kept, because its ids are there
+BLOCK_BYTES = 262_144  # read at once when going backwards
+HEAD_LINES = 200  # a record that tells the format comes long before
+TAIL_LINES = 50
+IMAGE, DOCUMENT, AUDIO = "[image]", "[document]", "[audio]"
+CLAUDE_TYPES = frozenset(
+    "user assistant system attachment progress summary custom-title ai-title tag last-prompt file-history-snapshot "
+    "queue-operation content-replacement mode permission-mode agent_metadata".split()
+)
+CODEX_TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
+CODEX_ITEMS = frozenset("message reasoning function_call function_call_output local_shell_call".split())
+_INDEX_BITS = 8  # of a position: which record of the line
 _DECODER = json.JSONDecoder()
+_TEXTS = ("text", "input_text", "output_text")
+_PLACEHOLDERS = {
+    **dict.fromkeys(("image", "image_url", "input_image"), IMAGE),
+    **dict.fromkeys(("document", "file", "input_file"), DOCUMENT),
+    "input_audio": AUDIO,
+}
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_RESULT = "tool_result"
+_MATERIAL = ("document", "search_result")  # and every result of a tool that the provider runs itself
+_OPAQUE = frozenset("type id tool_use_id media_type file_id signature encrypted_content encrypted_index".split())
+_AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
+_PATH_BYTES = 4096
+_MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
 
 Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One line and where it starts. Of one that is too long, `data` is its start and `end` its end."""
+    """One line and its offset. Of a line that is too long, `data` is the start and `end` the end."""
 
     offset: int
     data: bytes
@@ -49,12 +68,47 @@ class TranscriptLine:
     end: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolResultBlock:
+    """The output of a tool; `answers` is the id of the call."""
+
+    answers: str
+    text: str
+    failed: bool = False
+
+
+class TranscriptFormat(StrEnum):
+    CLAUDE = "claude-code"
+    CODEX = "codex"
+    GEMINI = "gemini-cli"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptInfo:
+    """A transcript without its messages. `cwd` is where the conversation began, empty if unknown.
+
+    `is_headless`: a program talked to the agent. Only Codex records that.
+    """
+
+    path: Path
+    host: TranscriptFormat
+    session: str
+    cwd: str
+    started: datetime | None
+    ended: datetime | None
+    modified: datetime
+    size: int
+    is_subagent: bool = False
+    is_headless: bool = False
+
+
 @contextmanager
 def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
-    """The file, open for reading; raises NotFoundError, DiskError, or FormatError for what is no regular file."""
+    """Open a transcript for reading; raises NotFoundError, DiskError, or FormatError if it is not a regular file."""
     name = shorten(one_line(str(path)), 200)
     try:
-        # A FIFO would be waited for until somebody writes into it.
+        # Without O_NONBLOCK, opening a FIFO would block until somebody writes into it.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
         hint = "give the path of a transcript, as the host's hooks name it in `transcript_path`"
@@ -72,7 +126,7 @@ def open_transcript(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]]:
-    """Lines with their numbers, from where the file stands."""
+    """The lines with their numbers, from the file's current offset."""
     number, offset = 0, file.tell()
     while data := file.readline(LINE_BYTES):
         number += 1
@@ -90,9 +144,9 @@ def read_transcript_lines(file: BinaryIO) -> Iterator[tuple[int, TranscriptLine]
 
 
 def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
-    """Lines from the last to the first; empty ones are left out."""
+    """The lines that are not empty, from the last to the first."""
     at = file.seek(0, os.SEEK_END)
-    pieces: list[bytes] = []  # what is known of the line whose start is not read yet, last piece first
+    pieces: list[bytes] = []  # of the line whose start is not read yet, last piece first
     size, end = 0, b""
     while at > 0:
         count = min(BLOCK_BYTES, at)
@@ -112,28 +166,33 @@ def read_lines_back(file: BinaryIO) -> Iterator[TranscriptLine]:
 
 
 def read_line(file: BinaryIO, offset: int) -> bytes:
-    """The line that starts there; empty if it is too long or gone."""
+    """The line at an offset; empty if it is too long or gone."""
     file.seek(offset)
     data = file.readline(LINE_BYTES)
     return data if len(data) < LINE_BYTES else b""
 
 
-def make_place(offset: int, index: int) -> int:
-    """A record's place as one number: where its line starts, and which record of the line it is."""
+def make_position(offset: int, index: int) -> int:
+    """A record's position as one number: the offset of its line, and which record of the line it is."""
     return offset << _INDEX_BITS | min(index, (1 << _INDEX_BITS) - 1)
 
 
-def read_record_places(file: BinaryIO, places: Sequence[int]) -> Iterator[Json]:
-    """The records at those places; those that are gone meanwhile are left out."""
-    for place in places:
-        records = parse_records(read_line(file, place >> _INDEX_BITS))
-        index = place & ((1 << _INDEX_BITS) - 1)
+def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
+    """The records at these positions, without those that are gone."""
+    for position in positions:
+        records = parse_records(read_line(file, position >> _INDEX_BITS))
+        index = position & ((1 << _INDEX_BITS) - 1)
         if index < len(records):
             yield records[index]
 
 
+def parse_line(line: TranscriptLine) -> list[Json]:
+    """The records of a line; none if the line is too long."""
+    return parse_records(line.data) if line.is_whole else []
+
+
 def parse_records(data: bytes) -> list[Json]:
-    """The records of a line: mostly one, none if it is damaged, two if a writer was interrupted by another."""
+    """The records of a line: usually one, none if it is damaged, two if one writer interrupted another."""
     text = data.replace(b"\0", b"").decode("utf-8", "replace").strip("\ufeff \t\r\n")
     found: list[Json] = []
     at = 0
@@ -163,45 +222,8 @@ def _cannot_read(error: OSError, path: str | Path, name: str) -> DiskError:
     return DiskError(f"cannot read {name}: {words}", path=str(path), errno=error.errno or 0, hint=hint)
 
 
-# --- blocks ---
-# What a message's content says: text, calls of tools, results of tools. The shapes of both large APIs are known.
-#
-# Content is a string or a list of blocks. Pictures and documents become a word in brackets, so that a message is not
-# empty because of them; the words of a document, and what a provider's own tools found, count as results, because
-# nobody
-# in the conversation said them. What a model thought is left out. Nothing here raises: a block of another shape is
-# passed
-# over.
-
-IMAGE, DOCUMENT, AUDIO = "[image]", "[document]", "[audio]"
-_TEXTS = ("text", "input_text", "output_text")
-_PLACEHOLDERS = {
-    "image": IMAGE,
-    "image_url": IMAGE,
-    "input_image": IMAGE,
-    "document": DOCUMENT,
-    "file": DOCUMENT,
-    "input_file": DOCUMENT,
-    "input_audio": AUDIO,
-}
-_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_RESULT = "tool_result"
-_MATERIAL = ("document", "search_result")  # and every result of a tool that the provider runs itself
-# Keys whose values are no words.
-_OPAQUE = frozenset("type id tool_use_id media_type file_id signature encrypted_content encrypted_index".split())
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResultBlock:
-    """What a tool answered; `answers` is the id of the call."""
-
-    answers: str
-    text: str
-    failed: bool = False
-
-
 def list_texts(content: object) -> Iterator[str]:
-    """The texts in a content, with a placeholder for what is none."""
+    """The texts of a message's content (a string or blocks), with a placeholder for a picture or a document."""
     if isinstance(content, str):
         yield content
     for block in list_blocks(content):
@@ -216,7 +238,7 @@ def list_blocks(content: object) -> Iterator[Mapping[str, object]]:
     for block in content if isinstance(content, list | tuple) else ():
         if isinstance(block, Mapping):
             yield block
-        elif hasattr(block, "model_dump"):  # as an SDK hands them out
+        elif hasattr(block, "model_dump"):  # a block object of an SDK
             yield block.model_dump()
 
 
@@ -231,6 +253,7 @@ def list_calls(content: object) -> Iterator[ToolCall]:
 
 
 def list_results(content: object) -> Iterator[ToolResultBlock]:
+    """Results of tools, with documents and search results: nobody in the conversation said those either."""
     for block in list_blocks(content):
         kind, answers = read_text(block.get("type")), read_text(block.get("tool_use_id"))
         if kind == _RESULT:
@@ -242,7 +265,7 @@ def list_results(content: object) -> Iterator[ToolResultBlock]:
 
 
 def list_strings(value: object) -> Iterator[str]:
-    """Every text in a value of any shape, but for names of types, ids and encoded bytes."""
+    """Every text in a value of any shape, except names of types, ids and encoded bytes."""
     waiting = [value]
     while waiting:
         at = waiting.pop()
@@ -255,7 +278,7 @@ def list_strings(value: object) -> Iterator[str]:
 
 
 def parse_input(value: object) -> Mapping[str, object]:
-    """A call's input as a table; hosts write it as one, as JSON in a string, or as plain text."""
+    """A call's input as a table; hosts write a table, JSON in a string, or plain text."""
     if isinstance(value, str):
         try:
             parsed = json.loads(value)
@@ -266,67 +289,31 @@ def parse_input(value: object) -> Mapping[str, object]:
 
 
 def read_text(value: object) -> str:
-    """The value if it is text, else none."""
+    """The value if it is text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
-# --- formats ---
-# Which host wrote a transcript, told from its first records; and what its head and tail say of the whole.
-#
-# `describe` reads some kilobytes of the start and of the end, whatever the size. What it does not do: read the
-# messages.
-
-HEAD_LINES = 200  # a host's kind of record comes long before
-TAIL_LINES = 50
-CLAUDE_TYPES = frozenset(
-    "user assistant system attachment progress summary custom-title ai-title tag last-prompt file-history-snapshot "
-    "queue-operation content-replacement mode permission-mode agent_metadata".split()
-)
-CODEX_TYPES = frozenset("session_meta response_item event_msg turn_context compacted world_state".split())
-CODEX_ITEMS = frozenset("message reasoning function_call function_call_output local_shell_call".split())
-_AGENT_FILE = re.compile(r"agent-[^/]+\.jsonl")
-_ROOT_BYTES = 4096  # a path
-_MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
+def read_table(value: object) -> Json:
+    """The value if it is a table, else an empty table."""
+    return value if isinstance(value, dict) else {}
 
 
-class TranscriptFormat(StrEnum):
-    """Whose transcript it is."""
-
-    CLAUDE = "claude-code"
-    CODEX = "codex"
-    GEMINI = "gemini-cli"
-    PLAIN = "plain"
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptInfo:
-    """A transcript from the outside. `cwd` is where it was begun, empty if it does not say; times may be unknown.
-
-    `is_headless`: a program talked to the agent. Only Codex says so in its transcripts.
-    """
-
-    path: Path
-    host: TranscriptFormat
-    session: str
-    cwd: str
-    started: datetime | None
-    ended: datetime | None
-    modified: datetime
-    size: int
-    is_subagent: bool = False
-    is_headless: bool = False
+def read_at(record: Json) -> datetime | None:
+    """The time at which a record was written."""
+    return read_time(read_text(record.get("timestamp")))
 
 
 def find_format(path: str | Path) -> TranscriptFormat | None:
-    """Whose transcript this is; None if it is nobody's. Raises only if it cannot be opened."""
+    """Which host wrote a transcript; None if it is not one. Raises only if the file cannot be opened."""
     with open_transcript(path) as file:
         return detect_format(file)
 
 
 def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:
-    """The format; None of a file that is still empty. Raises FormatError for what is no transcript."""
+    """The format; None for a file that is still empty. Raises FormatError if it is not a transcript."""
     found = detect_format(file)
-    if found is None and not is_blank(file):
+    file.seek(0)
+    if found is None and file.read(LINE_BYTES).strip(b"\0 \t\r\n"):
         name = shorten(one_line(str(path)), 200)
         hint = 'a Claude Code, Codex or Gemini CLI transcript, or JSON of the shape [{"role": "user", "content": "…"}]'
         raise FormatError(f"{name} is no transcript that memdir can read", field="format", hint=hint)
@@ -338,53 +325,46 @@ def detect_format(file: BinaryIO) -> TranscriptFormat | None:
     start = b""
     for number, line in read_transcript_lines(file):
         start = start or line.data.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
-        for record in parse_records(line.data if line.is_whole else b""):
-            if found := _judge(record):
-                return found
+        if found := next(filter(None, map(_judge, parse_line(line))), None):
+            return found
         if number >= HEAD_LINES or file.tell() > LINE_BYTES:
             break
-    return _judge_document(file, start)
-
-
-def is_blank(file: BinaryIO) -> bool:
+    # One JSON document over many lines, none of which is a record by itself?
     file.seek(0)
-    return not file.read(LINE_BYTES).strip(b"\0 \t\r\n")
+    is_plain = (start == b"[" and re.match(rb"[\0\xef\xbb\xbf\s]*\[\s*(\{|\]\s*$)", file.read(4096))) or (
+        start == b"{" and _MESSAGES_KEY.search(file.read(LINE_BYTES))
+    )
+    return TranscriptFormat.PLAIN if is_plain else None
 
 
 def describe_transcript(path: str | Path) -> TranscriptInfo:
-    """What head and tail of a transcript say; raises as `read_messages` does."""
+    """A transcript as its head and tail describe it; raises as `read_messages` does."""
     with open_transcript(path) as file:
         facts = os.fstat(file.fileno())
         host = check_format(file, path) or TranscriptFormat.PLAIN
         file.seek(0)
-        head = _flatten(line for _, line in islice(read_transcript_lines(file), HEAD_LINES))
-        about = _read_head(head, host, Path(path))
-        tail = _flatten(islice(read_lines_back(file), TAIL_LINES))
-        ended = next((at for record in tail if (at := read_at(record))), None)
-    modified = datetime.fromtimestamp(facts.st_mtime, UTC)
+        start = (record for _, line in islice(read_transcript_lines(file), HEAD_LINES) for record in parse_line(line))
+        head = _read_head(start, host, Path(path))
+        tail = (record for line in islice(read_lines_back(file), TAIL_LINES) for record in parse_line(line))
+        ended = next(filter(None, map(read_at, tail)), head.started)
+    modified, size = datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size
     return TranscriptInfo(
         Path(path),
         host,
-        about.session,
-        about.cwd,
-        about.started,
-        ended or about.started,
+        head.session,
+        head.cwd,
+        head.started,
+        ended,
         modified,
-        facts.st_size,
-        about.is_subagent,
-        about.is_headless,
+        size,
+        head.is_subagent,
+        head.is_headless,
     )
 
 
 def is_agent_file(path: str | Path) -> bool:
-    """Whether a subagent's messages are kept in it: Claude Code gives each a file of its own."""
+    """Whether the file is a subagent's: Claude Code gives each one a file of its own."""
     return bool(_AGENT_FILE.fullmatch(os.path.basename(path)))
-
-
-def read_at(record: Json) -> datetime | None:
-    """When a record was written."""
-    text = record.get("timestamp")
-    return read_time(text) if isinstance(text, str) else None
 
 
 def _judge(record: Json) -> TranscriptFormat | None:
@@ -402,17 +382,6 @@ def _judge(record: Json) -> TranscriptFormat | None:
     if "role" in record and ("content" in record or "tool_calls" in record):
         return TranscriptFormat.PLAIN
     return TranscriptFormat.PLAIN if isinstance(record.get("messages"), list) else None
-
-
-def _judge_document(file: BinaryIO, start: bytes) -> TranscriptFormat | None:
-    """One JSON document over many lines, of which none is a record by itself."""
-    if start == b"[":
-        file.seek(0)
-        return TranscriptFormat.PLAIN if re.match(rb"[\0\xef\xbb\xbf\s]*\[\s*(\{|\]\s*$)", file.read(4096)) else None
-    if start == b"{":
-        file.seek(0)
-        return TranscriptFormat.PLAIN if _MESSAGES_KEY.search(file.read(LINE_BYTES)) else None
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,33 +416,23 @@ def _read_head(records: Iterable[Json], host: TranscriptFormat, path: Path) -> _
 
 
 def _read_codex(record: Json) -> _Head:
-    about = record.get("payload")
-    about = about if isinstance(about, dict) else record
+    payload = record.get("payload")
+    about = payload if isinstance(payload, dict) else record
     if record.get("type") != "session_meta":
         return _Head(cwd=read_text(about.get("cwd")))
-    is_headless = about.get("source") == "exec"
-    return _Head(read_text(about.get("id")), read_text(about.get("cwd")), None, _is_codex_subagent(about), is_headless)
+    source = about.get("source")
+    is_subagent = bool(
+        {"subagent", "sub_agent"} & read_table(source).keys()
+        or read_text(about.get("thread_source")) in ("subagent", "memory_consolidation")
+        or about.get("parent_thread_id")
+    )
+    return _Head(read_text(about.get("id")), read_text(about.get("cwd")), None, is_subagent, source == "exec")
 
 
 def _read_gemini(record: Json, path: Path) -> _Head:
-    """A chat names its project by a digest; the folder that it lies in has a file with the path itself."""
+    """A chat names its project by a digest; a file in a folder above holds the path itself."""
     digest = read_text(record.get("projectHash"))
-    roots = [read_small(at / ".project_root", _ROOT_BYTES).data or b"" for at in path.absolute().parents[1:3]]
+    roots = [read_small(at / ".project_root", _PATH_BYTES).data or b"" for at in path.absolute().parents[1:3]]
     root = next((at for at in roots if digest and hashlib.sha256(at).hexdigest() == digest), b"")
     started, is_subagent = read_text(record.get("startTime")), record.get("kind") == "subagent"
     return _Head(read_text(record.get("sessionId")), os.fsdecode(root), read_time(started), is_subagent)
-
-
-def _is_codex_subagent(meta: Json) -> bool:
-    source = meta.get("source")
-    return bool(
-        (isinstance(source, dict) and {"subagent", "sub_agent"} & source.keys())
-        or read_text(meta.get("thread_source")) in ("subagent", "memory_consolidation")
-        or meta.get("parent_thread_id")
-    )
-
-
-def _flatten(lines: Iterable[TranscriptLine]) -> Iterator[Json]:
-    for line in lines:
-        if line.is_whole:
-            yield from parse_records(line.data)

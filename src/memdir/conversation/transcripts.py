@@ -1,41 +1,43 @@
-"""Past and running conversations of coding agents, read as messages.
+"""Conversations of coding agents, read as messages; the transcripts of a project, listed and searched.
 
-    lines.py    lines forwards and backwards, records; bounded and forgiving
-    blocks.py   a message's content: texts, calls, results
-    formats.py  whose transcript it is; head and tail of it
-    chain.py    which records of a Claude Code transcript are the conversation as it stands
-    claude.py   those records as messages
-    codex.py    Codex rollouts as messages
-    gemini.py   Gemini CLI's chats as messages
-    plain.py    [{"role", "content"}] as messages
-    listing.py  all transcripts of a project
-
-Damage costs what is damaged and raises nothing. A file that is not there or is no transcript is one clear error. Memory
-does not grow with what is said in a file, only by some bytes for each record. Nothing here learns from a message.
+The formats of Claude Code, Codex and Gemini CLI have modules of their own; the plain format (`[{"role", "content"}]`,
+`{"messages": […]}`, or one such message a line) is read here. Damage costs what is damaged and raises nothing; a file
+that is missing or not a transcript is one clear error. Memory does not grow with the size of a file, except by some
+bytes for each record. Nothing here learns from a message.
 """
 
+import codecs
+import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from heapq import heappop, heappush
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from memdir.conversation import lines
-from memdir.conversation.claude import ChainPath, find_way, make_messages, read_way
+from memdir.conversation.claude import find_chain, make_messages, read_chain
 from memdir.conversation.codex import read_rollout
-from memdir.conversation.gemini import read_chat, read_plain
+from memdir.conversation.gemini import read_chat
 from memdir.conversation.lines import (
+    LINE_BYTES,
     Json,
     TranscriptFormat,
     TranscriptInfo,
     check_format,
     describe_transcript,
     is_agent_file,
+    join_texts,
+    list_blocks,
+    list_calls,
+    list_results,
     open_transcript,
+    parse_input,
+    parse_line,
     parse_records,
     read_at,
+    read_text,
     read_transcript_lines,
 )
 from memdir.errors import MemdirError
@@ -45,40 +47,53 @@ from memdir.project.paths import DIR_NAME, ProjectPaths, find_project_dir, slug
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
 from memdir.recall.query import strip_blocks
-from memdir.records import Message
+from memdir.records import Message, ToolCall
+from memdir.store.contract import read_time
 
-__all__ = [
-    "TranscriptSlice",
-    "list_transcripts",
-    "read_messages",
-    "read_slice",
-    "read_tail",
-]
+_GEMINI_CHATS = "chats"  # tmp/<project>/chats/session-*.jsonl
+_CODEX_DEPTH = 4  # sessions/YYYY/MM/DD/rollout-*.jsonl; archived ones are in one folder
+_DECODER = json.JSONDecoder()
+_TIMES = ("timestamp", "created_at", "at", "date")
+_SPACE = " \t\r\n\0\ufeff"
+_PIECE = 65_536  # read at once
+_END = object()
 
 
-# --- transcripts ---
+@dataclass(frozen=True, slots=True)
+class TranscriptHit:
+    """One message with every word of a search. `role` is user, assistant, tool or summary.
+
+    `text` is the whole message, which shows whether the line was part of something pasted.
+    """
+
+    file: str
+    line: int
+    role: str
+    snippet: str
+    at: datetime | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptSlice:
-    """What was said since the cursor; without `found` the cursor is gone, and this is the recent window."""
+    """The messages after the cursor; without `found` the cursor is gone, and these are the last messages."""
 
     messages: tuple[Message, ...]
     found: bool
 
 
 def read_messages(path: str | Path, *, after: str = "", since_compaction: bool = False) -> Iterator[Message]:
-    """The conversation, first to last, one message at a time; with `after` what follows that one, all if it is gone.
+    """The messages, first to last; with `after` those after that one, or all if it is gone.
 
-    What was said before a compaction counts, unless `since_compaction`. Raises NotFoundError, DiskError or FormatError
+    Messages before a compaction are included, unless `since_compaction`. Raises NotFoundError, DiskError or FormatError
     before the first message, and nothing else.
     """
     with open_transcript(path) as file:
         host = check_format(file, path)
         if host is TranscriptFormat.CLAUDE:
-            is_agent = lines.is_agent_file(path)
-            way = find_way(file, after=after, is_agent=is_agent, since_compaction=since_compaction)
-            yield from read_way(file, way)
+            is_agent = is_agent_file(path)
+            chain = find_chain(file, after=after, is_agent=is_agent, since_compaction=since_compaction)
+            yield from read_chain(file, chain)
         elif host is TranscriptFormat.GEMINI and after:
             new = _read_after(file, after)
             yield from new if new is not None else read_chat(file)
@@ -87,46 +102,33 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
 
 
 def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
-    """The last messages, at most so many; of a host's transcript only the end is read."""
-    with open_transcript(path) as file:
-        host = check_format(file, path)
-        way = ChainPath([])
-        if host is TranscriptFormat.CLAUDE and count > 0:
-            way = find_way(file, count=count, is_agent=lines.is_agent_file(path))
-        return _read_last(file, host, way, max(count, 0))
+    """The last messages, at most `count`; of a host's transcript only the end is read."""
+    return read_slice(path, after="", window=count).messages
 
 
 def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """What follows the message `after`; where that is gone, or was never known, the last `window` messages.
+    """The messages after the message `after`; if that is gone or was never known, the last `window` messages.
 
-    Of a long Claude Code session only what was added is read. Codex's messages have no ids: the answer is the window.
+    Of a long Claude Code session only what was added is read. Codex's messages have no ids: the result is the window.
     """
     with open_transcript(path) as file:
         host = check_format(file, path)
-        way = ChainPath([])
-        if host is TranscriptFormat.CLAUDE:
-            is_agent = lines.is_agent_file(path)
-            way = find_way(file, after=after, is_agent=is_agent) if after else way
-            if way.found:
-                return TranscriptSlice(tuple(read_way(file, way)), True)
-            way = find_way(file, count=window, is_agent=is_agent) if window > 0 else way
-        new = _read_after(file, after) if host is TranscriptFormat.GEMINI and after else None
-        return (
-            TranscriptSlice(_read_last(file, host, way, window), False)
-            if new is None
-            else TranscriptSlice(tuple(new), True)
-        )
-
-
-def _read_last(file: BinaryIO, host: TranscriptFormat | None, way: ChainPath, count: int) -> tuple[Message, ...]:
-    if host is None or count <= 0:
-        return ()
-    messages = read_way(file, way) if host is TranscriptFormat.CLAUDE else _read_other(file, host, count)
-    return tuple(deque(messages, maxlen=count))
+        is_claude, is_agent = host is TranscriptFormat.CLAUDE, is_agent_file(path)
+        if after and is_claude and (chain := find_chain(file, after=after, is_agent=is_agent)).found:
+            return TranscriptSlice(tuple(read_chain(file, chain)), True)
+        if after and host is TranscriptFormat.GEMINI and (new := _read_after(file, after)) is not None:
+            return TranscriptSlice(tuple(new), True)
+        if host is None or window <= 0:
+            return TranscriptSlice((), False)
+        if is_claude:
+            messages = read_chain(file, find_chain(file, count=window, is_agent=is_agent))
+        else:
+            messages = _read_other(file, host, window)
+        return TranscriptSlice(tuple(deque(messages, maxlen=window)), False)
 
 
 def _read_after(file: BinaryIO, after: str) -> list[Message] | None:
-    """The messages of a chat after one of them; None if it is gone."""
+    """The messages of a Gemini chat after one of them; None if it is gone."""
     new: list[Message] | None = None
     for message in read_chat(file):
         if message.id == after:
@@ -139,36 +141,133 @@ def _read_after(file: BinaryIO, after: str) -> list[Message] | None:
 def _read_other(file: BinaryIO, host: TranscriptFormat, count: int = 0) -> Iterator[Message]:
     if host is TranscriptFormat.GEMINI:
         return read_chat(file, count=count)
-    return read_rollout(file, count=count) if host is TranscriptFormat.CODEX else read_plain(file)
+    return read_rollout(file, count=count) if host is TranscriptFormat.CODEX else _read_plain(file)
 
 
-# --- listing ---
-# All transcripts of one project: those whose recorded working directory has its canonical root.
-#
-# The folder names of the hosts are lossy and go by working directory, so every transcript is asked for its own.
-# Worktrees
-# and subfolders lead to the root they belong to; a worktree that is gone does so only where it lay inside its project.
-# Subagents' transcripts and compressed rollouts (.zst) are left out.
-#
-# What it does not do: remember what it found. A scan of a thousand transcripts takes a fraction of a second, and who
-# asks
-# often keeps count himself.
+def _read_plain(file: BinaryIO) -> Iterator[Message]:
+    """Messages of an array, of an array under `messages`, or of lines; one element is in memory at a time.
 
-_GEMINI_CHATS = "chats"  # tmp/<project>/chats/session-*.jsonl
-_CODEX_DEPTH = 4  # sessions/YYYY/MM/DD/rollout-*.jsonl, archived ones lie flat
+    A damaged line costs only itself; what follows a damaged element of an array cannot be separated and is left out.
+    """
+    file.seek(0)
+    first = islice(read_transcript_lines(file), 50)
+    has_lines = any("role" in record for _, line in first for record in parse_line(line))
+    file.seek(0)
+    is_array = file.read(_PIECE).lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith(b"[")
+    file.seek(0)
+    if has_lines and not is_array:
+        records = (record for _, line in read_transcript_lines(file) for record in parse_line(line))
+    else:
+        records = _read_document(file)
+    for record in records:
+        yield from make_plain_messages(record)
+
+
+def make_plain_messages(record: Json) -> Iterator[Message]:
+    """The messages of one `{"role", "content"}` in the form of either large API; a system message is meta."""
+    role, content = read_text(record.get("role")), record.get("content")
+    at = next((time for key in _TIMES if (time := read_time(read_text(record.get(key))))), None)
+    text = join_texts(content)
+    for result in list_results(content):
+        yield Message("tool", result.text, at=at, answers=result.answers, failed=result.failed)
+    if role in ("tool", "function"):
+        yield Message("tool", text, at=at, answers=read_text(record.get("tool_call_id")))
+    elif role in ("system", "developer") and text:
+        yield Message("user", text, at=at, is_meta=True)
+    elif role in ("user", "human") and text:
+        yield Message("user", text, at=at, is_meta=record.get("is_meta") is True)
+    elif role in ("assistant", "model", "ai"):
+        calls = (*list_calls(content), *_list_functions(record.get("tool_calls")))
+        if text or calls:
+            yield Message("assistant", text, at=at, calls=calls)
+
+
+def _list_functions(calls: object) -> Iterator[ToolCall]:
+    for call in list_blocks(calls):
+        function = call.get("function")
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            yield ToolCall(read_text(call.get("id")), function["name"], parse_input(function.get("arguments")))
+
+
+def _read_document(file: BinaryIO) -> Iterator[Json]:
+    """The elements of the array, or of the array under `messages`."""
+    window = _JsonWindow(file)
+    if window.take() == "{":
+        while (key := window.decode()) is not _END and window.take() == ":" and key != "messages":
+            if window.decode() is _END or window.take() != ",":
+                return
+        if key != "messages" or window.take() != "[":
+            return
+    while (element := window.decode()) is not _END:
+        if isinstance(element, dict):
+            yield element
+        if window.take() != ",":
+            return
+
+
+class _JsonWindow:
+    """A JSON text read piece by piece: only the value being decoded is in memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._text, self._at, self._is_over = "", 0, False
+
+    def take(self) -> str:
+        """The next character that is not white space; empty at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _SPACE:
+                self._at += 1
+            if self._at < len(self._text):
+                self._at += 1
+                return self._text[self._at - 1]
+            if self._is_over:
+                return ""
+            self._grow()
+
+    def decode(self) -> object:
+        """The next value; _END if there is none, or if it is damaged or too large."""
+        if self.take() in ("", "]", "}"):
+            return _END
+        self._at -= 1
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except RecursionError:
+                return _END
+            except ValueError:
+                end = -1
+            # A number may continue after the piece read so far, so a value counts when something follows it.
+            if end >= 0 and (end < len(self._text) or self._is_over):
+                self._at = end
+                return value
+            if self._is_over or len(self._text) - self._at > LINE_BYTES:
+                return _END
+            self._grow()
+
+    def _grow(self) -> None:
+        """Read as much again as is there: a value is decoded anew each time, which must not take quadratic time."""
+        data = self._file.read(max(_PIECE, len(self._text) - self._at))
+        self._text = self._text[self._at :] + self._decoder.decode(data, not data)
+        self._at = 0
+        self._is_over = not data
 
 
 def list_transcripts(
     environment: Environment, root: Path, *, since: datetime | None = None
 ) -> tuple[TranscriptInfo, ...]:
-    """The project's transcripts, oldest first by their last record; with `since` those written to at or after it."""
+    """The project's transcripts, oldest first by their last record; with `since` those written to at or after it.
+
+    The hosts' folder names are lossy, so the working directory recorded in each transcript decides: its canonical root
+    must be the project's. Subagents' transcripts and compressed rollouts (.zst) are left out.
+    """
     wanted = os.path.realpath(root)
     roots: dict[str, str] = {}
     found = []
     for path in _list_files(environment, since):
         try:
             info = describe_transcript(path)
-        except MemdirError:  # gone since, closed to us, or no transcript
+        except MemdirError:  # gone, not readable, or not a transcript
             continue
         if info.is_subagent or not os.path.isabs(info.cwd) or "\0" in info.cwd:
             continue
@@ -180,14 +279,15 @@ def list_transcripts(
 
 
 def _list_files(environment: Environment, since: datetime | None) -> Iterator[str]:
-    after = since.timestamp() if since else None
+    after = since.timestamp() if since else 0.0
     for folder in _list_folders(environment.claude_home / "projects"):
-        yield from (path for path in _list_files_in(folder, after) if not is_agent_file(path))
+        yield from (path for at, path in _list_jsonl(folder) if at >= after and not is_agent_file(path))
     for name in ("sessions", "archived_sessions"):
         for folder in _walk(str(environment.codex_home / name), _CODEX_DEPTH):
-            yield from (path for path in _list_files_in(folder, after) if os.path.basename(path).startswith("rollout-"))
+            found = (path for at, path in _list_jsonl(folder) if at >= after)
+            yield from (path for path in found if os.path.basename(path).startswith("rollout-"))
     for folder in _list_folders(environment.gemini_home / "tmp"):
-        yield from _list_files_in(os.path.join(folder, _GEMINI_CHATS), after)
+        yield from (path for at, path in _list_jsonl(os.path.join(folder, _GEMINI_CHATS)) if at >= after)
 
 
 def _walk(folder: str, depth: int) -> Iterator[str]:
@@ -205,121 +305,74 @@ def _list_folders(folder: str | Path) -> list[str]:
         return []
 
 
-def _list_files_in(folder: str, after: float | None) -> list[str]:
+def _list_jsonl(folder: str | Path) -> list[tuple[float, str]]:
+    """The `.jsonl` files of a folder, with their modification times."""
     try:
         with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if _is_wanted(entry, after)]
+            return [
+                (entry.stat(follow_symlinks=False).st_mtime, entry.path)
+                for entry in entries
+                if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+            ]
     except OSError:
         return []
 
 
-def _is_wanted(entry: os.DirEntry[str], after: float | None) -> bool:
-    if not entry.name.endswith(".jsonl") or not entry.is_file(follow_symlinks=False):
-        return False
-    return after is None or entry.stat(follow_symlinks=False).st_mtime >= after
-
-
-# --- transcript_search ---
-# Plain search through past conversations of a project: the host's transcripts, one JSON record a line.
-#
-# What can be read of them is searched, the rest is passed over (transcripts). Files are read line by line and only the
-# hits are kept, so a transcript of gigabytes costs time and no memory.
-#
-# What it does not do: follow a conversation's thread, look into subagents' transcripts, or learn from any of it.
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptHit:
-    """One message that holds every word, with its place. `role` is user, assistant, tool or summary.
-
-    `text` is all of the message: only that tells whether the line stood in something that was pasted.
-    """
-
-    file: str
-    line: int
-    role: str
-    snippet: str
-    at: datetime | None = None
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    line: int
-    role: str
-    text: str
-    at: datetime | None
-
-
-def list_folders(places: ProjectPaths, claude_home: Path, cwd: Path) -> tuple[Path, ...]:
-    """Where the host keeps this project's transcripts: by the working directory, and by the root where they differ."""
+def list_folders(paths: ProjectPaths, claude_home: Path, cwd: Path) -> tuple[Path, ...]:
+    """Claude Code's folders for this project's transcripts: by the working directory, and by the root if it differs."""
     projects = claude_home / "projects"
-    if places.private.rule == DIR_NAME:
-        return (projects / places.private.path.parent.name,)
-    names = (slug(os.path.realpath(cwd)), slug(str(places.root.path)))
+    if paths.private.rule == DIR_NAME:
+        return (projects / paths.private.path.parent.name,)
+    names = (slug(os.path.realpath(cwd)), slug(str(paths.root.path)))
     return tuple(dict.fromkeys(find_project_dir(projects, name, windows=os.name == "nt") for name in names))
 
 
 def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tuple[TranscriptHit, ...]:
-    """Messages with every word, newest first; at most `limit`."""
+    """Messages with every word, newest first, at most `limit`; memory does not grow with the files' size."""
     words = parse_words(text)
     best: list[tuple[float, int, TranscriptHit]] = []
     count = 0
-    files = sorted((at for folder in folders for at in _list(folder)), reverse=True) if words else []
+    files = sorted((at for folder in folders for at in _list_jsonl(folder)), reverse=True) if words else []
     for modified, path in files:
         if len(best) >= limit and modified < best[0][0]:
-            break  # nothing in it is newer than the oldest that was found
-        for said in _search_file(path, words):
-            when = said.at.timestamp() if said.at else modified
-            if not any(_is_same(said, other) for _, _, other in best):
+            break  # nothing in it is newer than the oldest hit
+        for hit in _search_file(path, words):
+            when = hit.at.timestamp() if hit.at else modified
+            if not any(_is_same(hit, other) for _, _, other in best):
                 count += 1
-                heappush(best, (when, count, said))
+                heappush(best, (when, count, hit))
             if len(best) > limit:
                 heappop(best)
-    return tuple(said for _, _, said in sorted(best, reverse=True))
-
-
-def _list(folder: Path) -> Iterator[tuple[float, str]]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
-                    yield entry.stat(follow_symlinks=False).st_mtime, entry.path
-    except OSError:
-        return
+    return tuple(hit for _, _, hit in sorted(best, reverse=True))
 
 
 def _is_same(one: TranscriptHit, other: TranscriptHit) -> bool:
-    """A conversation that was taken up again may hold its past a second time."""
+    """Whether two hits are one message: a resumed conversation may repeat its past."""
     return one.at is not None and (one.at, one.role, one.snippet) == (other.at, other.role, other.snippet)
 
 
 def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHit]:
     try:
         with open(path, "rb") as file:
-            for piece in _read_pieces(file, words):
-                if has_all(piece.text, words) and (spot := find_spot(piece.text, words)):
-                    yield TranscriptHit(path, piece.line, piece.role, spot.snippet, piece.at, piece.text)
+            for number, line in read_transcript_lines(file):
+                # Most lines contain none of the words, and parsing is what takes the time.
+                low = line.data.lower() if line.is_whole else b""
+                if not all(word.trace in low for word in words):
+                    continue
+                for role, text, at in (found for record in parse_records(line.data) for found in _list_texts(record)):
+                    if has_all(text, words) and (spot := find_spot(text, words)):
+                        yield TranscriptHit(path, number, role, spot.snippet, at, text)
     except OSError:
         return
 
 
-def _read_pieces(file: BinaryIO, words: Sequence[QueryWord]) -> Iterator[_Piece]:
-    for number, line in read_transcript_lines(file):
-        # Most lines hold none of it, and taking them apart is what costs the time.
-        low = line.data.lower() if line.is_whole else b""
-        if all(word.trace in low for word in words):
-            for record in parse_records(line.data):
-                yield from _make_pieces(number, record)
-
-
-def _make_pieces(line: int, record: Json) -> Iterator[_Piece]:
-    """What was said, and what tools answered; not what a model thought, nor what the host put in but for summaries."""
+def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
+    """Role, text and time of the messages and tool results; without thinking and insertions, except summaries."""
     if record.get("type") == "summary" and isinstance(record.get("summary"), str):
-        yield _Piece(line, "summary", str(record["summary"]), read_at(record))
+        yield "summary", str(record["summary"]), read_at(record)
     is_summary = record.get("isCompactSummary") is True and record.get("isMeta") is not True
     for message in make_messages(record):
         if message.is_meta and not is_summary:
             continue
         text = strip_blocks(message.text) if message.role == "user" else message.text
-        yield _Piece(line, "summary" if is_summary else message.role, text, message.at)
+        yield "summary" if is_summary else message.role, text, message.at
