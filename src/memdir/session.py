@@ -52,6 +52,7 @@ from memdir.conversation.project_files import (
     load_project_files,
     render_files,
 )
+from memdir.conversation.transcripts import make_plain_messages
 from memdir.dream import NO_CONTEXT, DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.logs import find_date_change
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
@@ -742,7 +743,7 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
         if isinstance(given, Message):
             found.append(given)
         elif isinstance(table := copy_plain(given), dict):
-            found += make_messages(table)
+            found += make_plain_messages(table)
     if not era:
         return tuple(found)
     sums = (zlib.crc32(at.text.encode("utf-8", "surrogatepass")) for at in found)

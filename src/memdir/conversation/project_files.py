@@ -1,19 +1,17 @@
 """The instruction files around a session (the CLAUDE.md family): which are loaded, in which order, and which are not.
 
-From the lowest to the highest; a later file is read as the more particular word:
+From the lowest to the highest precedence:
 
     managed    CLAUDE.md in the machine's managed folder
     user       CLAUDE.md and rules/**/*.md in Claude Code's own folder
     project    from / down to the working directory, in each folder: CLAUDE.md, .claude/CLAUDE.md,
-               .claude/rules/**/*.md, and the person's CLAUDE.local.md
-    (the memory's index comes last and is no file of this package)
+               .claude/rules/**/*.md, and CLAUDE.local.md
+    (the memory's index comes last and is not a file of this module)
 
-The rooms: blocks, comments, includes, globs, rules, secrecy and kinds are pure; ground finds the folders and what is
-excluded, reading opens one file, loading puts a load together, loaded holds the records and renders them, asking puts
-what waits for a person into the inbox.
-
-Instruction files come with a clone, so everything here is untrusted: it is bounded, it is judged by where links really
-lead, and it is only ever read. What a text says is not judged: whoever loads it decides what to believe.
+Instruction files come with a clone, so all of them are untrusted: every step is bounded, a path is judged by where its
+links lead, and files are only ever read. A file that may not be read is not opened, and a person is asked about a file
+outside the project (in the inbox, once for each real path) only if nothing else speaks against it. Whether to believe
+a text is decided by whoever loads it. Parsing without disk access is in includes.
 """
 
 import errno
@@ -41,7 +39,7 @@ from memdir.conversation.includes import (
     strip_comments,
 )
 from memdir.errors import PathError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.limits import (
     FILE_BYTES,
     INCLUDE_ASKS,
@@ -62,32 +60,34 @@ from memdir.text import one_line, printable
 if TYPE_CHECKING:
     from memdir.store.inbox import Inbox
 
-__all__ = [
-    "DISABLED",
-    "Approved",
-    "InstructionLayer",
-    "LoadRefusal",
-    "LoadedFile",
-    "LoadedFiles",
-    "NotLoadedReason",
-    "PendingRule",
-    "approve_none",
-    "ask_approval",
-    "find_approved",
-    "join_blocks",
-    "load_for_reads",
-    "load_project_files",
-    "render_block",
-    "render_files",
-]
+DISABLED = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
+EXCLUDES_KEY = "claudeMdExcludes"
+KEY = "include:"  # of an item in the inbox
+_LOCAL_SETTINGS = ".claude/settings.local.json"
+# O_PATH needs no permission to list a folder, only to pass through it.
+_PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | guard.CLOEXEC
+# Files of the kernel, and folders where a mere lookup can mount a remote file system.
+_KERNEL = ("/proc", "/sys", "/dev", "/net", "/afs")
+_BROKEN_SHARE = 0.02  # an old Latin-1 text in a Western language has fewer bytes than this that are not UTF-8
+# A file with any other extension is not loaded: an instruction should be something a person would read.
+_EXTENSIONS = frozenset(
+    """
+    md mdx mdc markdown mkd txt text rst adoc asciidoc org tex bib textile wiki pod
+    json jsonc json5 jsonl ndjson yaml yml toml ini cfg conf config properties csv tsv xml xsd xsl xslt dtd svg plist
+    env html htm xhtml css scss sass less styl vue svelte astro
+    py pyi pyx ipynb js mjs cjs jsx ts mts cts tsx java kt kts scala groovy gradle clj cljs cljc edn
+    c h cc cpp cxx hh hpp hxx m mm cs fs fsi fsx vb go rs swift d zig nim v vala cr jl r rmd lua pl pm t raku rb
+    erb rake gemspec php phtml ex exs eex heex erl hrl elm hs lhs ml mli re rei rkt scm lisp el ss sml dart pas pp ada
+    adb ads f f90 f95 for cob sol move cairo asm s wat cu glsl hlsl wgsl vert frag metal sv svh vhd vhdl tcl
+    sh bash zsh fish ps1 psm1 psd1 bat cmd awk sed nu
+    sql psql ddl graphql gql proto thrift avsc prisma tf hcl nix bzl bazel cmake mk mak make just dockerfile
+    ejs hbs mustache jinja jinja2 j2 njk liquid pug haml slim tmpl tpl template example sample dist
+    diff patch log lock editorconfig gitignore gitattributes gitmodules dockerignore npmignore eslintrc prettierrc
+    babelrc nvmrc feature robot http rest
+    """.split()
+)
 
-
-# --- loaded ---
-# What came of loading instruction files: each file with its text and why it is there, each refusal with its reason.
-#
-# Records and their rendering; nothing here touches a disk. The rendering has no date and no order of its own, so the
-# same
-# files give the same bytes.
+Approved = Callable[[Path], bool]
 
 
 class InstructionLayer(StrEnum):
@@ -128,6 +128,7 @@ class NotLoadedReason(StrEnum):
         return _REASONS[self]
 
 
+_OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_RULE)
 _LAYERS = {
     InstructionLayer.MANAGED: "for everybody on this machine, from its administrator",
     InstructionLayer.USER: "the person's own, for every project",
@@ -156,9 +157,9 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """One file as a session is given it. `path` is where it was found, `real` where its links lead.
+    """One loaded file. `path` is where it was found, `real` where its links lead.
 
-    `by` is the file that includes it, empty for one that is loaded for its place. `why` says it in words.
+    `by` is the file that includes it, empty for a file that is loaded for its location. `why` is the reason in words.
     """
 
     path: str
@@ -188,7 +189,7 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoadRefusal:
-    """A file that was asked for and not loaded; `by` says what asked. `real` is empty where nobody looked."""
+    """A requested file that is not loaded; `by` says what requested it. `real` is empty if it was not looked up."""
 
     path: str
     reason: NotLoadedReason
@@ -214,7 +215,7 @@ class PendingRule:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFiles:
-    """All of one load, lowest first. `disabled` says what switched it off, empty if nothing did."""
+    """The result of one load, lowest precedence first. `disabled` names the switch that is off, if any."""
 
     files: tuple[LoadedFile, ...] = ()
     refusals: tuple[LoadRefusal, ...] = ()
@@ -223,17 +224,63 @@ class LoadedFiles:
 
     @property
     def asks(self) -> tuple[LoadRefusal, ...]:
-        """What waits for a person's word."""
+        """What needs a person's approval."""
         return tuple(refusal for refusal in self.refusals if refusal.reason is NotLoadedReason.OUTSIDE)
 
 
+def load_project_files(
+    environment: Environment, paths: ProjectPaths, cwd: Path, *, approved: Approved = lambda _: False
+) -> LoadedFiles:
+    """Everything a session starts with. `approved` is asked, by real path, about files outside the project."""
+    if environment.disable_claude_mds:
+        return LoadedFiles(disabled=DISABLED)
+    context = make_load_context(environment, cwd, paths.root.path)
+    loader = InstructionLoader(context, read_excludes(environment, context), approved)
+    why = "it lies in the machine's managed folder"
+    loader.add_file(os.path.join(context.managed, "CLAUDE.md"), InstructionLayer.MANAGED, why)
+    why = "it lies in the person's own folder of Claude Code"
+    loader.add_file(os.path.join(context.claude_home, "CLAUDE.md"), InstructionLayer.USER, why)
+    loader.add_rules(os.path.join(context.claude_home, "rules"), InstructionLayer.USER_RULE, context.top, why)
+    for folder in (*map(str, reversed(Path(context.cwd).parents)), context.cwd):
+        why = f"it lies in {'the working directory' if folder == context.cwd else folder}"
+        _add_folder(loader, context, folder, why)
+    return loader.finish()
+
+
+def load_for_reads(
+    environment: Environment,
+    paths: ProjectPaths,
+    cwd: Path,
+    files: Sequence[Path],
+    loaded: LoadedFiles,
+    *,
+    approved: Approved = lambda _: False,
+) -> LoadedFiles:
+    """What reading these files adds: rules whose `paths:` match, and the files of the folders above them."""
+    if loaded.disabled:
+        return LoadedFiles(disabled=loaded.disabled)
+    context = make_load_context(environment, cwd, paths.root.path)
+    seen = [file.real for file in loaded.files]
+    loader = InstructionLoader(context, read_excludes(environment, context), approved, seen=seen)
+    # Links of folders are followed, as in the paths of the context.
+    whole = [os.path.split(os.path.join(context.cwd, file)) for file in files]
+    read = [os.path.join(os.path.realpath(folder), name) for folder, name in whole]
+    _add_matching(loader, loaded.pending, read)
+    known = len(loader.finish().pending)
+    nested = {str(at) for file in read for at in Path(file).parents if is_below(str(at), context.cwd)}
+    for folder in sorted(nested - {context.cwd}):
+        _add_folder(loader, context, folder, f"a file below {folder} was read")
+    _add_matching(loader, loader.finish().pending[known:], read)
+    return loader.finish()
+
+
 def render_files(loaded: LoadedFiles) -> str:
-    """The files as blocks, in order; empty when there are none."""
+    """The files as blocks, in order; empty if there are none. The same files give the same bytes."""
     return join_blocks(render_block(file.path, file.what, file.text) for file in loaded.files)
 
 
 def render_block(path: str, what: str, text: str) -> str:
-    """One block. A line break in a path cannot begin another, and no character of the text is an unseen one."""
+    """One block. A line break in a path cannot begin another block, and no character of the text is invisible."""
     return f"Contents of {one_line(path)} ({one_line(what)}):\n\n{printable(text).strip()}\n"
 
 
@@ -241,153 +288,72 @@ def join_blocks(blocks: Iterable[str]) -> str:
     return "\n".join(blocks)
 
 
-# --- kinds ---
-# Is a file text: by its name, before it is opened, and by its bytes. Pure.
-#
-# An unknown ending is refused: what a model is given word for word should be something a person would read. A name
-# without an ending (README, Makefile) is judged by its bytes alone.
+def find_approved(store: "Inbox") -> Approved:
+    """A function that says whether a person has approved a path; the inbox is read once, at the first call."""
+    keys: list[frozenset[str]] = []
 
-_ENDINGS = frozenset(
+    def approved(path: Path) -> bool:
+        if not keys:
+            keys.append(frozenset(item.key for item in store.inbox(InboxState.APPROVED)))
+        return f"{KEY}{path}" in keys[0]
+
+    return approved
+
+
+def ask_approval(
+    store: "Inbox", refusals: Iterable[LoadRefusal], now: datetime, *, session: str = ""
+) -> tuple[InboxItem, ...]:
+    """Put new requests for approval into the inbox; returns all that now wait for these files.
+
+    The number of new requests in one load is bounded, so that a clone cannot fill the inbox.
     """
-    md mdx mdc markdown mkd txt text rst adoc asciidoc org tex bib textile wiki pod
-    json jsonc json5 jsonl ndjson yaml yml toml ini cfg conf config properties csv tsv xml xsd xsl xslt dtd svg plist
-    env html htm xhtml css scss sass less styl vue svelte astro
-    py pyi pyx ipynb js mjs cjs jsx ts mts cts tsx java kt kts scala groovy gradle clj cljs cljc edn
-    c h cc cpp cxx hh hpp hxx m mm cs fs fsi fsx vb go rs swift d zig nim v vala cr jl r rmd lua pl pm t raku rb
-    erb rake gemspec php phtml ex exs eex heex erl hrl elm hs lhs ml mli re rei rkt scm lisp el ss sml dart pas pp ada
-    adb ads f f90 f95 for cob sol move cairo asm s wat cu glsl hlsl wgsl vert frag metal sv svh vhd vhdl tcl
-    sh bash zsh fish ps1 psm1 psd1 bat cmd awk sed nu
-    sql psql ddl graphql gql proto thrift avsc prisma tf hcl nix bzl bazel cmake mk mak make just dockerfile
-    ejs hbs mustache jinja jinja2 j2 njk liquid pug haml slim tmpl tpl template example sample dist
-    diff patch log lock editorconfig gitignore gitattributes gitmodules dockerignore npmignore eslintrc prettierrc
-    babelrc nvmrc feature robot http rest
-    """.split()
-)
-_BROKEN_SHARE = 0.02  # an old Latin-1 text in a Western language has less than this of letters that are no UTF-8
+    wanted = {f"{KEY}{refusal.real}": refusal for refusal in refusals if refusal.real}
+    if not wanted:
+        return ()
+    known = {item.key: item for item in store.inbox(None)}
+    waiting = [item for key in wanted if (item := known.get(key)) and item.state is InboxState.WAITING]
+    new = [
+        InboxItem(
+            InboxKind.APPROVAL,
+            title=f"May {one_line(refusal.real)} be read? It lies outside the project.",
+            why=f"asked for by {one_line(refusal.by)}; once allowed, every session here gives it to its model",
+            at=now,
+            key=key,
+            origin=Origin("instructions", "an instruction file names it", session),
+            payload={"path": refusal.path, "real": refusal.real, "by": refusal.by},
+        )
+        for key, refusal in islice(((key, at) for key, at in wanted.items() if key not in known), INCLUDE_ASKS)
+    ]
+    return (*waiting, *(store.inbox_add(new) if new else ()))
 
 
-def has_text_name(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return "." not in name[1:] or name.rpartition(".")[2].casefold() in _ENDINGS
+def _add_folder(loader: "InstructionLoader", context: "LoadContext", folder: str, why: str) -> None:
+    """Add the files of one folder; around a nested worktree only those of which the worktree has no copy."""
+    shared = [os.path.join(folder, name) for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules")]
+    is_above, is_outer = not is_below(folder, context.top), bool(context.outer) and is_below(folder, context.outer)
+    if is_above and is_outer:
+        for path in filter(os.path.lexists, shared):
+            loader.refuse(path, NotLoadedReason.WORKTREE, why)
+    else:
+        for path in shared[:2]:
+            loader.add_file(path, InstructionLayer.ABOVE if is_above else InstructionLayer.PROJECT, why)
+        loader.add_rules(shared[2], InstructionLayer.ABOVE if is_above else InstructionLayer.RULE, folder, why)
+    loader.add_file(os.path.join(folder, "CLAUDE.local.md"), InstructionLayer.LOCAL, why)
 
 
-def decode_text(data: bytes) -> str | None:
-    """The bytes as text, odd ones as U+FFFD; None when it is no text."""
-    if b"\0" in data:
-        return None
-    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-    return text if text.count("\ufffd") <= max(len(text) * _BROKEN_SHARE, 4) else None
-
-
-# --- reading ---
-# Looking at and reading one file whose path somebody else wrote.
-#
-# A path is judged by where it really leads, and then opened there: from the file system's root, one folder after
-# the other, following no link. A link put in between the two steps makes the second one fail; it leads nowhere.
-#
-# It does not decide which files may be read; `loading` does, with what it learns here.
-
-# O_PATH needs no right to list a folder, only to pass through it.
-_PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | guard.CLOEXEC
-# Files of the kernel, which only look like files; and folders where a mere look can mount something from far away.
-_KERNEL = ("/proc", "/sys", "/dev", "/net", "/afs")
-
-
-@dataclass(frozen=True, slots=True)
-class IncludeTarget:
-    """Where a path leads, and why the file there cannot be read: None if nothing speaks against it yet."""
-
-    real: str
-    problem: NotLoadedReason | None = None
-
-
-def find_include_target(path: str) -> IncludeTarget:
-    """Where a path leads and what is there, without opening it."""
-    plain = os.path.normpath(path)
-    if is_kernel(plain):
-        return IncludeTarget(plain, NotLoadedReason.SPECIAL)
-    real = find_real(path)
-    if real is None:
-        return IncludeTarget(plain, NotLoadedReason.UNREADABLE)
-    if is_kernel(real):
-        return IncludeTarget(real, NotLoadedReason.SPECIAL)
-    try:
-        facts = os.lstat(real)
-    except OSError as error:
-        gone = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-        return IncludeTarget(real, NotLoadedReason.MISSING if gone else NotLoadedReason.UNREADABLE)
-    return IncludeTarget(real, _find_problem(facts))
-
-
-def find_real(path: str) -> str | None:
-    """A path with all its links followed; None for a chain without end, or one that changes under our eyes."""
-    try:
-        return os.path.realpath(path)
-    except (OSError, RecursionError):
-        return None
-
-
-def read_bytes(real: str) -> bytes | NotLoadedReason:
-    """The bytes of a regular file at a path without links, or why not; a larger one is not read to its end."""
-    try:
-        folder = os.open("/", _PASS)
-        try:
-            *folders, leaf = PurePosixPath(real).parts[1:]
-            for name in folders:
-                following = os.open(name, _PASS | guard.NOFOLLOW, dir_fd=folder)
-                os.close(folder)
-                folder = following
-            with guard.open_plain(folder, leaf, real) as handle:
-                return _read_within(handle)
-        finally:
-            os.close(folder)
-    except (OSError, PathError):
-        return NotLoadedReason.UNREADABLE
-
-
-def is_kernel(path: str) -> bool:
-    return any(is_below(path, tree) for tree in _KERNEL)
-
-
-def is_below(path: str, folder: str) -> bool:
-    """Whether a path is the folder or lies in it; both without links."""
-    return path == folder or path.startswith(os.path.join(folder, ""))
-
-
-def _find_problem(facts: os.stat_result) -> NotLoadedReason | None:
-    if stat.S_ISDIR(facts.st_mode):
-        return NotLoadedReason.FOLDER
-    if stat.S_ISLNK(facts.st_mode):
-        return NotLoadedReason.UNREADABLE  # a link that still stands after all were followed leads in a circle
-    if not stat.S_ISREG(facts.st_mode):
-        return NotLoadedReason.SPECIAL
-    return NotLoadedReason.TOO_LARGE if facts.st_size > FILE_BYTES else None
-
-
-def _read_within(handle: int) -> bytes | NotLoadedReason:
-    chunks: list[bytes] = []
-    left = FILE_BYTES + 1
-    while left > 0 and (chunk := os.read(handle, min(left, 65_536))):
-        chunks.append(chunk)
-        left -= len(chunk)
-    return b"".join(chunks) if left > 0 else NotLoadedReason.TOO_LARGE
-
-
-# --- ground ---
-# The ground on which instruction files are looked for: the folders on the way, which of them count, what is excluded.
-#
-# Everything here is found once for a load, from the working directory and the settings files; no instruction file is
-# opened.
-
-EXCLUDES_KEY = "claudeMdExcludes"
-_LOCAL = ".claude/settings.local.json"
+def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], paths: Sequence[str]) -> None:
+    for rule in rules:
+        for path in paths:
+            if is_below(path, rule.base) and (glob := match_any(rule.globs, os.path.relpath(path, rule.base))):
+                loader.add_pending(rule, f"{path} was read, and `{glob}` matches it")
+                break
 
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """Paths without links. `free` are the folders in which the project's files may include what they like.
+    """Paths without links. `free` are the folders in which the project's files may include anything.
 
-    `outer` is the work tree of the repository around a worktree that is nested in it; empty elsewhere.
+    `outer` is the work tree of the repository around a worktree nested in it; empty elsewhere.
     """
 
     cwd: str
@@ -398,22 +364,10 @@ class LoadContext:
     managed: str
     claude_home: str
 
-    def list_folders(self) -> tuple[str, ...]:
-        """From the root of the file system to the working directory."""
-        return (*(str(folder) for folder in reversed(Path(self.cwd).parents)), self.cwd)
-
-    def is_above(self, folder: str) -> bool:
-        """Whether a folder is outside the project, on the way to it."""
-        return not is_below(folder, self.top) and not (self.outer and is_below(folder, self.outer))
-
-    def is_copied(self, folder: str) -> bool:
-        """Whether what is checked in there is a second copy of what the worktree itself has."""
-        return bool(self.outer) and is_below(folder, self.outer) and not is_below(folder, self.top)
-
 
 @dataclass(frozen=True, slots=True)
 class ExcludePatterns:
-    """Patterns for whole paths. Those that came with a clone do not reach the person's own files."""
+    """Patterns for whole paths. Those that came with a clone do not apply to the person's own files."""
 
     own: tuple[str, ...] = ()
     committed: tuple[str, ...] = ()
@@ -421,17 +375,17 @@ class ExcludePatterns:
     def has(self, layer: InstructionLayer, *paths: str) -> bool:
         if layer is InstructionLayer.MANAGED:
             return False
-        committed = () if layer in (InstructionLayer.USER, InstructionLayer.USER_RULE) else self.committed
-        return any(match_any((*self.own, *committed), path) for path in paths)
+        patterns = self.own if layer in _OWN else (*self.own, *self.committed)
+        return any(match_any(patterns, path) for path in paths)
 
 
 def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadContext:
-    """`root` is the project's, as its memory is keyed by."""
+    """`root` is the root that the project's memory is keyed by."""
     here = os.path.realpath(cwd)
     top = str(find_root(cwd, worktree="own").path)
     main = str(find_root(cwd).path)
     home = os.path.realpath(environment.home)
-    # A home kept in git is nobody's project: else whatever lies below it could include all the rest.
+    # A home directory kept in git is not a project: otherwise every file below it could include all the others.
     free = tuple(dict.fromkeys(folder for folder in (top, str(root)) if not is_below(home, folder))) or (here,)
     return LoadContext(
         cwd=here,
@@ -445,52 +399,26 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
     )
 
 
-def read_excludes(environment: Environment, ground: LoadContext) -> ExcludePatterns:
-    """`claudeMdExcludes` of all four settings files together; what is no list of texts counts for nothing."""
-    top = Path(ground.top)
+def read_excludes(environment: Environment, context: LoadContext) -> ExcludePatterns:
+    """`claudeMdExcludes` of all four settings files; only patterns for whole paths, as Claude Code compares them."""
+
+    def list_patterns(table: object) -> list[str]:
+        found = [at for at in table if isinstance(at, str)] if isinstance(table, list) else []
+        homed = (f"{context.home}/{at[2:]}" if at.startswith("~/") else at for at in found)
+        return [pattern for pattern in homed if pattern.startswith(("/", "**"))]
+
+    top = Path(context.top)
     claude = read_claude_settings(environment, top)
-    local = tuple(_list_patterns(claude.local.get(EXCLUDES_KEY), ground.home))
-    is_committed = bool(local) and is_tracked(top, _LOCAL)
-    own = [*_list_patterns(claude.policy.get(EXCLUDES_KEY), ground.home), *(() if is_committed else local)]
-    own += _list_patterns(claude.user.get(EXCLUDES_KEY), ground.home)
-    committed = [*_list_patterns(claude.project.get(EXCLUDES_KEY), ground.home), *(local if is_committed else ())]
-    return ExcludePatterns(expand_braces(own), expand_braces(committed))
-
-
-def _list_patterns(value: object, home: str) -> Iterator[str]:
-    """Only patterns for whole paths, as Claude Code compares them."""
-    for pattern in value if isinstance(value, list) else ():
-        if isinstance(pattern, str) and pattern.startswith(("/", "**", "~/")):
-            yield f"{home}/{pattern[2:]}" if pattern.startswith("~/") else pattern
-
-
-def find_nested(ground: LoadContext, files: Iterable[str]) -> tuple[str, ...]:
-    """The folders below the working directory on the way to these files, outermost first, each once."""
-    found: dict[str, None] = {}
-    for file in files:
-        parents = [str(parent) for parent in reversed(Path(file).parents)]
-        found.update(dict.fromkeys(at for at in parents if at != ground.cwd and is_below(at, ground.cwd)))
-    return tuple(sorted(found))
-
-
-# --- loading ---
-# One load: each file is looked at, judged, read and stripped; what it includes comes after it; all within one budget.
-#
-# Includes are followed breadth first, so a file that is named twice is loaded where it is nearest and a budget is
-# spent
-# on what the first files name; in the result each file stands before what it includes.
-#
-# The order of the judgement is the point of this room: what may not be read is not opened, and a person is asked about
-#  a
-# file outside the project only when nothing else speaks against it.
-
-Approved = Callable[[Path], bool]
-_OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_RULE)
+    tables = (claude.policy, claude.user, claude.local, claude.project)
+    policy, user, local, project = (list_patterns(table.get(EXCLUDES_KEY)) for table in tables)
+    is_committed = bool(local) and is_tracked(top, _LOCAL_SETTINGS)
+    own = [*policy, *([] if is_committed else local), *user]
+    return ExcludePatterns(expand_braces(own), expand_braces([*project, *(local if is_committed else [])]))
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A file on its way into the result: `free` is where its includes need no approval, `chain` who includes it."""
+    """A file to be loaded: in `free` its includes need no approval, `chain` are the files that include it."""
 
     file: LoadedFile
     free: tuple[str, ...]
@@ -498,19 +426,22 @@ class _Node:
 
 
 class InstructionLoader:
-    """Collects files, refusals and pending rules; nothing it is given makes it raise or run on without end."""
+    """Collects files, refusals and pending rules within one budget; no input makes it raise or run without end.
+
+    Includes are followed breadth first, so a file that is named twice is loaded where it is nearest, and the budget is
+    spent on what the first files name; in the result each file comes before what it includes.
+    """
 
     def __init__(
-        self, ground: LoadContext, excludes: ExcludePatterns, approved: Approved, *, seen: Iterable[str] = ()
+        self, context: LoadContext, excludes: ExcludePatterns, approved: Approved, *, seen: Iterable[str] = ()
     ) -> None:
-        self._ground = ground
+        self._context = context
         self._excludes = excludes
         self._approved = approved
         self._seen = set(seen)
-        self._awaited: set[str] = set()
         self._files: list[LoadedFile] = []
         self._refusals: dict[tuple[str, NotLoadedReason], LoadRefusal] = {}
-        self._pending: list[PendingRule] = []
+        self._pending: dict[str, PendingRule] = {}
         self._tries = INCLUDE_TRIES
         self._bytes = INSTRUCTION_TOTAL_BYTES
         self._count = 0
@@ -520,63 +451,54 @@ class InstructionLoader:
         refusals = (
             at for at in self._refusals.values() if at.reason is not NotLoadedReason.TOO_DEEP or at.real not in loaded
         )
-        return LoadedFiles(tuple(self._files), tuple(refusals), tuple(self._pending))
+        return LoadedFiles(tuple(self._files), tuple(refusals), tuple(self._pending.values()))
 
-    def add_file(self, path: str, layer: InstructionLayer, why: str, *, free: tuple[str, ...] = ()) -> None:
-        """A file that is loaded for its place, and what it includes; nothing if there is none."""
-        if os.path.lexists(path):
-            node = self._admit_direct(path, layer, why, free)
-            if node is not None:
-                self._grow(node)
+    def add_file(self, path: str, layer: InstructionLayer, why: str) -> None:
+        """Add a file for its location, and what it includes; nothing if there is no such file."""
+        if os.path.lexists(path) and (node := self._open_direct(path, layer, why, ())) is not None:
+            self._grow(node)
 
     def add_rules(self, folder: str, layer: InstructionLayer, base: str, why: str) -> None:
-        """The rules below a folder: those for every file at once, the others to wait for theirs."""
+        """Add the rules below a folder: those for every file at once, the others as pending."""
         for path, free in self._list_rules(folder, layer, why):
-            node = self._admit_direct(path, layer, why, free)
+            node = self._open_direct(path, layer, why, free)
             if node is None:
                 continue
-            rule = parse_rule(node.file.text)
-            if rule.paths:
-                self._await(PendingRule(path, node.file.real, layer, base, rule.paths, rule.globs, free))
+            real, rule = node.file.real, parse_rule(node.file.text)
+            if rule.paths:  # only its head was needed, so it counts as not loaded
+                self._seen.discard(real)
+                self._count -= 1
+                self._pending.setdefault(real, PendingRule(path, real, layer, base, rule.paths, rule.globs, free))
             else:
-                self._grow(_with_text(node, rule.body))
+                self._grow(replace(node, file=replace(node.file, text=rule.body)))
 
     def add_pending(self, rule: PendingRule, why: str) -> None:
-        """A rule whose time has come."""
-        node = self._admit_direct(rule.path, rule.layer, why, rule.free)
+        """Add a pending rule whose pattern has matched."""
+        node = self._open_direct(rule.path, rule.layer, why, rule.free)
         if node is not None:
-            self._grow(_with_text(node, parse_rule(node.file.text).body))
+            self._grow(replace(node, file=replace(node.file, text=parse_rule(node.file.text).body)))
 
     def refuse(self, path: str, reason: NotLoadedReason, by: str, real: str = "") -> None:
         plain = os.path.normpath(path)
         self._refusals.setdefault((plain, reason), LoadRefusal(plain, reason, by, real))
 
-    def _await(self, rule: PendingRule) -> None:
-        """Keep a rule for later. It was read for its head only, so it counts as not loaded."""
-        self._seen.discard(rule.real)
-        self._count -= 1
-        if rule.real not in self._awaited:
-            self._awaited.add(rule.real)
-            self._pending.append(rule)
-
-    def _admit_direct(self, path: str, layer: InstructionLayer, why: str, more: tuple[str, ...]) -> _Node | None:
+    def _open_direct(self, path: str, layer: InstructionLayer, why: str, more: tuple[str, ...]) -> _Node | None:
         target = find_include_target(path)
         if target.real in self._seen:
             return None
-        free = ("/",) if layer in _OWN else (*self._ground.free, *more)
+        free = ("/",) if layer in _OWN else self._context.free
         is_linked = target.real != path
-        reason = self._judge(path, target, layer, free, is_named=is_linked)
+        reason = self._judge(path, target, layer, (*free, *more), is_named=is_linked)
         text = self._read(target.real, is_named=is_linked) if reason is None else reason
         if isinstance(text, NotLoadedReason):
             self.refuse(path, text, why, target.real)
             return None
-        file = LoadedFile(path, target.real, layer, why, text)
-        return _Node(file, ("/",) if layer in _OWN else self._ground.free, (target.real,))
+        return _Node(LoadedFile(path, target.real, layer, why, text), free, (target.real,))
 
     def _judge(
-        self, path: str, target: IncludeTarget, layer: InstructionLayer, free: tuple[str, ...], *, is_named: bool
+        self, path: str, target: "IncludeTarget", layer: InstructionLayer, free: tuple[str, ...], *, is_named: bool
     ) -> NotLoadedReason | None:
-        """Why a file may not be opened. `is_named`: a link or an include says where it is, not its place."""
+        """Why a file may not be opened. `is_named`: a link or an include names it; else its location does."""
         if self._excludes.has(layer, os.path.normpath(path), target.real):
             return NotLoadedReason.EXCLUDED
         if is_named and (looks_secret(path) or looks_secret(target.real)):
@@ -608,12 +530,12 @@ class InstructionLoader:
         return strip_comments(text)
 
     def _grow(self, root: _Node) -> None:
-        """Put a file and all it includes into the result, each before its own includes."""
+        """Add a file and everything it includes to the result, each before its own includes."""
         children: dict[str, list[_Node]] = {}
         waiting = deque([root])
         while waiting:
             node = waiting.popleft()
-            found = [child for at in self._spend(node) if (child := self._include(node, at)) is not None]
+            found = [child for at in self._list_mentions(node) if (child := self._include(node, at)) is not None]
             children[node.file.real] = found
             waiting.extend(found)
         stack = [root]
@@ -622,7 +544,7 @@ class InstructionLoader:
             self._files.append(node.file)
             stack.extend(reversed(children[node.file.real]))
 
-    def _spend(self, node: _Node) -> Iterator[IncludeMention]:
+    def _list_mentions(self, node: _Node) -> Iterator[IncludeMention]:
         """The mentions of a file, as long as the budget lasts; the first one beyond it is refused by name."""
         for mention in find_mentions(node.file.text):
             if self._tries <= 0:
@@ -632,48 +554,41 @@ class InstructionLoader:
             yield mention
 
     def _include(self, node: _Node, mention: IncludeMention) -> _Node | None:
-        path, target = self._choose(node, mention)
-        if target is None:
-            self.refuse(path, NotLoadedReason.SECRET, node.file.path)
-            return None
-        if target.problem is NotLoadedReason.MISSING and not mention.is_path:
+        by, layer = node.file.path, node.file.layer
+        path, target = "", None
+        for spelling in mention.spellings:  # the first that leads to a file, else the last
+            path = self._resolve(node, spelling)
+            if looks_secret(path):  # must not even be looked up
+                self.refuse(path, NotLoadedReason.SECRET, by)
+                return None
+            target = find_include_target(path)
+            if target.problem is not NotLoadedReason.MISSING:
+                break
+        if target is None or (target.problem is NotLoadedReason.MISSING and not mention.is_path):
             return None
         if target.real in self._seen:
             if target.real in node.chain:
-                self.refuse(path, NotLoadedReason.CYCLE, node.file.path, target.real)
+                self.refuse(path, NotLoadedReason.CYCLE, by, target.real)
             return None
-        reason = self._judge(path, target, node.file.layer, node.free, is_named=True)
+        reason = self._judge(path, target, layer, node.free, is_named=True)
         if reason is None and node.file.depth >= INCLUDE_DEPTH:
             reason = NotLoadedReason.TOO_DEEP
         text = self._read(target.real, is_named=True) if reason is None else reason
         if isinstance(text, NotLoadedReason):
-            self.refuse(path, text, node.file.path, target.real)
+            self.refuse(path, text, by, target.real)
             return None
-        why = f"included by {node.file.path}"
         plain = os.path.normpath(path)
-        file = LoadedFile(plain, target.real, node.file.layer, why, text, node.file.depth + 1, node.file.path)
+        file = LoadedFile(plain, target.real, layer, f"included by {by}", text, node.file.depth + 1, by)
         return _Node(file, self._find_free(file), (*node.chain, target.real))
 
-    def _choose(self, node: _Node, mention: IncludeMention) -> tuple[str, IncludeTarget | None]:
-        """The spelling that leads to something, else the last; no target for a path that must not even be looked at."""
-        path, target = "", None
-        for spelling in mention.spellings:
-            path = self._resolve(node, spelling)
-            if looks_secret(path):
-                return path, None
-            target = find_include_target(path)
-            if target.problem is not NotLoadedReason.MISSING:
-                break
-        return path, target
-
     def _resolve(self, node: _Node, spelling: str) -> str:
-        return resolve_include(spelling, os.path.dirname(node.file.real), self._ground.home)
+        return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
 
     def _find_free(self, file: LoadedFile) -> tuple[str, ...]:
-        """What a person's own file names is the person's choice; what such a file names in turn is not, elsewhere."""
+        """A person's own file may include anything; what such a file includes elsewhere may not."""
         if file.layer not in _OWN:
-            return self._ground.free
-        own = self._ground.managed if file.layer is InstructionLayer.MANAGED else self._ground.claude_home
+            return self._context.free
+        own = self._context.managed if file.layer is InstructionLayer.MANAGED else self._context.claude_home
         return ("/",) if is_below(file.real, own) else (own, os.path.dirname(file.real))
 
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -708,21 +623,16 @@ class InstructionLoader:
     def _find_rule_free(
         self, path: str, real: str, layer: InstructionLayer, allowed: tuple[str, ...]
     ) -> tuple[str, ...] | NotLoadedReason:
-        """The folders outside the project that rules in this one may lie in, or why it is not looked into."""
+        """The folders outside the project that rules in this one may be in, or why the folder is not opened."""
         if layer in _OWN:
             return ("/",)
         if is_kernel(real):
             return NotLoadedReason.SPECIAL
         if path != real and looks_secret(os.path.join(real, "rules.md")):
             return NotLoadedReason.SECRET
-        if path == real or any(is_below(real, at) for at in (*self._ground.free, *allowed)):
+        if path == real or any(is_below(real, at) for at in (*self._context.free, *allowed)):
             return allowed
         return (real,) if self._approved(Path(real)) else NotLoadedReason.OUTSIDE
-
-
-def _with_text(node: _Node, text: str) -> _Node:
-    file = node.file
-    return _Node(LoadedFile(file.path, file.real, file.layer, file.why, text), node.free, node.chain)
 
 
 def _list_names(folder: str, limit: int) -> list[str]:
@@ -733,129 +643,88 @@ def _list_names(folder: str, limit: int) -> list[str]:
         return []
 
 
-# --- project_files ---
+@dataclass(frozen=True, slots=True)
+class IncludeTarget:
+    """Where a path leads, and why the file there cannot be read, if that is known."""
 
-DISABLED = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
-
-
-def approve_none(_: Path) -> bool:
-    """The answer where nobody can be asked."""
-    return False
+    real: str
+    problem: NotLoadedReason | None = None
 
 
-def load_project_files(
-    environment: Environment, places: ProjectPaths, cwd: Path, *, approved: Approved = approve_none
-) -> LoadedFiles:
-    """Everything a session starts with. `approved` is asked, by real path, about files outside the project."""
-    if environment.disable_claude_mds:
-        return LoadedFiles(disabled=DISABLED)
-    ground = make_load_context(environment, cwd, places.root.path)
-    load = InstructionLoader(ground, read_excludes(environment, ground), approved)
-    why = "it lies in the machine's managed folder"
-    load.add_file(os.path.join(ground.managed, "CLAUDE.md"), InstructionLayer.MANAGED, why)
-    why = "it lies in the person's own folder of Claude Code"
-    load.add_file(os.path.join(ground.claude_home, "CLAUDE.md"), InstructionLayer.USER, why)
-    load.add_rules(os.path.join(ground.claude_home, "rules"), InstructionLayer.USER_RULE, ground.top, why)
-    for folder in ground.list_folders():
-        why = f"it lies in {'the working directory' if folder == ground.cwd else folder}"
-        _add_folder(load, ground, folder, why)
-    return load.finish()
+def find_include_target(path: str) -> IncludeTarget:
+    """Where a path leads and what is there, without opening it."""
+    plain = os.path.normpath(path)
+    if is_kernel(plain):
+        return IncludeTarget(plain, NotLoadedReason.SPECIAL)
+    real = find_real(path)
+    if real is None:
+        return IncludeTarget(plain, NotLoadedReason.UNREADABLE)
+    if is_kernel(real):
+        return IncludeTarget(real, NotLoadedReason.SPECIAL)
+    try:
+        facts = os.lstat(real)
+    except OSError as error:
+        is_missing = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+        return IncludeTarget(real, NotLoadedReason.MISSING if is_missing else NotLoadedReason.UNREADABLE)
+    kind = stat.S_IFMT(facts.st_mode)
+    if kind == stat.S_IFREG:
+        return IncludeTarget(real, NotLoadedReason.TOO_LARGE if facts.st_size > FILE_BYTES else None)
+    # A link that remains after all were followed leads in a circle.
+    problems = {stat.S_IFDIR: NotLoadedReason.FOLDER, stat.S_IFLNK: NotLoadedReason.UNREADABLE}
+    return IncludeTarget(real, problems.get(kind, NotLoadedReason.SPECIAL))
 
 
-def load_for_reads(
-    environment: Environment,
-    places: ProjectPaths,
-    cwd: Path,
-    files: Sequence[Path],
-    loaded: LoadedFiles,
-    *,
-    approved: Approved = approve_none,
-) -> LoadedFiles:
-    """What reading these files adds: rules whose `paths:` match, and the files of folders on the way to them."""
-    if loaded.disabled:
-        return LoadedFiles(disabled=loaded.disabled)
-    ground = make_load_context(environment, cwd, places.root.path)
-    seen = [file.real for file in loaded.files]
-    load = InstructionLoader(ground, read_excludes(environment, ground), approved, seen=seen)
-    paths = [_find_place(ground.cwd, file) for file in files]
-    _add_matching(load, loaded.pending, paths)
-    known = len(load.finish().pending)
-    for folder in find_nested(ground, paths):
-        _add_folder(load, ground, folder, f"a file below {folder} was read")
-    _add_matching(load, load.finish().pending[known:], paths)
-    return load.finish()
+def find_real(path: str) -> str | None:
+    """A path with all its links followed; None for an endless chain, or one that changes meanwhile."""
+    try:
+        return os.path.realpath(path)
+    except (OSError, RecursionError):
+        return None
 
 
-def _add_folder(load: InstructionLoader, ground: LoadContext, folder: str, why: str) -> None:
-    """The files of one folder; around a nested worktree only those that the worktree has no copy of."""
-    above = ground.is_above(folder)
-    shared = [os.path.join(folder, name) for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules")]
-    if ground.is_copied(folder):
-        for path in filter(os.path.lexists, shared):
-            load.refuse(path, NotLoadedReason.WORKTREE, why)
-    else:
-        for path in shared[:2]:
-            load.add_file(path, InstructionLayer.ABOVE if above else InstructionLayer.PROJECT, why)
-        load.add_rules(shared[2], InstructionLayer.ABOVE if above else InstructionLayer.RULE, folder, why)
-    load.add_file(os.path.join(folder, "CLAUDE.local.md"), InstructionLayer.LOCAL, why)
+def read_bytes(real: str) -> bytes | NotLoadedReason:
+    """The bytes of a regular file at a path without links, or why not.
+
+    The path was judged before; it is opened from the root one folder after the other, following no link, so that a
+    link created in between makes this fail.
+    """
+    data = b""
+    try:
+        folder = os.open("/", _PASS)
+        try:
+            *folders, leaf = PurePosixPath(real).parts[1:]
+            for name in folders:
+                following = os.open(name, _PASS | guard.NOFOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = following
+            with guard.open_plain(folder, leaf, real) as handle:
+                while len(data) <= FILE_BYTES and (chunk := os.read(handle, 65_536)):
+                    data += chunk
+        finally:
+            os.close(folder)
+    except (OSError, PathError):
+        return NotLoadedReason.UNREADABLE
+    return data if len(data) <= FILE_BYTES else NotLoadedReason.TOO_LARGE
 
 
-def _add_matching(load: InstructionLoader, rules: Sequence[PendingRule], paths: Sequence[str]) -> None:
-    for rule in rules:
-        for path in paths:
-            if is_below(path, rule.base) and (glob := match_any(rule.globs, os.path.relpath(path, rule.base))):
-                load.add_pending(rule, f"{path} was read, and `{glob}` matches it")
-                break
+def has_text_name(path: str) -> bool:
+    """Whether the extension is one of a text file; a name without one (README) is judged by its bytes alone."""
+    name = path.rpartition("/")[2]
+    return "." not in name[1:] or name.rpartition(".")[2].casefold() in _EXTENSIONS
 
 
-def _find_place(cwd: str, file: Path) -> str:
-    """A file's path with the links of its folders followed, as the ground's own paths are."""
-    path = os.path.join(cwd, file)
-    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+def decode_text(data: bytes) -> str | None:
+    """The bytes as text, invalid ones as U+FFFD; None if it is not text."""
+    if b"\0" in data:
+        return None
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+    return text if text.count("\ufffd") <= max(len(text) * _BROKEN_SHARE, 4) else None
 
 
-# --- asking ---
-# Files outside the project wait in the inbox until a person has said yes or no, once for each file.
-#
-# An item is known by the file's real path, so a link that is later turned elsewhere asks again. A clone can fill the
-# inbox only so far: beyond a few new questions in one load, a file stays refused without asking.
-
-KEY = "include:"
+def is_kernel(path: str) -> bool:
+    return any(is_below(path, tree) for tree in _KERNEL)
 
 
-def find_approved(store: "Inbox") -> Approved:
-    """What a person has allowed so far; the inbox is read once, when first asked."""
-    keys: list[frozenset[str]] = []
-
-    def approved(path: Path) -> bool:
-        if not keys:
-            keys.append(frozenset(item.key for item in store.inbox(InboxState.APPROVED)))
-        return f"{KEY}{path}" in keys[0]
-
-    return approved
-
-
-def ask_approval(
-    store: "Inbox", refusals: Iterable[LoadRefusal], now: datetime, *, session: str = ""
-) -> tuple[InboxItem, ...]:
-    """Put what is asked for the first time into the inbox; answers what now waits for these files, new or not."""
-    wanted = {f"{KEY}{refusal.real}": refusal for refusal in refusals if refusal.real}
-    if not wanted:
-        return ()
-    known = {item.key: item for item in store.inbox(None)}
-    fresh = [key for key in wanted if key not in known][:INCLUDE_ASKS]
-    waiting = [item for key in wanted if (item := known.get(key)) and item.state is InboxState.WAITING]
-    made = store.inbox_add([_make_item(key, wanted[key], now, session) for key in fresh]) if fresh else ()
-    return (*waiting, *made)
-
-
-def _make_item(key: str, refusal: LoadRefusal, now: datetime, session: str) -> InboxItem:
-    return InboxItem(
-        InboxKind.APPROVAL,
-        title=f"May {one_line(refusal.real)} be read? It lies outside the project.",
-        why=f"asked for by {one_line(refusal.by)}; once allowed, every session here gives it to its model",
-        at=now,
-        key=key,
-        origin=Origin("instructions", "an instruction file names it", session),
-        payload={"path": refusal.path, "real": refusal.real, "by": refusal.by},
-    )
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path is the folder or inside it; both without links."""
+    return path == folder or path.startswith(os.path.join(folder, ""))
