@@ -156,7 +156,7 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
     is_array = file.read(_PIECE).lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith(b"[")
     file.seek(0)
     if has_lines and not is_array:
-        records = (record for _, line in read_transcript_lines(file) for record in parse_line(line))
+        records: Iterator[Json] = (record for _, at in read_transcript_lines(file) for record in parse_line(at))
     else:
         records = _read_document(file)
     for record in records:
