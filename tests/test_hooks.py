@@ -18,10 +18,11 @@ from memdir.interfaces.hooks import HookReply, render_reply
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
 from memdir.project.paths import MEMBERSHIP, slug
-from memdir.recall.reminder import estimate_reply_tokens, measure_reply
+from memdir.recall.reminder import measure_reply
 from memdir.store.sessions import open_session
 from memdir.store.state import RECORD, write_table
 from memdir.team.news import TeamNews, add_news
+from memdir.text import estimate_tokens
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
@@ -90,7 +91,7 @@ def test_an_index_in_any_script_stays_within_the_tokens_of_an_answer(hooks: Hook
     (hooks.cli.memory / "MEMORY.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     told = hooks("session-start", host="codex", source="startup").context
     assert "(n0.md)" in told and "more lines in MEMORY.md" in told
-    assert measure_reply(told) <= HOOK_INDEX_CHARS and estimate_reply_tokens(told) <= HOOK_TOKENS
+    assert measure_reply(told) <= HOOK_INDEX_CHARS and estimate_tokens(told) <= HOOK_TOKENS
 
 
 def test_the_index_is_sent_where_the_host_uses_another_directory_and_only_there(hooks: Hooks) -> None:

@@ -8,7 +8,7 @@ import pytest
 from memdir.errors import ReplyError, UnreachableError
 from memdir.format.index import render_manifest_line
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS
-from memdir.recall.by_model import SCHEMA, make_model_selector, parse_selected
+from memdir.recall.by_model import SCHEMA, ModelSelector, parse_selected
 from memdir.recall.pipeline import recall
 from memdir.records import Evidence, Header, Kind, Pick, Query, Reply, Scope, Signature
 from memdir.store.files import FileStore
@@ -39,12 +39,12 @@ HEADERS = [
 
 
 def select(model: ScriptedModel, text: str = "how do we deploy", limit: int = 5) -> Sequence[Pick]:
-    return make_model_selector(model, overlap)(Query(text, now=NOW), HEADERS, limit)
+    return ModelSelector(model, overlap)(Query(text, now=NOW), HEADERS, limit)
 
 
 def test_the_model_is_shown_rules_manifest_tools_and_query_and_its_choice_is_taken() -> None:
     model = ScriptedModel([answer("coffee.md", "deploy.md")])
-    picks = make_model_selector(model, overlap)(Query("how do we deploy", ("Bash", "mcp__x"), now=NOW), HEADERS, 5)
+    picks = ModelSelector(model, overlap)(Query("how do we deploy", ("Bash", "mcp__x"), now=NOW), HEADERS, 5)
     assert names(picks) == ["coffee", "deploy"] and picks[0].score > picks[1].score
     assert {pick.by for pick in picks} == {"model"}
     (request,) = model.requests
@@ -86,7 +86,7 @@ def test_at_most_five_are_taken_and_no_more_than_asked_for() -> None:
     assert len(select(ScriptedModel([everything]), limit=2)) == 2
     assert len(select(ScriptedModel([everything]), limit=50)) == 5
     assert select(ScriptedModel([]), limit=0) == ()
-    assert make_model_selector(ScriptedModel([]), overlap)(Query("a b", now=NOW), [], 5) == ()
+    assert ModelSelector(ScriptedModel([]), overlap)(Query("a b", now=NOW), [], 5) == ()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_of_many_the_best_by_local_score_and_the_newest_are_shown() -> None:
         return [Pick(at, 1.0, Evidence()) for at in headers if at.description == "deploy"][:limit]
 
     model = ScriptedModel([answer("note-499.md", "note-001.md", "note-000.md")])
-    picks = make_model_selector(model, local)(Query("how do we deploy", now=NOW), many, 5)
+    picks = ModelSelector(model, local)(Query("how do we deploy", now=NOW), many, 5)
     lines = model.requests[0].messages[0].text.split("\n")[2:]
     assert asked == [MANIFEST_ENTRIES - MANIFEST_NEWEST] and len(lines) == MANIFEST_ENTRIES
     assert lines == [render_manifest_line(at) for at in many if render_manifest_line(at) in set(lines)], "oldest first"
@@ -145,7 +145,7 @@ def test_the_prefix_stays_the_same_to_the_byte_from_turn_to_turn(tmp_path_factor
         put(store, f"deploy-{number:02}")
     session = open_session(store.state, "s1")
     model = ScriptedModel([answer("deploy-03.md", "deploy-07.md"), answer("deploy-03.md", "deploy-01.md"), answer()])
-    selector = make_model_selector(model, overlap)
+    selector = ModelSelector(model, overlap)
     first = recall([store], "how do we deploy", selector=selector, now=NOW, session=session, tools=["Bash"])
     assert first.selector == "model"
     second = recall([store], "and what about rollbacks", selector=selector, now=NOW, session=session)
@@ -165,12 +165,12 @@ def test_a_recall_by_a_model_that_fails_says_who_answered() -> None:
     def local(query: Query, headers: Sequence[Header], limit: int) -> list[Pick]:
         return [Pick(at.header, at.score, at.evidence, by="local") for at in overlap(query, headers, limit)]
 
-    selector = make_model_selector(ScriptedModel([UnreachableError("no line")]), local)
+    selector = ModelSelector(ScriptedModel([UnreachableError("no line")]), local)
     assert recall([store], "how do we deploy", selector=selector, now=NOW).selector == "local"
 
 
 def test_a_lambda_is_a_model() -> None:
-    picks = make_model_selector(lambda request: Reply(answer("deploy.md")), overlap)(Query("a b", now=NOW), HEADERS, 5)
+    picks = ModelSelector(lambda request: Reply(answer("deploy.md")), overlap)(Query("a b", now=NOW), HEADERS, 5)
     assert names(picks) == ["deploy"]
 
 
@@ -184,7 +184,7 @@ def test_a_long_query_is_shown_by_its_edges() -> None:
 def test_what_a_model_reads_is_the_golden_text() -> None:
     model = ScriptedModel([answer()])
     query = Query("how do we {{deploy}}", ("Bash", "Edit"), now=NOW, seen=(HEADERS[2],))
-    make_model_selector(model, overlap)(query, [at for at in HEADERS if at is not HEADERS[2]], 5)
+    ModelSelector(model, overlap)(query, [at for at in HEADERS if at is not HEADERS[2]], 5)
     (request,) = model.requests
     golden = (Path(__file__).parent / "data" / "select_request.txt").read_text(encoding="utf-8")
     assert "\n=====\n".join([request.system, *(message.text for message in request.messages)]) + "\n" == golden

@@ -68,7 +68,7 @@ from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models import find_model, new_run
 from memdir.models.connection import can_use_tools
 from memdir.models.staged import Staging, make_edits
-from memdir.recall.by_model import make_model_selector
+from memdir.recall.by_model import ModelSelector
 from memdir.recall.freshness import read_half_lives
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip, find_key, find_recalled, record_recall
 from memdir.recall.prefetch import FreshSearch, Listings, Prefetch
@@ -464,7 +464,7 @@ class Session:
         return RecallRequest(
             self.stores,
             strip_host_text(text),
-            search if model is None else make_model_selector(model, search.select),
+            search if model is None else ModelSelector(model, search.select),
             self._clock(),
             self.file if self._on else None,
             tuple(tools),

@@ -22,7 +22,7 @@ from memdir.project.paths import COMMITTED, MEMBERSHIP
 from memdir.records import Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
 from memdir.store.sessions import digest, open_session, parse_cursor
-from memdir.text import fold, one_line, shorten
+from memdir.text import estimate_tokens, fold, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.conversation.tool_calls import MemoryRoot
@@ -78,10 +78,10 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
             session.note_index(index)
     if before is not None and session is not None and source == _COMPACTED:
         from memdir.recall.pipeline import mark_surfaced, read_surfaced
-        from memdir.recall.reminder import estimate_reply_tokens, fit_memories, measure_reply
+        from memdir.recall.reminder import fit_memories, measure_reply
 
         excerpts = read_surfaced(project.stores, session, before)
-        chars, tokens = HOOK_CHARS - measure_reply(used) - 2 * len(_GAP), HOOK_TOKENS - estimate_reply_tokens(used)
+        chars, tokens = HOOK_CHARS - measure_reply(used) - 2 * len(_GAP), HOOK_TOKENS - estimate_tokens(used)
         text = fit_memories(excerpts, now=project.now().astimezone(), chars=chars, tokens=tokens)
         mark_surfaced(project.stores, session, [at for at in excerpts if at.path in text])
         yield text
@@ -109,7 +109,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
     """The indexes that the host does not load; for a host that loads none, also how the memory is used."""
     from memdir.conversation.instructions import find_frame, load_store
     from memdir.models.prompts import render_prompt
-    from memdir.recall.reminder import estimate_reply_tokens, fit_lines, measure_reply
+    from memdir.recall.reminder import fit_lines, measure_reply
 
     own, frame = call.host.loads_index and _is_same_directory(call, project), find_frame(project)
     # A directory of which nothing would be shown is not read either: it may be a large one.
@@ -118,7 +118,7 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
     texts = [at.text for at in loaded if at.clip.lines_total or at.clip.warning]
     if not own:
         texts.insert(0, render_prompt("hooks/start", directory=one_line(str(project.private.root))))
-    chars, tokens = HOOK_CHARS - measure_reply(used) - 200, HOOK_TOKENS - estimate_reply_tokens(used)
+    chars, tokens = HOOK_CHARS - measure_reply(used) - 200, HOOK_TOKENS - estimate_tokens(used)
     return fit_lines(_GAP.join(texts), min(HOOK_INDEX_CHARS, chars), tokens=tokens, where=INDEX_FILE)
 
 

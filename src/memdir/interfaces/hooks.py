@@ -42,6 +42,7 @@ from memdir.project.hosts import (
 )
 from memdir.project.settings import Environment, read_environment
 from memdir.store.open import Project, open_project
+from memdir.text import estimate_tokens
 
 if TYPE_CHECKING:
     from memdir.recall.pipeline import RecallResult
@@ -311,10 +312,10 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
                 output.reply = HookReply(index)
                 return
             # Imported here: most prompts recall nothing.
-            from memdir.recall.reminder import estimate_reply_tokens, fit_memories, measure_reply
+            from memdir.recall.reminder import fit_memories, measure_reply
 
             now, used = project.now().astimezone(), index and index + _GAP
-            chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_reply_tokens(used) if used else 0)
+            chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_tokens(used) if used else 0)
             output.reply = HookReply(used + fit_memories(found.memories, now=now, chars=chars, tokens=tokens))
 
         last = recall_in_project(project, text, session=call.session, on_found=show)

@@ -1,7 +1,6 @@
-"""Plain search: memories that hold every word asked for, with the place. No ranking by meaning, no floor, no gate.
+"""Plain search: memories that contain every word of a text, with the line. No ranking by meaning, no threshold.
 
-For somebody who knows what they are looking for. A word is met by itself, anywhere and in any case, or by another form
-of it ("deploying" by "deployed"). What might help with a question is `recall`'s to say.
+A word is matched by itself, anywhere and in any case, or by another form of it ("deploying" by "deployed").
 """
 
 import re
@@ -15,16 +14,14 @@ from memdir.store.contract import Store
 from memdir.store.files import FileStore
 from memdir.text import fold
 
-# --- finding ---
-
-SNIPPET_CHARS = 160  # a line on most screens; who wants more opens the file
-_BEFORE = 30  # so many of them before the first word that was found
+SNIPPET_CHARS = 160  # a line on most screens
+_BEFORE = 30  # characters of it before the first word that matched
 _WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWord:
-    """One word asked for: folded, its stem if it has one, and bytes that every text with a form of it holds."""
+    """One word to search for: folded, its stem if it has one, and bytes that every text with a form of it contains."""
 
     text: str
     stem: str
@@ -33,7 +30,7 @@ class QueryWord:
 
 @dataclass(frozen=True, slots=True)
 class BestLine:
-    """The line of a text that holds the most of the words."""
+    """The line of a text that contains the most of the words."""
 
     line: int
     snippet: str
@@ -42,7 +39,7 @@ class BestLine:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A memory that holds every word, and its best line; 0 where only the name does."""
+    """A memory that contains every word, and its best line; line 0 if only the name does."""
 
     header: Header
     path: str
@@ -55,7 +52,7 @@ def parse_words(text: str) -> tuple[QueryWord, ...]:
 
 
 def search_memories(stores: Sequence[Store], text: str, *, limit: int) -> tuple[SearchHit, ...]:
-    """Those with all words in one line before the others, then the newer first; at most `limit`."""
+    """Return those with all words in one line before the others, then the newer first; at most `limit`."""
     words = parse_words(text)
     found = sorted(
         (hit for store in stores for hit in _find_in(store, words)),
@@ -67,24 +64,24 @@ def search_memories(stores: Sequence[Store], text: str, *, limit: int) -> tuple[
 
 def has_all(text: str, words: Iterable[QueryWord]) -> bool:
     folded = fold(text)
-    return all(_is_met(word, folded) for word in words)
+    return all(_find_word(word, folded) >= 0 for word in words)
 
 
 def find_spot(text: str, words: Sequence[QueryWord]) -> BestLine | None:
-    """The first line with the most of the words; None where no line has any."""
+    """Return the first line with the most of the words; None if no line has any."""
     best: BestLine | None = None
     for number, line in enumerate(text.split("\n"), 1):
         folded = fold(line)
-        met = [word for word in words if _is_met(word, folded)]
-        if met and (best is None or len(met) > best.met):
-            best = BestLine(number, make_snippet(line, min(_find_start(word, folded) for word in met)), len(met))
-            if len(met) == len(words):
+        starts = [start for word in words if (start := _find_word(word, folded)) >= 0]
+        if starts and (best is None or len(starts) > best.met):
+            best = BestLine(number, make_snippet(line, min(starts)), len(starts))
+            if len(starts) == len(words):
                 break
     return best
 
 
 def make_snippet(line: str, start: int = 0) -> str:
-    """The part of a line around a place in it, with an ellipsis at each end that was cut."""
+    """Return the part of a line around a position, with an ellipsis at each end that was cut."""
     begin = max(0, start - _BEFORE) if len(line) > SNIPPET_CHARS else 0
     begin = min(begin, max(0, len(line) - SNIPPET_CHARS))
     if begin and (space := line.find(" ", begin, start)) >= 0:
@@ -94,17 +91,16 @@ def make_snippet(line: str, start: int = 0) -> str:
 
 
 def _find_in(store: Store, words: Sequence[QueryWord]) -> Iterator[tuple[bool, SearchHit]]:
-    for header in store.scan():
+    for header in store.scan() if words else ():
         text = _read_text(store, header)
-        if text is None or not words or not has_all(f"{header.name}\n{text}", words):
-            continue
-        path = str(store.root / header.file) if isinstance(store, FileStore) else header.file
-        spot = find_spot(text, words) or BestLine(0, make_snippet(header.description or header.title), 0)
-        yield spot.met == len(words), SearchHit(header, path, spot.line, spot.snippet)
+        if text is not None and has_all(f"{header.name}\n{text}", words):
+            path = str(store.root / header.file) if isinstance(store, FileStore) else header.file
+            spot = find_spot(text, words) or BestLine(0, make_snippet(header.description or header.title), 0)
+            yield spot.met == len(words), SearchHit(header, path, spot.line, spot.snippet)
 
 
 def _read_text(store: Store, header: Header) -> str | None:
-    """A memory's text; None for one that has gone or may not be read."""
+    """A memory's text; None if it has gone or may not be read."""
     try:
         if isinstance(store, FileStore):
             data = store.read_bytes(header.file)
@@ -123,19 +119,11 @@ def _make_word(text: str) -> QueryWord:
     return QueryWord(text, stem, common.encode("ascii") if is_plain else b"")
 
 
-def _is_met(word: QueryWord, folded: str) -> bool:
-    return word.text in folded or _find_form(word, folded) >= 0
-
-
-def _find_start(word: QueryWord, folded: str) -> int:
+def _find_word(word: QueryWord, folded: str) -> int:
+    """Where the word or another form of it stands; -1 for nowhere."""
     place = folded.find(word.text)
-    return place if place >= 0 else max(0, _find_form(word, folded))
-
-
-def _find_form(word: QueryWord, folded: str) -> int:
-    """Where another form of the word stands; -1 for nowhere."""
-    if not word.stem or (word.trace and word.trace.decode("ascii") not in folded):
-        return -1
+    if place >= 0 or not word.stem or (word.trace and word.trace.decode("ascii") not in folded):
+        return place
     initial = word.stem[0]
     forms = (at.start() for at in _WORDS.finditer(folded) if at[0][0] == initial and make_term(at[0]) == word.stem)
     return next(forms, -1)

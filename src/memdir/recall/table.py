@@ -1,8 +1,12 @@
 """The word table: for 30,000 English stems how rare each is, which others are near it, and a small vector.
 
-A file that is mapped into memory, so that a cold process pays for the pages it looks at and for nothing else. How it
-was made is told in docs/decisions; `benchmarks/build_words.py` makes it again. It knows single English words, no
-names and no phrases; a word it does not know counts as rare and is near nothing.
+A file that is mapped into memory, so that a cold process reads only the pages it needs. `benchmarks/build_words.py`
+makes it; docs/decisions describes how. It has single English words, no names and no phrases; a word it does not know
+counts as rare and is near nothing.
+
+Vectors of passages and queries are weighted sums of word vectors, one byte a value, added and compared without numpy:
+importing numpy costs a cold process more than a whole query. Two loops that run in C do the work: Python's long
+integers add many slots of 64 bits at once, and `math.dist` measures from one byte string to another.
 """
 
 import json
@@ -16,27 +20,25 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 
-# --- words ---
-
 FILE = Path(__file__).with_name("words.bin")
-HEAD_MAX = 4096  # bytes; a longer head is no head
+Vector = tuple[bytes, float]  # each value plus 128, and the length of the vector
 
-
-def _read_size(head: object, name: str) -> int:
-    value = head.get(name) if isinstance(head, dict) else None
-    if type(value) is not int or value < 1:
-        raise ValueError(f"the head of the word table has no {name}")
-    return value
+_HEAD_BYTES = 4096  # a longer head is no head
+_ZERO = 128  # the byte that stands for 0
+_LIFT = bytes(value ^ 0x80 for value in range(256))  # signed bytes to lifted ones
+_SLOT = 8  # bytes of a slot
+_TOTAL_WEIGHT = 1 << 22  # all weights of a sum: with the 8 bits of a value this fills half a slot
+_POINT = 32  # bits behind the point when sums are scaled to a byte: the other half
 
 
 class WordTable:
-    """Look-ups only. The words are sorted: halving a list can start at once, a dictionary would have to be built."""
+    """Lookups only. The words are sorted, since bisection can start at once; a dictionary would have to be built."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         size = struct.unpack_from("<I", self._map, 0)[0]
-        if size > HEAD_MAX:
+        if size > _HEAD_BYTES:
             raise ValueError(f"{path} does not begin like a word table")
         head = json.loads(self._map[4 : 4 + size])
         self.count, self.dim, self.near_count = (_read_size(head, name) for name in ("n", "dim", "k"))
@@ -48,12 +50,12 @@ class WordTable:
         self._near = self._rarity + self.count
         self._similar = self._near + self.count * self.near_count * 2
         self._words = self._map[start : self._vectors].split(b"\n")
-        # Looked at once here, so that no look-up can run over an end.
+        # Checked once here, so that no lookup can run over an end.
         if len(self._map) != self._similar + self.count * self.near_count or len(self._words) != self.count:
-            raise ValueError(f"{path} is cut short, or not of the size it says")
+            raise ValueError(f"{path} is truncated, or not of the size it says")
 
     def find(self, word: str) -> int | None:
-        """A word's number; None for a word the table does not know."""
+        """Return a word's number; None for a word the table does not know."""
         key = word.encode("utf-8", "replace")
         place = bisect_left(self._words, key)
         return place if place < self.count and self._words[place] == key else None
@@ -64,18 +66,17 @@ class WordTable:
         return 1.0 if number is None else self._map[self._rarity + number] / 255
 
     def near(self, word: str) -> list[tuple[str, float]]:
-        """The nearest words with their cosine, nearest first."""
+        """Return the nearest words with their cosine, nearest first."""
         number = self.find(word)
         if number is None:
             return []
         ids = struct.unpack_from(f"<{self.near_count}H", self._map, self._near + number * self.near_count * 2)
         start = self._similar + number * self.near_count
-        similar = self._map[start : start + self.near_count]
-        pairs = zip(ids, similar, strict=True)
+        pairs = zip(ids, self._map[start : start + self.near_count], strict=True)
         return [(self._words[at].decode("utf-8", "replace"), value / 255) for at, value in pairs if at < self.count]
 
     def vector(self, word: str) -> tuple[bytes, float] | None:
-        """A word's vector as signed bytes, and how much it weighs in a sum."""
+        """Return a word's vector as signed bytes, and its weight in a sum."""
         number = self.find(word)
         if number is None:
             return None
@@ -85,56 +86,31 @@ class WordTable:
 
 @cache
 def open_words(path: Path = FILE) -> WordTable | None:
-    """The table that came with memdir; None if the file is missing or broken, and then ranking is by words alone."""
+    """Open the table that came with memdir; None if it is missing or broken: then ranking is by words alone."""
     try:
         return WordTable(path)
     except (OSError, ValueError, struct.error):
         return None
 
 
-# --- vectors ---
-# Vectors of passages and queries: weighted sums of word vectors, one byte a value, added and compared without numpy.
-#
-# Importing numpy costs a cold process more than a whole query does. Two loops that run in C stand in for it: Python's
-# long integers add many slots of 64 bits at once, and `math.dist` measures from one string of bytes to another.
-
-Vector = tuple[bytes, float]  # each value plus 128, and the length of the vector
-
-_MIDDLE = 128  # the byte that stands for 0
-_LIFT = bytes(value ^ 0x80 for value in range(256))  # signed bytes to lifted ones
-_SLOT = 8  # bytes of a slot
-_ROOM = 1 << 22  # what all weights add up to: with a value's 8 bits half a slot is enough, and the other half is for
-_POINT = 32  # bits behind the point when sums are brought down to a byte
-
-
 def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | None:
-    """The direction of weighted words; None if the table knows none of them."""
+    """Return the direction of weighted words; None if the table knows none of them."""
     found = [(at[0], weight * at[1]) for word, weight in weighted if (at := _find_slots(table, word)) is not None]
     total = sum([weight for _, weight in found])
     if not total:
         return None
-    scale = _ROOM / total
+    scale = _TOTAL_WEIGHT / total
     slots = lifted = 0
     for values, weight in found:
         share = int(weight * scale)
         slots += values * share
         lifted += share
-    packed = _bring_down(slots, _MIDDLE * lifted, table.dim)
+    packed = _scale_down(slots, _ZERO * lifted, table.dim)
     return packed, _find_length(packed)
 
 
-def _bring_down(slots: int, zero: int, dim: int) -> bytes:
-    """The sums as bytes, the largest at the end of the range: one multiplication and one addition for all of them."""
-    size = dim * _SLOT
-    sums = array("Q", slots.to_bytes(size, sys.byteorder))
-    factor = (127 << _POINT) // (max(max(sums) - zero, zero - min(sums)) or 1)
-    start = (_MIDDLE << _POINT) + (1 << _POINT - 1) - zero * factor
-    made = (slots * factor + start * _make_ones(dim)).to_bytes(size, sys.byteorder)
-    return made[_POINT // 8 :: _SLOT] if sys.byteorder == "little" else made[_SLOT - 1 - _POINT // 8 :: _SLOT]
-
-
 def compare(query: Vector, data: bytes, dim: int) -> list[float]:
-    """The cosine of a query with each of several packed vectors."""
+    """Return the cosine of a query with each of several packed vectors."""
     values, length = query
     point = tuple(values)
     found = []
@@ -149,21 +125,37 @@ def compare(query: Vector, data: bytes, dim: int) -> list[float]:
 
 
 def pack_vector(vectors: Iterable[Vector | None], dim: int) -> bytes:
-    """Vectors one after another; a missing one has no length."""
+    """Pack vectors one after another; a missing one has length 0."""
     blank = bytes(dim + 4)
     return b"".join(blank if at is None else at[0] + struct.pack("<f", at[1]) for at in vectors)
+
+
+def _read_size(head: object, name: str) -> int:
+    value = head.get(name) if isinstance(head, dict) else None
+    if type(value) is not int or value < 1:
+        raise ValueError(f"the head of the word table has no {name}")
+    return value
+
+
+def _scale_down(slots: int, zero: int, dim: int) -> bytes:
+    """The sums as bytes, the largest at the end of the range: one multiplication and one addition for all of them."""
+    size = dim * _SLOT
+    sums = array("Q", slots.to_bytes(size, sys.byteorder))
+    factor = (127 << _POINT) // (max(max(sums) - zero, zero - min(sums)) or 1)
+    start = (_ZERO << _POINT) + (1 << _POINT - 1) - zero * factor
+    made = (slots * factor + start * _make_ones(dim)).to_bytes(size, sys.byteorder)
+    return made[_POINT // 8 :: _SLOT] if sys.byteorder == "little" else made[_SLOT - 1 - _POINT // 8 :: _SLOT]
 
 
 @cache
 def _make_ones(dim: int) -> int:
     """A 1 in every slot."""
-    one = (1).to_bytes(_SLOT, sys.byteorder)
-    return int.from_bytes(one * dim, sys.byteorder)
+    return int.from_bytes((1).to_bytes(_SLOT, sys.byteorder) * dim, sys.byteorder)
 
 
 @lru_cache(maxsize=8_192)
 def _find_slots(table: WordTable, word: str) -> tuple[int, float] | None:
-    """A word's lifted values, each in a slot of one long integer, and what a sum multiplies them by."""
+    """A word's lifted values, each in a slot of one long integer, and the factor for a sum."""
     found = table.vector(word)
     if found is None:
         return None
@@ -175,4 +167,4 @@ def _find_slots(table: WordTable, word: str) -> tuple[int, float] | None:
 
 
 def _find_length(values: bytes) -> float:
-    return math.dist(values, bytes([_MIDDLE]) * len(values))
+    return math.dist(values, bytes([_ZERO]) * len(values))

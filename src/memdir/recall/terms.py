@@ -1,14 +1,6 @@
-"""Finding the right memory in milliseconds, with no model and no network.
+"""Text as terms: English stems without stop words, character pairs for Chinese, Japanese and Korean; passages; dates.
 
-    terms.py     text -> terms (stems, CJK bigrams), passages, dates
-    words.py     the word table: neighbours, vectors and rarity of 30,000 English stems; memory-mapped look-ups
-    vectors.py   pooled vectors of passages and queries, in plain Python
-    catalog.py   the derived index of one directory in SQLite: postings, passages, vectors, by stat signature
-    rank.py      candidates, scores, the floor below which nothing is said
-    local.py     the local selector over one or several stores
-
-The index can be deleted at any time and comes back. Nothing here decides whether recall should run (`gates`), nor how a
-memory is shown (`reminder`).
+The same functions are used when a memory is indexed and when it is searched for.
 """
 
 import re
@@ -20,12 +12,7 @@ import Stemmer
 
 from memdir.frozen import compile_late
 
-# --- terms ---
-# Text as terms: English stems without stop words, character pairs for Chinese, Japanese and Korean; passages; dates.
-#
-# Pure. The same words go in when a memory is indexed and when it is asked for, so both meet here.
-
-PASSAGE_WORDS = 60  # a longer line is cut at sentence ends: the best passage of a long memory must be able to stand out
+PASSAGE_WORDS = 60  # a longer line is split at sentence ends, so that the best passage of a long memory stands out
 
 _STOP = """
 a an and are as at be been being but by can could did do does doing done for from had has have having he her hers him
@@ -34,14 +21,14 @@ theirs them then there there's these they this those to too up us was we were wh
 who's whom whose why will with would you you're your yours am about also any because just should some such not no nor
 only own same more most other over under again very s t don't didn't doesn't isn't wasn't please tell
 """.split()
-# Words that phrase a request and say little about what is asked for.
+# Words that phrase a request and say little about its subject.
 _REQUEST = """
 recommend recommendation suggest suggestion advice advise tip idea option help consider thinking think look want need
 know plan best good great better provide explain describe list show example information interested interesting popular
 wondering curious guide guidance way kind type sort thing
 """.split()
 
-_WISH = compile_late(
+_ADVICE = compile_late(
     r"\b(?:recommend\w*|suggest\w*|advi[cs]e|tips?|ideas?|options?|what are (?:some|the best)|should i)\b",
     re.IGNORECASE,
 )
@@ -54,7 +41,7 @@ _MONTH = {name: number for number, name in enumerate(_MONTHS, 1)}
 _MONTH |= {name[:3]: number for number, name in enumerate(_MONTHS, 1)} | {"sept": 9}
 _NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
 _CLEAR = "|".join(name for name in sorted(_MONTH, key=len, reverse=True) if name not in ("may", "mar", "march"))
-# Patterns of dates are compiled when a question first looks as if it had one: most have none.
+# Patterns of dates are compiled when a question first looks as if it had one: most do not.
 _SHORT = [name[:3] for name in _MONTHS]
 _DAY_MONTH = rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_NAMES})\b\.?,?(?: (\d{{4}}))?"
 _MONTH_DAY = rf"\b({_NAMES})\b\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?"
@@ -66,7 +53,7 @@ _stemmer = Stemmer.Stemmer("english")
 
 @lru_cache(maxsize=65_536)
 def make_term(word: str) -> str:
-    """The form in which two words are the same word."""
+    """Return the form in which two words are the same word."""
     plain = word.lower().replace("’", "'").removesuffix("'s").replace("'", "")
     return str(_stemmer.stemWord(plain))
 
@@ -78,7 +65,7 @@ REQUEST = frozenset(make_term(word) for word in _REQUEST)
 
 
 def parse_terms(text: str) -> list[str]:
-    """Every term of a text, in order, stop words left out."""
+    """Return every term of a text, in order, without stop words."""
     terms: list[str] = []
     for word in _WORD.findall(text):
         if not word.isascii() and _CJK.search(word):
@@ -94,14 +81,14 @@ def parse_terms(text: str) -> list[str]:
 
 
 def parse_names(text: str) -> list[str]:
-    """Terms that are written like names, the first word apart: what a question is about if anything is."""
+    """Return the terms that are written like names, except the first word."""
     terms = (make_term(word) for word in _WORD.findall(text)[1:] if word[:1].isupper())
     return list(dict.fromkeys(term for term in terms if term not in STOP and term not in _CALENDAR))
 
 
-def is_wish(text: str) -> bool:
-    """Whether a question asks for advice, in English: what some, which options, what should I."""
-    return _WISH.search(text) is not None
+def asks_advice(text: str) -> bool:
+    """Whether a question asks for advice, in English: "which options", "should I"."""
+    return _ADVICE.search(text) is not None
 
 
 def is_date_term(term: str) -> bool:
@@ -110,7 +97,7 @@ def is_date_term(term: str) -> bool:
 
 
 def split_passages(text: str) -> list[str]:
-    """Lines, and long lines cut at sentence ends."""
+    """Return the lines of a text, long lines split at sentence ends."""
     passages: list[str] = []
     for line in text.split("\n"):
         if not line.strip():
@@ -123,7 +110,7 @@ def split_passages(text: str) -> list[str]:
 
 
 def parse_dates(text: str) -> list[tuple[int, int, int]]:
-    """Year, month and day of dates in a question; 0 for what is not said."""
+    """Return year, month and day of the dates in a question; 0 for a part that is missing."""
     low = text.lower()
     if "-" not in low and "/" not in low and not any(name in low for name in _SHORT):
         return []
@@ -134,7 +121,7 @@ def parse_dates(text: str) -> list[tuple[int, int, int]]:
 
 
 def match_date(wanted: list[tuple[int, int, int]], day: datetime) -> float:
-    """How well a day answers the dates of a question, 0 to 1."""
+    """Return how well a day matches the dates of a question, 0 to 1."""
     best = 0.0
     for year, month, number in wanted:
         if day.month == month and (not year or day.year == year):
