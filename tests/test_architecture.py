@@ -18,7 +18,7 @@ Sources = Mapping[str, str]
 
 # Packages and loose modules in order: each imports only those before it.
 ORDER = (
-    "frozen errors limits records text files guard format language project store models verify recall conversation "
+    "frozen errors limits records text files guard language format project store models verify recall conversation "
     "extraction dream team session interfaces testing __init__ __main__"
 ).split()
 # Own modules that may be imported inside a function: the reason is start-up cost, most runs never need them.

@@ -14,11 +14,11 @@ from memdir.format.drafts import (
     check_description,
     check_title,
     compose_body,
-    count_content,
     find_missing_parts,
     make_slug,
 )
 from memdir.guard import check_name
+from memdir.language.filler import count_content
 from memdir.records import Kind
 
 DESCRIPTIONS = [

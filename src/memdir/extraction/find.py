@@ -12,9 +12,10 @@ from datetime import datetime
 
 from memdir.errors import FormatError
 from memdir.extraction.provenance import split_message
-from memdir.format.drafts import check_description, compose_body, count_content
+from memdir.format.drafts import check_description, compose_body
 from memdir.frozen import dataclass, replace
 from memdir.language.dates import make_absolute
+from memdir.language.filler import count_content
 from memdir.language.ignore import IgnoreReach, find_ignoring
 from memdir.language.requests import (
     RequestCategory,
