@@ -76,7 +76,9 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("skip_index", False, "Save files only; leave MEMORY.md alone.", project=True, since_reader="store"),
     Setting("user_memory", True, "Load the memory for all projects too.", project=True, since_reader="paths"),
-    Setting("paused", False, "Nothing is remembered in the background, and nothing recalled.", since_reader="interfaces"),
+    Setting(
+        "paused", False, "Nothing is remembered in the background, and nothing recalled.", since_reader="interfaces"
+    ),
     Setting("lock_seconds", LOCK_SECONDS, "How long a write waits for another one.", since_reader="store"),
     Setting(
         "recall", True, "Bring memories into a conversation when they matter.", project=True, since_reader="asking"
