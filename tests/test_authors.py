@@ -7,7 +7,7 @@ import pytest
 
 from clihelp import Cli, memory_text
 from homes import git, make_environment, make_repository, write
-from memdir.store.state import FILE, Author, drop_author, find_own_author, make_author, read_authors, write_authors
+from memdir.store.state import AUTHORS, Author, drop_author, find_own_author, make_author, read_authors, write_authors
 
 WHEN = datetime(2026, 3, 5, 12, tzinfo=UTC)
 
@@ -16,23 +16,23 @@ def test_authors_come_back_as_they_were_written(tmp_path: Path) -> None:
     authors = {"team/deploys": Author("Reviewer", "r@example.invalid", WHEN), "team/名前": Author("作者")}
     write_authors(tmp_path, authors)
     assert read_authors(tmp_path) == authors
-    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / AUTHORS).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"a": 1, "b": {"name": 7}}', "\xff", "[" * 100_000])
 def test_a_broken_file_names_nobody(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE).write_text(text, encoding="latin-1")
+    (tmp_path / AUTHORS).write_text(text, encoding="latin-1")
     assert read_authors(tmp_path) == {} and read_authors(tmp_path / "nowhere") == {}
 
 
 def test_a_time_that_is_none_is_left_out(tmp_path: Path) -> None:
-    write(tmp_path / FILE, '{"a": {"name": "x", "email": 7, "when": "soon"}}')
+    write(tmp_path / AUTHORS, '{"a": {"name": "x", "email": 7, "when": "soon"}}')
     assert read_authors(tmp_path) == {"a": Author("x")}
 
 
 def test_a_link_in_the_files_place_is_not_followed(tmp_path: Path) -> None:
     target = write(tmp_path / "elsewhere.json", '{"a": {"name": "x"}}')
-    (tmp_path / FILE).symlink_to(target)
+    (tmp_path / AUTHORS).symlink_to(target)
     assert read_authors(tmp_path) == {}
 
 
@@ -48,10 +48,10 @@ def test_one_memory_is_taken_out_whatever_its_case(tmp_path: Path) -> None:
     drop_author(tmp_path, "team/deploys")
     assert list(read_authors(tmp_path)) == ["team/other"]
     drop_author(tmp_path, "team/other")
-    assert not (tmp_path / FILE).exists()
-    write(tmp_path / FILE, "{ team/other")
+    assert not (tmp_path / AUTHORS).exists()
+    write(tmp_path / AUTHORS, "{ team/other")
     drop_author(tmp_path, "team/other")
-    assert not (tmp_path / FILE).exists(), "what cannot be read cannot be trusted to be clean"
+    assert not (tmp_path / AUTHORS).exists(), "what cannot be read cannot be trusted to be clean"
 
 
 def test_purge_takes_the_author_out(tmp_path: Path) -> None:

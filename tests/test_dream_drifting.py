@@ -15,7 +15,7 @@ from memdir.format.age import HALF_LIVES
 from memdir.limits import DREAM_REVIEWS
 from memdir.records import InboxItem, Kind
 from memdir.store.files import FileStore
-from memdir.store.move import approve, reject
+from memdir.store.inbox import approve, reject
 from memdir.testing import ScriptedModel
 from memdir.verify.check import verify
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState

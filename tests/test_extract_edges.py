@@ -24,7 +24,7 @@ from memdir.records import BatchResult, Draft, Kind, Message, Model, Origin, Rep
 from memdir.session import BackgroundExtraction
 from memdir.store.batch import Edits
 from memdir.store.files import FileStore
-from memdir.store.move import approve
+from memdir.store.inbox import approve
 from memdir.store.sessions import Cursor, digest_message, make_cursor, open_session, parse_cursor, slice_after
 from memdir.testing import ScriptedModel
 

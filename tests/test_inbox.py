@@ -35,15 +35,16 @@ from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.inbox import (
     InboxQuote,
+    approve,
     find_evidence,
     find_payload_edits,
     mask_payload,
     parse_edits,
+    reject,
     render_edits,
     render_evidence,
 )
 from memdir.store.memory import MemoryStore
-from memdir.store.move import approve, reject
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 

@@ -38,8 +38,8 @@ from memdir.records import (
     Scope,
 )
 from memdir.store.files import FileStore
-from memdir.store.inbox import parse_edits, render_edits
-from memdir.store.move import approve, move
+from memdir.store.inbox import approve, parse_edits, render_edits
+from memdir.store.move import move
 from memdir.store.open import open_project
 from memdir.store.sessions import open_session
 from memdir.testing import ScriptedModel

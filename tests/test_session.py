@@ -12,7 +12,8 @@ import pytest
 from loads import ROOT, scaled
 from memdir.errors import MemdirError, PathError
 from memdir.limits import SESSION_DAYS
-from memdir.store.sessions import SessionRecord, SurfacedMemory, drop_name, make_key, make_leaf, open_session
+from memdir.store.sessions import SessionRecord, SurfacedMemory, make_key, open_session
+from memdir.store.state import drop_name, make_leaf
 
 ADD = """
 import sys

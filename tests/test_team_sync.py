@@ -15,7 +15,7 @@ from clihelp import SOURCE
 from homes import git, write
 from memdir.errors import ConflictError, NotFoundError, SettingsError
 from memdir.records import InboxItem, InboxKind, InboxState
-from memdir.store.move import approve, reject
+from memdir.store.inbox import approve, reject
 from memdir.store.state import POINT, read_authors
 from memdir.team import (
     SyncOutcome,

@@ -21,8 +21,8 @@ from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Origin, Rewrite, Save, Scope, Signature
 from memdir.store.contract import make_memory
 from memdir.store.files import FileStore
+from memdir.store.inbox import approve
 from memdir.store.memory import MemoryStore
-from memdir.store.move import approve
 from memdir.store.plan import encode
 
 DATA = Path(__file__).with_name("data")

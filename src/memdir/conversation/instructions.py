@@ -28,7 +28,6 @@ from pathlib import Path
 
 from memdir import guard
 from memdir.errors import DiskError, LockedError, PathError, SettingsError
-from memdir.files import write_private
 from memdir.format.clip import clip_index
 from memdir.format.index import INDEX_FILE, parse_index
 from memdir.frozen import dataclass, list_fields, replace
@@ -41,27 +40,10 @@ from memdir.store.contract import Store
 from memdir.store.files import FileStore
 from memdir.store.open import AgentDirectory, Project, keep_out, open_agent_store
 from memdir.store.plan import TEAM_FOLDER
-from memdir.store.sessions import (
-    SessionFile,
-    digest,
-    find_link,
-    holding,
-    open_session,
-    prune,
-    read_json,
-    render_record_json,
-)
-from memdir.store.state import read_authors
+from memdir.store.sessions import SessionFile, open_session
+from memdir.store.state import digest_text, hold_sessions, read_authors
 from memdir.text import fold, one_line, printable
 
-# --- guidance ---
-# The stable half of the static prompt: what an agent is told of its memory, part by part, for one mode.
-#
-# Pure: the words are the files in prompts/instructions, order and conditions are here. The same setup gives the same
-# bytes in every process and on every day; no date and nothing that changes while a project is worked on goes in.
-#
-# `render_types` and `render_omissions` serve other prompts too, such as that of the extraction.
-#
 # What it does not do: find directories, or load what is remembered (instructions).
 
 LOGS_FOLDER = "logs"
@@ -459,7 +441,7 @@ def session_instructions(
     if frame.mode is InstructionMode.OFF:
         return Instructions(InstructionMode.OFF)
     make_directories(frame)  # what was kept still says that they exist
-    key = digest(f"{agent.scope}\0{agent.path}") if agent else str(mode or "chosen")
+    key = digest_text(f"{agent.scope}\0{agent.path}") if agent else str(mode or "chosen")
     sessions = _open_sessions(opened, frame, id)
     kept = _read(key, sessions)
     if kept is not None:
@@ -468,7 +450,7 @@ def session_instructions(
         with ExitStack() as held:
             # The same session may stand twice here, but a lock is taken once.
             for folder in dict.fromkeys(session.path.parent for session in sessions):
-                held.enter_context(holding(folder, SESSION_SECONDS))
+                held.enter_context(hold_sessions(folder, SESSION_SECONDS))
             return _read(key, sessions) or _write(key, sessions, frame)
     except (LockedError, DiskError, PathError):
         return _build(frame)[0]
@@ -509,26 +491,18 @@ def _write(key: str, sessions: tuple[SessionFile, ...], frame: InstructionsConte
     made, pieces = _build(frame)
     token = os.urandom(8).hex()
     for session, piece in zip(sessions[1:], pieces, strict=True):
-        _keep(session, token, {"clips": [_render_loaded(at) for at in piece]})
+        session.write_prompt(token, {"clips": [_render_loaded(at) for at in piece]})
     parts = [[part.name, part.text] for part in made.parts]
-    _keep(sessions[0], key, {"token": token, "mode": made.mode, "parts": parts})
+    sessions[0].write_prompt(key, {"token": token, "mode": made.mode, "parts": parts})
     return made
-
-
-def _keep(session: SessionFile, key: str, table: Mapping[str, object]) -> None:
-    path = session.find_prompt_file(key)
-    write_private(path, render_record_json(table))
-    prune(path)
 
 
 def _read(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | None:
     """What was kept, whole; None if any of it is gone or is not what we wrote."""
-    if any(find_link(session.path.parent) for session in sessions):
-        return None
     try:
-        first = read_json(sessions[0].find_prompt_file(key))
+        first = sessions[0].read_prompt(key)
         token = str(first["token"])
-        tables = [read_json(session.find_prompt_file(token)) for session in sessions[1:]]
+        tables = [session.read_prompt(token) for session in sessions[1:]]
         clips = tuple(_parse_loaded(row) for table in tables for row in _list(table["clips"]))
         parts = tuple(GuidancePart(str(name), str(text)) for name, text in map(_list, _list(first["parts"])))
         return Instructions(InstructionMode(str(first["mode"])), parts, clips)

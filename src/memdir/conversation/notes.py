@@ -55,13 +55,12 @@ from memdir.store.sessions import (
     Cursor,
     SessionFile,
     SessionRecord,
-    digest,
     make_cursor,
-    make_leaf,
     parse_cursor,
     render_cursor,
     slice_after,
 )
+from memdir.store.state import digest_text, make_leaf
 from memdir.text import estimate_tokens, replace_surrogates
 
 __all__ = [
@@ -186,7 +185,7 @@ class SavedNotes:
 def find_notes_file(project: Path, session: str) -> NotesFile:
     """The place of a session's notes, whether there are any or not; any id is taken, and none leads elsewhere."""
     leaf = session if _DIGESTED.fullmatch(session) else make_leaf(session)
-    return NotesFile(project, f"{leaf}.{digest(session)}" if leaf in _TAKEN else leaf)
+    return NotesFile(project, f"{leaf}.{digest_text(session)}" if leaf in _TAKEN else leaf)
 
 
 def read_notes_file(place: NotesFile) -> str | None:

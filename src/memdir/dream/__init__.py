@@ -46,7 +46,7 @@ from memdir.records import Model, Usage
 from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.sessions import FOLDER, find_link, make_leaf
+from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf
 
 __all__ = [
     "NO_CONTEXT",
@@ -241,7 +241,7 @@ def _judge_sessions(
 
 def list_sessions(state: Path, since: datetime | None) -> list[str]:
     """Conversations that memdir has a record of and that went on after `since`, by the names of their files."""
-    folder, after = state / FOLDER, since.timestamp() if since else None
+    folder, after = state / SESSIONS_FOLDER, since.timestamp() if since else None
     if find_link(folder):
         return []
     try:

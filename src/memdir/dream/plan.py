@@ -63,7 +63,7 @@ from memdir.records import (
     Rewrite,
     Save,
 )
-from memdir.store.batch import DreamOverlay
+from memdir.store.batch import StoreOverlay
 from memdir.store.contract import StoreBase, utc_now
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
@@ -97,7 +97,7 @@ def plan(
     memories = _read_memories(store)
     verdicts = read_memory_verdicts(store, memories)
     tidied = _look_at_age(store, _tidy(store, now), memories, verdicts, context.half_lives, now)
-    ground = DreamOverlay(store, [patch.edits for patch in tidied.patches], now=now)
+    ground = StoreOverlay(store, [patch.edits for patch in tidied.patches], now=now)
     progress.touch(sum(not at.is_index for at in ground.batch.changes))
     if model is None:
         progress.enter(DreamPhase.CHECK)
@@ -219,7 +219,7 @@ def _was_taken_back(
 def _plan_with(
     model: Model,
     store: StoreBase,
-    ground: DreamOverlay,
+    ground: StoreOverlay,
     tidied: _Tidied,
     verdicts: Mapping[str, Verdict],
     progress: DreamProgress,
@@ -256,7 +256,7 @@ def _is_unasked(store: StoreBase, item: InboxItem) -> bool:
     return store.inbox_find(item.key) is None
 
 
-def _count(store: StoreBase, ground: DreamOverlay, by_model: tuple[RemovedSentence, ...]) -> DreamChecks:
+def _count(store: StoreBase, ground: StoreOverlay, by_model: tuple[RemovedSentence, ...]) -> DreamChecks:
     """What there is, and what goes: by the rules, then by the model."""
     before = _read_texts(store)
     dated = [(before[at.name], at.modified.timestamp()) for at in store.scan() if at.name in before]
@@ -275,7 +275,7 @@ def _count(store: StoreBase, ground: DreamOverlay, by_model: tuple[RemovedSenten
     )
 
 
-def _read_texts(ground: StoreBase | DreamOverlay) -> dict[str, str]:
+def _read_texts(ground: StoreBase | StoreOverlay) -> dict[str, str]:
     texts = {}
     for header in ground.scan():
         try:

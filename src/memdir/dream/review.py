@@ -33,7 +33,7 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_GONE_LEAST, DREAM_GONE_SHARE
 from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import Edit, Header, InboxItem, InboxKind, Kind, Message, Origin, Rewrite
-from memdir.store.batch import DreamOverlay
+from memdir.store.batch import StoreOverlay
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.store.plan import Finder, WriteRules, digest_of, is_shared, is_team
 from memdir.text import fold, one_line, shorten
@@ -312,7 +312,7 @@ class ReviewedPatches:
 
 
 def review_patches(
-    staging: Staging, ground: DreamOverlay, dreamt: ModelDream, notes: Iterable[Message], *, now: datetime
+    staging: Staging, ground: StoreOverlay, dreamt: ModelDream, notes: Iterable[Message], *, now: datetime
 ) -> ReviewedPatches:
     """Sort what was staged; raises ReplyError when too much would be gone. `notes` are the log's entries."""
     staged = staging.staged
@@ -329,7 +329,7 @@ def review_patches(
     return _sort(_group(staged, removed), removed, doubts, ground, dreamt, before, now)
 
 
-def _read_all(ground: DreamOverlay) -> tuple[dict[str, str], dict[str, float]]:
+def _read_all(ground: StoreOverlay) -> tuple[dict[str, str], dict[str, float]]:
     texts: dict[str, str] = {}
     dated = []
     for header in ground.scan():
@@ -404,7 +404,7 @@ def _sort(
     groups: Sequence[_Group],
     removed: Sequence[RemovedSentence],
     doubts: Mapping[str, str],
-    ground: DreamOverlay,
+    ground: StoreOverlay,
     dreamt: ModelDream,
     before: Mapping[str, str],
     now: datetime,
@@ -426,7 +426,7 @@ def _sort(
 def _make_patch(
     group: _Group,
     removed: Sequence[RemovedSentence],
-    ground: DreamOverlay,
+    ground: StoreOverlay,
     dreamt: ModelDream,
     before: Mapping[str, str],
 ) -> Patch:
@@ -441,7 +441,7 @@ def _make_patch(
     return Patch(_name_kind(group), names, edits, _give_reason(group, dreamt, find), evidence)
 
 
-def _make_guards(group: _Group, ground: DreamOverlay, before: Mapping[str, str]) -> Iterator[Edit]:
+def _make_guards(group: _Group, ground: StoreOverlay, before: Mapping[str, str]) -> Iterator[Edit]:
     """Rewrites that change nothing: if such a memory is another by then, what leans on it is left out."""
     headers = {header.name: header for header in ground.scan()}
     for name in group.leans:

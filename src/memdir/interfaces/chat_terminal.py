@@ -32,7 +32,7 @@ from memdir.frozen import dataclass, replace
 from memdir.project.settings import read_environment
 from memdir.recall.query import strip_host_text
 from memdir.records import Message
-from memdir.store.state import append_record, find_path, list_chats
+from memdir.store.state import append_record, find_chat_file, list_chats
 from memdir.text import one_line, printable, shorten
 
 # For each kind of event: the prefix of its text, and its colour.
@@ -389,7 +389,7 @@ class ChatTranscript:
         keeps: bool = True,
         on_lost: Callable[[MemdirError], None],
     ) -> None:
-        self.path = find_path(state, id)
+        self.path = find_chat_file(state, id)
         self._id, self._cwd, self._clock = id, str(cwd), clock
         self._keeps, self._on_lost, self._is_lost = keeps, on_lost, False
         self._last: str | None = None

@@ -21,7 +21,8 @@ from memdir.project.hosts import HookEvent
 from memdir.project.paths import COMMITTED, MEMBERSHIP
 from memdir.records import Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
-from memdir.store.sessions import digest, open_session, parse_cursor
+from memdir.store.sessions import open_session, parse_cursor
+from memdir.store.state import digest_text
 from memdir.text import estimate_tokens, fold, one_line, shorten
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
         used = _read_notes(call, project)
         yield used
     index = load_index(call, project, used) if HookEvent.START in call.host.told else ""
-    if source == _RESUMED and session is not None and session.find_index() == digest(index):
+    if source == _RESUMED and session is not None and session.find_index() == digest_text(index):
         index = ""  # the conversation has it already
     used += index
     yield index

@@ -48,7 +48,7 @@ from memdir.records import (
     Signature,
 )
 from memdir.store import history
-from memdir.store.batch import Overlay, plan_batch
+from memdir.store.batch import plan_batch
 from memdir.store.contract import make_memory as contract_make_memory
 from memdir.store.contract import read_time
 from memdir.store.files import FileStore
@@ -57,6 +57,7 @@ from memdir.store.plan import (
     TEAM_FOLDER,
     FileChange,
     Finder,
+    Overlay,
     StoreView,
     check_shared,
     decode,

@@ -12,8 +12,7 @@ from memdir import guard
 from memdir.errors import ConflictError, MemdirError
 from memdir.records import Change, ChangedFile, Signature
 from memdir.store.history import History
-from memdir.store.plan import FileChange, digest_of, is_index_path
-from memdir.store.rewind import redo_index
+from memdir.store.plan import FileChange, digest_of, is_index_path, redo_index
 
 Written = list[tuple[FileChange, Signature | None]]
 

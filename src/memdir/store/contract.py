@@ -1,7 +1,8 @@
-"""The contract of a store, and the verbs its keepers share.
+"""The contract of a store, and the verbs that its implementations share.
 
-`Store` is the seam the rest of memdir and other people's stores are written against; `memdir.testing.check_store` tests
-it. `Verbs` turns each verb into a plan and leaves the doing to `_commit`; FileStore and MemoryStore differ in nothing else.
+`Store` is the protocol that the rest of memdir and other people's stores are written against;
+`memdir.testing.check_store` tests it. `StoreBase` turns each verb into a plan and leaves the rest to `_commit`; FileStore and
+MemoryStore differ in nothing else.
 """
 
 from abc import abstractmethod
@@ -13,7 +14,7 @@ from memdir.errors import NotFoundError
 from memdir.format.frontmatter import FrontmatterFields, parse_fields, split_frontmatter
 from memdir.frozen import dataclass
 from memdir.records import BatchResult, Change, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
-from memdir.store import plan, rewind
+from memdir.store import plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
 from memdir.text import replace_surrogates
@@ -49,7 +50,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """What came of a change: its number, None if nothing was to do; `repeated`: one with its mark was there already."""
+    """The number of a change, None if there was nothing to do; `repeated`: one with its mark was there already."""
 
     change: int | None = None
     changes: tuple[FileChange, ...] = ()
@@ -62,8 +63,6 @@ class StoreBase(Inbox):
     scope: Scope
     rules: WriteRules
     clock: Clock
-
-    # --- what a keeper brings ---------------------------------------------------------------------------------------
 
     @abstractmethod
     def _commit(
@@ -92,8 +91,6 @@ class StoreBase(Inbox):
     @abstractmethod
     def has_mark(self, mark: str) -> bool: ...
 
-    # --- verbs ------------------------------------------------------------------------------------------------------
-
     def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory:
         """Save a draft: a new memory, or with `expect` another version of one that exists."""
         names: list[str] = []
@@ -101,18 +98,14 @@ class StoreBase(Inbox):
         def planner(view: StoreView) -> list[FileChange]:
             name, changes = plan.plan_write(view, draft, expect, self.clock(), self.rules)
             names.append(name)
-            return plan.check_shared(changes, self.rules)
+            return changes
 
-        self._commit("save" if expect is None else "edit", origin, planner)
+        self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
         return self.read(names[-1])
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
         """Replace a memory's whole text, frontmatter included."""
-
-        def planner(view: StoreView) -> list[FileChange]:
-            return plan.check_shared(plan.plan_text(view, name, text, expect, self.rules), self.rules)
-
-        self._commit("edit", origin, planner)
+        self.carry_out(lambda view: plan.plan_text(view, name, text, expect, self.rules), verb="edit", origin=origin)
         return self.read(name)
 
     def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> Memory:
@@ -140,27 +133,25 @@ class StoreBase(Inbox):
         `keep_pinned` so is one on a pinned memory. Edits given in a tuple are left out together. With a `mark` the
         batch is done once: if a change with that mark has happened, nothing is done again.
         """
-        # Imported here: a recall changes nothing, and has no time for it.
+        # Imported here: a recall changes nothing.
         from memdir.store.batch import plan_batch
 
         planned: list[PlannedBatch] = []
 
         def planner(view: StoreView) -> list[FileChange]:
-            planned.append(
-                plan_batch(
-                    view, edits, self.clock(), self.rules, drop_conflicts=drop_conflicts, keep_pinned=keep_pinned
-                )
-            )
-            return plan.check_shared(list(planned[-1].changes), self.rules)
+            now = self.clock()
+            batch = plan_batch(view, edits, now, self.rules, drop_conflicts=drop_conflicts, keep_pinned=keep_pinned)
+            planned.append(batch)
+            return list(batch.changes)
 
-        done = self._commit(verb, origin, planner, mark=mark)
+        done = self.carry_out(planner, verb=verb, origin=origin, mark=mark)
         if done.repeated and done.change is not None:
             topics = [at.path for at in self.read_change(done.change).files if not plan.is_index_path(at.path)]
             return BatchResult(done.change, tuple(path.removesuffix(".md") for path in topics), repeated=True)
         return BatchResult(done.change, planned[-1].names, planned[-1].dropped)
 
     def carry_out(self, planner: Planner, *, verb: str, origin: Origin = PERSON, mark: str = "") -> ChangeResult:
-        """Whatever a planner makes of the present files, as one change: for whole files that came from elsewhere."""
+        """What a planner makes of the present files, as one change, checked for what others may not read."""
 
         def checked(view: StoreView) -> list[FileChange]:
             return plan.check_shared(planner(view), self.rules)
@@ -170,14 +161,10 @@ class StoreBase(Inbox):
     def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
         """Index lines for memories that have none."""
         wanted = list(names)
-
-        def planner(view: StoreView) -> list[FileChange]:
-            return plan.check_shared(plan.plan_pointers(view, wanted), self.rules)
-
-        return self._commit("index", origin, planner).changes
+        return self.carry_out(lambda view: plan.plan_pointers(view, wanted), verb="index", origin=origin).changes
 
     def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
-        """Take out index lines whose memory does not exist."""
+        """Remove index lines whose memory does not exist."""
         wanted = list(names)
         return self._commit("index", origin, lambda view: plan.plan_dead_pointers(view, wanted)).changes
 
@@ -189,12 +176,12 @@ class StoreBase(Inbox):
         if found.undone_by is not None:
             hint = f"`memdir undo {found.undone_by}` brings it back"
             raise NotFoundError(f"change {found.id} was already undone", name=str(found.id), hint=hint)
-        taken = found
+        undone = found
 
         def planner(view: StoreView) -> list[FileChange]:
-            return plan.check_shared(rewind.plan_undo(view, taken, self.read_content), self.rules)
+            return plan.check_shared(plan.plan_undo(view, undone, self.read_content), self.rules)
 
-        return found, self._commit("undo", origin, planner, undoes=taken.id).changes
+        return found, self._commit("undo", origin, planner, undoes=undone.id).changes
 
     def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> Memory:
         """Bring back an earlier version of a memory, deleted or not."""
@@ -202,12 +189,11 @@ class StoreBase(Inbox):
 
         def planner(view: StoreView) -> list[FileChange]:
             current = view.read_bytes(f"{name}.md")
-            digest = rewind.find_version(
-                changes, name, change, plan.digest_of(current) if current is not None else None
-            )
-            return plan.check_shared(rewind.plan_restore(view, name, self.read_content(digest)), self.rules)
+            known = plan.digest_of(current) if current is not None else None
+            digest = plan.find_version(changes, name, change, known)
+            return plan.plan_restore(view, name, self.read_content(digest))
 
-        self._commit("restore", origin, planner)
+        self.carry_out(planner, verb="restore", origin=origin)
         return self.read(name)
 
 
@@ -239,7 +225,7 @@ def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> M
 
 
 def read_time(text: str) -> datetime | None:
-    """A time written into a file, taken as UTC if it names no zone; None if it is none."""
+    """A time written into a file, UTC if it names no zone; None if it is none."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:

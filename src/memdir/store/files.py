@@ -1,14 +1,17 @@
 """FileStore: Markdown files in one directory, written by one holder at a time, each change whole or not at all.
 
-Reads take no lock and never fail for one bad file. A write takes the directory's lock, heals what a killed writer left,
-plans on the files as they are, records the change, applies it, and answers only when it is on the disk. Safe to use from
+Reads take no lock and never fail because of one bad file. A write takes the directory's lock, heals what a killed writer
+left, plans on the files as they are, records the change, applies it, and returns when it is on the disk. Safe to use from
 several threads and processes at once.
+
+The derived index (`index.db`) caches the header of every file under its stat signature, so an unchanged directory is listed
+without opening a memory. It may be deleted at any time; whatever is wrong with it, it counts as empty.
 """
 
 import os
 import sqlite3
 import stat
-from _thread import RLock  # what `threading` has, without importing all of it at every prompt
+from _thread import RLock  # as in `threading`, which takes too long to import at every prompt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -24,372 +27,29 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
 from memdir.records import Change, Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import history, inbox
-from memdir.store import sessions as session
 from memdir.store.apply import apply, heal
 from memdir.store.contract import ChangeResult, Clock, StoreBase, make_header, make_memory, utc_now
-from memdir.store.history import create_file, find_moved_files
-from memdir.store.plan import FileChange, Finder, Planner, WriteRules, decode, is_team
+from memdir.store.history import History, create_file
+from memdir.store.plan import TEAM_FOLDER, FileChange, Finder, Planner, WriteRules, decode, is_team
 
 if TYPE_CHECKING:
     from memdir.store.state import Author
 
-
-# --- held ---
-# A memory directory in the hands of one holder at a time: its lock, its history, and the healing in between.
-#
-# FileStore is built on it. It knows nothing of drafts or headers: it opens, locks, heals and lets go.
-
-STATE_FOLDER = ".memdir"
-# How long a reader waits for the lock before it leaves noticing outside edits, or making a history, to somebody else.
-NOTICE_SECONDS = 0.2
-
-
-class HeldDirectory:
-    """`state` is where lock and history lie; `on_open` is called when a process opens the history to write."""
-
-    def __init__(
-        self, root: Path, state: Path, *, lock_seconds: float, on_open: Callable[[], None] | None = None
-    ) -> None:
-        self.root = root
-        self.state = state
-        self._lock_seconds = lock_seconds
-        self._on_open = on_open
-        self._threads = RLock()
-        self._history: history.History | None = None
-        self._pid = 0
-
-    def close(self) -> None:
-        with self._threads:
-            if self._history is not None and self._pid == os.getpid():
-                self._history.close()
-            self._history = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_threads", None) is not None:
-            self.close()
-
-    def _heal_if_killed(self) -> None:
-        """A lock file that still names a holder, but is held by none, tells of a killed change: heal it before reading."""
-        try:
-            if os.stat(self.state / "lock").st_size > 0:
-                with self._holding(seconds=0):
-                    pass
-        except (OSError, MemdirError):
-            pass
-
-    @contextmanager
-    def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, history.History]]:
-        """The directory, locked and healed."""
-        with self._threads:
-            root = guard.open_root(self.root, create=True)
-            try:
-                with self._open_state(root) as state, guard.disk_errors(str(self.state)):
-                    wait = self._lock_seconds if seconds is None else seconds
-                    with hold(state, "lock", seconds=wait):
-                        past = self._open_history(state)
-                        heal(root, past)
-                        yield root, past
-            finally:
-                os.close(root)
-
-    @contextmanager
-    def hold_beside(self, name: str, *, seconds: float = 0) -> Iterator[None]:
-        """Hold another lock of this directory, for work that goes on beside its changes; LockedError if it is held."""
-        root = guard.open_root(self.root, create=True)
-        try:
-            with self._open_state(root) as state, hold(state, name, seconds=seconds):
-                yield
-        finally:
-            os.close(root)
-
-    @contextmanager
-    def _open_state(self, root: int) -> Iterator[int]:
-        if self.state == self.root / STATE_FOLDER:
-            with guard.disk_errors(str(self.state)), guard.open_folder(root, (STATE_FOLDER,), create=True) as state:
-                yield state
-            return
-        state = guard.open_root(self.state, create=True)
-        try:
-            yield state
-        finally:
-            os.close(state)
-
-    def _open_history(self, state: int) -> history.History:
-        if self._history is None or self._pid != os.getpid():
-            guard.check_plain(state, history.FILE)
-            self._history = history.History(self.state / history.FILE)
-            self._pid = os.getpid()
-            if self._on_open is not None:
-                self._on_open()
-        return self._history
-
-    @contextmanager
-    def _reading_history(self) -> Iterator[history.History | None]:
-        """History for readers: none yet is None, and a directory that cannot be written can still be looked at."""
-        with self._threads:
-            if self._history is not None and self._pid == os.getpid():
-                yield self._history
-                return
-            path = self.state / history.FILE
-            if not path.is_file() or path.is_symlink() or self.state.is_symlink():
-                yield None
-                return
-            past = history.History(path, readonly=True)
-            try:
-                yield past
-            finally:
-                past.close()
-
-
-class DiskView:
-    """The files under the lock, remembering the signature each had when it was read."""
-
-    def __init__(self, root: int) -> None:
-        self._root = root
-        self._seen: dict[str, Signature | None] = {}
-
-    def read_bytes(self, path: str) -> bytes | None:
-        with guard.disk_errors(path):
-            found = guard.read_file(self._root, path)
-        self._seen[path] = found[1] if found else None
-        return found[0] if found else None
-
-    def list_files(self, folder: str) -> list[str]:
-        return guard.list_files(self._root, folder)
-
-    def find_seen(self, path: str) -> Signature | None:
-        return self._seen[path] if path in self._seen else guard.read_signature(self._root, path)
-
-
-def try_to_heal(root: int, past: history.History) -> None:
-    """Healing after an error that is being told already: a second one adds nothing."""
-    try:
-        heal(root, past)
-    except MemdirError:
-        pass
-
-
-# --- kept ---
-# What a directory keeps beside its memories and their changes: the ledger of recalls, and the inbox.
-#
-# Recalls are noted as best as can be, without the lock and without a word when it fails. The inbox is written under
-# the
-# lock, and what was answered is on the disk.
-
-
-class KeptDirectory(HeldDirectory):
-    """A held directory with a ledger and an inbox."""
-
-    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
-        """When and for which query a memory, or any, was surfaced; newest first."""
-        with self._reading_table(history.RECALLS_SINCE) as db:
-            return history.read_rows(db, name, limit) if db else ()
-
-    def uses(self) -> dict[str, int]:
-        """Name to how often it was surfaced, as far back as the ledger goes."""
-        with self._reading_table(history.RECALLS_SINCE) as db:
-            return history.count_rows(db) if db else {}
-
-    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        """Put rows into the ledger: best effort, at once or not at all, and nobody is told."""
-        path = self.state / history.FILE
-        try:
-            place = self.state if path.exists() else self.root
-            if not recalls or path.is_symlink() or self.state.is_symlink() or not os.access(place, os.W_OK):
-                return
-            if not path.exists() and not self._make_history():
-                return
-            with history.open_briefly(path, busy_seconds=NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
-                history.add_rows(db, recalls)
-        except (OSError, MemdirError):
-            pass
-
-    def recorded(self) -> dict[str, str]:
-        """Path to the digest of every file as history last saw it."""
-        with self._reading_history() as past:
-            return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
-
-    def find_dates(self, memories: Sequence[Memory]) -> tuple[history.ChangeDate, ...]:
-        """What history knows of when each memory came to have its bytes."""
-        with self._reading_history() as past:
-            if past is None:
-                return tuple(history.ChangeDate() for _ in memories)
-            with past.reading() as db:
-                return tuple(history.find_dates(db, at.header.file, at.digest, at.header.signature) for at in memories)
-
-    def has_items(self, name: str) -> bool:
-        """Whether anything in the inbox, waiting or decided, is about this memory."""
-        with self._reading_table(inbox.SINCE) as db:
-            return db is not None and inbox.has_about(db, name)
-
-    @contextmanager
-    def _using_inbox(self, *, write: bool) -> Iterator[sqlite3.Connection | None]:
-        if not write:
-            with self._reading_table(inbox.SINCE) as found:
-                yield found
-            return
-        with self._holding() as (_, past), past.transaction(durable=True) as db:
-            yield db
-
-    @contextmanager
-    def _reading_table(self, since: int) -> Iterator[sqlite3.Connection | None]:
-        """The database, None if nobody has written to it since before there was this table."""
-        with self._reading_history() as past:
-            if past is None or past.version < since:
-                yield None
-                return
-            with past.reading() as db:
-                yield db
-
-    def _make_history(self) -> bool:
-        """An empty history, made under the lock; whether there is one now."""
-        if not self._threads.acquire(timeout=NOTICE_SECONDS):
-            return False
-        try:
-            with self._holding(seconds=NOTICE_SECONDS):
-                return True
-        finally:
-            self._threads.release()
-
-
-# --- headers ---
-# The derived cache: the header of every file under the stat signature it had. May be deleted; it comes back.
-#
-# An unchanged directory is listed from here without opening a single memory. Whatever is wrong with the cache, it
-# counts
-# as empty: reading forgives, and the files are canonical.
-
 FILE = "index.db"
+SYNC = "sync"  # the origin of what others wrote, which comes with its author
+# How long a reader waits for the lock before it leaves recording outside edits, or making a history, to somebody else.
+_NOTICE_SECONDS = 0.2
+_TRIES = 5
 _VERSION = 2
 _COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem"
 
 
-@dataclass(frozen=True, slots=True)
-class CachedHeader:
-    signature: Signature
-    fields: FrontmatterFields
+class FileStore(StoreBase):
+    """The store of a directory. `state` holds lock, history and derived index, by default `.memdir/` inside.
 
-
-def read_headers(path: Path) -> dict[str, CachedHeader]:
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
-            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                return {}
-            return {row[0]: _make_cached(row) for row in db.execute(f"SELECT {_COLUMNS} FROM headers")}
-    except (sqlite3.Error, ValueError, TypeError):
-        return {}
-
-
-def write_headers(path: Path, fresh: Mapping[str, CachedHeader], gone: Iterable[str]) -> None:
-    """Best effort: a cache that cannot be written is no cache, and nobody is told."""
-    try:
-        with closing(open_index(path, 1.0)) as db, db:
-            db.execute("BEGIN IMMEDIATE")
-            db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
-            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 12)})"
-            db.executemany(insert, [_make_row(*item) for item in fresh.items()])
-    except (sqlite3.OperationalError, OSError):
-        pass
-    except sqlite3.DatabaseError:
-        with suppress(OSError):
-            drop_index(path)
-
-
-def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
-    """Where the derived index lies: with the state, or in the person's cache where that cannot be written."""
-    folder = state
-    if state.is_symlink() or not os.access(state if state.is_dir() else root, os.W_OK):
-        folder = cache or state
-    if write and not folder.is_dir() and (folder is cache or os.access(root, os.W_OK)):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder / FILE
-
-
-def open_index(path: Path, seconds: float) -> sqlite3.Connection:
-    """The derived index's database, made or brought to this version if need be."""
-    _check_ours(path)
-    create_file(path)
-    db = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
-    try:
-        db.execute("PRAGMA synchronous = OFF")
-        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("BEGIN IMMEDIATE")
-            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                db.execute(f"DROP TABLE {name}")
-            db.execute(f"CREATE TABLE headers ({_COLUMNS}, PRIMARY KEY (path)) WITHOUT ROWID")
-            db.execute(f"PRAGMA user_version = {_VERSION}")
-            db.execute("COMMIT")
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _check_ours(path: Path) -> None:
-    """A link here could lead to somebody else's database, which we would empty: it is no place for an index."""
-    try:
-        facts = os.lstat(path)
-    except FileNotFoundError:
-        facts = None
-    linked = facts is not None and (not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1)
-    if linked or path.parent.is_symlink():
-        raise sqlite3.OperationalError("the index is a link")
-
-
-def drop_index(path: Path) -> None:
-    """Take the derived index away; it comes back."""
-    for ending in ("", "-wal", "-shm", "-journal"):
-        path.with_name(path.name + ending).unlink(missing_ok=True)
-
-
-def _make_row(path: str, cached: CachedHeader) -> tuple[object, ...]:
-    at, fields = cached.signature, cached.fields
-    kind = fields.kind.value if fields.kind else None
-    dialect = fields.dialect.value if fields.dialect else None
-    # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
-    return (
-        path, str(at.inode), at.size, at.mtime_ns, at.ctime_ns, fields.title, fields.description,
-        kind, fields.pinned, fields.modified, dialect, fields.problem,
-    )  # fmt: skip
-
-
-def _make_cached(row: tuple[object, ...]) -> CachedHeader:
-    _, inode, size, mtime, ctime, title, description, kind, pinned, modified, dialect, problem = row
-    return CachedHeader(
-        Signature(int(str(inode)), int(str(size)), int(str(mtime)), int(str(ctime))),
-        FrontmatterFields(
-            title=str(title),
-            description=str(description),
-            kind=Kind(str(kind)) if kind else None,
-            pinned=bool(pinned),
-            modified=str(modified),
-            dialect=Dialect(str(dialect)) if dialect else None,
-            problem=str(problem),
-        ),
-    )
-
-
-# --- files ---
-
-SYNC = "sync"  # who brings what others wrote, and says by whom
-_TRIES = 5
-# The records of background runs (runs) and of hooks (events): their errors may speak a memory's name.
-_DIARIES = ("runs.jsonl", "problems.jsonl")
-
-
-class FileStore(KeptDirectory, StoreBase):
-    """`state` holds history and cache, `.memdir/` inside by default; `cache` is for a directory that is read-only.
-
-    `shared` says that others will read all of it, `team` whether what a team shares in it is told in conversations;
-    `find_author` says who signs what is written into that.
+    `cache` holds the derived index of a directory that is read-only. `on_open` is called when a process opens the
+    history to write. `shared` says that others will read all of it, `team` whether what a team shares in it is shown in
+    conversations; `find_author` says who signs what is written into that.
     """
 
     def __init__(
@@ -408,29 +68,53 @@ class FileStore(KeptDirectory, StoreBase):
         team: bool = True,
         find_author: "Callable[[], Author] | None" = None,
     ) -> None:
-        super().__init__(root, state or root / STATE_FOLDER, lock_seconds=lock_seconds, on_open=on_open)
+        self.root = root
+        self.state = state or root / guard.STATE
         self.cache = cache
         self.scope = scope
         self.rules = WriteRules(scope, skip_index, find_secrets, shared)
         self.clock = clock
         self.team = team
+        self._lock_seconds = lock_seconds
+        self._on_open = on_open
         self._find_author = find_author
+        self._threads = RLock()
+        self._history: History | None = None
+        self._pid = 0
 
-    # --- reading ----------------------------------------------------------------------------------------------------
+    def close(self) -> None:
+        with self._threads:
+            if self._history is not None and self._pid == os.getpid():
+                self._history.close()
+            self._history = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_threads", None) is not None:
+            self.close()
+
+    # Reading the files
 
     def scan(self) -> tuple[Header, ...]:
         """Every memory's header, newest first; from the cache where the file has not changed."""
         self._heal_if_killed()
-        try:
-            root = guard.open_root(self.root)
-        except NotFoundError:
-            return ()
-        try:
+        with self._reading_root() as root:
+            if root is None:
+                return ()
             found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
-            cached = read_headers(self._cache_file())
-            fresh = self._read_fresh(root, found, cached)
-        finally:
-            os.close(root)
+            cached = _read_headers(find_header_cache(self.root, self.state, self.cache, write=False))
+            fresh: dict[str, _CachedHeader] = {}
+            for path, signature in found.items():
+                if (path not in cached or cached[path].signature != signature) and (
+                    head := guard.read_file_head(root, path)
+                ) is not None:
+                    fields = frontmatter.parse_fields(head.decode("utf-8", "replace"))
+                    fresh[path] = _CachedHeader(signature, fields)
         gone = [path for path in cached if path not in found]
         if fresh or gone:
             self._keep_cache(fresh, gone)
@@ -443,45 +127,27 @@ class FileStore(KeptDirectory, StoreBase):
     def signatures(self, marks: dict[str, int] | None = None) -> dict[str, guard.Stat]:
         """Every memory file with its stat signature: the cheapest way to see that nothing has changed.
 
-        `marks` is given the folders that were looked into, each with the time of its last change.
+        `marks` receives the folders that were looked into, each with the time of its last change.
         """
-        try:
-            root = guard.open_root(self.root)
-        except NotFoundError:
-            return {}
-        try:
-            return guard.read_signatures(root, marks=marks)
-        finally:
-            os.close(root)
+        with self._reading_root() as root:
+            return {} if root is None else guard.read_signatures(root, marks=marks)
 
     def find_index_file(self) -> Path | None:
         """Where the derived index lies, its folder made; None where nothing can be written."""
         try:
-            return self._cache_file(write=True)
+            return find_header_cache(self.root, self.state, self.cache, write=True)
         except (OSError, DiskError):
             return None
 
     def has_any(self) -> bool:
         """Whether there is a memory at all; looks no further than the first."""
-        try:
-            root = guard.open_root(self.root)
-        except NotFoundError:
-            return False
-        try:
-            return any(not found.refusal for found in guard.walk(root))
-        finally:
-            os.close(root)
+        with self._reading_root() as root:
+            return root is not None and any(not found.refusal for found in guard.walk(root))
 
     def look(self) -> tuple[guard.DiskEntry, ...]:
         """Everything in the directory that looks like a memory, with what may not be read and why."""
-        try:
-            root = guard.open_root(self.root)
-        except NotFoundError:
-            return ()
-        try:
-            return tuple(guard.walk(root))
-        finally:
-            os.close(root)
+        with self._reading_root() as root:
+            return () if root is None else tuple(guard.walk(root))
 
     def read(self, name: str) -> Memory:
         found = self._read_file(f"{name}.md")
@@ -503,14 +169,10 @@ class FileStore(KeptDirectory, StoreBase):
         return found[0] if found else None
 
     def list_files(self, folder: str) -> list[str]:
-        try:
-            root = guard.open_root(self.root)
-        except NotFoundError:
-            return []
-        try:
-            return guard.list_files(root, folder)
-        finally:
-            os.close(root)
+        with self._reading_root() as root:
+            return [] if root is None else guard.list_files(root, folder)
+
+    # Reading the history, the ledger of recalls and the inbox
 
     def count_changes(self) -> int:
         with self._reading_history() as past:
@@ -542,47 +204,91 @@ class FileStore(KeptDirectory, StoreBase):
         with self._reading_history() as past:
             return past is not None and past.find_marked(mark) is not None
 
-    # --- writing ----------------------------------------------------------------------------------------------------
+    def recorded(self) -> dict[str, str]:
+        """Path to the digest of every file as history last saw it."""
+        with self._reading_history() as past:
+            return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
+
+    def find_dates(self, memories: Sequence[Memory]) -> tuple[history.ChangeDate, ...]:
+        """What history knows of when each memory came to have its bytes."""
+        with self._reading_history() as past:
+            if past is None:
+                return tuple(history.ChangeDate() for _ in memories)
+            with past.reading() as db:
+                return tuple(history.find_dates(db, at.header.file, at.digest, at.header.signature) for at in memories)
+
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        """When and for which query a memory, or any, was surfaced; newest first."""
+        with self._reading_table(history.RECALLS_SINCE) as db:
+            return history.read_recalls(db, name, limit) if db else ()
+
+    def uses(self) -> dict[str, int]:
+        """Name to how often it was surfaced, as far back as the ledger goes."""
+        with self._reading_table(history.RECALLS_SINCE) as db:
+            return history.count_recalls(db) if db else {}
+
+    def has_items(self, name: str) -> bool:
+        """Whether anything in the inbox, waiting or decided, is about this memory."""
+        with self._reading_table(inbox.SINCE) as db:
+            return db is not None and inbox.has_about(db, name)
+
+    # Writing
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        """Add rows to the ledger without the lock: best effort, at once or not at all, and silent when it fails."""
+        path = self.state / history.FILE
+        try:
+            folder = self.state if path.exists() else self.root
+            if not recalls or path.is_symlink() or self.state.is_symlink() or not os.access(folder, os.W_OK):
+                return
+            if not path.exists() and not self._make_history():
+                return
+            with (
+                history.open_briefly(path, busy_seconds=_NOTICE_SECONDS) as past,
+                past.transaction(durable=False) as db,
+            ):
+                history.add_recalls(db, recalls)
+        except (OSError, MemdirError):
+            pass
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
-        """Record what somebody else changed; answers the files. A file never seen before becomes its own baseline."""
+        """Record what somebody else changed; returns the files. A file never seen before becomes its own baseline."""
         with self._holding(seconds=seconds) as (root, past):
             found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
-            for path in [INDEX_FILE, *(f"{at}/{INDEX_FILE}" for at in ("team",))]:
+            for path in (INDEX_FILE, f"{TEAM_FOLDER}/{INDEX_FILE}"):
                 if (signature := guard.read_signature(root, path)) is not None:
                     found[path] = signature
             recorded = past.find_recorded()
-            seen = []
+            seen: list[tuple[str, bytes | None, Signature | None]] = []
             for path, signature in found.items():
                 if path not in recorded or recorded[path][1] != signature:
-                    seen += self._read_seen(root, path)
+                    with suppress(OSError, PathError):
+                        if (read := guard.read_file(root, path)) is not None:
+                            seen.append((path, *read))
             seen += [(path, None, None) for path in recorded if path not in found]
             return tuple(at.path for at in past.note_outside(seen, self.clock())) if seen else ()
 
     def purge(self, name: str) -> int:
-        """Forget a memory and take every trace of it out, under former names too; answers in how many changes it was."""
+        """Forget a memory and remove every trace of it, under former names too; returns in how many changes it was."""
         guard.check_name(name)
-        former = self.find_former(name)
-        return self._purge_name(name) + sum(map(self._purge_name, former))
+        return sum(map(self._purge_name, (name, *self.find_former(name))))
 
     def find_former(self, name: str) -> tuple[str, ...]:
         """The names a memory had before it was moved, as far as nothing has them now."""
         known, left = {name}, [name]
         while left:
-            moved = find_moved_files(self.changes(found := left.pop()), found)
+            moved = history.find_moved_files(self.changes(found := left.pop()), found)
             left += sorted(moved - known)
             known |= moved
         return tuple(at for at in sorted(known - {name}) if not os.path.lexists(self.root / f"{at}.md"))
 
     def _purge_name(self, name: str) -> int:
-        # Imported here: a recall purges nothing, and has no time for it.
-        from memdir.store import state as authors
-        from memdir.store import state as kept_chats
-        from memdir.store import state as kept_dreams
-        from memdir.store import state as kept_team
+        # Imported here: a recall purges nothing.
+        from memdir.store.state import PurgedMemory, purge_state
 
         sessions, texts = self._find_said(name)
-        lines = self._find_pointer_lines(name)
+        leaf = name.rpartition("/")[2]
+        lines = [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]  # of index lines: either spelling of the link's end
         try:
             self.delete(name)
         except NotFoundError:
@@ -593,155 +299,316 @@ class FileStore(KeptDirectory, StoreBase):
             # `relink` lays the history of a replaced directory into the state folder: purging means those too.
             aside = [*self.state.glob("replaced-*"), *self.root.parent.glob(".memdir-replaced-*")]
             for path in [path for folder in aside for path in folder.rglob(history.FILE)]:
-                with closing(history.History(path)) as older:
+                with closing(History(path)) as older:
                     count += older.purge(f"{name}.md", lines)
-        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(session.FOLDER))]:
-            session.drop_name(folder, name, seconds=self._lock_seconds)
-        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_dreams.DREAMS_FOLDER))]:
-            kept_dreams.drop_sets(folder)
-        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_chats.CHATS_FOLDER))]:
-            kept_chats.drop_chats(folder, ids=sessions, name=name, texts=texts)
-        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(authors.FILE))]:
-            authors.drop_author(folder, name)
-        for folder in [self.state, *(path.parent for old in aside for path in old.rglob(kept_team.POINT))]:
-            kept_team.drop_team_name(folder, name)
-        for folder in [self.state, *aside]:
-            for path in [path for leaf in _DIARIES for path in folder.glob(f"**/{leaf}")]:
-                path.unlink(missing_ok=True)
-        self._drop_cache()
+        purge_state(self.state, aside, PurgedMemory(name, sessions, texts, self._lock_seconds))
+        if self.cache is not None:
+            drop_index(self.cache / FILE)
         return count
+
+    def _find_said(self, name: str) -> tuple[set[str], list[str]]:
+        """The conversations that a memory was learned in or shown to, and all it ever said."""
+        changes, path = self.changes(name), f"{name}.md"
+        sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
+        files = [file for change in changes for file in change.files if file.path == path and not file.splice]
+        data = [self.read_content(at) for file in files for at in (file.before, file.after) if at is not None]
+        with suppress(MemdirError):  # what may not be read was never shown either
+            data.append(self.read_bytes(path) or b"")
+        found = [make_memory(name, at, Signature(0, 0, 0, 0), self.scope) for at in data]
+        return sessions, [text for at in found for text in (at.header.title, at.header.description, at.body)]
+
+    @contextmanager
+    def hold_beside(self, name: str, *, seconds: float = 0) -> Iterator[None]:
+        """Hold another lock of this directory, for work that goes on beside its changes; LockedError if it is held."""
+        root = guard.open_root(self.root, create=True)
+        try:
+            with (
+                guard.disk_errors(str(self.state)),
+                guard.open_state(root, self.root, self.state) as state,
+                hold(state, name, seconds=seconds),
+            ):
+                yield
+        finally:
+            os.close(root)
 
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
         for attempt in range(_TRIES):
             try:
-                with self._holding() as (root, past):
-                    if mark and (found := past.find_marked(mark)) is not None:
-                        return ChangeResult(found, repeated=True)
-                    return self._change_once(root, past, verb, origin, planner, undoes, mark)
+                return self._commit_once(verb, origin, planner, undoes, mark)
             except ConflictError as error:
-                # An empty `found` is the answer of `apply`: somebody outside was quicker by milliseconds.
+                # An empty `found` comes from `apply`: somebody outside was quicker by milliseconds.
                 if error.found != "" or attempt == _TRIES - 1:
                     raise
         raise AssertionError("unreachable")
 
-    def _change_once(
-        self,
-        root: int,
-        past: history.History,
-        verb: str,
-        origin: Origin,
-        planner: Planner,
-        undoes: int | None,
-        mark: str,
-    ) -> ChangeResult:
-        view = DiskView(root)
-        changes = planner(view)
-        if not changes:
-            return ChangeResult()
-        seen = {planned.path: view.find_seen(planned.path) for planned in changes}
-        change = past.begin(verb, origin, self.clock(), changes, undoes=undoes, mark=mark)
-        try:
-            written = apply(root, changes, seen)
-        except ConflictError:
-            past.abandon(change)
-            raise
-        except MemdirError:
-            # Nothing visible has happened, or healing decides at the next open; the first error is the one to tell.
-            try_to_heal(root, past)
-            raise
-        try:
-            past.finish(change, written)
-        except DiskError:
-            # The files and the record are on the disk; only the mark is missing, and healing makes it at the next open.
-            pass
-        if self._find_author is not None and origin.who != SYNC:
-            self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
-        return ChangeResult(change, tuple(changes))
+    def _commit_once(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
+        with self._holding() as (root, past):
+            if mark and (found := past.find_marked(mark)) is not None:
+                return ChangeResult(found, repeated=True)
+            view = _DiskView(root)
+            changes = planner(view)
+            if not changes:
+                return ChangeResult()
+            seen = {planned.path: view.find_seen(planned.path) for planned in changes}
+            change = past.begin(verb, origin, self.clock(), changes, undoes=undoes, mark=mark)
+            try:
+                written = apply(root, changes, seen)
+            except ConflictError:
+                past.abandon(change)
+                raise
+            except MemdirError:
+                # Nothing visible has happened, or healing decides at the next open; the first error is the one to raise.
+                with suppress(MemdirError):
+                    heal(root, past)
+                raise
+            # The files and the record are on the disk; without this mark, healing makes it at the next open.
+            with suppress(DiskError):
+                past.finish(change, written)
+            if self._find_author is not None and origin.who != SYNC:
+                self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
+            return ChangeResult(change, tuple(changes))
 
     def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
-        """Note who changed what the team shares: best effort, the next sync knows it from the commits."""
+        """Record who changed what the team shares: best effort, the next sync knows it from the commits."""
         if not changes:
             return
         # Imported here: only writes to what a team shares are signed.
-        from memdir.store import state as authors
+        from memdir.store.state import read_authors, write_authors
 
         names = {planned.path.removesuffix(".md"): planned.after is not None for planned in changes}
-        try:
+        with suppress(MemdirError):  # the change itself is done
             author = replace(find_author(), when=self.clock())
-            known = {name: at for name, at in authors.read_authors(self.state).items() if name not in names}
-            authors.write_authors(self.state, known | {name: author for name, is_there in names.items() if is_there})
-        except MemdirError:
-            pass  # the change itself is done
+            known = {name: at for name, at in read_authors(self.state).items() if name not in names}
+            write_authors(self.state, known | {name: author for name, is_there in names.items() if is_there})
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # The lock, the history and the derived index
 
-    def _read_file(self, path: str) -> tuple[bytes, Signature] | None:
+    @contextmanager
+    def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
+        """The directory, locked and healed."""
+        with self._threads:
+            root = guard.open_root(self.root, create=True)
+            try:
+                with (
+                    guard.disk_errors(str(self.state)),
+                    guard.open_state(root, self.root, self.state) as state,
+                    hold(state, "lock", seconds=self._lock_seconds if seconds is None else seconds),
+                ):
+                    past = self._open_history(state)
+                    heal(root, past)
+                    yield root, past
+            finally:
+                os.close(root)
+
+    def _heal_if_killed(self) -> None:
+        """A lock file that still names a holder, but is held by none, shows a killed change: heal it before reading."""
+        with suppress(OSError, MemdirError):
+            if os.stat(self.state / "lock").st_size > 0:
+                with self._holding(seconds=0):
+                    pass
+
+    def _open_history(self, state: int) -> History:
+        if self._history is None or self._pid != os.getpid():
+            guard.check_plain(state, history.FILE)
+            self._history = History(self.state / history.FILE)
+            self._pid = os.getpid()
+            if self._on_open is not None:
+                self._on_open()
+        return self._history
+
+    def _make_history(self) -> bool:
+        """Make an empty history under the lock; whether there is one now."""
+        if not self._threads.acquire(timeout=_NOTICE_SECONDS):
+            return False
+        try:
+            with self._holding(seconds=_NOTICE_SECONDS):
+                return True
+        finally:
+            self._threads.release()
+
+    @contextmanager
+    def _reading_history(self) -> Iterator[History | None]:
+        """History for readers: None if there is none yet; a directory that cannot be written can still be read."""
+        with self._threads:
+            if self._history is not None and self._pid == os.getpid():
+                yield self._history
+                return
+            path = self.state / history.FILE
+            if not path.is_file() or path.is_symlink() or self.state.is_symlink():
+                yield None
+                return
+            with closing(History(path, readonly=True)) as past:
+                yield past
+
+    @contextmanager
+    def _reading_table(self, since: int) -> Iterator[sqlite3.Connection | None]:
+        """The database, None if nobody has written to it since before this table existed."""
+        with self._reading_history() as past:
+            if past is None or past.version < since:
+                yield None
+                return
+            with past.reading() as db:
+                yield db
+
+    @contextmanager
+    def _using_inbox(self, *, write: bool) -> Iterator[sqlite3.Connection | None]:
+        if not write:
+            with self._reading_table(inbox.SINCE) as found:
+                yield found
+            return
+        with self._holding() as (_, past), past.transaction(durable=True) as db:
+            yield db
+
+    @contextmanager
+    def _reading_root(self) -> Iterator[int | None]:
+        """A descriptor of the directory, None if there is none."""
         try:
             root = guard.open_root(self.root)
         except NotFoundError:
-            return None
+            yield None
+            return
         try:
-            guard.check_path(path)
-            with guard.disk_errors(path):
-                return guard.read_file(root, path)
+            yield root
         finally:
             os.close(root)
 
-    def _read_fresh(
-        self, root: int, found: dict[str, Signature], cached: dict[str, CachedHeader]
-    ) -> dict[str, CachedHeader]:
-        """Headers of the files that are new or changed, from their first lines only."""
-        fresh: dict[str, CachedHeader] = {}
-        for path, signature in found.items():
-            known = cached.get(path)
-            if known is None or known.signature != signature:
-                head = guard.read_file_head(root, path)
-                if head is not None:
-                    fields = frontmatter.parse_fields(head.decode("utf-8", "replace"))
-                    fresh[path] = CachedHeader(signature, fields)
-        return fresh
+    def _read_file(self, path: str) -> tuple[bytes, Signature] | None:
+        with self._reading_root() as root:
+            if root is None:
+                return None
+            guard.check_path(path)
+            with guard.disk_errors(path):
+                return guard.read_file(root, path)
 
-    def _read_seen(self, root: int, path: str) -> list[tuple[str, bytes | None, Signature | None]]:
-        try:
-            found = guard.read_file(root, path)
-        except (OSError, PathError):
-            return []
-        return [(path, found[0], found[1])] if found else []
-
-    def _keep_cache(self, fresh: dict[str, CachedHeader], gone: list[str]) -> None:
+    def _keep_cache(self, fresh: "dict[str, _CachedHeader]", gone: list[str]) -> None:
         """Renew the cache; if files with a history changed, let history see them first."""
         if (self.state / history.FILE).is_file():
             try:
-                self.notice(seconds=NOTICE_SECONDS)
+                self.notice(seconds=_NOTICE_SECONDS)
             except (LockedError, DiskError, PathError):
                 return
         if (path := self.find_index_file()) is not None:
-            write_headers(path, fresh, gone)
+            _write_headers(path, fresh, gone)
 
-    def _cache_file(self, *, write: bool = False) -> Path:
-        return find_header_cache(self.root, self.state, self.cache, write=write)
 
-    def _drop_cache(self) -> None:
-        for folder in (self.state, self.cache):
-            if folder is not None:
-                drop_index(folder / FILE)
+class _DiskView:
+    """The files under the lock, remembering the signature each had when it was read."""
 
-    def _find_said(self, name: str) -> tuple[set[str], list[str]]:
-        """The conversations that a memory was learned in or told to, and all it ever said, for purging."""
-        changes, path = self.changes(name), f"{name}.md"
-        sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
-        files = [file for change in changes for file in change.files if file.path == path and not file.splice]
-        data = [self.read_content(at) for file in files for at in (file.before, file.after) if at is not None]
-        try:
-            data.append(self.read_bytes(path) or b"")
-        except MemdirError:
-            pass  # what may not be read was never told either
-        found = [make_memory(name, at, Signature(0, 0, 0, 0), self.scope) for at in data]
-        return sessions, [text for at in found for text in (at.header.title, at.header.description, at.body)]
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._seen: dict[str, Signature | None] = {}
 
-    def _find_pointer_lines(self, name: str) -> list[bytes]:
-        """How index lines that point to a memory look, for purging: any spelling of the link's end."""
-        leaf = name.rpartition("/")[2]
-        return [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
+    def read_bytes(self, path: str) -> bytes | None:
+        with guard.disk_errors(path):
+            found = guard.read_file(self._root, path)
+        self._seen[path] = found[1] if found else None
+        return found[0] if found else None
+
+    def list_files(self, folder: str) -> list[str]:
+        return guard.list_files(self._root, folder)
+
+    def find_seen(self, path: str) -> Signature | None:
+        return self._seen[path] if path in self._seen else guard.read_signature(self._root, path)
+
+
+def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
+    """Where the derived index lies: with the state, or in the person's cache where that cannot be written."""
+    folder = state
+    if state.is_symlink() or not os.access(state if state.is_dir() else root, os.W_OK):
+        folder = cache or state
+    if write and not folder.is_dir() and (folder is cache or os.access(root, os.W_OK)):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / FILE
+
+
+def open_index(path: Path, seconds: float) -> sqlite3.Connection:
+    """The derived index's database, made or brought to this version if need be; raises sqlite3.Error or OSError."""
+    try:
+        facts = os.lstat(path)
+    except FileNotFoundError:
+        facts = None
+    if path.parent.is_symlink() or (facts and (not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1)):
+        raise sqlite3.OperationalError("the index is a link")  # to somebody else's database, which would be emptied
+    create_file(path)
+    db = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA synchronous = OFF")
+        if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN IMMEDIATE")
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                db.execute(f"DROP TABLE {name}")
+            db.execute(f"CREATE TABLE headers ({_COLUMNS}, PRIMARY KEY (path)) WITHOUT ROWID")
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+            db.execute("COMMIT")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def drop_index(path: Path) -> None:
+    """Remove the derived index; it comes back."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedHeader:
+    signature: Signature
+    fields: FrontmatterFields
+
+
+def _read_headers(path: Path) -> dict[str, _CachedHeader]:
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
+            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                return {}
+            return {row[0]: _make_cached(row) for row in db.execute(f"SELECT {_COLUMNS} FROM headers")}
+    except (sqlite3.Error, ValueError, TypeError):
+        return {}
+
+
+def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterable[str]) -> None:
+    """Best effort and silent: a cache that cannot be written is no cache."""
+    try:
+        with closing(open_index(path, 1.0)) as db, db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
+            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 12)})"
+            db.executemany(insert, [_make_row(*item) for item in fresh.items()])
+    except (sqlite3.OperationalError, OSError):
+        pass
+    except sqlite3.DatabaseError:
+        with suppress(OSError):
+            drop_index(path)
+
+
+def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
+    at, fields = cached.signature, cached.fields
+    kind = fields.kind.value if fields.kind else None
+    dialect = fields.dialect.value if fields.dialect else None
+    # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
+    return (
+        path, str(at.inode), at.size, at.mtime_ns, at.ctime_ns, fields.title, fields.description,
+        kind, fields.pinned, fields.modified, dialect, fields.problem,
+    )  # fmt: skip
+
+
+def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
+    _, inode, size, mtime, ctime, title, description, kind, pinned, modified, dialect, problem = row
+    return _CachedHeader(
+        Signature(int(str(inode)), int(str(size)), int(str(mtime)), int(str(ctime))),
+        FrontmatterFields(
+            title=str(title),
+            description=str(description),
+            kind=Kind(str(kind)) if kind else None,
+            pinned=bool(pinned),
+            modified=str(modified),
+            dialect=Dialect(str(dialect)) if dialect else None,
+            problem=str(problem),
+        ),
+    )

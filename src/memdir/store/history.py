@@ -1,22 +1,32 @@
 """Every change of every memory, in SQLite; also the journal from which a killed change is healed.
 
 A change is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
-last. The only kept state besides the memories themselves. Contents are stored once, by digest; of an index only the
-spliced lines are stored, plus its last known bytes. Beside the changes lie the ledger of recalls and the inbox.
+last. Contents are stored once, by digest; of an index only the spliced lines are stored, plus its last known bytes. Beside
+the changes are the ledger of recalls and the inbox, so that they are backed up, moved and purged together. This is the only
+state kept besides the memories themselves.
 
 A change may carry a mark, by which whoever has to do a thing once sees that it was done: the mark is recorded with the
-change, so it is there if and only if the change has happened.
+change, so it exists if and only if the change has happened.
 
-It does not touch memory files and takes no lock: whoever writes changes holds the directory's lock. Recalls are noted
-without it, since nothing depends on them.
+Nothing here touches memory files or takes a lock: whoever writes changes holds the directory's lock. Recalls are noted
+without it, since nothing depends on them. The tables keep their first names: a change is a row of `acts`, its files are
+rows of `changes`.
+
+When was a memory's text said? The last change after which the file had these bytes, if that change said something new.
+Changes that only bring bytes from elsewhere (undo, restore, sync, import, an edit noticed afterwards) do not make old words
+new: where history has seen the same bytes earlier, that earlier time counts. Changes that leave the words alone (pin, the
+stamp of a verification) are skipped, and a file that was renamed in one change is followed. A person who runs `touch` on a
+memory says that it still holds: a later time of change on the same inode with the same bytes. A checkout, a sync tool or a
+restored backup writes a new file and moves it into place, so its inode differs: that is no touch. A tool that overwrites in
+place with the same bytes cannot be told from a touch, and a file system without lasting inodes shows none.
 """
 
 import errno
 import os
 import re
 import sqlite3
-from _thread import allocate_lock
-from collections.abc import Iterable, Iterator, Sequence
+from _thread import allocate_lock  # as `threading.Lock`, a module that takes too long for a cold recall
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,13 +40,53 @@ from memdir.store import inbox
 from memdir.store.plan import FileChange, digest_of, is_index_path
 from memdir.text import fold_link, replace_surrogates
 
-# --- database ---
-# One SQLite file that is kept: opened, brought to its newest shape, changed whole or not at all.
-#
-# It knows no table. A reader may meet a file of an older shape, since only writers migrate: `version` says which. Into
-# one of a newer shape than it knows nobody writes.
-
-_CREATING = allocate_lock()  # as `threading.Lock`, a module that a cold recall has no time for
+FILE = "history.db"
+OUTSIDE = "outside"
+MIGRATIONS = (
+    """
+    CREATE TABLE acts (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, verb TEXT NOT NULL, who TEXT NOT NULL,
+        why TEXT NOT NULL, session TEXT NOT NULL, undoes INTEGER, pending INTEGER NOT NULL
+    );
+    CREATE INDEX acts_pending ON acts (id) WHERE pending;
+    CREATE INDEX acts_undoes ON acts (undoes) WHERE undoes IS NOT NULL;
+    CREATE TABLE changes (
+        act INTEGER NOT NULL REFERENCES acts (id), seq INTEGER NOT NULL, path TEXT NOT NULL, before TEXT, after TEXT,
+        splice_at INTEGER, removed BLOB, inserted BLOB, PRIMARY KEY (act, seq)
+    ) WITHOUT ROWID;
+    CREATE INDEX changes_path ON changes (path, act);
+    CREATE TABLE contents (digest TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE files (
+        path TEXT PRIMARY KEY, digest TEXT NOT NULL, inode INTEGER, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER
+    ) WITHOUT ROWID;
+    CREATE TABLE indexes (path TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE recalls (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, name TEXT NOT NULL, query TEXT NOT NULL,
+        session TEXT NOT NULL, selector TEXT NOT NULL, score REAL NOT NULL
+    );
+    CREATE INDEX recalls_name ON recalls (name);
+    """,
+    """
+    ALTER TABLE acts ADD COLUMN mark TEXT NOT NULL DEFAULT '';
+    CREATE INDEX acts_mark ON acts (mark) WHERE mark <> '';
+    """,
+    inbox.MIGRATION,
+    """
+    ALTER TABLE files ADD COLUMN since_ns INTEGER;
+    ALTER TABLE files ADD COLUMN touched_ns INTEGER
+    """,
+)
+# The migrations with which a table or columns came: a reader may meet a file of an older shape, since only writers migrate.
+RECALLS_SINCE = 2
+_MARKS_SINCE = 3
+_DATES_SINCE = 5
+_SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp"})
+_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert"})
+_BRINGING_WHO = frozenset({"sync", "import"})
+_FILE_TIMES = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
+_CREATING = allocate_lock()
 _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
 
@@ -49,7 +99,7 @@ class Database:
         self.path = path
         self._migrations = migrations
         with sqlite_errors(path):
-            # In a folder that cannot be written SQLite cannot make the file its log needs, unless told nobody writes.
+            # In a folder that cannot be written SQLite cannot make the file its log needs, unless it may assume no writer.
             frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
             uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"
             self._db = sqlite3.connect(
@@ -76,7 +126,7 @@ class Database:
         self._db.execute("PRAGMA secure_delete = ON")
 
     def _check_known(self) -> None:
-        """Refuse to write into a shape that a newer memdir has made; whoever only reads takes what it finds."""
+        """Refuse to write into a shape that a newer memdir has made; readers use what they find."""
         version, known = self._read_version(), len(self._migrations)
         if version > known:
             self._db.close()
@@ -118,10 +168,10 @@ class Database:
 
 
 def create_file(path: Path) -> None:
-    """Make the file, for its owner's eyes only, if it is not there; a link raises OSError.
+    """Make the file, mode 0600, if it is not there; a link raises OSError.
 
-    One that is there is not even opened: whoever closes a file takes away all locks this process has on it, those of
-    SQLite's in other threads too, and then two processes write where one should.
+    An existing one is not even opened: closing a file drops all locks this process has on it, those of SQLite in other
+    threads too, and then two processes could write at once.
     """
     with _CREATING:
         if path.is_symlink():
@@ -133,7 +183,7 @@ def create_file(path: Path) -> None:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """SQLite's own words for a full disk or a missing right, as one of ours."""
+    """SQLite's errors as DiskError, with a hint for a full disk, a missing right, a damaged file or a long path."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -147,295 +197,13 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
 
 
-# --- changes ---
-# The recorded changes as records: which, in what order, with their changes, and which of them were taken back.
-#
-# Functions on an open `history.db` or on changes that were read; they never write.
-
-# The migration of `history` with which changes came to have marks.
-MARKS_SINCE = 3
-
-
-def read_changes(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[Change]:
-    undone = find_undone(db)
-    rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
-    for change, at, verb, who, why, session, undoes in rows:
-        files = read_changed_files(db, change)
-        when = datetime.fromisoformat(at)
-        yield Change(change, when, verb, Origin(who, why, session), files, undoes, undone.get(change))
-
-
-def find_undone(db: sqlite3.Connection) -> dict[int, int]:
-    """Change to the undo that took it back; an undo that was itself undone does not count."""
-    select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
-    latest: dict[int, int] = {target: undo for undo, target in db.execute(select)}
-    undone: dict[int, int] = {}
-    for target in sorted(latest, reverse=True):
-        if latest[target] not in undone:
-            undone[target] = latest[target]
-    return undone
-
-
-def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
-    """Names from or to which a memory was moved in these changes: the same bytes left one path and came to the other."""
-    path, found = f"{name}.md", set()
-    for change in changes:
-        left = {at.before: at.path for at in change.files if at.after is None}
-        came = {at.after: at.path for at in change.files if at.before is None}
-        pairs = ((left[digest], came[digest]) for digest in left.keys() & came.keys() if digest is not None)
-        found |= {other.removesuffix(".md") for pair in pairs if path in pair for other in pair if other != path}
-    return found
-
-
-def read_changed_files(db: sqlite3.Connection, change: int) -> tuple[ChangedFile, ...]:
-    select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
-    return tuple(
-        ChangedFile(path, before, after, None if removed is None or inserted is None else (at, removed, inserted))
-        for path, before, after, at, removed, inserted in db.execute(select, (change,)).fetchall()
-    )
-
-
-def find_marked(db: sqlite3.Connection, mark: str) -> int | None:
-    """The change that was recorded with this mark and has happened."""
-    select = "SELECT id FROM acts WHERE mark = ? AND mark <> '' AND NOT pending ORDER BY id LIMIT 1"
-    row = db.execute(select, (mark,)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def find_marks(db: sqlite3.Connection, path: str) -> tuple[str, ...]:
-    """The marks of all changes that changed one file."""
-    select = "SELECT DISTINCT mark FROM acts JOIN changes ON act = id WHERE path = ? AND mark <> ''"
-    return tuple(row[0] for row in db.execute(select, (path,)))
-
-
-# --- dating ---
-# When the bytes of a memory came to be what they are, as far as history knows; and when somebody touched the file.
-#
-# **Change.** The last change after which the file had these bytes, if that change said something new. Changes that only bring
-# bytes from elsewhere (undo, restore, a sync, an import, an edit noticed afterwards) do not make old words new: where
-# history has seen the same bytes earlier, that earlier time counts. Changes that leave the words alone (pin, the stamp of
-#  a
-# verification) are looked through, and a file that was renamed in one change is followed.
-#
-# **Touch.** A person who runs `touch` on a memory says that it still holds. It shows as a later time of change on the
-# same file with the same bytes. A checkout, a sync tool, a backup that is put back, also give a later time to the same
-# bytes, but they write a new file and move it into place, so its inode is another: that is no touch. A tool that
-# overwrites in place with the same bytes cannot be told from a touch, and a file system that has no lasting inodes
-# shows
-# none.
-#
-# For each file history keeps since when its bytes have been there (the time of change they were first seen with) and
-# the
-# last touch, both dropped when the bytes change. Functions on an open `history.db`; they know no path but the one
-# given.
-
-# The migration of `history` with which files came to have dates.
-DATES_SINCE = 5
-DATES_MIGRATION = """
-    ALTER TABLE files ADD COLUMN since_ns INTEGER;
-    ALTER TABLE files ADD COLUMN touched_ns INTEGER
-"""
-SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp"})
-OUTSIDE = "outside"
-_BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert"})
-_KEEPING_VERBS = frozenset({"import"})  # they give a file the time it had where it came from
-_BRINGING_WHO = frozenset({"sync", "import"})
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeDate:
-    """`changed` is None where history does not know these bytes; `brought`: then a change brought them from elsewhere.
-
-    `since` is the file's time of change when these bytes were first seen, which a checkout does not move.
-    """
-
-    changed: datetime | None = None
-    brought: bool = False
-    since: datetime | None = None
-    touched: datetime | None = None
-    is_known: bool = False  # history knows the file, with these bytes or others
-
-
-def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signature) -> ChangeDate:
-    """What history knows of a file that has these bytes and this signature now."""
-    since, touched = _find_file_times(db, path, digest, signature)
-    changed, brought = _find_change(db, path, digest, since)
-    known = db.execute("SELECT 1 FROM changes WHERE path = ? LIMIT 1", (path,)).fetchone()
-    return ChangeDate(changed, brought, since, touched, known is not None)
-
-
-def find_times(
-    known: tuple[str, int, int, int | None, int | None] | None, digest: str, signature: Signature
-) -> tuple[int, int | None]:
-    """What to keep of a file's times: since when its bytes are there, and the last touch, in nanoseconds.
-
-    `known` is what was kept: digest, inode, time of change, and these two.
-    """
-    if known is None or known[0] != digest:
-        return signature.mtime_ns, None
-    _, inode, mtime, since, touched = known
-    if inode == signature.inode and signature.mtime_ns > mtime:
-        touched = signature.mtime_ns
-    return min(mtime if since is None else since, signature.mtime_ns), touched
-
-
-def _find_file_times(
-    db: sqlite3.Connection, path: str, digest: str, signature: Signature
-) -> tuple[datetime | None, datetime | None]:
-    if db.execute("PRAGMA user_version").fetchone()[0] < DATES_SINCE:
-        return None, None
-    select = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
-    known = db.execute(select, (path,)).fetchone()
-    if known is None or known[0] != digest:
-        return None, None
-    since, touched = find_times(known, digest, signature)
-    return _make_time(since), _make_time(touched) if touched is not None else None
-
-
-def _find_change(
-    db: sqlite3.Connection, path: str, digest: str, since: datetime | None
-) -> tuple[datetime | None, bool]:
-    """When these bytes were said, and whether that is only when they were brought."""
-    wanted, earliest, brought = digest, None, False
-    changes = _read_rows(db, path, None)
-    while (row := next(changes, None)) is not None:
-        change, at, verb, who, before, after = row
-        moment = datetime.fromisoformat(at)
-        if after == wanted and verb in SAME_WORDS and before is not None:
-            wanted = before
-        elif after == wanted and before is None and (source := _find_source(db, change, wanted, path)):
-            path, changes = source, _read_rows(db, source, change)
-            earliest = moment if earliest is None else min(earliest, moment)
-        elif after == wanted:
-            brought = verb in _BRINGING_VERBS or who in _BRINGING_WHO
-            if verb == OUTSIDE or verb in _KEEPING_VERBS:
-                # It was noticed afterwards, or came with the time it had elsewhere; the file may tell when it was.
-                moment = moment if since is None else min(moment, since)
-            elif not brought:
-                return moment, False
-            earliest = moment if earliest is None else min(earliest, moment)
-        elif before == wanted and earliest is not None:
-            earliest = min(earliest, moment)  # they were there before this change, which replaced them
-    return earliest, brought
-
-
-def _read_rows(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
-    """The changes that changed a file, newest first, all or those before one."""
-    select = "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id WHERE path = ? AND NOT pending"
-    if below is None:
-        return iter(db.execute(f"{select} ORDER BY id DESC", (path,)).fetchall())
-    return iter(db.execute(f"{select} AND id < ? ORDER BY id DESC", (path, below)).fetchall())
-
-
-def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:
-    """The file that these bytes left in the same change: they were moved, not said anew."""
-    select = "SELECT path FROM changes WHERE act = ? AND before = ? AND after IS NULL AND path <> ?"
-    row = db.execute(select, (change, digest, path)).fetchone()
-    return None if row is None else str(row[0])
-
-
-def _make_time(nanoseconds: int) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-# --- ledger ---
-# The ledger of recalls: which memory was put before a reader, when, for which query, in which conversation.
-#
-# A table beside the changes in `history.db`, so that it is backed up, moved and purged with them. It is bounded, and
-# nothing
-# depends on it: a row that could not be written is not missed.
-
-# The migration of `history` with which the ledger came.
-RECALLS_SINCE = 2
-RECALLS_MIGRATION = """
-    CREATE TABLE recalls (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, name TEXT NOT NULL, query TEXT NOT NULL,
-        session TEXT NOT NULL, selector TEXT NOT NULL, score REAL NOT NULL
-    );
-    CREATE INDEX recalls_name ON recalls (name);
-"""
-
-
-def add_rows(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
-    """Add rows; the oldest go when there are too many."""
-    insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
-    db.executemany(insert, [_make_row(recall) for recall in recalls])
-    db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
-
-
-def read_rows(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[Surfacing, ...]:
-    """Rows of one memory, or of all; newest first."""
-    where, values = ("", (limit,)) if name is None else ("WHERE name = ?", (name, limit))
-    select = f"SELECT name, at, query, session, selector, score FROM recalls {where} ORDER BY id DESC LIMIT ?"
-    rows = db.execute(select, values).fetchall()
-    return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
-
-
-def count_rows(db: sqlite3.Connection) -> dict[str, int]:
-    return dict(db.execute("SELECT name, count(*) FROM recalls GROUP BY name").fetchall())
-
-
-def drop_rows(db: sqlite3.Connection, name: str) -> None:
-    """Rows of one memory go; queries that led to it, or that speak its name, go from the rows of others."""
-    queries = {row[0] for row in db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
-    db.execute("DELETE FROM recalls WHERE name = ?", (name,))
-    spoken = f"-{_fold_words(name.rpartition('/')[2])}-"
-    for (query,) in db.execute("SELECT DISTINCT query FROM recalls").fetchall():
-        if query in queries or spoken in f"-{_fold_words(query)}-":
-            db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
-
-
-def _make_row(recall: Surfacing) -> tuple[object, ...]:
-    query, session = replace_surrogates(recall.query[:LEDGER_QUERY_CHARS]), replace_surrogates(recall.session)
-    return recall.at.isoformat(), replace_surrogates(recall.name), query, session, recall.selector, recall.score
-
-
-def _fold_words(text: str) -> str:
-    return re.sub(r"[\W_]+", "-", fold_link(text))
-
-
-# --- history ---
-
-FILE = "history.db"
-MIGRATIONS = (
-    """
-    CREATE TABLE acts (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, verb TEXT NOT NULL, who TEXT NOT NULL,
-        why TEXT NOT NULL, session TEXT NOT NULL, undoes INTEGER, pending INTEGER NOT NULL
-    );
-    CREATE INDEX acts_pending ON acts (id) WHERE pending;
-    CREATE INDEX acts_undoes ON acts (undoes) WHERE undoes IS NOT NULL;
-    CREATE TABLE changes (
-        act INTEGER NOT NULL REFERENCES acts (id), seq INTEGER NOT NULL, path TEXT NOT NULL, before TEXT, after TEXT,
-        splice_at INTEGER, removed BLOB, inserted BLOB, PRIMARY KEY (act, seq)
-    ) WITHOUT ROWID;
-    CREATE INDEX changes_path ON changes (path, act);
-    CREATE TABLE contents (digest TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
-    CREATE TABLE files (
-        path TEXT PRIMARY KEY, digest TEXT NOT NULL, inode INTEGER, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER
-    ) WITHOUT ROWID;
-    CREATE TABLE indexes (path TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
-    """,
-    RECALLS_MIGRATION,
-    """
-    ALTER TABLE acts ADD COLUMN mark TEXT NOT NULL DEFAULT '';
-    CREATE INDEX acts_mark ON acts (mark) WHERE mark <> '';
-    """,
-    inbox.MIGRATION,
-    DATES_MIGRATION,
-)
-
-
 class History(Database):
     """One open history database."""
 
     def __init__(self, path: Path, *, readonly: bool = False, busy_seconds: float = 30.0) -> None:
         super().__init__(path, MIGRATIONS, readonly=readonly, busy_seconds=busy_seconds)
 
-    # --- writing, under the directory's lock ------------------------------------------------------------------------
+    # Writing, under the directory's lock
 
     def begin(
         self,
@@ -480,26 +248,27 @@ class History(Database):
         return tuple(changed)
 
     def purge(self, path: str, lines: Sequence[bytes]) -> int:
-        """Take every trace of one file out: its contents, its changes, and index lines that point to it."""
+        """Remove every trace of one file: contents, changes, and `lines` of an index that point to it."""
         with self.transaction(durable=True):
             rows = self._db.execute("SELECT before, after FROM changes WHERE path = ?", (path,)).fetchall()
             digests = {digest for row in rows for digest in row if digest}
             digests |= {row[0] for row in self._db.execute("SELECT digest FROM files WHERE path = ?", (path,))}
-            told = [row[0] for row in self._db.execute("SELECT DISTINCT act FROM changes WHERE path = ?", (path,))]
-            inbox.drop_rows(self._db, path.removesuffix(".md"), find_marks(self._db, path))
+            select = "SELECT DISTINCT act, mark FROM changes JOIN acts ON act = id WHERE path = ?"
+            marks: dict[int, str] = dict(self._db.execute(select, (path,)).fetchall())
+            inbox.drop_rows(self._db, path.removesuffix(".md"), set(marks.values()) - {""})
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             self._drop_contents(digests)
             self._redact_splices(lines)
-            for change in told:
+            for change in marks:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (change,))
-            drop_rows(self._db, path.removesuffix(".md"))
+            _drop_recalls(self._db, path.removesuffix(".md"))
         with sqlite_errors(self.path):
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return len(told)
+        return len(marks)
 
-    # --- reading ----------------------------------------------------------------------------------------------------
+    # Reading
 
     def find_pending(self) -> tuple[Change, ...]:
         return tuple(self._read_changes("WHERE pending ORDER BY id", ()))
@@ -511,10 +280,8 @@ class History(Database):
 
     def find_last(self) -> Change | None:
         """The newest change that can be taken back: not an undo, not undone, not somebody else's edit."""
-        with self.reading() as db:
-            undone = find_undone(db)
         where = "WHERE NOT pending AND undoes IS NULL AND verb <> ? ORDER BY id DESC"
-        return next((change for change in self._read_changes(where, (OUTSIDE,)) if change.id not in undone), None)
+        return next((at for at in self._read_changes(where, (OUTSIDE,)) if at.undone_by is None), None)
 
     def read_changes(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]:
         """Changes newest first, all or those that changed one file."""
@@ -525,10 +292,12 @@ class History(Database):
 
     def find_marked(self, mark: str) -> int | None:
         """The change that was recorded with this mark and has happened."""
-        if self.version < MARKS_SINCE:
+        if not mark or self.version < _MARKS_SINCE:
             return None
+        select = "SELECT min(id) FROM acts WHERE mark = ? AND mark <> '' AND NOT pending"
         with self.reading() as db:
-            return find_marked(db, replace_surrogates(mark))
+            found: int | None = db.execute(select, (replace_surrogates(mark),)).fetchone()[0]
+            return found
 
     def count_changes(self) -> int:
         with sqlite_errors(self.path):
@@ -547,11 +316,20 @@ class History(Database):
             rows = self._db.execute("SELECT path, digest, inode, size, mtime_ns, ctime_ns FROM files").fetchall()
         return {row[0]: (row[1], Signature(*(value or 0 for value in row[2:]))) for row in rows}
 
-    # --- inside -----------------------------------------------------------------------------------------------------
-
     def _read_changes(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
         with self.reading() as db:
-            yield from read_changes(db, where, values)
+            select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
+            undone = find_undone({target: undo for undo, target in db.execute(select)})
+            rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
+            for change, at, verb, who, why, session, undoes in rows:
+                origin, files = Origin(who, why, session), tuple(self._read_files(change))
+                yield Change(change, datetime.fromisoformat(at), verb, origin, files, undoes, undone.get(change))
+
+    def _read_files(self, change: int) -> Iterator[ChangedFile]:
+        select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
+        for path, before, after, at, removed, inserted in self._db.execute(select, (change,)).fetchall():
+            splice = None if removed is None or inserted is None else (at, removed, inserted)
+            yield ChangedFile(path, before, after, splice)
 
     def _insert(
         self,
@@ -589,12 +367,10 @@ class History(Database):
         digest = digest_of(data) if data is not None else None
         if row is None or row[0] == digest:
             return None
-        table = (
-            "SELECT data FROM indexes WHERE path = ?"
-            if is_index_path(path)
-            else "SELECT data FROM contents WHERE digest = ?"
-        )
-        old = self._db.execute(table, (path if is_index_path(path) else row[0],)).fetchone()
+        if is_index_path(path):
+            old = self._db.execute("SELECT data FROM indexes WHERE path = ?", (path,)).fetchone()
+        else:
+            old = self._db.execute("SELECT data FROM contents WHERE digest = ?", (row[0],)).fetchone()
         planned = FileChange(path, bytes(old[0]) if old else None, data)
         self._insert(OUTSIDE, Origin(who=OUTSIDE), at, [planned])
         return planned
@@ -604,8 +380,7 @@ class History(Database):
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             return
         digest = digest_of(data)
-        select = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
-        times = find_times(self._db.execute(select, (path,)).fetchone(), digest, signature)
+        times = _find_times(self._db.execute(_FILE_TIMES, (path,)).fetchone(), digest, signature)
         values = (path, digest, signature.inode, signature.size, signature.mtime_ns, signature.ctime_ns, *times)
         self._db.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         if is_index_path(path):
@@ -636,12 +411,168 @@ class History(Database):
 
 @contextmanager
 def open_briefly(path: Path, *, busy_seconds: float) -> Iterator[History]:
-    """A history for one note among many. Its log is not rolled up at the end: that takes a recall as long as searching.
+    """A history for one small write, without a checkpoint at the end, which would take as long as a recall.
 
-    SQLite does that when the last connection closes, unless it is one that cannot write. The next change does it then, or
+    SQLite makes one when the last connection closes, unless that is one that cannot write. The next change makes it, or
     the log's own limit.
     """
     with closing(History(path, readonly=True)) as reader:
         _ = reader.version  # only a connection that has read something counts
         with closing(History(path, busy_seconds=busy_seconds)) as past:
             yield past
+
+
+def find_undone(latest: Mapping[int, int]) -> dict[int, int]:
+    """Change to the undo that took it back, from each change's latest undo; an undone undo does not count."""
+    undone: dict[int, int] = {}
+    for target in sorted(latest, reverse=True):
+        if latest[target] not in undone:
+            undone[target] = latest[target]
+    return undone
+
+
+def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
+    """Names from or to which these changes moved a memory: the same bytes left one path and appeared at the other."""
+    path, found = f"{name}.md", set()
+    for change in changes:
+        left = {at.before: at.path for at in change.files if at.after is None}
+        came = {at.after: at.path for at in change.files if at.before is None}
+        pairs = ((left[digest], came[digest]) for digest in left.keys() & came.keys() if digest is not None)
+        found |= {other.removesuffix(".md") for pair in pairs if path in pair for other in pair if other != path}
+    return found
+
+
+def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
+    """Add rows to the ledger of recalls; the oldest are dropped when there are too many."""
+    insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
+    db.executemany(insert, [_make_row(recall) for recall in recalls])
+    db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
+
+
+def read_recalls(db: sqlite3.Connection, name: str | None, limit: int) -> tuple[Surfacing, ...]:
+    """Rows of one memory, or of all; newest first."""
+    where, values = ("", (limit,)) if name is None else ("WHERE name = ?", (name, limit))
+    select = f"SELECT name, at, query, session, selector, score FROM recalls {where} ORDER BY id DESC LIMIT ?"
+    rows = db.execute(select, values).fetchall()
+    return tuple(Surfacing(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
+
+
+def count_recalls(db: sqlite3.Connection) -> dict[str, int]:
+    return dict(db.execute("SELECT name, count(*) FROM recalls GROUP BY name").fetchall())
+
+
+def _drop_recalls(db: sqlite3.Connection, name: str) -> None:
+    """Drop the rows of one memory, and queries that led to it or contain its name from the rows of others."""
+    queries = {row[0] for row in db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
+    db.execute("DELETE FROM recalls WHERE name = ?", (name,))
+    spoken = f"-{_fold_words(name.rpartition('/')[2])}-"
+    for (query,) in db.execute("SELECT DISTINCT query FROM recalls").fetchall():
+        if query in queries or spoken in f"-{_fold_words(query)}-":
+            db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
+
+
+def _make_row(recall: Surfacing) -> tuple[object, ...]:
+    query, session = replace_surrogates(recall.query[:LEDGER_QUERY_CHARS]), replace_surrogates(recall.session)
+    return recall.at.isoformat(), replace_surrogates(recall.name), query, session, recall.selector, recall.score
+
+
+def _fold_words(text: str) -> str:
+    return re.sub(r"[\W_]+", "-", fold_link(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDate:
+    """`changed` is None where history does not know these bytes; `brought`: then a change brought them from elsewhere.
+
+    `since` is the file's time of change when these bytes were first seen, which a checkout does not move.
+    """
+
+    changed: datetime | None = None
+    brought: bool = False
+    since: datetime | None = None
+    touched: datetime | None = None
+    is_known: bool = False  # history knows the file, with these bytes or others
+
+
+def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signature) -> ChangeDate:
+    """What history knows of a file that has these bytes and this signature now."""
+    since, touched = _find_file_times(db, path, digest, signature)
+    changed, brought = _find_change(db, path, digest, since)
+    known = db.execute("SELECT 1 FROM changes WHERE path = ? LIMIT 1", (path,)).fetchone()
+    return ChangeDate(changed, brought, since, touched, known is not None)
+
+
+def _find_times(
+    known: tuple[str, int, int, int | None, int | None] | None, digest: str, signature: Signature
+) -> tuple[int, int | None]:
+    """What to keep of a file's times: since when its bytes are there, and the last touch, in nanoseconds.
+
+    `known` is what was kept: digest, inode, time of change, and these two.
+    """
+    if known is None or known[0] != digest:
+        return signature.mtime_ns, None
+    _, inode, mtime, since, touched = known
+    if inode == signature.inode and signature.mtime_ns > mtime:
+        touched = signature.mtime_ns
+    return min(mtime if since is None else since, signature.mtime_ns), touched
+
+
+def _find_file_times(
+    db: sqlite3.Connection, path: str, digest: str, signature: Signature
+) -> tuple[datetime | None, datetime | None]:
+    if db.execute("PRAGMA user_version").fetchone()[0] < _DATES_SINCE:
+        return None, None
+    known = db.execute(_FILE_TIMES, (path,)).fetchone()
+    if known is None or known[0] != digest:
+        return None, None
+    since, touched = _find_times(known, digest, signature)
+    return _make_time(since), _make_time(touched) if touched is not None else None
+
+
+def _find_change(
+    db: sqlite3.Connection, path: str, digest: str, since: datetime | None
+) -> tuple[datetime | None, bool]:
+    """When these bytes were said, and whether that is only when they were brought."""
+    wanted, earliest, brought = digest, None, False
+    changes = _read_steps(db, path, None)
+    while (row := next(changes, None)) is not None:
+        change, at, verb, who, before, after = row
+        moment = datetime.fromisoformat(at)
+        if after == wanted and verb in _SAME_WORDS and before is not None:
+            wanted = before
+        elif after == wanted and before is None and (source := _find_source(db, change, wanted, path)):
+            path, changes = source, _read_steps(db, source, change)
+            earliest = moment if earliest is None else min(earliest, moment)
+        elif after == wanted:
+            brought = verb in _BRINGING_VERBS or who in _BRINGING_WHO
+            if verb in (OUTSIDE, "import"):
+                # It was noticed afterwards, or came with the time it had elsewhere; the file may show when it was.
+                moment = moment if since is None else min(moment, since)
+            elif not brought:
+                return moment, False
+            earliest = moment if earliest is None else min(earliest, moment)
+        elif before == wanted and earliest is not None:
+            earliest = min(earliest, moment)  # they were there before this change, which replaced them
+    return earliest, brought
+
+
+def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
+    """The changes that changed a file, newest first, all or those before one."""
+    select = "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id WHERE path = ? AND NOT pending"
+    if below is None:
+        return iter(db.execute(f"{select} ORDER BY id DESC", (path,)).fetchall())
+    return iter(db.execute(f"{select} AND id < ? ORDER BY id DESC", (path, below)).fetchall())
+
+
+def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:
+    """The file that these bytes left in the same change: they were moved, not said anew."""
+    select = "SELECT path FROM changes WHERE act = ? AND before = ? AND after IS NULL AND path <> ?"
+    row = db.execute(select, (change, digest, path)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _make_time(nanoseconds: int) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,24 +1,29 @@
-"""The inbox: the one place where things wait for a person. A table beside the changes in `history.db`.
+"""The inbox: what needs a person's review, what its items propose as JSON, and the decisions about them.
 
-What waits cannot be derived from anything else, so it is kept with the history and as durably. An item is known by its
-key: the same thing does not wait twice, and what a person has decided is not asked again. An item that is replaced by a
-different one gets another number, so that nobody approves a text he has not seen.
+It is a table beside the changes in `history.db`: what waits cannot be derived from anything else, so it is kept as durably.
+An item is known by its key: the same thing does not wait twice, and what a person has decided is not asked again. An item
+that is replaced by a different one gets another number, so that nobody approves a text he has not seen.
 
-It does not carry out what an item says; `deciding` does.
+A payload is {"edits": [...], "evidence": [{"quote": ..., "source": ..., "message": ...}], "secrets": [...]}. `evidence` is
+text from elsewhere, to be shown and never believed: `source` says what it is (a message, a tool, a file, a web page),
+`message` which one of its session. `secrets` are passages that no interface may print. An item of another kind may carry
+whatever it needs besides. Unknown fields are ignored, but an edit that cannot be parsed is refused: it would be carried out.
 """
 
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from memdir.errors import ConflictError, FormatError, NotFoundError
 from memdir.format.drafts import make_slug
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass, list_fields, replace
 from memdir.records import (
     AddPointer,
+    BatchResult,
     Draft,
     DropPointer,
     Edit,
@@ -33,12 +38,13 @@ from memdir.records import (
     Rewrite,
     Save,
 )
-from memdir.text import fold, replace_surrogates
+from memdir.text import fold, one_line, replace_surrogates, shorten
 
-# --- inbox ---
+if TYPE_CHECKING:
+    from memdir.store.contract import StoreBase
 
-# The migration of `history` with which the inbox came.
-SINCE = 4
+MASK = "[masked]"
+SINCE = 4  # the migration of `history` with which the inbox came
 MIGRATION = """
     CREATE TABLE inbox (
         id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
@@ -48,13 +54,25 @@ MIGRATION = """
     CREATE UNIQUE INDEX inbox_key ON inbox (key) WHERE key <> '';
     CREATE INDEX inbox_state ON inbox (state);
 """
+_WHY_CHARS = 200
 _COLUMNS = "at, kind, key, title, why, name, who, reason, session, payload, state, decided, note"
 # What a purge leaves of a decided item: that it was decided, not what it was.
 _BLANK = "title = '', why = '', name = '', reason = '', payload = '{}', note = ''"
 
 
+# Every edit but Save by its word in a payload: fields that must be text, and fields that may be absent.
+_EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
+    "forget": (Forget, ("name",), ("expect",)),
+    "rewrite": (Rewrite, ("name", "text", "expect"), ()),
+    "put": (Put, ("name", "text"), ("hook",)),
+    "add_pointer": (AddPointer, ("name",), ()),
+    "drop_pointer": (DropPointer, ("name",), ()),
+    "replace_line": (ReplaceLine, ("name", "was", "line"), ()),
+}
+
+
 class Inbox(ABC):
-    """What a store does for its inbox. Adding and deciding is on the disk when it returns, or raises."""
+    """The inbox of a store. Items and decisions are on the disk when a method returns, or it raises."""
 
     clock: Callable[[], datetime]
 
@@ -63,7 +81,7 @@ class Inbox(ABC):
         """The database the inbox lies in, None if there is none yet; for writing under the lock, in a transaction."""
 
     def inbox_add(self, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
-        """Let things wait; answers them as they now are, which for those already decided is decided."""
+        """Add items; returns them as they now are, which for those already decided is decided."""
         given = tuple(items)
         if not given:
             return ()
@@ -72,7 +90,7 @@ class Inbox(ABC):
             return tuple(_add(db, item) for item in given)
 
     def inbox_replace(self, prefix: str, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
-        """As `inbox_add`, after taking out what waits under keys that begin with `prefix` and is not given again."""
+        """As `inbox_add`, after removing what waits under keys that begin with `prefix` and is not given again."""
         given = tuple(items)
         if not prefix or any(not item.key.startswith(prefix) for item in given):
             raise FormatError("items that replace others need keys that begin as theirs do", field="key")
@@ -121,6 +139,41 @@ class Inbox(ABC):
             return next(read_rows(db, "WHERE id = ?", (id,)))
 
 
+def approve(store: "StoreBase", item: InboxItem, *, origin: Origin | None = None, note: str = "") -> BatchResult | None:
+    """Carry out what an item proposes, as one change, then record the decision; None for one that changes no memory.
+
+    If the process dies between the two, approving again does nothing twice. A rejected item can still be approved.
+    """
+    _check_open(item)
+    edits = find_payload_edits(item.payload)
+    if not edits and item.kind in (InboxKind.MEMORY, InboxKind.PROPOSAL):
+        hint = "reject it; what made it can propose it anew"
+        raise FormatError("it says nothing that could be done", field="edits", hint=hint)
+    if not edits:
+        store.inbox_decide(item.id, InboxState.APPROVED, note)
+        return None
+    words = shorten(one_line(f"approved inbox item {item.id}: {item.why}"), _WHY_CHARS)
+    try:
+        done = store.change(edits, verb="approve", origin=replace(origin or Origin(), why=words), mark=make_mark(item))
+    except ConflictError as error:
+        hint = "`memdir inbox show` compares; change the memory by hand and reject the item"
+        raise ConflictError(str(error), expected=error.expected, found=error.found, hint=hint) from None
+    store.inbox_decide(item.id, InboxState.APPROVED, note, name=item.name or next(iter(done.names), ""))
+    return done
+
+
+def reject(store: "StoreBase", item: InboxItem, *, note: str = "") -> InboxItem:
+    """Record that an item is not wanted; it stays, so that it is not asked again."""
+    _check_open(item)
+    return store.inbox_decide(item.id, InboxState.REJECTED, note, was=item.state)
+
+
+def _check_open(item: InboxItem) -> None:
+    if item.state is InboxState.APPROVED:
+        hint = "`memdir history` shows what it changed, and `memdir undo` takes that back"
+        raise ConflictError("it was approved already", hint=hint)
+
+
 def read_rows(db: sqlite3.Connection, where: str, values: tuple[object, ...] = ()) -> Iterator[InboxItem]:
     return map(_make_item, db.execute(f"SELECT id, {_COLUMNS} FROM inbox {where}", values).fetchall())
 
@@ -134,10 +187,10 @@ def has_about(db: sqlite3.Connection, name: str) -> bool:
     return any(is_about(item, name) for item in read_rows(db, ""))
 
 
-def drop_rows(db: sqlite3.Connection, name: str, marks: Sequence[str] = ()) -> None:
-    """Take out what waits about one memory, and the text of what was decided about it; `marks` are its changes'.
+def drop_rows(db: sqlite3.Connection, name: str, marks: Collection[str] = ()) -> None:
+    """Remove what waits about one memory, and the text of what was decided about it; `marks` are its changes'.
 
-    Of a decided item the key stays, so that the same thing is not asked again, unless the key speaks the name.
+    The key of a decided item stays, so that the same thing is not asked again, unless it contains the name.
     """
     for item in list(read_rows(db, "")):
         if not (is_about(item, name) or make_mark(item) in marks):
@@ -173,7 +226,7 @@ def _not_found(id: int) -> NotFoundError:
 
 
 def _add(db: sqlite3.Connection, item: InboxItem) -> InboxItem:
-    """One item, unless it is there: decided it stays decided, waiting it stays as it is or gives way to another."""
+    """Add one item, unless it is there: a decided one stays, a waiting one is replaced if it differs."""
     row = _make_row(item)
     old = next(read_rows(db, "WHERE key = ?", (row[2],)), None) if item.key else None
     if old is not None:
@@ -214,22 +267,6 @@ def _make_item(row: Sequence[object]) -> InboxItem:
         decided=None if decided is None else datetime.fromisoformat(str(decided)),
         note=str(note),
     )
-
-
-# --- payloads ---
-# What an inbox item carries, as JSON: the edits it would make, and the evidence for them.
-#
-#     {"edits": [...], "evidence": [{"quote": "...", "source": "...", "message": "..."}], "secrets": ["..."]}
-#
-# `evidence` is text from elsewhere, to be shown and never believed: `source` says what it is (a message, a tool, a
-# file,
-# a web page), `message` which one of its session. `secrets` are passages that no door may print. An item of another
-# kind
-# may carry whatever it needs besides. Pure; reading forgives what it does not know, but an edit that cannot be
-# understood
-# is refused, because it would be carried out.
-
-MASK = "[masked]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,54 +329,27 @@ def _mask(value: object, secrets: Sequence[str]) -> object:
 
 
 def _render_edit(edit: Edit) -> dict[str, object]:
-    if isinstance(edit, Forget):
-        return {"edit": "forget", "name": edit.name, "expect": edit.expect}
-    if isinstance(edit, Rewrite):
-        return {"edit": "rewrite", "name": edit.name, "text": edit.text, "expect": edit.expect}
-    if isinstance(edit, Put):
-        return {"edit": "put", "name": edit.name, "text": edit.text, "hook": edit.hook}
-    if isinstance(edit, AddPointer | DropPointer):
-        return {"edit": "add_pointer" if isinstance(edit, AddPointer) else "drop_pointer", "name": edit.name}
-    if isinstance(edit, ReplaceLine):
-        return {"edit": "replace_line", "name": edit.name, "was": edit.was, "line": edit.line}
-    draft = edit.draft
-    return {
-        "edit": "save",
-        "type": draft.kind.value,
-        "title": draft.title,
-        "description": draft.description,
-        "body": draft.body,
-        "name": draft.name,
-        "pinned": draft.pinned,
-        "expect": edit.expect,
-    }
+    if isinstance(edit, Save):
+        fields = {key: getattr(edit.draft, key) for key in ("title", "description", "body", "name", "pinned")}
+        return {"edit": "save", "type": edit.draft.kind.value, **fields, "expect": edit.expect}
+    word = next(word for word, (kind, _, _) in _EDITS.items() if isinstance(edit, kind))
+    return {"edit": word, **{key: getattr(edit, key) for key in list_fields(edit)}}
 
 
 def _parse_edit(value: object) -> Edit:
     if not isinstance(value, Mapping):
         raise _refusal("edit")
-    what = value.get("edit")
-    if what == "forget":
-        return Forget(_text(value, "name"), _maybe(value, "expect"))
-    if what == "rewrite":
-        return Rewrite(_text(value, "name"), _text(value, "text"), _text(value, "expect"))
-    if what == "put":
-        return Put(_text(value, "name"), _text(value, "text"), _maybe(value, "hook") or "")
-    if what in ("add_pointer", "drop_pointer"):
-        return AddPointer(_text(value, "name")) if what == "add_pointer" else DropPointer(_text(value, "name"))
-    if what == "replace_line":
-        return ReplaceLine(_text(value, "name"), _text(value, "was"), _text(value, "line"))
-    if what != "save" or value.get("type") not in [kind.value for kind in Kind]:
+    if (row := _EDITS.get(str(value.get("edit")))) is not None:
+        kind, needed, optional = row
+        given = {key: found for key in optional if (found := _maybe(value, key)) is not None}
+        edit: Edit = kind(**{key: _text(value, key) for key in needed}, **given)
+        return edit
+    if value.get("edit") != "save" or value.get("type") not in [kind.value for kind in Kind]:
         raise _refusal("edit")
+    title, description, body = (_text(value, key) for key in ("title", "description", "body"))
     pinned = value.get("pinned")
-    draft = Draft(
-        Kind(_text(value, "type")),
-        _text(value, "title"),
-        _text(value, "description"),
-        _text(value, "body"),
-        _maybe(value, "name"),
-        pinned if isinstance(pinned, bool) else None,
-    )
+    kept = pinned if isinstance(pinned, bool) else None
+    draft = Draft(Kind(_text(value, "type")), title, description, body, _maybe(value, "name"), kept)
     return Save(draft, _maybe(value, "expect"))
 
 

@@ -1,24 +1,22 @@
-"""MemoryStore: a store in memory. The reference the contract is read from, and a store for tests and throw-away sessions.
+"""MemoryStore: a store in memory, for tests and sessions that are thrown away, and the reference for the contract.
 
-Same planning, same history, no disk: what FileStore does differently is a bug in one of them.
+It plans and records as FileStore does, without a disk: a difference between the two is a bug in one of them.
 """
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 
 from memdir.errors import NotFoundError
 from memdir.format.index import INDEX_FILE, find_splice
+from memdir.frozen import replace
 from memdir.guard import check_name
 from memdir.records import Change, ChangedFile, Header, Memory, Origin, Scope, Signature
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult, Clock, StoreBase, make_memory, utc_now
+from memdir.store.history import find_undone
 from memdir.store.plan import FileChange, Planner, WriteRules, decode, digest_of, is_index_path
-from memdir.text import fold, fold_link, one_line, shorten
-
-# --- ram ---
 
 
 class MemoryStore(StoreBase):
@@ -37,9 +35,8 @@ class MemoryStore(StoreBase):
     def scan(self) -> tuple[Header, ...]:
         with self._lock:
             names = [path.removesuffix(".md") for path in self._files if not is_index_path(path)]
-            return tuple(
-                sorted((self.read(name).header for name in names), key=lambda at: (at.modified, at.name))[::-1]
-            )
+            headers = (self.read(name).header for name in names)
+            return tuple(sorted(headers, key=lambda at: (at.modified, at.name), reverse=True))
 
     def read(self, name: str) -> Memory:
         check_name(name)
@@ -53,13 +50,13 @@ class MemoryStore(StoreBase):
         return decode(self.read_bytes(INDEX_FILE) or b"")
 
     def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
-        undone = self._find_undone()
-        path = None if name is None else f"{name}.md"
-        chosen = [
-            change for change in reversed(self._changes) if path is None or any(at.path == path for at in change.files)
+        undone = find_undone({at.undoes: at.id for at in self._changes if at.undoes is not None})
+        found = [
+            replace(change, undone_by=undone.get(change.id))
+            for change in reversed(self._changes)
+            if name is None or any(at.path == f"{name}.md" for at in change.files)
         ]
-        marked = [Change(at.id, at.at, at.verb, at.origin, at.files, at.undoes, undone.get(at.id)) for at in chosen]
-        return tuple(marked if limit < 0 else marked[:limit])
+        return tuple(found if limit < 0 else found[:limit])
 
     def find_last_change(self) -> Change | None:
         return next((change for change in self.changes() if change.undoes is None and change.undone_by is None), None)
@@ -93,8 +90,13 @@ class MemoryStore(StoreBase):
             if self._waiting is None:
                 self._waiting = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
                 self._waiting.executescript(inbox.MIGRATION)
-            with _whole(self._waiting):
+            self._waiting.execute("BEGIN")
+            try:
                 yield self._waiting
+                self._waiting.execute("COMMIT")
+            finally:
+                if self._waiting.in_transaction:
+                    self._waiting.execute("ROLLBACK")
 
     def close(self) -> None:
         if self._waiting is not None:
@@ -132,54 +134,9 @@ class MemoryStore(StoreBase):
             if data is not None and not planned.is_index:
                 self._contents[digest_of(data)] = data
 
-    def _find_undone(self) -> dict[int, int]:
-        latest = {change.undoes: change.id for change in self._changes if change.undoes is not None}
-        undone: dict[int, int] = {}
-        for target in sorted(latest, reverse=True):
-            if latest[target] not in undone:
-                undone[target] = latest[target]
-        return undone
-
-
-@contextmanager
-def _whole(db: sqlite3.Connection) -> Iterator[None]:
-    """All of it or nothing."""
-    db.execute("BEGIN")
-    try:
-        yield
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-
 
 def _make_change(planned: FileChange) -> ChangedFile:
     before = digest_of(planned.before) if planned.before is not None else None
     after = digest_of(planned.after) if planned.after is not None else None
     splice = find_splice(planned.before or b"", planned.after or b"") if planned.is_index else None
     return ChangedFile(planned.path, before, after, splice)
-
-
-# --- lookup ---
-# What a person typed, as one memory: its name, its path, or a title that only one memory has.
-
-
-def find_header(headers: Sequence[Header], text: str) -> Header:
-    """The memory meant; NotFoundError names what is near, or the several it could be."""
-    wanted = text.strip().removeprefix("./").removesuffix(".md")
-    for same in (lambda at: at.name == wanted, lambda at: fold(at.name) == fold(wanted)):
-        if exact := next((header for header in headers if same(header)), None):
-            return exact
-    matches = [header for header in headers if fold_link(header.title) == fold_link(wanted)]
-    matches = matches or [
-        header for header in headers if fold_link(header.name.rpartition("/")[2]) == fold_link(wanted)
-    ]
-    if len(matches) == 1:
-        return matches[0]
-    shown = shorten(one_line(text), 60)
-    if matches:
-        names = ", ".join(header.name for header in matches[:5])
-        raise NotFoundError(f"{shown!r} could be any of {names}", name=text, hint="say the name")
-    near = get_close_matches(fold(wanted), [fold(header.name) for header in headers], n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "`memdir list` shows what there is"
-    raise NotFoundError(f"no memory named {shown!r}", name=text, hint=hint)

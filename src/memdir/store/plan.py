@@ -1,9 +1,13 @@
-"""What a write would do, file by file, before anything is done. Pure: it reads through a `View` and changes nothing.
+"""What a change would do, file by file, before anything is done: saves, edits, deletions, undo and restore.
 
-A draft becomes the bytes of its topic file and of its index, before and after; a store then applies them as one change.
+Pure: it reads through a `StoreView` and changes nothing. A draft becomes the bytes of its topic file and of its index, before
+and after; a store then applies them as one change. An `Overlay` is a view in which planned changes have already happened.
+
+`check_shared` examines the files of every change, however it was made: nothing secret and nothing about a person may come
+into what others read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from importlib import import_module
@@ -15,18 +19,15 @@ from memdir.format.drafts import check_description, check_title, make_slug
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
-from memdir.records import Dialect, Draft, Header, Kind, Scope
+from memdir.records import Change, ChangedFile, Dialect, Draft, Header, Kind, Scope
 from memdir.text import find_forbidden, fold
 
 if TYPE_CHECKING:
     from memdir.store.secret_text import SecretFinding
 
 
-# --- plan ---
-
 TEAM_FOLDER = "team"
-# How many neighbours are looked at to learn which dialect a directory mostly uses.
-_DIALECT_SAMPLE = 16
+_DIALECT_SAMPLE = 16  # neighbours that are looked at to learn which dialect a directory mostly uses
 
 
 class StoreView(Protocol):
@@ -60,7 +61,7 @@ def digest_of(data: bytes) -> str:
 
 @cache
 def _find_sha256() -> Callable[[bytes], Any]:
-    """The interpreter's own where it has one: `hashlib` loads OpenSSL, and that takes milliseconds of every recall."""
+    """The interpreter's own where it has one: `hashlib` loads OpenSSL, which takes milliseconds of every recall."""
     for name in ("_sha2", "_sha256"):
         try:
             own: Callable[[bytes], Any] = import_module(name).sha256
@@ -100,15 +101,60 @@ def index_path(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class WriteRules:
-    """What a store asks of everything written into it. `find` looks for secrets, if the built-in rules do not.
+    """What a store requires of everything written into it. `find` looks for secrets, by default the built-in rules.
 
-    `shared` says that others will read all of it; else that is so of the team's folder alone.
+    `shared` says that others will read all of it; else others read only the team's folder.
     """
 
     scope: Scope = Scope.PRIVATE
     skip_index: bool = False
     find: Finder | None = None
     shared: bool = False
+
+
+class Overlay:
+    """A view in which planned changes have already happened. Every file is read once, so that all plans see the same."""
+
+    def __init__(self, view: StoreView, changed: Mapping[str, bytes | None] | None = None) -> None:
+        self._view = view
+        self._read: dict[str, bytes | None] = {}
+        self._listed: dict[str, tuple[str, ...]] = {}
+        self.changed: dict[str, bytes | None] = dict(changed or {})
+
+    def read_bytes(self, path: str) -> bytes | None:
+        return self.changed[path] if path in self.changed else self.read_before(path)
+
+    def read_before(self, path: str) -> bytes | None:
+        """The file without the planned changes."""
+        if path not in self._read:
+            self._read[path] = self._view.read_bytes(path)
+        return self._read[path]
+
+    def list_files(self, folder: str) -> list[str]:
+        if folder not in self._listed:
+            self._listed[folder] = tuple(self._view.list_files(folder))
+        names = dict.fromkeys(self._listed[folder])
+        for path, data in self.changed.items():
+            parent, _, leaf = path.rpartition("/")
+            if parent == folder and data is None:
+                names.pop(leaf, None)
+            elif parent == folder:
+                names[leaf] = None
+        return list(names)
+
+    def put(self, changes: Sequence[FileChange]) -> None:
+        for planned in changes:
+            if planned.before != self.read_bytes(planned.path):
+                # Listed as absent, read as there: somebody outside was quicker. An empty `found` means: plan anew.
+                raise ConflictError(f"{planned.path} changed while it was being written", hint="try again", found="")
+        self.changed = {**self.changed, **{planned.path: planned.after for planned in changes}}
+
+    def list_changes(self) -> Iterator[FileChange]:
+        """One change a file, memories before indexes, without those that came to nothing."""
+        for path in sorted(self.changed, key=is_index_path):
+            before, after = self.read_before(path), self.changed[path]
+            if before != after and not (before is None and not after):
+                yield FileChange(path, before, after)
 
 
 def plan_write(
@@ -122,9 +168,7 @@ def plan_write(
     if before is None or before.description != draft.description:
         check_description(draft.description, draft.kind)
     text = _render_new(view, name, draft) if found is None else _render_over(decode(found), draft, now)
-    data = encode(text)
-    if len(data) > FILE_BYTES:
-        raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
+    data = _encode_checked(text)
     changes = [FileChange(f"{name}.md", found, data)] if data != found else []
     return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
 
@@ -150,12 +194,11 @@ def plan_put(view: StoreView, name: str, text: str, hook: str, rules: WriteRules
     *folders, leaf = check_name(name)
     if any(fold(at) == fold(f"{leaf}.md") for at in view.list_files("/".join(folders))):
         raise ConflictError(f"{name} exists already", hint="read it first, then choose another name or merge by hand")
-    fields, data = frontmatter.parse_fields(text), encode(text)
+    fields = frontmatter.parse_fields(text)
     check_kind(fields, rules)
     check_text(text, "body")
     check_description(fields.description, fields.kind)
-    if len(data) > FILE_BYTES:
-        raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
+    data = _encode_checked(text)
     draft = Draft(fields.kind or Kind.PROJECT, fields.title or leaf, hook or fields.description, "", name)
     pointers = [] if rules.skip_index else _plan_pointer(view, name, draft, None)
     return [FileChange(f"{name}.md", None, data), *pointers]
@@ -166,9 +209,8 @@ def plan_pin(view: StoreView, name: str, *, pinned: bool) -> list[FileChange]:
     text = decode(found)
     if frontmatter.parse_fields(text).pinned == pinned:
         return []
-    return [
-        FileChange(f"{name}.md", found, encode(frontmatter.set_fields(text, {"pinned": "true" if pinned else None})))
-    ]
+    text = frontmatter.set_fields(text, {"pinned": "true" if pinned else None})
+    return [FileChange(f"{name}.md", found, encode(text))]
 
 
 def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChange]:
@@ -177,34 +219,38 @@ def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChan
     if expect is not None:
         check_expected(name, found, expect)
     path, short = index_path(name)
-    listed = view.read_bytes(path)
-    changes = [FileChange(f"{name}.md", found, None)]
-    rest = index.drop_lines(_decode_index(listed or b""), short)
-    return [*changes, *_plan_index(path, listed, rest)]
+    listed, text = _read_index(view, path)
+    return [FileChange(f"{name}.md", found, None), *_plan_index(path, listed, index.drop_lines(text, short))]
 
 
 def plan_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Missing pointers added and nothing else: how a directory with orphans is mended."""
-    texts: dict[str, tuple[bytes, str]] = {}
-    for name in names:
+    """Missing pointers added and nothing else: how a directory with orphans is fixed."""
+
+    def add(text: str, name: str, short: str) -> str:
         found = view.read_bytes(f"{name}.md")
-        path, short = index_path(name)
-        old, text = texts.get(path) or _read_index(view, path)
-        if found is not None and not index.find_lines(text, short):
-            fields = frontmatter.parse_fields(decode(found))
-            text = _add_pointer(text, short, fields.kind or Kind.PROJECT, fields.title or short, fields.description)
-        texts[path] = old, text
-    return [change for path, (_, text) in texts.items() for change in _plan_index(path, view.read_bytes(path), text)]
+        if found is None or index.find_lines(text, short):
+            return text
+        fields = frontmatter.parse_fields(decode(found))
+        return _add_pointer(text, short, fields.kind or Kind.PROJECT, fields.title or short, fields.description)
+
+    return _plan_indexes(view, names, add)
 
 
 def plan_dead_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Pointers to these taken out, where the file really is not there."""
-    texts: dict[str, tuple[bytes, str]] = {}
+    """Pointers to these removed, where the file really is not there."""
+
+    def drop(text: str, name: str, short: str) -> str:
+        return text if view.read_bytes(f"{name}.md") is not None else index.drop_lines(text, short)
+
+    return _plan_indexes(view, names, drop)
+
+
+def _plan_indexes(view: StoreView, names: Iterable[str], step: Callable[[str, str, str], str]) -> list[FileChange]:
+    texts: dict[str, tuple[bytes | None, str]] = {}
     for name in names:
         path, short = index_path(name)
         old, text = texts.get(path) or _read_index(view, path)
-        alive = view.read_bytes(f"{name}.md") is not None
-        texts[path] = old, text if alive else index.drop_lines(text, short)
+        texts[path] = old, step(text, name, short)
     return [change for path, (old, text) in texts.items() for change in _plan_index(path, old, text)]
 
 
@@ -218,6 +264,98 @@ def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChang
     if not index.find_lines(line, short):
         raise FormatError(f"this line does not point to {name}", field="line", hint="- [Title](file.md) — hook")
     return _plan_index(path, old, index.replace_line(text, short, was, line.strip()))
+
+
+def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes]) -> list[FileChange]:
+    """The changes that take a change back; ConflictError if a topic file is not what the change left behind.
+
+    An index goes back byte for byte if nothing else touched it, and line by line if something did.
+    """
+    changes = []
+    for file in change.files:
+        current = view.read_bytes(file.path)
+        if is_index_path(file.path):
+            planned = _rewind_index(file, current)
+        else:
+            _check_unchanged(file, current)
+            planned = FileChange(file.path, current, contents(file.before) if file.before else None)
+        if planned.before != planned.after:
+            changes.append(planned)
+    return changes
+
+
+def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
+    """One memory as it was in some earlier version, with a pointer if it has none."""
+    check_name(name)
+    path = f"{name}.md"
+    current = view.read_bytes(path)
+    changes = [FileChange(path, current, data)] if current != data else []
+    return changes + plan_pointers(Overlay(view, {path: data}), [name])
+
+
+def find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
+    """The digest to restore: what the file was after that change, else the version before the present one."""
+    path = f"{name}.md"
+    files = [(step.id, file) for step in changes for file in step.files if file.path == path]
+    if change is not None:
+        for number, file in files:
+            if number <= change:
+                if file.after is None:
+                    raise NotFoundError(f"{name} did not exist after change {change}", name=name)
+                return file.after
+        raise NotFoundError(f"{name} has no version that old", name=name, hint=f"`memdir history {name}` lists them")
+    for _, file in files:
+        for digest in (file.after, file.before):
+            if digest is not None and digest != current:
+                return digest
+    raise NotFoundError(f"no other version of {name} is in the history", name=name)
+
+
+def _check_unchanged(change: ChangedFile, current: bytes | None) -> None:
+    found = digest_of(current) if current is not None else None
+    if found == change.after:
+        return
+    name = change.path.removesuffix(".md")
+    what = "is gone" if found is None else "exists again" if change.after is None else "was changed"
+    raise ConflictError(
+        f"cannot undo: {name} {what} since then",
+        expected=change.after,
+        found=found,
+        hint=f"`memdir history {name}` shows by whom; undo that first, or `memdir restore {name}`",
+    )
+
+
+def _merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
+    """Line by line: remove the lines that left, add the ones that came, wherever the rest now is."""
+    old, new = frontmatter.split_lines(decode(removed)), frontmatter.split_lines(decode(inserted))
+    gone = [line for line in old if line not in new]
+    lines = [line for line in frontmatter.split_lines(text) if line not in gone]
+    text = "".join(lines)
+    for line in new:
+        if line in old or line in lines or not line.strip():
+            continue
+        parsed = index.parse_index(line)[0]
+        if parsed.is_pointer and not index.find_lines(text, parsed.name):
+            text = index.append_pointer(text, line.rstrip("\r\n"))
+    return text
+
+
+def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
+    """An index as a change meant to leave it, starting from what it is now."""
+    found = digest_of(current) if current is not None else None
+    if found == change.after or change.splice is None:
+        return current
+    if found == change.before:
+        return index.apply_splice(current or b"", change.splice) if change.after is not None else None
+    return encode(_merge_lines(decode(current or b""), change.splice[1], change.splice[2]))
+
+
+def _rewind_index(change: ChangedFile, current: bytes | None) -> FileChange:
+    if change.splice is None:
+        return FileChange(change.path, current, current)
+    at, removed, inserted = change.splice
+    back = ChangedFile(change.path, change.after, change.before, (at, inserted, removed))
+    return FileChange(change.path, current, redo_index(back, current))
 
 
 def check_draft(draft: Draft, rules: WriteRules) -> None:
@@ -293,9 +431,9 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
     raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")
 
 
-def _read_index(view: StoreView, path: str) -> tuple[bytes, str]:
-    data = view.read_bytes(path) or b""
-    return data, _decode_index(data)
+def _read_index(view: StoreView, path: str) -> tuple[bytes | None, str]:
+    data = view.read_bytes(path)
+    return data, _decode_index(data or b"")
 
 
 def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
@@ -330,6 +468,13 @@ def _render_over(text: str, draft: Draft, now: datetime) -> str:
     return edited
 
 
+def _encode_checked(text: str) -> bytes:
+    data = encode(text)
+    if len(data) > FILE_BYTES:
+        raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes, this one has {len(data):,}", field="body")
+    return data
+
+
 def _read_existing(view: StoreView, name: str) -> bytes:
     check_name(name)
     found = view.read_bytes(f"{name}.md")
@@ -362,8 +507,7 @@ def _plan_pointer(
     view: StoreView, name: str, draft: Draft, before: frontmatter.FrontmatterFields | None
 ) -> list[FileChange]:
     path, short = index_path(name)
-    listed = view.read_bytes(path)
-    text = _decode_index(listed or b"")
+    listed, text = _read_index(view, path)
     if not index.find_lines(text, short):
         text = _add_pointer(text, short, draft.kind, draft.title, draft.description)
     elif before is not None:
@@ -377,17 +521,10 @@ def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str
     return index.add_line(text, line, kind=kind, words=f"{title} {description} {short}")
 
 
-# --- shared ---
-# What others will read, and what may not come into it: no secret, and nothing about a person.
-#
-# Asked of the changes of every change, whatever way it came: save, edit, promote, approve, undo, restore, sync. It knows
-# no file; the changes are those that `plan` and `rewind` made.
-
-
 def check_shared(changes: list[FileChange], rules: WriteRules) -> list[FileChange]:
     """The changes as they are; raises for a secret that would come into what a team shares, or for a `user` memory.
 
-    A secret that was there already is no reason to refuse another change; the index and `doctor` must still be mended.
+    A secret that was there already is no reason to refuse another change: the index must still be fixed.
     """
     for planned in changes:
         if planned.after is not None and is_shared(planned.path, rules):
@@ -411,7 +548,7 @@ def is_team(path: str) -> bool:
 
 
 def find_unfit(header: Header, rules: WriteRules) -> str:
-    """Why no line of an index that others read may tell of a memory that lies there; empty where one may."""
+    """Why an index that others read may have no line for a memory that lies there; empty where it may."""
     if not is_shared(header.file, rules):
         return ""
     if header.kind is Kind.USER:
@@ -436,7 +573,7 @@ def _check_not_about_user(name: str, planned: FileChange) -> None:
 
 
 def _check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
-    # Imported here: only what a team shares is searched, and recall has no time for it.
+    # Imported here: only what a team shares is searched.
     from memdir.store.secrets import find_secrets, render_findings
 
     find = rules.find or find_secrets

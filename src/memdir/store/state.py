@@ -1,123 +1,225 @@
-"""The patch sets of dreams on the disk: `<state>/dreams/ID.json`, mode 0600, the newest kept.
+"""The files of memdir's own in the state folder of a memory directory: their names, their reader, and their purge.
 
-A set holds texts of memories, so any purge drops all of them: one that was applied is in history, and one that was only
-looked at can be made anew. They can be deleted at any time.
+STATE_FILES lists all of them. `forget --purge` walks that list, so whoever adds a file adds a row: what it is, and how a
+memory is taken out of it. Tables are JSON objects with mode 0600, replaced in one step; one that is missing or broken
+counts as empty. Folders and files of memdir's own are never symbolic links: a link would lead what is written to somebody
+else's files.
 
-What is in a set is not known here (dream.sets).
+What the tables mean is known to the modules that use them: sessions, dream, team, chat. Authors are read and written here.
 """
 
 import json
 import os
 import re
-import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 from memdir.errors import PathError
-from memdir.files import disk_error, make_private_dirs, read_small, sync_dir, write_private
+from memdir.files import disk_error, hold, make_private_dirs, read_small, sync_dir, write_private
 from memdir.frozen import dataclass
-from memdir.limits import DREAM_SETS
+from memdir.limits import DREAM_SETS, SESSION_BYTES, SESSION_SECONDS
 from memdir.project.git import CONFIG_BYTES, find_git_dir, parse_config
+from memdir.project.paths import slug
 from memdir.project.settings import Environment, read_settings
-from memdir.store.sessions import find_link, make_leaf
+from memdir.store.plan import digest_of, is_team
 from memdir.text import fold, one_line, replace_surrogates, shorten
 
-# --- kept_dreams ---
-
+SESSIONS_FOLDER = "sessions"
 DREAMS_FOLDER = "dreams"
-_SUFFIX = ".json"
-_BYTES = 67_108_864  # far more than a dream may write; evidence and index lines of the largest directory fit
-_ID = re.compile(r"[0-9a-z][0-9a-z-]{0,60}")
+CHATS_FOLDER = "chats"
+COPY = "team.git"
+POINT = "team-point.json"
+RECORD = "team-sync.json"
+NEWS = "team-news.json"
+AUTHORS = "team-authors.json"
+_SESSIONS_LOCK = "lock"
+_TABLE_BYTES = 67_108_864  # the names of all that a team may have and its index; far more than a dream may write
+_SET_ID = re.compile(r"[0-9a-z][0-9a-z-]{0,60}")
+_PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
+_CHAT_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_QUOTED = 16  # characters of a sentence: a shorter one occurs in many a conversation by chance
+_OWN_AUTHOR = "default"  # the setting's value for "whoever git says I am"
+_AUTHOR_CHARS = 100  # of a name or an address
+_EDIT_SUFFIX = ".md"  # editors know it, and the folder is no memory directory
+_EDIT_BYTES = 180  # file systems stop at 255, and the random part needs room
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedMemory:
+    """A memory that is purged: all its texts, and the conversations it was learned in or shown to."""
+
+    name: str
+    sessions: Collection[str] = ()
+    texts: Collection[str] = ()
+    lock_seconds: float = SESSION_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """A file or folder in a state folder. `purge` takes a memory out of it; None where it can hold nothing of one."""
+
+    name: str
+    what: str
+    purge: Callable[[Path, PurgedMemory], object] | None = None
+
+
+def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> None:
+    """Take a memory out of every file of a state folder, and of those in folders that `relink` laid aside."""
+    replaced = list(aside)
+    for row in STATE_FILES:
+        if row.purge is not None:
+            for folder in [state, *(path.parent for old in replaced for path in old.rglob(row.name))]:
+                row.purge(folder, memory)
+
+
+def find_link(folder: Path) -> Path | None:
+    """The folder or the one it lies in, if that is a symbolic link."""
+    return next((path for path in (folder.parent, folder) if path.is_symlink()), None)
+
+
+def check_no_link(folder: Path) -> None:
+    if link := find_link(folder):
+        raise PathError(str(link), "it is a symbolic link")
+
+
+def read_table(folder: Path, file: str, limit: int = _TABLE_BYTES) -> dict[str, object]:
+    """The JSON object in a file; empty if there is none."""
+    if find_link(folder / file):
+        return {}
+    try:
+        table = json.loads(read_small(folder / file, limit, follow=False).data or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
+def write_table(folder: Path, file: str, table: Mapping[str, object]) -> None:
+    """Replace a file by this table; raises DiskError or PathError."""
+    check_no_link(folder / file)
+    write_private(folder / file, json.dumps(dict(table)).encode("ascii") + b"\n")
+
+
+def digest_text(text: str) -> str:
+    """A short digest, to name things by."""
+    return digest_of(text.encode("utf-8", "surrogatepass"))[:20]
+
+
+def make_leaf(id: str) -> str:
+    """An id as a file name: a plain one stays as it is, another gets a digest after a dot, which no plain one has."""
+    if _PLAIN_ID.fullmatch(id):
+        return id
+    clean = re.sub(r"[^a-z0-9_-]+", "-", id[:200].lower()).strip("-_")[:40]
+    return f"{clean or 'session'}.{digest_text(id)}"
+
+
+@contextmanager
+def hold_sessions(folder: Path, seconds: float) -> Iterator[None]:
+    """Hold all records of conversations of a folder, one process at a time: a change takes a millisecond."""
+    check_no_link(folder)
+    try:
+        make_private_dirs(folder)
+        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            with hold(handle, _SESSIONS_LOCK, seconds=seconds):
+                yield
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise disk_error(error, folder) from error
+
+
+def list_session_files(folder: Path) -> list[Path]:
+    with os.scandir(folder) as entries:
+        found = (at for at in entries if at.name != _SESSIONS_LOCK and not at.is_dir(follow_symlinks=False))
+        return sorted(Path(at.path) for at in found)
+
+
+def drop_name(state: Path, name: str, *, seconds: float) -> int:
+    """Take a memory's name out of every conversation's record; returns how many records contained it.
+
+    It goes by shape, not by field, so that fields other modules add are covered: a key of a table, an item of a list.
+    """
+    folder = state / SESSIONS_FOLDER
+    if not folder.is_dir() or find_link(folder):
+        return 0
+    count = 0
+    with hold_sessions(folder, seconds):
+        for path in list_session_files(folder):
+            before = read_table(folder, path.name, SESSION_BYTES) if path.suffix == ".json" else {}
+            after = {key: _without(value, name) for key, value in before.items()}
+            if not before:
+                path.unlink(missing_ok=True)  # a prompt, left by a killed writer, or broken: it may hold anything
+            elif after != before:
+                write_table(folder, path.name, after)
+                count += 1
+    return count
+
+
+def _without(value: object, name: str) -> object:
+    if isinstance(value, dict):
+        return {key: at for key, at in value.items() if key != name}
+    return [at for at in value if at != name] if isinstance(value, list) else value
 
 
 def write_set(state: Path, id: str, table: Mapping[str, object]) -> Path:
-    """Keep a set; the oldest beyond the limit go."""
+    """Keep a dream's patch set; the oldest beyond the limit are removed."""
     folder = state / DREAMS_FOLDER
-    if link := find_link(folder):
-        raise PathError(str(link), "it is a symbolic link")
-    path = _find_path(state, id)
-    write_private(path, json.dumps(table, ensure_ascii=True, indent=1).encode("ascii") + b"\n")
+    check_no_link(folder)
+    write_table(folder, f"{id}.json", table)
     for old in list_sets(state)[DREAM_SETS:]:
-        _find_path(state, old).unlink(missing_ok=True)
-    return path
+        (folder / f"{old}.json").unlink(missing_ok=True)
+    return folder / f"{id}.json"
 
 
 def read_set(state: Path, id: str) -> dict[str, object] | None:
-    """What was kept under an id; None for nothing, or nothing that can be read."""
-    if not _ID.fullmatch(id) or find_link(state / DREAMS_FOLDER):
+    """The patch set with this id; None if there is none that can be read."""
+    if not _SET_ID.fullmatch(id) or find_link(state / DREAMS_FOLDER):
         return None
-    data = read_small(_find_path(state, id), _BYTES, follow=False).data
-    try:
-        table = json.loads(data or b"null")
-    except (ValueError, RecursionError):
-        return None
-    return table if isinstance(table, dict) else None
+    return read_table(state / DREAMS_FOLDER, f"{id}.json") or None
 
 
 def list_sets(state: Path) -> tuple[str, ...]:
-    """The ids of all sets, newest first: an id begins with its time."""
+    """The ids of all patch sets, newest first: an id begins with its time."""
     folder = state / DREAMS_FOLDER
-    if find_link(folder):
-        return ()
     try:
-        names = os.listdir(folder)
+        names = () if find_link(folder) else os.listdir(folder)
     except OSError:
         return ()
-    ids = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-    return tuple(sorted((id for id in ids if _ID.fullmatch(id)), reverse=True))
+    ids = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return tuple(sorted((id for id in ids if _SET_ID.fullmatch(id)), reverse=True))
 
 
-def drop_sets(state: Path) -> int:
-    """Remove every set and whatever a killed writer left, for purge; answers how many files that was."""
+def _drop_sets(state: Path) -> None:
+    """Remove all patch sets: they contain texts of memories; an applied one is in history, another can be made anew."""
     folder = state / DREAMS_FOLDER
     if find_link(folder) or not folder.is_dir():
-        return 0
+        return
     try:
-        paths = [path for path in folder.iterdir() if path.is_file() or path.is_symlink()]
-        for path in paths:
-            path.unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.is_file() or path.is_symlink():
+                path.unlink(missing_ok=True)
         sync_dir(folder)
     except OSError as error:
         raise disk_error(error, folder) from error
-    return len(paths)
 
 
-def _find_path(state: Path, id: str) -> Path:
-    return state / DREAMS_FOLDER / f"{id}{_SUFFIX}"
-
-
-# --- kept_chats ---
-# The conversations of `memdir chat` on the disk: `<state>/chats/ID.jsonl`, mode 0600, one record a line.
-#
-# A line is written the moment it is said, so a killed process loses nothing that was answered. What was said may hold
-# a
-# memory's words: `forget --purge` drops every conversation that taught the memory, was given it, or names or quotes
-# it.
-# They can be deleted at any time; a conversation that is gone cannot be resumed.
-#
-# What stands in a record is not known here (doors.chat.transcript).
-
-CHATS_FOLDER = "chats"
-_KEPT_CHATS_SUFFIX = ".jsonl"
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_PARTS = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？])|\*\*[\w ]+:\*\*")
-_QUOTED = 16  # characters of a sentence: a shorter one stands in many a conversation by chance
-
-
-def find_path(state: Path, id: str) -> Path:
-    """Where the conversation with that id is kept, or would be."""
-    return state / CHATS_FOLDER / f"{make_leaf(id)}{_KEPT_CHATS_SUFFIX}"
+def find_chat_file(state: Path, id: str) -> Path:
+    """Where the conversation of `memdir chat` with that id is kept, one record a line."""
+    return state / CHATS_FOLDER / f"{make_leaf(id)}.jsonl"
 
 
 def append_record(path: Path, record: dict[str, object]) -> None:
-    """Add a record and hand it to the system; after a line that a killed writer left half, on a line of its own."""
-    if link := find_link(path.parent):
-        raise PathError(str(link), "it is a symbolic link")
+    """Add a record to a conversation, so that a killed process loses nothing that was said before.
+
+    After a line that a killed writer left incomplete the record begins a line of its own.
+    """
+    check_no_link(path.parent)
     line = json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
     try:
         make_private_dirs(path.parent)
-        handle = os.open(path, _FLAGS, 0o600)
+        handle = os.open(path, _CHAT_FLAGS, 0o600)
         try:
             size = os.fstat(handle).st_size
             if size and os.pread(handle, 1, size - 1) != b"\n":
@@ -131,7 +233,7 @@ def append_record(path: Path, record: dict[str, object]) -> None:
 
 
 def list_chats(state: Path) -> tuple[Path, ...]:
-    """Every conversation, the one that was spoken in last first."""
+    """Every conversation, the one with the newest record first."""
     folder = state / CHATS_FOLDER
     if find_link(folder):
         return ()
@@ -140,33 +242,30 @@ def list_chats(state: Path) -> tuple[Path, ...]:
             found = [
                 (entry.stat(follow_symlinks=False).st_mtime_ns, entry.path)
                 for entry in entries
-                if entry.name.endswith(_KEPT_CHATS_SUFFIX) and entry.is_file(follow_symlinks=False)
+                if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
             ]
     except OSError:
         return ()
     return tuple(Path(path) for _, path in sorted(found, reverse=True))
 
 
-def drop_chats(state: Path, *, ids: Collection[str], name: str, texts: Iterable[str]) -> int:
-    """Remove the conversations with one of the ids, and those that name the memory or quote a sentence of its texts."""
-    leaves = {f"{make_leaf(id)}{_KEPT_CHATS_SUFFIX}" for id in ids if id}
-    said = {part.strip().casefold() for text in texts for part in _PARTS.split(text)}
-    named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+def _drop_chats(state: Path, memory: PurgedMemory) -> None:
+    """Remove the conversations in which a memory was learned or shown, and those that name or quote it."""
+    leaves = {f"{make_leaf(id)}.jsonl" for id in memory.sessions if id}
+    sentence_end = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？])|\*\*[\w ]+:\*\*")
+    said = {part.strip().casefold() for text in memory.texts for part in sentence_end.split(text)}
+    named = re.compile(rf"(?<![\w-]){re.escape(memory.name)}(?![\w-])", re.IGNORECASE)
     quotes = [part for part in said if len(part) >= _QUOTED]
-    dropped = 0
     try:
         for path in list_chats(state):
-            if path.name in leaves or _holds(path, named, quotes):
+            if path.name in leaves or _mentions(path, named, quotes):
                 path.unlink(missing_ok=True)
-                dropped += 1
-        if dropped:
-            sync_dir(state / CHATS_FOLDER)
+                sync_dir(path.parent)
     except OSError as error:
         raise disk_error(error, state / CHATS_FOLDER) from error
-    return dropped
 
 
-def _holds(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bool:
+def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bool:
     with path.open("rb") as file:
         for line in file:
             try:
@@ -179,45 +278,10 @@ def _holds(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bool:
     return False
 
 
-# --- kept_team ---
-# What team sync keeps in the state folder, by name; and how a purge takes a memory out of it.
-#
-#     team.git          memdir's own copy of the team's branch: a bare repository that nobody else uses
-#     team.json         which remote, which branch, and how this member takes part
-#     team-point.json   what the files were when they were last in step with the branch
-#     team-sync.json    how the last sync went, and what is refused
-#     team-news.json    what came from others since somebody last looked
-#
-# All but `team.json` can be deleted: the copy comes back with the next sync. What is in them is known to `team`.
-
-COPY = "team.git"
-POINT = "team-point.json"
-RECORD = "team-sync.json"
-NEWS = "team-news.json"
-_FOLDER = "team"
-_KEPT_TEAM_BYTES = 67_108_864  # the names of all that a team may have, and its index
-
-
-def read_table(state: Path, file: str) -> dict[str, object]:
-    """What one of these files holds; empty if it is not there, or is no table."""
-    if find_link(state / file):
-        return {}
-    try:
-        table = json.loads(read_small(state / file, _KEPT_TEAM_BYTES, follow=False).data or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return table if isinstance(table, dict) else {}
-
-
-def write_table(state: Path, file: str, table: Mapping[str, object]) -> None:
-    """Put a table there in one step; raises DiskError or PathError."""
-    if link := find_link(state / file):
-        raise PathError(str(link), "it is a symbolic link")
-    write_private(state / file, json.dumps(dict(table), ensure_ascii=True).encode("ascii") + b"\n")
-
-
 def drop_copy(state: Path) -> None:
-    """Take memdir's own copy of the branch away."""
+    """Remove memdir's own copy of the team's branch; the next sync makes it again."""
+    import shutil  # only who leaves a team or purges needs it
+
     path = state / COPY
     try:
         if path.is_symlink():
@@ -228,19 +292,11 @@ def drop_copy(state: Path) -> None:
         raise disk_error(error, path) from error
 
 
-def drop_team_name(state: Path, name: str) -> None:
-    """Take one team memory out, for purge: the copy goes whole, and the record and the news with it.
-
-    The point knows names by their digests only, so there the index is all that could speak of it.
-    """
-    folder, slash, leaf = name.partition("/")
-    if not slash or fold(folder) != _FOLDER:
-        return
-    drop_copy(state)
-    for file in (RECORD, NEWS):
-        (state / file).unlink(missing_ok=True)
-    point = read_table(state, POINT)
+def _drop_from_point(state: Path, memory: PurgedMemory) -> None:
+    """The point knows names by their digests, so only its index can mention a memory."""
+    point = read_table(state, POINT) if is_team(memory.name) else {}
     if point:
+        leaf = memory.name.partition("/")[2]
         pending = point.get("pending")
         more = {"pending": _drop_lines(pending, leaf)} if isinstance(pending, dict) else {}
         write_table(state, POINT, {**_drop_lines(point, leaf), **more})
@@ -251,27 +307,56 @@ def _drop_lines(point: Mapping[str, object], leaf: str) -> dict[str, object]:
     return {**point, "index": "".join(line for line in lines if f"{fold(leaf)}.md" not in fold(line))}
 
 
-# --- authors ---
-# Who wrote what a team shares: `<state>/team-authors.json`, by the memory's name, as the last sync found it.
-#
-# Authors come from commits and from this machine's own changes, never from the text of a memory: anybody may write any
-# name
-# there. Whatever a commit claims is shown on one line, without control characters.
-#
-# The file can be deleted and comes back with the next sync. It holds names of memories, so a purge takes them out.
-#
-# What it does not do: prove that a commit's author is who it says, or sign anything.
+def _drop_file(name: str) -> Callable[[Path, PurgedMemory], None]:
+    def drop(state: Path, memory: PurgedMemory) -> None:
+        for path in state.glob(f"{name}*"):  # with the logs of a database
+            path.unlink(missing_ok=True)
 
-FILE = "team-authors.json"
-OWN = "default"  # the setting's value for "whoever git says I am"
-_AUTHORS_BYTES = 16_777_216  # tens of thousands of memories
-_CHARS = 100  # of a name or an address: enough for any that is one
-_SIGNATURE = re.compile(r"\s*(.*?)\s*<([^<>]*)>\s*")
+    return drop
+
+
+def _drop_team_file(name: str) -> Callable[[Path, PurgedMemory], None]:
+    return lambda state, memory: (state / name).unlink(missing_ok=True) if is_team(memory.name) else None
+
+
+STATE_FILES = (
+    StateFile("history.db", "every change, the ledger of recalls, the inbox"),  # FileStore purges it, under the lock
+    StateFile("index.db", "derived: headers, postings, results of verification", _drop_file("index.db")),
+    StateFile(
+        SESSIONS_FOLDER,
+        "a record and prompts of each conversation",
+        lambda state, memory: drop_name(state, memory.name, seconds=memory.lock_seconds),
+    ),
+    StateFile(DREAMS_FOLDER, "the newest patch sets of dreams", lambda state, memory: _drop_sets(state)),
+    StateFile(CHATS_FOLDER, "conversations of `memdir chat`", _drop_chats),
+    StateFile(AUTHORS, "who changed what a team shares", lambda state, memory: drop_author(state, memory.name)),
+    StateFile("runs.jsonl", "background runs; an error may name a memory", _drop_file("runs.jsonl")),
+    StateFile("problems.jsonl", "problems of hooks; an error may name a memory", _drop_file("problems.jsonl")),
+    StateFile(
+        COPY,
+        "a bare repository: memdir's own copy of the team's branch",
+        lambda state, memory: drop_copy(state) if is_team(memory.name) else None,
+    ),
+    StateFile(RECORD, "how the last sync went, and what is refused", _drop_team_file(RECORD)),
+    StateFile(NEWS, "what came from others since somebody last looked", _drop_team_file(NEWS)),
+    StateFile(POINT, "what the files were when they last agreed with the branch", _drop_from_point),
+    StateFile("team.json", "which remote and branch, and how this member takes part"),
+    StateFile("project.json", "which project the directory belongs to"),
+    StateFile("distilled.json", "which daily logs a dream has read, by digest"),
+    StateFile("dream-scan.json", "when conversations were last counted"),
+    StateFile("queue", "turns that wait to be learned from: ids and paths of transcripts"),
+    StateFile("events", "when each host last called a hook"),
+    StateFile("*lock", "locks: of changes, of extraction, of dreams, of sync, of the worker"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changed a memory last; `when` is the time the commit claims."""
+    """Who changed a memory last; `when` is the time the commit claims.
+
+    Authors come from commits and from this machine's own changes, never from the text of a memory, where anybody may
+    write any name. Nothing proves that a commit's author is who it says.
+    """
 
     name: str
     email: str = ""
@@ -279,76 +364,63 @@ class Author:
 
 
 def read_authors(state: Path) -> Mapping[str, Author]:
-    """Name of the memory -> author; empty where there is no such file, or none that can be read."""
-    data = read_small(state / FILE, _AUTHORS_BYTES, follow=False).data
-    try:
-        table = json.loads(data or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    rows = table.items() if isinstance(table, dict) else ()
-    return {name: author for name, row in rows if (author := _parse_row(row)) is not None}
+    """Name of a memory that a team shares -> author, as the last sync found it; the next one makes the file again."""
+    rows = read_table(state, AUTHORS).items()
+    return {name: author for name, row in rows if (author := _parse_author(row)) is not None}
 
 
 def write_authors(state: Path, authors: Mapping[str, Author]) -> None:
-    """Put these in the place of all that was known; raises DiskError."""
+    """Replace all that was known by these; raises DiskError."""
     rows = {
         replace_surrogates(name): {"name": at.name, "email": at.email, "when": at.when and at.when.isoformat()}
         for name, at in sorted((name, make_author(at.name, at.email, at.when)) for name, at in authors.items())
     }
-    write_private(state / FILE, json.dumps(rows, indent=1).encode("ascii") + b"\n")
+    write_table(state, AUTHORS, rows)
 
 
 def drop_author(state: Path, name: str) -> None:
     """Take one memory out, for purge."""
-    if not os.path.lexists(state / FILE):
+    if not os.path.lexists(state / AUTHORS):
         return
-    known = read_authors(state)
-    kept = {at: author for at, author in known.items() if fold(at) != fold(name)}
+    kept = {at: author for at, author in read_authors(state).items() if fold(at) != fold(name)}
     if kept:
         write_authors(state, kept)
-    else:  # nothing left, or nothing that can be read: who could say what it holds
-        (state / FILE).unlink(missing_ok=True)
+    else:  # nothing is left, or nothing that can be read
+        (state / AUTHORS).unlink(missing_ok=True)
 
 
 def make_author(name: str, email: str = "", when: datetime | None = None) -> Author:
     """An author from whatever a commit claims: each part one printable line, neither too long."""
-    return Author(_clean(name) or "unknown", _clean(email), when)
+    clean, address = (shorten(one_line(replace_surrogates(at)), _AUTHOR_CHARS) for at in (name, email))
+    return Author(clean or "unknown", address, when)
 
 
 def find_own_author(environment: Environment, root: Path | None) -> Author:
     """Who the person here is: by the setting `author`, else by git's config files, else by the login name."""
     given = read_settings(environment, root=None).text("author")
-    if given != OWN:
-        signature = _SIGNATURE.fullmatch(given)
+    if given != _OWN_AUTHOR:
+        signature = re.fullmatch(r"\s*(.*?)\s*<([^<>]*)>\s*", given)
         return make_author(signature[1], signature[2]) if signature else make_author(given)
+    # In git's own order, the last one wins. Files that one of them includes are not read.
+    git_dir = find_git_dir(root) if root is not None else None
+    paths = [environment.config_file.parent.parent / "git" / "config", environment.home / ".gitconfig"]
     known: dict[str, str] = {}
-    for path in _list_configs(environment, root):
+    for path in [*paths, git_dir / "config"] if git_dir is not None else paths:
         data = read_small(path, CONFIG_BYTES).data or b""
         known |= {key: value for key, value in parse_config(data.decode("utf-8", "replace"), "user") if value}
     return make_author(known.get("name") or _find_login(environment), known.get("email", ""))
 
 
-def _list_configs(environment: Environment, root: Path | None) -> list[Path]:
-    """Git's own order, the last word last. Files that one of them includes are not read."""
-    git_dir = find_git_dir(root) if root is not None else None
-    paths = [environment.config_file.parent.parent / "git" / "config", environment.home / ".gitconfig"]
-    return [*paths, git_dir / "config"] if git_dir is not None else paths
-
-
 def _find_login(environment: Environment) -> str:
     try:
-        import pwd  # here, because Windows has no such module
+        import pwd  # Windows has no such module
 
         return pwd.getpwuid(os.getuid()).pw_name
     except (ImportError, KeyError):
         return environment.home.name
 
 
-def _clean(text: str) -> str:
-    return shorten(one_line(replace_surrogates(text)), _CHARS)
-
-
-def _parse_row(row: object) -> Author | None:
+def _parse_author(row: object) -> Author | None:
     if not isinstance(row, dict) or not isinstance(row.get("name"), str):
         return None
     email, when = row.get("email"), row.get("when")
@@ -357,3 +429,51 @@ def _parse_row(row: object) -> Author | None:
     except ValueError:
         at = None
     return make_author(row["name"], email if isinstance(email, str) else "", at)
+
+
+def open_edit(environment: Environment, root: Path, name: str, data: bytes) -> Path:
+    """A file with the text of a memory for the person's editor, mode 0600.
+
+    It is kept until it is saved: an edit that cannot be saved (broken frontmatter, a conflict, a full disk) is not lost.
+    """
+    import tempfile  # only an editor needs it
+
+    folder = _find_edits_folder(environment, root)
+    try:
+        make_private_dirs(folder)
+        handle, path = tempfile.mkstemp(prefix=f"{_flatten(name)}.", suffix=_EDIT_SUFFIX, dir=folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise disk_error(error, folder) from error
+    return Path(path)
+
+
+def drop_edits(environment: Environment, root: Path, name: str) -> int:
+    """Remove what earlier edits of this memory left, for purge; returns how many files that was."""
+    pattern = re.compile(rf"{re.escape(_flatten(name))}\.[A-Za-z0-9_]+{re.escape(_EDIT_SUFFIX)}")
+    folder = _find_edits_folder(environment, root)
+    try:
+        found = [folder / leaf for leaf in sorted(os.listdir(folder)) if pattern.fullmatch(leaf)]
+    except OSError:
+        return 0
+    for path in found:
+        try:
+            path.unlink(missing_ok=True)
+            sync_dir(path.parent)
+        except OSError as error:
+            raise disk_error(error, path) from error
+    return len(found)
+
+
+def _find_edits_folder(environment: Environment, root: Path) -> Path:
+    return environment.state_home / "edits" / slug(os.path.realpath(root))
+
+
+def _flatten(name: str) -> str:
+    """A name as one file name. Names have no dots, so no two become the same; a digest tells long ones apart."""
+    flat = name.replace("/", ".")
+    data = flat.encode("utf-8", "replace")
+    if len(data) <= _EDIT_BYTES:
+        return flat
+    return data[: _EDIT_BYTES - 20].decode("utf-8", "ignore") + "-" + digest_of(data)[:16]

@@ -16,7 +16,6 @@ from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, field
 from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Origin, Put, Rewrite
-from memdir.store.batch import Overlay
 from memdir.store.contract import PERSON
 from memdir.store.files import SYNC, FileStore
 from memdir.store.inbox import render_edits
@@ -24,6 +23,7 @@ from memdir.store.plan import (
     TEAM_FOLDER,
     FileChange,
     Finder,
+    Overlay,
     Planner,
     StoreView,
     digest_of,

@@ -32,7 +32,7 @@ from memdir.interfaces.cli import CliContext, CliVerb, json_option
 from memdir.interfaces.cli.output import Output, Row, Styled, complain, make_time, render_text_diff, show_time
 from memdir.limits import DREAM_FAILURES
 from memdir.records import InboxItem, Model, Usage
-from memdir.store.batch import DreamOverlay
+from memdir.store.batch import StoreOverlay
 from memdir.store.files import FileStore
 from memdir.store.inbox import mask_text
 from memdir.store.open import Project
@@ -252,7 +252,7 @@ def _make_tokens(usage: Usage) -> dict[str, Any]:
 
 
 def _plan(store: FileStore, patches: PatchSet, now: datetime) -> tuple[FileChange, ...]:
-    return DreamOverlay(store, [patch.edits for patch in patches.patches], now=now).batch.changes
+    return StoreOverlay(store, [patch.edits for patch in patches.patches], now=now).batch.changes
 
 
 # --- dreaming ---

@@ -27,8 +27,7 @@ from memdir.interfaces.cli.output import (
 )
 from memdir.records import BatchResult, Edit, Forget, InboxItem, InboxState, IndexEdit, ReplaceLine, Save, Scope
 from memdir.store.files import FileStore
-from memdir.store.inbox import find_evidence, find_payload_edits, mask_payload, mask_text
-from memdir.store.move import approve, reject
+from memdir.store.inbox import approve, find_evidence, find_payload_edits, mask_payload, mask_text, reject
 from memdir.store.open import Project
 from memdir.text import one_line
 

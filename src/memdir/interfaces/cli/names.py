@@ -21,8 +21,7 @@ from memdir.limits import FILE_BYTES
 from memdir.project.settings import Environment
 from memdir.records import Draft, Header, Kind, Scope
 from memdir.store.files import FileStore
-from memdir.store.memory import find_header
-from memdir.store.move import find_existing, find_free_name
+from memdir.store.lookup import find_existing, find_free_name, find_header
 from memdir.store.open import Project
 from memdir.store.plan import TEAM_FOLDER, index_path, is_team
 from memdir.store.secrets import find_for, find_secrets, mask, render_findings

@@ -58,18 +58,11 @@ from memdir.language.requests import RequestCategory
 from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Header, Kind, Memory, Scope
 from memdir.store.files import FileStore
-from memdir.store.move import (
-    MoveResult,
-    drop_edits,
-    find_existing,
-    find_free_name,
-    find_traces,
-    move,
-    open_edit,
-    preview_text,
-)
+from memdir.store.lookup import find_existing, find_free_name, preview_text
+from memdir.store.move import MoveResult, find_traces, move
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.plan import decode, digest_of
+from memdir.store.state import drop_edits, open_edit
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -25,8 +25,8 @@ from memdir.interfaces.tools import check_told, clean_result, list_told, render_
 from memdir.language.dates import make_absolute
 from memdir.records import Dialect, Forget, Header, Kind, Memory, Origin, Put, Scope
 from memdir.store import plan
-from memdir.store.batch import Overlay
 from memdir.store.files import FileStore
+from memdir.store.plan import Overlay
 from memdir.store.secrets import find_secrets, render_findings
 from memdir.text import find_forbidden, fold, one_line, shorten
 
