@@ -1,18 +1,20 @@
-"""Consolidation across sessions: gates, lock, a plan by rules and model on a staged copy, one change, one undo.
+"""Consolidation across sessions: gates, lock, a plan made by patterns and a model on a staged copy, one change, one undo.
 
     store --plan--> patch set --keep--> <state>/dreams/ID.json --apply--> one change, the inbox, a proof
 
 A dream that fails, is cancelled or loses its lock has changed nothing, and the time of the last dream is what it was.
 Every run leaves a line in the record of runs, which names no memory.
 
-The rooms: progress; sets (the record and its JSON); material, hands and by_model (what a model sees, may do, and how it
-is asked); drifting (what may no longer hold); losses, believing and weighing (what may be kept of it); overlay;
-planning; applying.
+The gates say whether a dream is due, in order of what they cost: settings, the hours since the last one (one `stat`),
+a count of the sessions since, the lock. Sessions are all conversations since the last dream whose working directory
+belongs to this project, each once, without the one that asks. The count is kept in `<state>/dream-scan.json` and
+noted before it begins, so that neither a failure nor many processes lead to more than one scan in ten minutes. A person
+who asks for a dream skips hours and sessions.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -72,69 +74,43 @@ __all__ = [
     "preview_dream",
 ]
 
-
-# --- dream_gates ---
-# Is a dream due, and if not, why: the closed list of reasons, and the gates in order of what they cost.
-#
-#     off, paused         settings
-#     too_soon            hours since the last dream: one `stat` (dream_lock)
-#     scanned_lately      sessions were counted a short while ago and were too few
-#     too_few_sessions    a look at every transcript, and at memdir's own records of conversations
-#     locked              somebody dreams already
-#
-# Sessions are all conversations since the last dream whose working directory belongs to this project, each once; the
-# one
-# that asks does not count. What was counted is kept in `<state>/dream-scan.json`, noted before the count begins, so
-# that
-# neither a failure nor many processes lead to more than one look in ten minutes. The file holds ids of conversations
-# and
-# can be deleted at any time.
-#
-# A clock that was set back leaves times that lie ahead. One further ahead than the gate is wide says nothing, so that
-# a
-# wrong clock delays a dream by that width at most and never stops it for good.
-#
-# What it does not do: take the lock, or dream. A person who asks for a dream is not asked about hours and sessions.
-
 SCAN = "dream-scan.json"
+TASK = "dream"
 _SCAN_BYTES = 65_536
 _RECORD = ".json"
+_UNTRIED = ("locked", "cancelled")
 
 
 class DreamSkip(StrEnum):
-    """Every reason why there is no dream, or none that changed anything."""
+    """Every reason why there is no dream, or none that changed anything, with the words for it."""
 
-    OFF = "off"
-    PAUSED = "paused"
-    TOO_SOON = "too_soon"
-    SCANNED_LATELY = "scanned_lately"
-    TOO_FEW_SESSIONS = "too_few_sessions"
-    LOCKED = "locked"
-    NOTHING_TO_DO = "nothing_to_do"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    words: str
 
-    @property
-    def words(self) -> str:
-        return _WORDS[self]
+    def __new__(cls, value: str, words: str) -> "DreamSkip":
+        member = str.__new__(cls, value)
+        member._value_, member.words = value, words
+        return member
 
-
-_WORDS = {
-    DreamSkip.OFF: "dreaming is switched off here",
-    DreamSkip.PAUSED: "memory is paused",
-    DreamSkip.TOO_SOON: "the last one was not long ago: dream_hours says how long",
-    DreamSkip.SCANNED_LATELY: "sessions were counted a moment ago and were too few: dream_scan_minutes says how often",
-    DreamSkip.TOO_FEW_SESSIONS: "there were too few sessions since the last one: dream_sessions says how many",
-    DreamSkip.LOCKED: "another one is under way",
-    DreamSkip.NOTHING_TO_DO: "there is nothing to tidy",
-    DreamSkip.FAILED: "it failed and changed nothing; the next one tries again",
-    DreamSkip.CANCELLED: "it was cancelled and changed nothing",
-}
+    OFF = "off", "dreaming is switched off here"
+    PAUSED = "paused", "memory is paused"
+    TOO_SOON = "too_soon", "the last one was not long ago: dream_hours says how long"
+    SCANNED_LATELY = (
+        "scanned_lately",
+        "sessions were counted a moment ago and were too few: dream_scan_minutes says how often",
+    )
+    TOO_FEW_SESSIONS = (
+        "too_few_sessions",
+        "there were too few sessions since the last one: dream_sessions says how many",
+    )
+    LOCKED = "locked", "another one is under way"
+    NOTHING_TO_DO = "nothing_to_do", "there is nothing to tidy"
+    FAILED = "failed", "it failed and changed nothing; the next one tries again"
+    CANCELLED = "cancelled", "it was cancelled and changed nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class DreamOptions:
-    """How often a place wants to dream; the defaults are those of the settings."""
+    """How often a project wants to dream; the defaults are those of the settings."""
 
     on: bool = True
     paused: bool = False
@@ -143,12 +119,12 @@ class DreamOptions:
     scan_minutes: float = DREAM_SCAN_MINUTES
 
 
-PLAINLY = DreamOptions()
+_DEFAULTS = DreamOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class DreamDue:
-    """Whether a dream is due. `sessions` is None where nobody counted; `next_at` is when it is worth asking again."""
+    """Whether a dream is due. `sessions` is None if they were not counted; `next_at` is when to ask again."""
 
     skip: DreamSkip | None = None
     last: datetime | None = None
@@ -162,145 +138,10 @@ class DreamDue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
-    """What the last count found: ids as file names, of the time since `last`."""
-
-    at: datetime
-    last: datetime | None
-    ids: frozenset[str]
-
-
-def read_dream_options(opened: Project) -> DreamOptions:
-    settings = opened.settings
-    return DreamOptions(
-        on=opened.places.switch.on and settings.flag("dream"),
-        paused=settings.flag("paused"),
-        hours=settings.number("dream_hours"),
-        sessions=int(settings.number("dream_sessions")),
-        scan_minutes=settings.number("dream_scan_minutes"),
-    )
-
-
-def find_due(opened: Project, *, now: datetime, session: str = "") -> DreamDue:
-    """Whether a dream is due in this place; `session` is the conversation that asks."""
-    environment, root = opened.environment, opened.places.root.path
-    return find_due_in(
-        opened.private, now=now, options=read_dream_options(opened), environment=environment, root=root, session=session
-    )
-
-
-def find_due_in(
-    store: FileStore,
-    *,
-    now: datetime,
-    options: DreamOptions = PLAINLY,
-    environment: Environment | None = None,
-    root: Path | None = None,
-    session: str = "",
-) -> DreamDue:
-    """The same for a store. Without an environment and the project's root only memdir's own records are counted."""
-    if not options.on or options.paused:
-        return DreamDue(DreamSkip.PAUSED if options.on else DreamSkip.OFF)
-    wait = timedelta(hours=options.hours)
-    found = read_last(store.root)
-    last = None if found is None or found - now > wait else found
-    if last is not None and now - last < wait:
-        return DreamDue(DreamSkip.TOO_SOON, last, next_at=last + wait)
-    if not store.root.is_dir():
-        return DreamDue(DreamSkip.NOTHING_TO_DO, last)
-
-    def list_ids() -> frozenset[str]:
-        return frozenset(list_sessions(store.state, last)) | _list_transcribed(environment, root, last)
-
-    due = _judge_sessions(store.state, now, options, last, {make_leaf(session)} if session else set(), list_ids)
-    if due.skip is None and (holder := find_holder(store.root, now=now)):
-        return DreamDue(DreamSkip.LOCKED, last, due.sessions, holder=holder)
-    return due
-
-
-def _judge_sessions(
-    state: Path,
-    now: datetime,
-    options: DreamOptions,
-    last: datetime | None,
-    own: set[str],
-    list_ids: Callable[[], frozenset[str]],
-) -> DreamDue:
-    if options.sessions <= 0:
-        return DreamDue(last=last)
-    wait, known = timedelta(minutes=options.scan_minutes), _read_scan(state)
-    if known is not None and known.last == last and abs(now - known.at) < wait:
-        short, scan, again = DreamSkip.SCANNED_LATELY, known, known.at + wait
-    else:
-        _keep_scan(state, _Scan(now, last, frozenset()))
-        short, scan, again = DreamSkip.TOO_FEW_SESSIONS, _Scan(now, last, list_ids()), now + wait
-        _keep_scan(state, scan)
-    count = len(scan.ids - own)
-    return DreamDue(None, last, count) if count >= options.sessions else DreamDue(short, last, count, again)
-
-
-def list_sessions(state: Path, since: datetime | None) -> list[str]:
-    """Conversations that memdir has a record of and that went on after `since`, by the names of their files."""
-    folder, after = state / SESSIONS_FOLDER, since.timestamp() if since else None
-    if find_link(folder):
-        return []
-    try:
-        with os.scandir(folder) as entries:
-            return [
-                entry.name.removesuffix(_RECORD)
-                for entry in entries
-                if entry.name.endswith(_RECORD) and entry.is_file(follow_symlinks=False)
-                if after is None or entry.stat(follow_symlinks=False).st_mtime > after
-            ]
-    except OSError:
-        return []
-
-
-def _list_transcribed(environment: Environment | None, root: Path | None, since: datetime | None) -> frozenset[str]:
-    if environment is None or root is None:
-        return frozenset()
-    found = list_transcripts(environment, root, since=since)
-    return frozenset(make_leaf(at.session) for at in found if since is None or (at.ended or at.modified) > since)
-
-
-def _read_scan(state: Path) -> _Scan | None:
-    try:
-        table = json.loads(read_small(state / SCAN, _SCAN_BYTES, follow=False).data or b"null")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(table, dict) or not isinstance(table.get("at"), str):
-        return None
-    at, last, ids = read_time(table["at"]), table.get("last"), table.get("ids")
-    if at is None or not isinstance(ids, list):
-        return None
-    return _Scan(
-        at, read_time(last) if isinstance(last, str) else None, frozenset(id for id in ids if isinstance(id, str))
-    )
-
-
-def _keep_scan(state: Path, scan: _Scan) -> None:
-    """Best effort: where nothing can be written, each who asks has to count for himself."""
-    last = None if scan.last is None else scan.last.isoformat()
-    table = {"at": scan.at.isoformat(), "last": last, "ids": sorted(scan.ids)[:DREAM_SCAN_KEPT]}
-    if state.is_symlink():
-        return
-    try:
-        write_private(state / SCAN, json.dumps(table).encode("ascii") + b"\n")
-    except DiskError:
-        pass
-
-
-# --- dream ---
-
-TASK = "dream"
-_UNTRIED = (DreamSkip.LOCKED, DreamSkip.CANCELLED)
-
-
-@dataclass(frozen=True, slots=True)
 class DreamResult:
-    """What came of a dream. `skipped` says why nothing was changed; `patches` and `applied` are None where none is.
+    """What came of a dream. `skipped` says why nothing was changed; `patches` and `applied` are None without any.
 
-    `failures` is set where the model was not asked: so many dreams in a row it has failed.
+    `failures` is set if the model was not asked: it has failed so many dreams in a row.
     """
 
     patches: PatchSet | None = None
@@ -321,12 +162,12 @@ def dream(
     on_progress: OnProgress = say_nothing,
     cancelled: Cancelled = go_on,
 ) -> DreamResult:
-    """Tidy a memory directory: by rules, and with a model by more than rules. `memdir undo` takes all of it back.
+    """Tidy a memory directory, by patterns and, if there is a model, by it. `memdir undo` puts everything back.
 
-    `due` is what the gates said: without it they are not asked, with a skip there is no dream. Raises LockedError if
-    another one is under way, StoppedError when cancelled, ModelError or BudgetError when the model fails; then nothing
-    was changed. A model that has failed three dreams in a row is not asked in the next one, so that it cannot stop the
-    rules for good; `insist` asks it all the same.
+    `due` is what the gates returned: without it they are not asked, with a skip there is no dream. Raises LockedError
+    if another dream is running, StoppedError when cancelled, ModelError or BudgetError when the model fails; nothing
+    was changed then. A model that has failed three dreams in a row is not asked in the next one, so that it cannot stop
+    the patterns for good; `insist` asks it all the same.
     """
     at = now or utc_now()
     if due is not None and due.skip is not None:
@@ -334,11 +175,10 @@ def dream(
     if not store.root.is_dir():
         return DreamResult(skipped=DreamSkip.NOTHING_TO_DO)
     progress = DreamProgress(on_progress, cancelled)
-    with _noting(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
+    with _recorded(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
         failures = 0 if model is None or insist else count_failures(store.state)
-        if failures < DREAM_FAILURES:
-            failures = 0
-        patches = _plan(store, progress, None if failures else model, at, context, row)
+        failures = failures if failures >= DREAM_FAILURES else 0
+        patches = _plan_and_keep(store, progress, None if failures else model, at, context, row)
         progress.enter(DreamPhase.APPLY)
         return replace(_apply(store, patches, held, at, row), failures=failures)
 
@@ -357,10 +197,10 @@ def preview_dream(
     if not store.root.is_dir():
         return PatchSet(records.make_id(at), at, records.RULES)
     progress = DreamProgress(on_progress, cancelled)
-    with _noting(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
+    with _recorded(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
         held.do_not_count()
         row["preview"] = True
-        return _plan(store, progress, model, at, context, row)
+        return _plan_and_keep(store, progress, model, at, context, row)
 
 
 def apply_kept(
@@ -370,15 +210,17 @@ def apply_kept(
     at = now or utc_now()
     patches = records.load(store.state, id)
     progress = DreamProgress(on_progress)
-    with _noting(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
+    with _recorded(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
         row["by"] = patches.by
         progress.enter(DreamPhase.APPLY)
         return _apply(store, patches, held, at, row)
 
 
-def dream_is_due(store: FileStore, *, now: datetime | None = None) -> bool:
-    """Whether it is time for a dream, by memdir's own records of conversations and the default settings."""
-    return find_due_in(store, now=now or utc_now()).is_due
+def find_dream_context(project: Project) -> DreamContext:
+    """What a dream in this project may read: its files and its transcripts."""
+    root = project.places.root.path
+    folders = list_folders(project.places, project.environment.claude_home, Path(root))
+    return DreamContext(root, folders, read_half_lives(project.settings))
 
 
 def count_failures(state: Path) -> int:
@@ -394,19 +236,12 @@ def count_failures(state: Path) -> int:
 
 
 def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None:
-    """Put down that there was no dream because its model could not even be opened: a key is missing, a name wrong."""
+    """Record that there was no dream because its model could not be opened: a key is missing, a name wrong."""
     row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "by": records.MODEL, "skipped": DreamSkip.FAILED}
     note_run(store.state, {**row, "error": _describe(error), "model_failed": True})
 
 
-def find_dream_context(opened: Project) -> DreamContext:
-    """What a dream in this place may look at: the project, and its transcripts."""
-    root = opened.places.root.path
-    folders = list_folders(opened.places, opened.environment.claude_home, Path(root))
-    return DreamContext(root, folders, read_half_lives(opened.settings))
-
-
-def _plan(
+def _plan_and_keep(
     store: FileStore,
     progress: DreamProgress,
     model: Model | None,
@@ -446,8 +281,8 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
 
 
 @contextmanager
-def _noting(store: FileStore, progress: DreamProgress, now: datetime) -> Iterator[dict[str, object]]:
-    """A line in the record of runs, whatever becomes of it; the row may be filled meanwhile."""
+def _recorded(store: FileStore, progress: DreamProgress, now: datetime) -> Iterator[dict[str, object]]:
+    """A line in the record of runs, however the run ends; the row may be filled meanwhile."""
     row: dict[str, object] = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     spent = Usage()
     try:
@@ -460,28 +295,143 @@ def _noting(store: FileStore, progress: DreamProgress, now: datetime) -> Iterato
         raise
     except MemdirError as error:
         spent = getattr(error, "usage", None) or spent
-        row |= {"skipped": DreamSkip.FAILED, "error": _describe(error), "model_failed": _is_models(error)}
+        is_models = isinstance(error, ModelError | BudgetError)
+        row |= {"skipped": DreamSkip.FAILED, "error": _describe(error), "model_failed": is_models}
         raise
     finally:
-        _note(store, row, progress, spent)
+        usage, turns = add_usage(progress.now.usage, spent), progress.now.turns
+        tokens = {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
+        row |= {"requests": turns, "calls": progress.now.calls, "dollars": usage.dollars}
+        note_run(store.state, {**row, "tokens": tokens if turns or usage != Usage() else None})
 
 
 def _describe(error: MemdirError) -> str:
-    """What went wrong, without what may be a memory's name or text: such details stand behind a colon."""
-    return str(error).partition(": ")[0] if _is_models(error) else type(error).__name__
+    """What went wrong, without what may be a memory's name or text: such details stand after a colon."""
+    is_models = isinstance(error, ModelError | BudgetError)
+    return str(error).partition(": ")[0] if is_models else type(error).__name__
 
 
-def _is_models(error: MemdirError) -> bool:
-    return isinstance(error, ModelError | BudgetError)
+def dream_is_due(store: FileStore, *, now: datetime | None = None) -> bool:
+    """Whether it is time for a dream, by memdir's own records of conversations and the default settings."""
+    return find_due_in(store, now=now or utc_now()).is_due
 
 
-def _note(store: FileStore, row: dict[str, object], progress: DreamProgress, spent: Usage) -> None:
-    usage = add_usage(progress.now.usage, spent)
-    tokens = {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
-    facts = {
-        "requests": progress.now.turns,
-        "calls": progress.now.calls,
-        "tokens": tokens if progress.now.turns or usage != Usage() else None,
-        "dollars": usage.dollars,
-    }
-    note_run(store.state, {**row, **facts})
+def find_due(project: Project, *, now: datetime, session: str = "") -> DreamDue:
+    """Whether a dream is due in this project; `session` is the conversation that asks."""
+    settings, environment, root = project.settings, project.environment, project.places.root.path
+    options = DreamOptions(
+        on=project.places.switch.on and settings.flag("dream"),
+        paused=settings.flag("paused"),
+        hours=settings.number("dream_hours"),
+        sessions=int(settings.number("dream_sessions")),
+        scan_minutes=settings.number("dream_scan_minutes"),
+    )
+    return find_due_in(project.private, now=now, options=options, environment=environment, root=root, session=session)
+
+
+def find_due_in(
+    store: FileStore,
+    *,
+    now: datetime,
+    options: DreamOptions = _DEFAULTS,
+    environment: Environment | None = None,
+    root: Path | None = None,
+    session: str = "",
+) -> DreamDue:
+    """The same for a store. Without an environment and the project's root only memdir's own records are counted."""
+    if not options.on or options.paused:
+        return DreamDue(DreamSkip.PAUSED if options.on else DreamSkip.OFF)
+    wait = timedelta(hours=options.hours)
+    found = read_last(store.root)
+    # A time further ahead than the gate is wide comes from a wrong clock, which must not stop dreams for good.
+    last = None if found is None or found - now > wait else found
+    if last is not None and now - last < wait:
+        return DreamDue(DreamSkip.TOO_SOON, last, next_at=last + wait)
+    if not store.root.is_dir():
+        return DreamDue(DreamSkip.NOTHING_TO_DO, last)
+    due = DreamDue(last=last)
+    if options.sessions > 0:
+        due = _count_sessions(store.state, now, options, last, environment, root, session)
+    if due.skip is None and (holder := find_holder(store.root, now=now)):
+        return DreamDue(DreamSkip.LOCKED, last, due.sessions, holder=holder)
+    return due
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """What the last count found: ids as file names, of the time since `last`."""
+
+    at: datetime
+    last: datetime | None
+    ids: frozenset[str]
+
+
+def _count_sessions(
+    state: Path,
+    now: datetime,
+    options: DreamOptions,
+    last: datetime | None,
+    environment: Environment | None,
+    root: Path | None,
+    session: str,
+) -> DreamDue:
+    wait, known = timedelta(minutes=options.scan_minutes), _read_scan(state)
+    if known is not None and known.last == last and abs(now - known.at) < wait:
+        too_few, scan, again = DreamSkip.SCANNED_LATELY, known, known.at + wait
+    else:
+        _keep_scan(state, _Scan(now, last, frozenset()))
+        ids = {*list_sessions(state, last), *_list_transcribed(environment, root, last)}
+        too_few, scan, again = DreamSkip.TOO_FEW_SESSIONS, _Scan(now, last, frozenset(ids)), now + wait
+        _keep_scan(state, scan)
+    count = len(scan.ids - ({make_leaf(session)} if session else set()))
+    return DreamDue(None, last, count) if count >= options.sessions else DreamDue(too_few, last, count, again)
+
+
+def list_sessions(state: Path, since: datetime | None) -> list[str]:
+    """Conversations that memdir has a record of and that went on after `since`, by the names of their files."""
+    folder, after = state / SESSIONS_FOLDER, since.timestamp() if since else None
+    if find_link(folder):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return [
+                entry.name.removesuffix(_RECORD)
+                for entry in entries
+                if entry.name.endswith(_RECORD) and entry.is_file(follow_symlinks=False)
+                if after is None or entry.stat(follow_symlinks=False).st_mtime > after
+            ]
+    except OSError:
+        return []
+
+
+def _list_transcribed(environment: Environment | None, root: Path | None, since: datetime | None) -> list[str]:
+    if environment is None or root is None:
+        return []
+    found = list_transcripts(environment, root, since=since)
+    return [make_leaf(at.session) for at in found if since is None or (at.ended or at.modified) > since]
+
+
+def _read_scan(state: Path) -> _Scan | None:
+    try:
+        table = json.loads(read_small(state / SCAN, _SCAN_BYTES, follow=False).data or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(table, dict):
+        return None
+    at, last = (read_time(text) if isinstance(text := table.get(key), str) else None for key in ("at", "last"))
+    ids = table.get("ids")
+    if at is None or not isinstance(ids, list):
+        return None
+    return _Scan(at, last, frozenset(id for id in ids if isinstance(id, str)))
+
+
+def _keep_scan(state: Path, scan: _Scan) -> None:
+    """Best effort: if nothing can be written, the next process counts again."""
+    last = None if scan.last is None else scan.last.isoformat()
+    table = {"at": scan.at.isoformat(), "last": last, "ids": sorted(scan.ids)[:DREAM_SCAN_KEPT]}
+    if state.is_symlink():
+        return
+    try:
+        write_private(state / SCAN, json.dumps(table).encode("ascii") + b"\n")
+    except DiskError:
+        pass
