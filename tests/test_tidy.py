@@ -13,12 +13,12 @@ from dream_data import Note, read_contradictions, read_facts, read_lookalikes
 from loads import scaled
 from memdir.dream.compare import Wording, compare, differ_in_value
 from memdir.dream.duplicates import MemoryFacts, is_copy, is_reworded, make_exact, split_parts
-from memdir.dream.pointers import plan_tidy
-from memdir.dream.records import PatchKind, ProposalKind, TidyPatch, TidyResult, make_item
+from memdir.dream.records import Patch, PatchKind
+from memdir.dream.tidy import TidyResult, plan_tidy
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import compose_file
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
-from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Origin, Rewrite, Save, Scope, Signature
+from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Rewrite, Save, Scope, Signature
 from memdir.store.contract import make_memory
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve
@@ -54,8 +54,8 @@ def tidy(store: MemoryStore | FileStore) -> TidyResult:
     return planned
 
 
-def kinds(patches: Sequence[TidyPatch]) -> Counter[str]:
-    return Counter(at.kind.value for at in patches)
+def kinds(patches: Sequence[Patch]) -> Counter[str]:
+    return Counter(at.kind for at in patches)
 
 
 @pytest.fixture
@@ -444,9 +444,9 @@ def test_without_a_model_nothing_is_proposed_about_contradictions(store: MemoryS
 def test_a_passed_plan_is_proposed_and_goes_only_when_a_person_says_so(store: MemoryStore) -> None:
     name = put(store, "Freeze for mobile", "The merge freeze ends on 2026-10-12.")
     planned = plan_tidy(store, now=NOW)
-    (proposal,) = planned.proposals
-    assert proposal.kind is ProposalKind.EXPIRED and proposal.names == (name,) and not planned.patches
-    (item,) = store.inbox_add([make_item(proposal, at=NOW, origin=Origin(who="dream"))])
+    ((names, proposal),) = planned.proposals
+    assert names == (name,) and proposal.title.startswith("Over: ") and not planned.patches
+    (item,) = store.inbox_add([proposal])
     assert item.kind is InboxKind.PROPOSAL and name in {at.name for at in store.scan()}
     approve(store, item)
     assert name not in {at.name for at in store.scan()}
@@ -473,8 +473,7 @@ def test_what_is_recent_lasting_or_an_account_has_not_expired(store: MemoryStore
 def test_the_same_proposal_waits_once_and_is_not_asked_again(store: MemoryStore) -> None:
     put(store, "Freeze for mobile", "The merge freeze ends on 2026-10-12.")
     for _ in range(2):
-        items = [make_item(at, at=NOW, origin=Origin(who="dream")) for at in plan_tidy(store, now=NOW).proposals]
-        store.inbox_add(items)
+        store.inbox_add(item for _, item in plan_tidy(store, now=NOW).proposals)
     assert len(store.inbox()) == 1
 
 

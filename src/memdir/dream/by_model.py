@@ -356,7 +356,7 @@ class ModelDream:
     refused: int = 0
 
 
-def dream_on(
+def dream_with_model(
     model: Model,
     staging: Staging,
     ground: StagedView,

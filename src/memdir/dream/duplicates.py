@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from memdir.dream.compare import NEGATIONS, Wording, compare, find_hard, find_words, is_prose, is_variant, says
-from memdir.dream.records import PatchKind, TidyPatch
+from memdir.dream.records import Patch, PatchKind
 from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.age import find_link_target, make_targets, resolve_links
@@ -249,7 +249,7 @@ class DuplicateMerge:
         self.touched: set[str] = set()
         self.gone: set[str] = set()
 
-    def run(self) -> Iterator[TidyPatch]:
+    def run(self) -> Iterator[Patch]:
         for pairs, kind in ((self._pair_copies, PatchKind.DUPLICATE), (self._pair_rewordings, PatchKind.REWORDING)):
             for one, other in list(pairs()):
                 if one in self.facts and other in self.facts and (patch := self._merge(one, other, kind)) is not None:
@@ -274,7 +274,7 @@ class DuplicateMerge:
                     [at.name for at in sorted(facts, key=lambda at: at.wording.keys if at.wording else ())]
                 )
 
-    def _merge(self, one: str, other: str, kind: PatchKind) -> TidyPatch | None:
+    def _merge(self, one: str, other: str, kind: PatchKind) -> Patch | None:
         first, second = self.facts[one], self.facts[other]
         if not (is_copy(first, second) if kind is PatchKind.DUPLICATE else is_reworded(first, second)):
             return None
@@ -290,9 +290,7 @@ class DuplicateMerge:
             return None
         return self._apply(kept, away, text, linkers, kind)
 
-    def _apply(
-        self, kept: MemoryFacts, away: MemoryFacts, text: str, linkers: Iterable[str], kind: PatchKind
-    ) -> TidyPatch:
+    def _apply(self, kept: MemoryFacts, away: MemoryFacts, text: str, linkers: Iterable[str], kind: PatchKind) -> Patch:
         edits: list[Edit] = []
         if text != kept.memory.text:
             edits.append(self._rewrite(kept.name, text))
@@ -308,7 +306,7 @@ class DuplicateMerge:
         how = "the same text" if kind is PatchKind.DUPLICATE else "nearly the same text"
         reason = f"{away.name} says {how} as {kept.name}; {kept.name} stays"
         evidence = f"{kept.name}: {shorten(kept.exact, 200)}\n{away.name}: {shorten(away.exact, 200)}"
-        return TidyPatch(kind, (kept.name, away.name), tuple(edits), reason, evidence)
+        return Patch(kind, (kept.name, away.name), tuple(edits), reason, (evidence,))
 
     def _rewrite(self, name: str, text: str) -> Rewrite:
         header = self.facts[name].memory.header

@@ -1,8 +1,18 @@
-"""What may be kept of what a model staged: patches that lose nothing and rest on our own words, the rest as proposals.
+"""What may be kept of what a model staged: patches that lose nothing and rest on trusted words; the rest needs review.
 
-Changes that belong together stand or fall together: a memory that was merged away goes only if the one that took over
-its sentences is written. A change that would lose a sentence, or carries text from tools, files or pages, waits in the
-inbox. A run that would take away a fifth of everything is not believed at all.
+Three questions are asked of each change. What does it remove, sentence by sentence: does it stand elsewhere, was it
+replaced by a newer value, or is it lost? Where do its words come from? And does it remove too much? Changes that belong
+together are kept together or not at all: a memory that was merged away goes only if the one that took over its
+sentences is written. A run that would remove a fifth of everything is refused as a whole.
+
+A sentence stands elsewhere if another one says all of its words with the same numbers, days, names, limits and the same
+negation. This is strict on purpose: a rewording that is not recognised needs review, which is better than a lost fact.
+Titles are labels and are left out; of a description only what it names counts.
+
+A merge has the lowest trust of its parts. A rule, or a statement about the person, may be made of such memories, of the
+daily log and of the person's own words, but not of facts about the project; a fact may be made of anything that is
+remembered. What a tool, a file or a paste says is nobody's word. What a team shares is for a person to change. Nothing
+pins itself, and no credential is carried anywhere.
 """
 
 import re
@@ -14,8 +24,8 @@ from math import ceil
 
 from memdir.dream.by_model import ModelDream
 from memdir.dream.compare import Wording, says
-from memdir.dream.records import Patch
-from memdir.errors import MemdirError, ReplyError
+from memdir.dream.records import WHO, Patch, read_memories
+from memdir.errors import ReplyError
 from memdir.extraction.provenance import (
     JudgedSentence,
     SpeakerSources,
@@ -32,27 +42,19 @@ from memdir.format import frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_GONE_LEAST, DREAM_GONE_SHARE
 from memdir.models.staged import StagedMemory, Staging, make_edits
-from memdir.records import Edit, Header, InboxItem, InboxKind, Kind, Message, Origin, Rewrite
+from memdir.records import Edit, InboxItem, InboxKind, Kind, Memory, Message, Origin, Rewrite
 from memdir.store.batch import StoreOverlay
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
-from memdir.store.plan import Finder, WriteRules, digest_of, is_shared, is_team
+from memdir.store.plan import digest_of, is_shared, is_team
 from memdir.text import fold, one_line, shorten
 
-# --- losses ---
-# What a change takes away, sentence by sentence: does it stand elsewhere, was it overtaken, or is it lost?
-#
-# A sentence stands elsewhere if another one says all of its words, or the same in other words, with the same numbers,
-# days, names, limits and the same negation. It was overtaken if a newer one says the same of the same with another
-# value.
-# All else is lost. Read strictly: a rewording that is not seen as one waits for a person, which is better than a fact
-# that nobody misses.
-#
-# Titles are labels and are left out; of a description only what it names counts. Pure; it decides nothing.
-
+KEY = "dream:"
+_REASON = "tidied by the model"
 _LABEL = re.compile(r"\A\**(?:why|how to apply):\*\*\s*", re.IGNORECASE)
 _MISSING_SHARE = 0.12  # of a sentence's words that another one may leave out; nothing below nine words
 _SAME_SHARE = 0.7  # of its words that one with another value must have
 _SMALL = 3  # words; a shorter sentence is compared to the letter
+_FACT, _RULE, _TEAM = "fact", "rule", "team"
 
 
 class SentenceFate(StrEnum):
@@ -63,7 +65,7 @@ class SentenceFate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RemovedSentence:
-    """One sentence that a memory no longer says, and the memories that say it, or say it anew."""
+    """A sentence that a memory no longer says, and the memories that say it, or say it anew."""
 
     name: str
     text: str
@@ -72,13 +74,32 @@ class RemovedSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """One sentence of a memory as it will be, and since when it is said."""
+class ReviewedPatches:
+    """What is applied and what needs review; `removed` are the sentences that are removed, and where they stand."""
 
-    name: str
-    claim: JudgedSentence
-    folded: str
-    since: float
+    patches: tuple[Patch, ...] = ()
+    proposals: tuple[InboxItem, ...] = ()
+    removed: tuple[RemovedSentence, ...] = ()
+
+
+def review_patches(
+    staging: Staging, overlay: StoreOverlay, run: ModelDream, notes: Iterable[Message], *, now: datetime
+) -> ReviewedPatches:
+    """Sort what was staged; raises ReplyError if too much would be removed. `notes` are the entries of the logs."""
+    staged = staging.staged
+    if not staged:
+        return ReviewedPatches()
+    memories = read_memories(overlay)
+    before = {name: memory.text for name, memory in memories.items()}
+    ages = find_sentence_ages((at.text, at.header.modified.timestamp()) for at in memories.values())
+    after = {name: text for name, text in before.items() if name not in {at.name for at in staged}}
+    after |= {at.name: at.text for at in staged if at.text is not None}
+    removed = find_removed(
+        {at.name: at.before for at in staged if at.before is not None}, RemainingSentences(after, ages)
+    )
+    _check_share(staged, removed, before)
+    trusted = _TrustedSources(memories, ages, tuple(notes), run.shown)
+    return _Sorter(overlay, run, before, removed, now).sort(_group(staged, removed), trusted)
 
 
 def list_sentences(text: str) -> tuple[str, ...]:
@@ -97,12 +118,36 @@ def find_sentence_ages(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
     return ages
 
 
+def find_removed(before: Mapping[str, str], remaining: "RemainingSentences") -> tuple[RemovedSentence, ...]:
+    """Every sentence of these memories as they were that its own memory no longer says, with its fate."""
+    found = []
+    for name, text in before.items():
+        for sentence in list_sentences(text):
+            judged = remaining.judge(name, sentence)
+            if judged.fate is not SentenceFate.KEPT or name not in judged.where:
+                found.append(judged)
+        description = frontmatter.parse_fields(text).description
+        if description and not remaining.has_things(description):
+            found.append(RemovedSentence(name, description, SentenceFate.LOST))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A sentence of a memory as it will be, and since when it is said; `folded` is empty for a description."""
+
+    name: str
+    claim: JudgedSentence
+    folded: str
+    since: float
+
+
 class RemainingSentences:
     """All that is said after a change. `ages` says since when a sentence is said; one it does not know is new."""
 
     def __init__(self, texts: Mapping[str, str], ages: Mapping[str, float]) -> None:
         self._ages = ages
-        self._said = [said for name, text in texts.items() for said in _list_said(name, text, ages)]
+        self._said = [said for name, text in texts.items() for said in self._list_said(name, text)]
         self._words: dict[str, list[int]] = defaultdict(list)
         self._letters: dict[str, list[int]] = defaultdict(list)
         self._things = frozenset[str]().union(*(_list_things(said.claim) for said in self._said))
@@ -113,13 +158,13 @@ class RemainingSentences:
                 self._words[key].append(number)
 
     def judge(self, name: str, text: str) -> RemovedSentence:
-        """What becomes of a sentence that a memory no longer says, or says still."""
+        """The fate of a sentence that a memory no longer says, or says still."""
         folded = fold_sentence(text)
         if same := self._letters.get(folded):
             return RemovedSentence(name, text, SentenceFate.KEPT, self._name(same))
         claim = parse_claim(text)
         if not claim.keys and not claim.numbers and not claim.exact:
-            return RemovedSentence(name, text, SentenceFate.KEPT, (name,))  # it says nothing: a rule, a lone mark
+            return RemovedSentence(name, text, SentenceFate.KEPT, (name,))  # it says nothing: a line, a lone mark
         near = self._find_near(claim)
         if kept := [at for at in near if _says(self._said[at].claim, claim)]:
             return RemovedSentence(name, text, SentenceFate.KEPT, self._name(kept))
@@ -133,11 +178,17 @@ class RemainingSentences:
 
     def has_things(self, text: str) -> bool:
         """Whether all that a line names is named somewhere."""
-        claim = parse_claim(text)
-        return _list_things(claim) <= self._things
+        return _list_things(parse_claim(text)) <= self._things
+
+    def _list_said(self, name: str, text: str) -> Iterator[_Said]:
+        if description := frontmatter.parse_fields(text).description:
+            yield _Said(name, parse_claim(description), "", 0.0)  # a label replaces no sentence
+        for sentence in list_sentences(text):
+            folded = fold_sentence(sentence)
+            yield _Said(name, parse_claim(sentence), folded, self._ages.get(folded, float("inf")))
 
     def _find_near(self, claim: JudgedSentence) -> list[int]:
-        """Sentences that share most words; of the rarest few, one at least is in each of them."""
+        """Sentences that share most words; each of them has at least one of the rarest few."""
         if len(claim.keys) < _SMALL:
             return []
         least = ceil(_SAME_SHARE * len(claim.keys))
@@ -149,35 +200,12 @@ class RemainingSentences:
         return tuple(dict.fromkeys(self._said[at].name for at in numbers))
 
 
-def find_removed(before: Mapping[str, str], remaining: RemainingSentences) -> tuple[RemovedSentence, ...]:
-    """Every sentence of these memories as they were that its own memory says no longer, with what becomes of it."""
-    found = []
-    for name, text in before.items():
-        for sentence in list_sentences(text):
-            judged = remaining.judge(name, sentence)
-            if judged.fate is not SentenceFate.KEPT or name not in judged.where:
-                found.append(judged)
-        description = frontmatter.parse_fields(text).description
-        if description and not remaining.has_things(description):
-            found.append(RemovedSentence(name, description, SentenceFate.LOST))
-    return tuple(found)
-
-
-def _list_said(name: str, text: str, ages: Mapping[str, float]) -> Iterator[_Said]:
-    """The description, and every sentence."""
-    if description := frontmatter.parse_fields(text).description:
-        yield _Said(name, parse_claim(description), "", 0.0)  # a label overtakes nothing
-    for sentence in list_sentences(text):
-        folded = fold_sentence(sentence)
-        yield _Said(name, parse_claim(sentence), folded, ages.get(folded, float("inf")))
-
-
 def _list_things(claim: JudgedSentence) -> frozenset[str]:
     return claim.exact | claim.numbers | claim.days
 
 
 def _says(one: JudgedSentence, wanted: JudgedSentence) -> bool:
-    """Whether one sentence holds another, by its words or by what the rules know of other words for them."""
+    """Whether one sentence holds another: nearly all of its words, or the same text with a clause more."""
     if one.negated is not wanted.negated or not set(Wording(wanted.text).signature) <= set(Wording(one.text).signature):
         return False
     if len(wanted.keys - one.keys) <= _MISSING_SHARE * len(wanted.keys) and _list_things(wanted) <= _list_things(one):
@@ -186,96 +214,79 @@ def _says(one: JudgedSentence, wanted: JudgedSentence) -> bool:
 
 
 def _overtakes(one: JudgedSentence, old: JudgedSentence) -> bool:
-    """The same of the same, with another value: a number, a day, a thing, a yes for a no, or one word for another."""
+    """The same sentence with another value: a number, a day, a thing, a yes for a no, or one word for another."""
     if len(one.keys & old.keys) < _SAME_SHARE * len(old.keys) or len(one.keys - old.keys) > max(2, len(old.keys) // 2):
         return False
     values = (one.numbers, one.days, one.exact) != (old.numbers, old.days, old.exact)
     return values or one.negated is not old.negated or len(old.keys - one.keys) == 1
 
 
-# --- believing ---
-# May what a dreaming model wrote be kept as it is? By where its words came from, and by what they would become.
-#
-# A merge has the lowest trust of its parts. So a rule, or a portrait of the person, may be made of rules and
-# portraits,
-# of the daily log and of the person's own words, but not of facts about the project; a fact of anything that is
-# remembered. What a tool, a file or a paste says is nobody's word. What a team shares is for a person to change.
-# Nothing
-# pins itself, and no credential is carried anywhere.
-#
-# It judges texts that are there (judging does so for a conversation's), and decides nothing about what is lost.
-
-FACT, RULE, TEAM = "fact", "rule", "team"
-_FACTS = (Kind.PROJECT, Kind.REFERENCE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What counts as said already, and whose words all the others are."""
-
-    known: RemainingSentences
-    sources: SpeakerSources
+def _check_share(staged: Sequence[StagedMemory], removed: Sequence[RemovedSentence], before: Mapping[str, str]) -> None:
+    """Raise if the run deletes too many memories that are no plain merges, or loses too many sentences."""
+    unkept = {at.name for at in removed if at.fate is not SentenceFate.KEPT}
+    lost_of = Counter(at.name for at in removed if at.fate is SentenceFate.LOST)
+    emptied = {at.name for at in staged if at.before and lost_of[at.name] >= len(list_sentences(at.before)) > 0}
+    gone = sum(at.name in emptied or (at.text is None and at.name in unkept) for at in staged)
+    said = sum(len(list_sentences(text)) for text in before.values())
+    counts = ((gone, len(before), DREAM_GONE_LEAST), (lost_of.total(), said, 4 * DREAM_GONE_LEAST))
+    if any(count > max(least, DREAM_GONE_SHARE * total) or count == total > 1 for count, total, least in counts):
+        raise ReplyError(
+            f"the model would take away {gone} of {len(before)} memories and {lost_of.total()} of {said} sentences",
+            hint="nothing was changed; try another model, or `--model none`",
+        )
 
 
-class TrustedSources:
-    """What may be believed for which class of memory; made when it is first asked for."""
+class _TrustedSources:
+    """What may be believed for which class of memory; made on first use."""
 
     def __init__(
         self,
-        headers: Iterable[Header],
-        texts: Mapping[str, str],
+        memories: Mapping[str, Memory],
         ages: Mapping[str, float],
         notes: Sequence[Message],
         shown: Sequence[Message],
     ) -> None:
-        self._classes = {header.name: find_class(header.name, header.kind) for header in headers}
-        self._texts, self._ages = texts, ages
+        self._memories, self._ages = memories, ages
         self._notes, self._shown = notes, shown
-        self._made: dict[str, _Ground] = {}
+        self._made: dict[str, tuple[RemainingSentences, SpeakerSources]] = {}
 
-    def find(self, wanted: str) -> _Ground:
+    def find_doubt(self, staged: StagedMemory, quote: str, overlay: StoreOverlay) -> str:
+        """Why a new text may not be kept without review; empty if it may."""
+        if is_shared(staged.name, overlay.rules):
+            return SHARED
+        if staged.text is None:
+            return ""
+        if secret := doubt_credentials(staged, overlay.rules.find):
+            return secret.why
+        fields = frontmatter.parse_fields(staged.text)
+        if fields.pinned:  # a memory that was pinned before is never staged
+            return "it would pin itself, and only a person does that"
+        wanted = _find_class(staged.name, fields.kind)
+        known, sources = self._find(wanted)
+        if _is_known(staged, known):
+            return ""
+        verdict = judge_words(_flatten(staged.text), quote, sources)
+        is_kept = verdict.trust is Trust.PERSON or (verdict.trust is Trust.AGENT and wanted == _FACT)
+        return "" if is_kept else verdict.why
+
+    def _find(self, wanted: str) -> tuple[RemainingSentences, SpeakerSources]:
+        """What counts as said already, and whose words all others are."""
         if wanted not in self._made:
-            own = {name: text for name, text in self._texts.items() if wanted in (FACT, self._classes.get(name, FACT))}
-            others = [text for name, text in self._texts.items() if name not in own]
-            heard = [*self._shown, *(Message("assistant", _flatten(text)) for text in others)]
-            # The log is private: for the team it is no more than the agent's word.
-            notes = [replace(at, role="assistant") for at in self._notes] if wanted == TEAM else self._notes
-            sources = trace((*notes, *heard), [(name, _flatten(text)) for name, text in own.items()])
-            self._made[wanted] = _Ground(RemainingSentences(own, self._ages), sources)
+            classes = {name: _find_class(name, at.header.kind) for name, at in self._memories.items()}
+            own = {name: at.text for name, at in self._memories.items() if wanted in (_FACT, classes[name])}
+            others = (at.text for name, at in self._memories.items() if name not in own)
+            foreign = [*self._shown, *(Message("assistant", _flatten(text)) for text in others)]
+            # The log is private: for the team it counts as the agent's word.
+            notes = [replace(at, role="assistant") for at in self._notes] if wanted == _TEAM else self._notes
+            sources = trace((*notes, *foreign), [(name, _flatten(text)) for name, text in own.items()])
+            self._made[wanted] = RemainingSentences(own, self._ages), sources
         return self._made[wanted]
 
 
-def find_class(name: str, kind: Kind | None) -> str:
+def _find_class(name: str, kind: Kind | None) -> str:
     if is_team(name):
-        return TEAM
-    return FACT if kind in _FACTS or kind is None else RULE
-
-
-def find_doubts(
-    staged: Sequence[StagedMemory], belief: TrustedSources, evidence: Mapping[str, str], rules: WriteRules
-) -> dict[str, str]:
-    """Name to why its new text may not be kept without a person."""
-    found = ((at.name, _find_doubt(at, belief, evidence.get(fold(at.name), ""), rules)) for at in staged)
-    return {name: why for name, why in found if why}
-
-
-def _find_doubt(staged: StagedMemory, belief: TrustedSources, quote: str, rules: WriteRules) -> str:
-    if is_shared(staged.name, rules):
-        return SHARED
-    if staged.text is None:
-        return ""
-    if secret := doubt_credentials(staged, rules.find):
-        return secret.why
-    fields = frontmatter.parse_fields(staged.text)
-    if fields.pinned:  # one that was pinned before is never staged
-        return "it would pin itself, and only a person does that"
-    wanted = find_class(staged.name, fields.kind)
-    ground = belief.find(wanted)
-    if _is_known(staged, ground.known):
-        return ""
-    verdict = judge_words(_flatten(staged.text), quote, ground.sources)
-    is_kept = verdict.trust is Trust.PERSON or (verdict.trust is Trust.AGENT and wanted == FACT)
-    return "" if is_kept else verdict.why
+        return _TEAM
+    return _FACT if kind in (Kind.PROJECT, Kind.REFERENCE, None) else _RULE
 
 
 def _is_known(staged: StagedMemory, known: RemainingSentences) -> bool:
@@ -284,9 +295,9 @@ def _is_known(staged: StagedMemory, known: RemainingSentences) -> bool:
     before, after = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(text)
     if not all(known.has(sentence) for sentence in list_sentences(text)):
         return False
-    labels = find_keys(f"{after.title}\n{after.description}")
-    return labels <= find_keys(frontmatter.split_frontmatter(text).body) | find_keys(
-        f"{before.title}\n{before.description}"
+    body = frontmatter.split_frontmatter(text).body
+    return find_keys(f"{after.title}\n{after.description}") <= find_keys(
+        f"{body}\n{before.title}\n{before.description}"
     )
 
 
@@ -295,83 +306,18 @@ def _flatten(text: str) -> str:
     return "\n".join((fields.title, fields.description, frontmatter.split_frontmatter(text).body))
 
 
-# --- weighing ---
-
-REASON = "tidied by the model"
-WHO = "dream"
-KEY = "dream:"
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewedPatches:
-    """What is applied and what waits; `removed` are the sentences that go, and where they stand."""
-
-    patches: tuple[Patch, ...] = ()
-    proposals: tuple[InboxItem, ...] = ()
-    removed: tuple[RemovedSentence, ...] = ()
-
-
-def review_patches(
-    staging: Staging, ground: StoreOverlay, dreamt: ModelDream, notes: Iterable[Message], *, now: datetime
-) -> ReviewedPatches:
-    """Sort what was staged; raises ReplyError when too much would be gone. `notes` are the log's entries."""
-    staged = staging.staged
-    if not staged:
-        return ReviewedPatches()
-    before, ages = _read_all(ground)
-    after = {name: text for name, text in before.items() if name not in {at.name for at in staged}}
-    after |= {at.name: at.text for at in staged if at.text is not None}
-    remaining = RemainingSentences(after, ages)
-    removed = find_removed({at.name: at.before for at in staged if at.before is not None}, remaining)
-    _check_gross(staged, removed, before)
-    belief = TrustedSources(ground.scan(), before, ages, tuple(notes), dreamt.shown)
-    doubts = find_doubts(staged, belief, dreamt.evidence, ground.rules)
-    return _sort(_group(staged, removed), removed, doubts, ground, dreamt, before, now)
-
-
-def _read_all(ground: StoreOverlay) -> tuple[dict[str, str], dict[str, float]]:
-    texts: dict[str, str] = {}
-    dated = []
-    for header in ground.scan():
-        try:
-            texts[header.name] = ground.read(header.name).text
-        except MemdirError:
-            continue
-        dated.append((texts[header.name], header.modified.timestamp()))
-    return texts, find_sentence_ages(dated)
-
-
-# --- too much -------------------------------------------------------------------------------------------------------
-
-
-def _check_gross(staged: Sequence[StagedMemory], removed: Sequence[RemovedSentence], before: Mapping[str, str]) -> None:
-    """Deletions that are no plain merges, and sentences that would be nowhere, counted over the whole run."""
-    unkept = {at.name for at in removed if at.fate is not SentenceFate.KEPT}
-    lost_of = Counter(at.name for at in removed if at.fate is SentenceFate.LOST)
-    hollow = {at.name for at in staged if at.before and lost_of[at.name] >= len(list_sentences(at.before)) > 0}
-    gone = sum(at.name in hollow or (at.text is None and at.name in unkept) for at in staged)
-    lost = sum(at.fate is SentenceFate.LOST for at in removed)
-    said = sum(len(list_sentences(text)) for text in before.values())
-    if _is_gross(gone, len(before), DREAM_GONE_LEAST) or _is_gross(lost, said, 4 * DREAM_GONE_LEAST):
-        raise ReplyError(
-            f"the model would take away {gone} of {len(before)} memories and {lost} of {said} sentences",
-            hint="nothing was changed; try another model, or `--model none`",
-        )
-
-
-def _is_gross(gone: int, total: int, least: int) -> bool:
-    return gone > max(least, DREAM_GONE_SHARE * total) or gone == total > 1
-
-
-# --- what belongs together ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Changes that stand or fall together, and untouched memories that must stay for them to be right."""
+    """Changes that belong together, and untouched memories that must stay for them to be right."""
 
     staged: tuple[StagedMemory, ...]
     leans: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        if any(at.text is None for at in self.staged):
+            return "merge" if len(self.staged) > 1 or self.leans else "forget"
+        return "create" if all(at.before is None for at in self.staged) else "update"
 
 
 def _group(staged: Sequence[StagedMemory], removed: Sequence[RemovedSentence]) -> list[_Group]:
@@ -400,98 +346,83 @@ def _group(staged: Sequence[StagedMemory], removed: Sequence[RemovedSentence]) -
     ]
 
 
-def _sort(
-    groups: Sequence[_Group],
-    removed: Sequence[RemovedSentence],
-    doubts: Mapping[str, str],
-    ground: StoreOverlay,
-    dreamt: ModelDream,
-    before: Mapping[str, str],
-    now: datetime,
-) -> ReviewedPatches:
-    patches, proposals = [], []
-    kept: set[str] = set()
-    for group in groups:
-        names = [at.name for at in group.staged]
-        lost = [at for at in removed if at.name in names and at.fate is SentenceFate.LOST]
-        doubt = next((doubts[name] for name in names if name in doubts), "")
-        if doubt or lost:
-            proposals.append(_make_item(group, doubt, lost, dreamt, now, ground.rules.find))
-        else:
-            patches.append(_make_patch(group, removed, ground, dreamt, before))
-            kept |= set(names)
-    return ReviewedPatches(tuple(patches), tuple(proposals), tuple(at for at in removed if at.name in kept))
+class _Sorter:
+    """Makes of each group a patch or an item for the inbox."""
 
+    def __init__(
+        self,
+        overlay: StoreOverlay,
+        run: ModelDream,
+        before: Mapping[str, str],
+        removed: Sequence[RemovedSentence],
+        now: datetime,
+    ) -> None:
+        self._overlay, self._run, self._before, self._removed, self._now = overlay, run, before, removed, now
+        self._find_secrets = overlay.rules.find
 
-def _make_patch(
-    group: _Group,
-    removed: Sequence[RemovedSentence],
-    ground: StoreOverlay,
-    dreamt: ModelDream,
-    before: Mapping[str, str],
-) -> Patch:
-    real = [replace(at, digest=ground.find_digest(at.name) if at.digest else None) for at in group.staged]
-    edits = (*make_edits(real), *_make_guards(group, ground, before))
-    overtaken = [
-        at.text for at in removed if at.fate is SentenceFate.OVERTAKEN and at.name in {one.name for one in real}
-    ]
-    find = ground.rules.find
-    evidence = (*_list_evidence(group, dreamt, find), *(f"overtaken: {mask_words(text, find)}" for text in overtaken))
-    names = tuple(at.name for at in real)
-    return Patch(_name_kind(group), names, edits, _give_reason(group, dreamt, find), evidence)
+    def sort(self, groups: Sequence[_Group], trusted: _TrustedSources) -> ReviewedPatches:
+        patches, proposals = [], []
+        kept: set[str] = set()
+        for group in groups:
+            names = {at.name for at in group.staged}
+            removed = [at for at in self._removed if at.name in names]
+            lost = [at for at in removed if at.fate is SentenceFate.LOST]
+            quotes = ((at, self._run.evidence.get(fold(at.name), "")) for at in group.staged)
+            doubts = (trusted.find_doubt(at, quote, self._overlay) for at, quote in quotes)
+            if (doubt := next(filter(None, doubts), "")) or lost:
+                proposals.append(self._make_item(group, doubt, lost))
+            else:
+                patches.append(self._make_patch(group, removed))
+                kept |= names
+        return ReviewedPatches(tuple(patches), tuple(proposals), tuple(at for at in self._removed if at.name in kept))
 
+    def _make_patch(self, group: _Group, removed: Sequence[RemovedSentence]) -> Patch:
+        find_digest = self._overlay.find_digest
+        staged = [replace(at, digest=find_digest(at.name) if at.digest else None) for at in group.staged]
+        edits = (*make_edits(staged), *self._make_guards(group))
+        overtaken = [mask_words(at.text, self._find_secrets) for at in removed if at.fate is SentenceFate.OVERTAKEN]
+        evidence = (*self._list_told(group, self._run.evidence), *(f"overtaken: {text}" for text in overtaken))
+        return Patch(group.kind, tuple(at.name for at in staged), edits, self._find_reason(group), evidence)
 
-def _make_guards(group: _Group, ground: StoreOverlay, before: Mapping[str, str]) -> Iterator[Edit]:
-    """Rewrites that change nothing: if such a memory is another by then, what leans on it is left out."""
-    headers = {header.name: header for header in ground.scan()}
-    for name in group.leans:
-        is_plain = name in headers and not headers[name].pinned and not ground.is_changed(name)
-        digest = ground.find_digest(name)
-        # A text that is no valid UTF-8 would not be the same when it is written back.
-        if is_plain and digest is not None and digest_of(before[name].encode("utf-8", "replace")) == digest:
-            yield Rewrite(name, before[name], digest)
+    def _make_guards(self, group: _Group) -> Iterator[Edit]:
+        """Rewrites that change nothing: if such a memory has changed by then, what leans on it is left out."""
+        headers = {header.name: header for header in self._overlay.scan()}
+        for name in group.leans:
+            is_plain = name in headers and not headers[name].pinned and not self._overlay.is_changed(name)
+            text, digest = self._before[name], self._overlay.find_digest(name)
+            # A text that is no valid UTF-8 would not be the same when it is written back.
+            if is_plain and digest is not None and digest_of(text.encode("utf-8", "replace")) == digest:
+                yield Rewrite(name, text, digest)
 
+    def _make_item(self, group: _Group, doubt: str, lost: Sequence[RemovedSentence]) -> InboxItem:
+        """An item with every credential in it masked."""
+        find = self._find_secrets
+        staged = [mask_doubt(DoubtfulWrite(at, ""), find).staged for at in group.staged]
+        edits = render_edits(make_edits(staged))
+        main = next((at for at in staged if at.text is not None), staged[0])
+        why = doubt or f"it would lose what stands nowhere else: “{shorten(one_line(lost[0].text), 120)}”"
+        quotes = dict.fromkeys(
+            mask_doubt(DoubtfulWrite(at, "", text), find).quote
+            for text in self._list_told(group, self._run.evidence)
+            for at in group.staged
+        )
+        evidence = render_evidence([InboxQuote(text, "what the model says it rests on") for text in quotes])
+        key = KEY + digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
+        return InboxItem(
+            InboxKind.MEMORY if doubt else InboxKind.PROPOSAL,
+            f"{group.kind} {main.name}",
+            why,
+            self._now,
+            key=key,
+            name=main.name,
+            origin=Origin(WHO, f"by model: {self._find_reason(group)}"),
+            payload={"edits": edits, "evidence": evidence},
+        )
 
-def _make_item(
-    group: _Group, doubt: str, lost: Sequence[RemovedSentence], dreamt: ModelDream, now: datetime, find: Finder | None
-) -> InboxItem:
-    """What waits, as it may be kept: no credential is in it any more."""
-    staged = [mask_doubt(DoubtfulWrite(at, ""), find).staged for at in group.staged]
-    edits = render_edits(make_edits(staged))
-    main = next((at for at in staged if at.text is not None), staged[0])
-    why = doubt or f"it would lose what stands nowhere else: “{shorten(one_line(lost[0].text), 120)}”"
-    told = [
-        mask_doubt(DoubtfulWrite(at, "", text), find).quote
-        for text in _list_evidence(group, dreamt, find)
-        for at in group.staged
-    ]
-    quotes = [InboxQuote(text, "what the model says it rests on") for text in dict.fromkeys(told)]
-    key = digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
-    payload: dict[str, object] = {"edits": edits, "evidence": render_evidence(quotes)}
-    return InboxItem(
-        InboxKind.MEMORY if doubt else InboxKind.PROPOSAL,
-        f"{_name_kind(group)} {main.name}",
-        why,
-        now,
-        key=f"{KEY}{key}",
-        name=main.name,
-        origin=Origin(WHO, f"by model: {_give_reason(group, dreamt, find)}"),
-        payload=payload,
-    )
+    def _find_reason(self, group: _Group) -> str:
+        return "; ".join(self._list_told(group, self._run.reasons)) or _REASON
 
-
-def _give_reason(group: _Group, dreamt: ModelDream, find: Finder | None) -> str:
-    reasons = (mask_words(dreamt.reasons.get(fold(at.name), ""), find) for at in group.staged)
-    return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or REASON
-
-
-def _list_evidence(group: _Group, dreamt: ModelDream, find: Finder | None) -> list[str]:
-    quotes = (mask_words(dreamt.evidence.get(fold(at.name), ""), find) for at in group.staged)
-    return list(dict.fromkeys(quote for quote in quotes if quote))
-
-
-def _name_kind(group: _Group) -> str:
-    gone = any(at.text is None for at in group.staged)
-    if gone:
-        return "merge" if len(group.staged) > 1 or group.leans else "forget"
-    return "create" if all(at.before is None for at in group.staged) else "update"
+    def _list_told(self, group: _Group, told: Mapping[str, str]) -> list[str]:
+        """What the model gave for the memories of a group, each once, without credentials."""
+        texts = (mask_words(told.get(fold(at.name), ""), self._find_secrets) for at in group.staged)
+        return list(dict.fromkeys(text for text in texts if text))
