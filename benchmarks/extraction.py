@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from extraction_corpus import read_fresh, read_measured, read_third, read_tuning  # noqa: E402
 from extraction_score import Score, score  # noqa: E402
-from memdir.extraction.find import Wanted, find_wishes  # noqa: E402
+from memdir.extraction.find import MemoryRequest, find_requests  # noqa: E402
 from memdir.records import Message  # noqa: E402
 
 BENCH = Path(os.environ.get("MEMDIR_BENCH") or ROOT.parent / "shared" / "bench")
@@ -51,13 +51,13 @@ def read_turns(bench: Path) -> Iterator[tuple[str, datetime]]:
                 yield line, when
 
 
-def hear_chat(bench: Path) -> tuple[int, list[Wanted], float, float]:
+def hear_chat(bench: Path) -> tuple[int, list[MemoryRequest], float, float]:
     """Messages, wishes, and the mean and the longest time of a message in milliseconds."""
-    wishes: list[Wanted] = []
+    wishes: list[MemoryRequest] = []
     count, longest, whole = 0, 0.0, 0.0
     for text, when in read_turns(bench):
         begin = perf_counter()
-        wishes += find_wishes([Message("assistant", "Here it is."), Message("user", text, at=when)], now=when)
+        wishes += find_requests([Message("assistant", "Here it is."), Message("user", text, at=when)], now=when)
         took = 1000 * (perf_counter() - begin)
         count, longest, whole = count + 1, max(longest, took), whole + took
     return count, wishes, whole / max(count, 1), longest

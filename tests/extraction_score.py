@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from extraction_corpus import Row, Want, is_met
-from memdir.extraction.find import Wanted, find_wishes
+from memdir.extraction.find import MemoryRequest, find_requests
 from memdir.frozen import dataclass, field
 from memdir.records import Message
 
@@ -52,12 +52,12 @@ def score(rows: Iterable[Row]) -> Score:
     return total
 
 
-def hear(text: str, when: datetime, before: str | None) -> list[Wanted]:
+def hear(text: str, when: datetime, before: str | None) -> list[MemoryRequest]:
     said = [Message("assistant", before, id="a", at=when)] if before is not None else []
-    return list(find_wishes([*said, Message("user", text, id="u", at=when)], now=when))
+    return list(find_requests([*said, Message("user", text, id="u", at=when)], now=when))
 
 
-def answers(wish: Wanted, want: Want) -> bool:
+def answers(wish: MemoryRequest, want: Want) -> bool:
     if wish.action != want.action or (wish.action == "save" and wish.kind is not want.kind):
         return False
     return is_met(want, f"{wish.title}\n{wish.description}\n{wish.body}")

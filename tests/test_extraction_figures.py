@@ -11,7 +11,7 @@ import pytest
 from extraction_corpus import read_fresh, read_measured, read_third, read_tuning
 from extraction_score import Score, score
 from loads import bench, scaled
-from memdir.extraction.find import find_wishes
+from memdir.extraction.find import find_requests
 from memdir.records import Message
 
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
@@ -73,5 +73,5 @@ def test_ordinary_chat_makes_few_memories() -> None:
     texts = [line for row in map(json.loads, rows) for line in row["text"].splitlines() if line.strip()]
     when = datetime(2023, 5, 1, tzinfo=UTC)
     before = Message("assistant", "Here it is.")
-    wishes = [wish for text in texts for wish in find_wishes([before, Message("user", text, at=when)], now=when)]
+    wishes = [wish for text in texts for wish in find_requests([before, Message("user", text, at=when)], now=when)]
     assert len(wishes) * MESSAGES_A_MEMORY <= len(texts)

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memdir.errors import FormatError
-from memdir.extraction.find import Wanted, find_wishes
-from memdir.extraction.word import compose_memory, is_forgetting
+from memdir.extraction.find import MemoryRequest, compose_memory, find_requests, is_forgetting
 from memdir.format.drafts import check_description, make_slug
 from memdir.language.requests import RequestCategory
 from memdir.records import Kind, Message
@@ -15,12 +14,12 @@ from memdir.records import Kind, Message
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)  # a Monday
 
 
-def hear(text: str, before: str | None = None, at: datetime = NOW) -> tuple[Wanted, ...]:
+def hear(text: str, before: str | None = None, at: datetime = NOW) -> tuple[MemoryRequest, ...]:
     said = [Message("assistant", before, id="a1")] if before is not None else []
-    return find_wishes([*said, Message("user", text, id="u1", at=at)], now=NOW)
+    return find_requests([*said, Message("user", text, id="u1", at=at)], now=NOW)
 
 
-def hear_one(text: str, before: str | None = None) -> Wanted:
+def hear_one(text: str, before: str | None = None) -> MemoryRequest:
     (wish,) = hear(text, before)
     return wish
 
@@ -143,7 +142,7 @@ def test_dates_are_seen_from_the_message_and_not_from_now() -> None:
     then = datetime(2026, 3, 2, 9, tzinfo=UTC)  # a Monday
     (wish,) = hear("remember the freeze starts on Thursday", at=then)
     assert "2026-03-05" in wish.body and "2026-03-05" in wish.description
-    assert "2026-11-19" in find_wishes([Message("user", "remember the freeze starts on Thursday")], now=NOW)[0].body
+    assert "2026-11-19" in find_requests([Message("user", "remember the freeze starts on Thursday")], now=NOW)[0].body
 
 
 def test_a_reason_becomes_why_and_none_is_made_up() -> None:
@@ -178,7 +177,7 @@ def test_only_the_asked_part_of_a_message_is_kept() -> None:
 def test_only_what_a_person_typed_is_heard() -> None:
     text = "remember that we deploy on Tuesdays"
     others = [Message("assistant", text), Message("tool", text), Message("user", text, is_meta=True)]
-    assert find_wishes(others, now=NOW) == ()
+    assert find_requests(others, now=NOW) == ()
 
 
 # --- what is not ----------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memdir.extraction.find import Placement, Wanted, find_wishes
-from memdir.extraction.word import is_said, place
+from memdir.extraction.find import MemoryRequest, find_requests
+from memdir.extraction.merge import Placement, is_said, place
 from memdir.format import frontmatter
 from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Kind, Message
@@ -14,8 +14,8 @@ from memdir.store.memory import MemoryStore
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
-def hear(text: str, before: str = "I have done it.") -> Wanted:
-    wishes = find_wishes([Message("assistant", before), Message("user", text, id="u1", at=NOW)], now=NOW)
+def hear(text: str, before: str = "I have done it.") -> MemoryRequest:
+    wishes = find_requests([Message("assistant", before), Message("user", text, id="u1", at=NOW)], now=NOW)
     assert len(wishes) == 1, wishes
     return wishes[0]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memdir.extraction.find import Wanted, find_wishes
+from memdir.extraction.find import MemoryRequest, find_requests
 from memdir.records import Message
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -130,9 +130,9 @@ _NEGATION = re.compile(
 )
 
 
-def hear(text: str) -> tuple[Wanted, ...]:
+def hear(text: str) -> tuple[MemoryRequest, ...]:
     said = [Message("assistant", BEFORE, id="a1"), Message("user", text, id="u1", at=NOW)]
-    return find_wishes(said, now=NOW)
+    return find_requests(said, now=NOW)
 
 
 @pytest.mark.parametrize(("text", "kept"), KEPT)

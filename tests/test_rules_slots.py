@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memdir.extraction.find import Wanted, find_wishes
+from memdir.extraction.find import MemoryRequest, find_requests
 from memdir.records import Kind, Message
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 ANSWER = "I changed the loader and pushed it. Should I go on?"
 
 
-def hear(text: str, before: str | None = None) -> tuple[Wanted, ...]:
+def hear(text: str, before: str | None = None) -> tuple[MemoryRequest, ...]:
     said = [Message("assistant", before, id="a1")] if before is not None else []
-    return find_wishes([*said, Message("user", text, id="u1", at=NOW)], now=NOW)
+    return find_requests([*said, Message("user", text, id="u1", at=NOW)], now=NOW)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from extracting import NOW, make_file
 from memdir.dream import dream
 from memdir.errors import ConflictError, FormatError, LockedError, SecretError
 from memdir.extraction import ConversationSource, extract
-from memdir.extraction.find import find_hidden_wishes, find_wishes
+from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.format.drafts import make_slug
 from memdir.frozen import replace
@@ -257,7 +257,7 @@ def test_a_model_that_chooses_is_not_told_of_a_team_that_is_off(tmp_path: Path) 
     ],
 )
 def test_a_request_with_a_secret_waits_without_it_and_is_not_dropped(store: FileStore, said: str, secret: str) -> None:
-    assert find_wishes(say(said), now=NOW) == () and len(find_hidden_wishes(say(said), now=NOW)) == 1
+    assert find_requests(say(said), now=NOW) == () and len(find_hidden_requests(say(said), now=NOW)) == 1
     done = extract(store, say(said), now=NOW, conversation=ConversationSource("s1"))
     assert done.written == () and len(done.waiting) == 1 and names(store) == []
     (item,) = store.inbox()

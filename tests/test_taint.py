@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loads import ROOT, bench
-from memdir.extraction.provenance import ProvenanceVerdict, Trust, judge_words, split_judged, split_message, trace
+from memdir.extraction.provenance import ProvenanceVerdict, Trust, judge_words, trace
+from memdir.extraction.spans import split_message
+from memdir.language.words import split_text
 from memdir.records import Message
 
 CASES = [
@@ -111,7 +113,7 @@ def test_no_text_of_the_threat_bench_is_taken_for_the_persons(file: str, field: 
             [Message("user", f"{row['input']}\n\n{quoted}\n\nyes, do that")],
         ):
             sources = trace(messages)
-            for memory in {*texts, *(sentence for text in texts for sentence in split_judged(text))}:
+            for memory in {*texts, *(sentence for text in texts for sentence in split_text(text))}:
                 assert judge_words(memory, "yes, do that", sources).trust is not Trust.PERSON, (row["id"], memory)
 
 

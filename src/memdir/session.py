@@ -58,9 +58,9 @@ from memdir.dream.logs import find_date_change
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
 from memdir.errors import ConflictError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import WHO, ConversationSource, ExtractReason, ExtractResult, ExtractSkip
-from memdir.extraction.find import FORGET, SAVE, Wanted, find_wishes
+from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, find_requests
+from memdir.extraction.merge import place
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, make_conversation, read_extract_options
-from memdir.extraction.word import compose_memory, place
 from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, replace
 from memdir.language.requests import RequestCategory
@@ -338,7 +338,9 @@ class Session:
         else:
             now = self._clock().astimezone()
             draft = compose_memory(text, now=now)
-            wanted = Wanted(RequestCategory.REQUEST, SAVE, draft.kind, draft.title, draft.description, draft.body, text)
+            wanted = MemoryRequest(
+                RequestCategory.REQUEST, SAVE, draft.kind, draft.title, draft.description, draft.body, text
+            )
             done = self._carry_out(self.stores[0], wanted, "remember", now)
         self._report_extracted(done)
         return done
@@ -497,16 +499,16 @@ class Session:
 
     def _forget_described(self, text: str) -> ExtractResult | None:
         now = self._clock().astimezone()
-        requests = (at for at in find_wishes([Message("user", text)], now=now) if at.action == FORGET)
-        wanted = next(requests, Wanted(RequestCategory.FORGET, FORGET, None, text, text, text, text))
+        requests = (at for at in find_requests([Message("user", text)], now=now) if at.action == FORGET)
+        wanted = next(requests, MemoryRequest(RequestCategory.FORGET, FORGET, None, text, text, text, text))
         results = (self._carry_out(store, wanted, FORGET, now) for store in self.stores)
         return next((done for done in results if done.change is not None), None)
 
-    def _carry_out(self, store: FileStore, wanted: Wanted, verb: str, now: datetime) -> ExtractResult:
+    def _carry_out(self, store: FileStore, wanted: MemoryRequest, verb: str, now: datetime) -> ExtractResult:
         # Again if another process changed the same memory between planning and writing.
         return retry(lambda: self._carry_out_once(store, wanted, verb, now), after=ConflictError, tries=4)
 
-    def _carry_out_once(self, store: FileStore, wanted: Wanted, verb: str, now: datetime) -> ExtractResult:
+    def _carry_out_once(self, store: FileStore, wanted: MemoryRequest, verb: str, now: datetime) -> ExtractResult:
         staging = Staging(store, now=now)
         placed = place(wanted, staging)
         staged = staging.staged

@@ -48,8 +48,8 @@ from memdir.dream.review import (
 from memdir.dream.stale import BY_RULES, propose_repairs, propose_reviews, read_memory_verdicts
 from memdir.dream.tidy import plan_tidy
 from memdir.errors import MemdirError, NotFoundError
+from memdir.extraction.judge import SHARED, mask_words
 from memdir.extraction.provenance import fold_sentence
-from memdir.extraction.word import SHARED, mask_words
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_VERIFY_SECONDS
 from memdir.models import new_run

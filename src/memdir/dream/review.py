@@ -26,6 +26,7 @@ from memdir.dream.by_model import ModelDream
 from memdir.dream.compare import Wording, says
 from memdir.dream.records import WHO, Patch, read_memories
 from memdir.errors import ReplyError
+from memdir.extraction.judge import SHARED, DoubtfulWrite, doubt_credentials, mask_doubt, mask_words
 from memdir.extraction.provenance import (
     JudgedSentence,
     SpeakerSources,
@@ -34,12 +35,11 @@ from memdir.extraction.provenance import (
     fold_sentence,
     judge_words,
     parse_claim,
-    split_judged,
     trace,
 )
-from memdir.extraction.word import SHARED, DoubtfulWrite, doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter
 from memdir.frozen import dataclass, replace
+from memdir.language.words import split_text
 from memdir.limits import DREAM_GONE_LEAST, DREAM_GONE_SHARE
 from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import Edit, InboxItem, InboxKind, Kind, Memory, Message, Origin, Rewrite
@@ -104,7 +104,7 @@ def review_patches(
 
 def list_sentences(text: str) -> tuple[str, ...]:
     """The sentences of a memory's body, without the labels of its parts."""
-    found = (_LABEL.sub("", at) for at in split_judged(frontmatter.split_frontmatter(text).body))
+    found = (_LABEL.sub("", at) for at in split_text(frontmatter.split_frontmatter(text).body))
     return tuple(at for at in found if at)
 
 

@@ -18,9 +18,9 @@ from memdir.dream.compare import find_last_days, is_prose
 from memdir.dream.duplicates import MemoryFacts
 from memdir.dream.records import RULES, WHO, NamedItem
 from memdir.errors import FormatError
-from memdir.extraction.provenance import split_judged
 from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
+from memdir.language.words import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
 from memdir.recall.freshness import find_since
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Memory, Origin, Rewrite
@@ -149,7 +149,7 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
     if fact.parts or not is_prose(fact.main):
         return False
     limit = (now - GRACE).date()
-    sentences = [part for sentence in split_judged(fact.main) for part in sentence.split("; ")]
+    sentences = [part for sentence in split_text(fact.main) for part in sentence.split("; ")]
     for sentence in sentences:
         days = find_last_days(sentence)
         if not days or any(day is None or day >= limit for day in days):

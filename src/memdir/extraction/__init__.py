@@ -20,23 +20,23 @@ from memdir.conversation.includes import looks_secret
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError
 from memdir.extraction import by_model
-from memdir.extraction.find import Placement, Wanted, find_hidden_wishes, find_wishes
-from memdir.extraction.provenance import SpeakerSources, is_carried, split_judged, strip_reminders, trace
-from memdir.extraction.word import (
+from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests
+from memdir.extraction.judge import (
     ECHO,
-    FORGET,
     SECRET,
     DoubtfulWrite,
     doubt_credentials,
     doubt_shared,
     is_borrowed,
-    is_said,
     judge_staged,
     mask_doubt,
-    place,
 )
+from memdir.extraction.merge import Placement, is_said, place
+from memdir.extraction.provenance import SpeakerSources, is_carried, trace
+from memdir.extraction.spans import strip_reminders
 from memdir.format import frontmatter
 from memdir.frozen import dataclass, replace
+from memdir.language.words import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models import can_use_tools
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
@@ -183,7 +183,7 @@ def find_own(
     return [name.removesuffix(".md") for name in dict.fromkeys(names)]
 
 
-def leave_out_answered(store: StoreBase, wishes: Sequence[Wanted], own: Sequence[str]) -> list[Wanted]:
+def leave_out_answered(store: StoreBase, wishes: Sequence[MemoryRequest], own: Sequence[str]) -> list[MemoryRequest]:
     """Wishes that these memories do not answer: what was to be kept stands in one, what was to go once stood."""
     known = {fold(header.name): header.name for header in store.scan()}
     now = [store.read(known[fold(name)]).text for name in own if fold(name) in known]
@@ -192,7 +192,7 @@ def leave_out_answered(store: StoreBase, wishes: Sequence[Wanted], own: Sequence
     return [wish for wish in wishes if not any(is_said(wish, at) for at in (gone if wish.action == FORGET else now))]
 
 
-def leave_out_said(wishes: Sequence[Wanted], texts: Sequence[str]) -> list[Wanted]:
+def leave_out_said(wishes: Sequence[MemoryRequest], texts: Sequence[str]) -> list[MemoryRequest]:
     """Wishes that none of these texts has answered."""
     return [wish for wish in wishes if not any(is_said(wish, text) for text in texts)]
 
@@ -321,7 +321,7 @@ class _Run:
         self.explicit_only, self.is_partial = explicit_only, is_partial
         self.ran: ForkResult | None = None
         self.problem = ""
-        self.echoes: list[Wanted] = []
+        self.echoes: list[MemoryRequest] = []
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
         """What the model wrote cannot be kept, and it is not asked twice for one run: only what was asked for is."""
@@ -351,17 +351,17 @@ class _Run:
 
     def _doubt_hidden(self) -> Iterator[DoubtfulWrite]:
         """What was asked to be kept and holds a secret: it waits without the value, each as a memory of its own."""
-        for wish in find_hidden_wishes(self.talk, now=self.now):
+        for wish in find_hidden_requests(self.talk, now=self.now):
             yield from self._doubt(wish, f"{SECRET}: {wish.hides}")
 
-    def _doubt(self, wish: Wanted, why: str) -> Iterator[DoubtfulWrite]:
+    def _doubt(self, wish: MemoryRequest, why: str) -> Iterator[DoubtfulWrite]:
         staging = Staging(self.store, now=self.now)
         self._place_one(wish, staging)
         yield from (DoubtfulWrite(at, why, wish.quote) for at in staging.staged)
 
     def _plan(self) -> "_Planned":
         staging = Staging(self.store, now=self.now)
-        wishes = self._leave_out_kept(find_wishes(self.talk, now=self.now))
+        wishes = self._leave_out_kept(find_requests(self.talk, now=self.now))
         asked = [wish for wish in wishes if wish.is_explicit]
         own = find_own(self.store, self.new.messages, self.talk, self.conversation, but=WHO)
         if own is not None or self.explicit_only:
@@ -372,7 +372,7 @@ class _Run:
             return _Planned(self, staging, self._place(wishes, staging), by="rules")
         return self._plan_with(self.model, staging, asked)
 
-    def _plan_with(self, model: Model, staging: Staging, asked: Sequence[Wanted]) -> "_Planned":
+    def _plan_with(self, model: Model, staging: Staging, asked: Sequence[MemoryRequest]) -> "_Planned":
         try:
             scribed = self._scribe(model, staging)
         except (ModelError, BudgetError) as error:
@@ -403,14 +403,14 @@ class _Run:
             return by_model.fork_for_operations(model, parent, len(self.new.messages), staging, memory, tree)
         return by_model.ask_for_operations(model, self.talk, staging, (self.store,), self.now)
 
-    def _place(self, wishes: Sequence[Wanted], staging: Staging) -> tuple[Placement, ...]:
+    def _place(self, wishes: Sequence[MemoryRequest], staging: Staging) -> tuple[Placement, ...]:
         """What is the person's own wish in words that foreign text put into the agent's mouth waits."""
         borrowed = [wish for wish in wishes if is_borrowed(wish)]
         sources = trace((*self.earlier, *self.new.messages)) if borrowed else None
         self.echoes = [wish for wish in borrowed if sources is not None and is_carried(wish.body, sources)]
         return tuple(at for wish in wishes if wish not in self.echoes for at in self._place_one(wish, staging))
 
-    def _place_one(self, wish: Wanted, staging: Staging) -> tuple[Placement, ...]:
+    def _place_one(self, wish: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
         """One that cannot be written down does not keep the others waiting; what was said before is no correction."""
         before = staging.copy()
         try:
@@ -429,7 +429,7 @@ class _Run:
         """
         return said is not None and any(self.now >= change.at > said for change in self.store.changes(name, limit=1))
 
-    def _leave_out_kept(self, wishes: Sequence[Wanted]) -> list[Wanted]:
+    def _leave_out_kept(self, wishes: Sequence[MemoryRequest]) -> list[MemoryRequest]:
         """Without what an unfinished run over these messages has kept: the person may have taken it back since."""
         if not any(wish.is_explicit for wish in wishes):
             return list(wishes)
@@ -438,7 +438,7 @@ class _Run:
             mark = make_extract_mark(session, make_cursor(messages, at, before=self.new.start))
             if mark and self.store.has_mark(_ASKED + mark):
                 kept = [
-                    wish for wish in find_wishes(clean_messages(messages[: at + 1]), now=self.now) if wish.is_explicit
+                    wish for wish in find_requests(clean_messages(messages[: at + 1]), now=self.now) if wish.is_explicit
                 ]
                 return [wish for wish in wishes if wish not in kept]
         return list(wishes)
@@ -504,7 +504,7 @@ class _Planned:
         texts = {at.name: at.text or "" for at in self.staging.staged}
         for at in self.placed:
             yield ExtractReason(
-                at.name, at.action, at.wish.why if at.wish else "by the model", at.quote, texts.get(at.name, "")
+                at.name, at.action, at.request.why if at.request else "by the model", at.quote, texts.get(at.name, "")
             )
         for doubt in self.doubts:
             yield ExtractReason(doubt.staged.name, "wait", doubt.why, doubt.quote, doubt.staged.text or "")
@@ -533,8 +533,8 @@ def _takes_away(staging: Staging, name: str) -> bool:
     at = next((staged for staged in staging.staged if staged.name == name), None)
     if at is None or at.before is None:
         return False
-    kept = set(split_judged(frontmatter.split_frontmatter(at.text or "").body))
-    return any(sentence not in kept for sentence in split_judged(frontmatter.split_frontmatter(at.before).body))
+    kept = set(split_text(frontmatter.split_frontmatter(at.text or "").body))
+    return any(sentence not in kept for sentence in split_text(frontmatter.split_frontmatter(at.before).body))
 
 
 def _name_action(staged: StagedMemory) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memdir.conversation import lines
 from memdir.errors import ReplyError
-from memdir.extraction.provenance import split_message, strip_reminders
+from memdir.extraction.spans import split_message, strip_reminders
 from memdir.format.index import render_manifest
 from memdir.frozen import dataclass
 from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES

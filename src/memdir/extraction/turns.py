@@ -14,7 +14,7 @@ from pathlib import Path
 from memdir.conversation.transcripts import read_messages
 from memdir.errors import LockedError, PathError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip, clean_messages, extract
-from memdir.extraction.find import find_hidden_wishes, find_wishes
+from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.files import disk_error, read_small, write_private
 from memdir.frozen import dataclass, replace
 from memdir.limits import EXTRACT_SLICE_CHARS
@@ -170,7 +170,7 @@ def _asks(turn: EndedTurn, cursor: Cursor | None, now: datetime) -> bool:
     """Whether a person asks for something in what is new: that does not wait for its turn."""
     new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
     talk = clean_messages(new)
-    return any(wish.is_explicit for wish in find_wishes(talk, now=now)) or bool(find_hidden_wishes(talk, now=now))
+    return any(wish.is_explicit for wish in find_requests(talk, now=now)) or bool(find_hidden_requests(talk, now=now))
 
 
 def _keep(session: SessionFile, cursor: Cursor | None, failures: int) -> None:

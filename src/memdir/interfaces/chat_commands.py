@@ -25,7 +25,6 @@ from memdir.dream.compare import differ_in_value
 from memdir.dream.duplicates import MemoryFacts, split_parts
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractResult, find
-from memdir.extraction.provenance import split_judged
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age
 from memdir.format.index import INDEX_FILE
@@ -34,6 +33,7 @@ from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
 from memdir.interfaces.chat_terminal import Permissions, Screen, has_color
 from memdir.language.requests import find_request_languages
 from memdir.language.words import split_sentences as split_said
+from memdir.language.words import split_text
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.recall.terms import parse_terms
 from memdir.records import Excerpt, Header, Kind, Memory, Message, Usage
@@ -470,7 +470,7 @@ def _find_passage(fact: MemoryFacts, query: str) -> str:
     reason = parts.get("Why", "")
     if reason and any(word in query.casefold() for word in _WHY):
         return reason
-    sentences = split_judged(main)
+    sentences = split_text(main)
     if not sentences:
         return main or reason
     wanted = set(parse_terms(query))

@@ -25,7 +25,8 @@ from pathlib import Path
 from memdir import guard
 from memdir.dream.duplicates import MemoryFacts, has_own_fields, is_reworded, make_exact, unite
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
-from memdir.extraction.word import compose_memory, doubt_credentials, mask_doubt, mask_words
+from memdir.extraction.find import compose_memory
+from memdir.extraction.judge import doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter, index
 from memdir.format.drafts import check_description, make_slug
 from memdir.format.frontmatter import translate_dialect

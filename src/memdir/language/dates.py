@@ -23,12 +23,13 @@ from typing import Any
 
 from memdir.frozen import dataclass, field, replace
 from memdir.language import CODES, read_section
+from memdir.language.words import CJK
 
 _REACH = 60  # characters of context looked at on either side
 _SENTENCE = 4 * _REACH
 
 _SPACE = r"(?:[^\S\n]+\n?[^\S\n]*|\n[^\S\n]*)"
-_LETTER = r"[^\W\u3040-\u30ff\u3400-\u9fff]"  # of a script whose words stand apart
+_LETTER = rf"[^\W{CJK}]"  # of a script whose words stand apart
 _EDGES = {  # what may not touch a phrase: it would be part of a name, a path, a flag, a call
     True: (rf"(?<!{_LETTER})(?<![/\\@#$%=.~^+-])", rf"(?!{_LETTER}|[/\\@=(]|-\w|\.\w|['’](?=\w)(?!s\b))"),
     False: (r"(?<![/\\_@#$%=])", r"(?![/\\_@=]|-\w|\.\w)"),

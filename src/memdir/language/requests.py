@@ -13,6 +13,7 @@ from typing import Any
 
 from memdir.frozen import dataclass, once
 from memdir.language import CODES, read_section
+from memdir.language.words import CJK, KANA
 from memdir.records import Kind
 
 # Where a clause may begin: the sentence, or after a comma, dash, colon or bracket.
@@ -20,8 +21,8 @@ _CLAUSE = re.compile(r"(?:^|[,;:!(—–，、；：（]|\s-\s)\s*[¿¡\"'“]?\
 _LONGEST = 2_000  # of a sentence: requests are cut at a quarter of it, and the patterns are slow on long ones
 _LEADS = 8
 _LOOK = 1000  # characters by which the language is recognized
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_KANA = re.compile(r"[\u3040-\u30ff]")
+_WIDE = re.compile(rf"[{CJK}]")
+_KANA = re.compile(rf"[{KANA}]")
 _SMALL_WORD = re.compile(r"[a-zà-ÿ']+")
 
 
@@ -181,7 +182,7 @@ def _make_rules(
 def find_request_languages(text: str) -> list[RequestLanguage]:
     """The languages a text may be written in, by its script and its small words."""
     lowered = text[:_LOOK].lower()
-    if not _CJK.search(lowered):
+    if not _WIDE.search(lowered):
         candidates = [at for at in load_request_languages() if at.spaced]
     else:
         other = "zh" if _KANA.search(lowered) else "ja"

@@ -11,8 +11,8 @@ import click
 
 from memdir.dream.logs import append_log, list_logs, list_undistilled, make_path, read_log
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
-from memdir.extraction.find import Wanted, holds_secret
-from memdir.extraction.word import compose_memory, is_forgetting, place
+from memdir.extraction.find import MemoryRequest, compose_memory, holds_secret, is_forgetting
+from memdir.extraction.merge import place
 from memdir.format import frontmatter
 from memdir.format.drafts import compose_body
 from memdir.frozen import dataclass, replace
@@ -312,7 +312,7 @@ def _stage(staging: Staging, draft: Draft, text: str, *, team: bool) -> tuple[st
                 f"{draft.name} exists already", hint="leave out --name to merge, or use `memdir save --replace`"
             )
         return staging.save(draft), "created"
-    wish = Wanted(RequestCategory.REQUEST, "save", draft.kind, draft.title, draft.description, draft.body, text)
+    wish = MemoryRequest(RequestCategory.REQUEST, "save", draft.kind, draft.title, draft.description, draft.body, text)
     (placed,) = place(wish, staging, team=team)
     return placed.name, _ACTIONS[placed.action]
 
