@@ -1,11 +1,21 @@
-"""From a working directory to open stores: settings, places and identity put together, for every door the same way.
+"""From a working directory to open stores: settings, paths and identity put together, the same way for every interface.
 
-It opens and checks; it writes nothing until the first memory is saved.
+Opening checks; nothing is written until the first memory is saved.
+
+Agents may have a memory of their own. An agent is defined by a Markdown file below `.claude/agents/` of the project or of the
+person (the project's wins); its frontmatter may say `memory: user`, `project` or `local`:
+
+    user      <base>/agent-memory/<agent>/                     in every project
+    project   <root>/.claude/agent-memory/<agent>/             committed with the project
+    local     <root>/.claude/agent-memory-local/<agent>/       this machine only; on the mount where there is one
+
+Nothing is learned into an agent's memory in the background, and nothing is recalled from it unless it is opened here. A local
+one is kept out of version control by a line in the repository's `info/exclude`, written when the memory is first written or
+shown; worktrees share that file. What lies in a work tree came with a clone, so a link on the way to it is refused.
 """
 
 import os
-import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -39,8 +49,8 @@ if TYPE_CHECKING:
     from memdir.store.secret_text import SecretFinding
     from memdir.store.state import Author
 
-
-# --- opening ---
+EXCLUDED = "/.claude/agent-memory-local/"
+_NAME_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,69 +89,77 @@ class Project:
 def open_project(
     cwd: Path | None = None, *, environ: Mapping[str, str] | None = None, directory: Path | None = None
 ) -> Project:
-    """Everything for a working directory; `directory` puts another memory directory in the project's place."""
+    """Everything for a working directory; `directory` replaces the project's memory directory."""
     environment = read_environment(environ)
-    settings, places = read_paths(environment, (cwd or Path.cwd()).absolute())
+    settings, paths = read_paths(environment, (cwd or Path.cwd()).absolute())
     fixed = environment.now
     clock = utc_now if fixed is None else lambda: fixed
-    if directory is not None:
-        place, shared = (
-            MemoryDirectory(Scope.PRIVATE, directory.absolute(), "--dir"),
-            is_shared_dir(directory, environment),
+    root = paths.root.path
+
+    def open_directory(place: MemoryDirectory, root: Path | None = None, *, shared: bool = False) -> FileStore:
+        state = find_state_dir(place.path, environment)
+        keyed = root if place.is_keyed else None
+        if keyed is not None:
+            check_identity(state, keyed)
+        on_open = partial(_record_identity, state, keyed)
+        author = partial(_find_author, environment, root) if place.scope is Scope.PRIVATE else None
+        return _open_files(
+            place.path, place.scope, environment, settings, clock, on_open=on_open, shared=shared, find_author=author
         )
-        private = _open_place(place, None, environment, settings, clock, shared=shared)
-        return Project(environment, settings, places, private, None, clock)
-    private = _open_place(places.private, places.root.path, environment, settings, clock)
-    user = None if places.user is None else _open_place(places.user, None, environment, settings, clock)
-    own = None if places.project is None else _open_place(places.project, None, environment, settings, clock)
-    return Project(environment, settings, places, private, user, clock, own)
+
+    if directory is not None:
+        place = MemoryDirectory(Scope.PRIVATE, directory.absolute(), "--dir")
+        private = open_directory(place, shared=is_shared_dir(directory, environment))
+        return Project(environment, settings, paths, private, None, clock)
+    private = open_directory(paths.private, root)
+    user = None if paths.user is None else open_directory(paths.user)
+    own = None if paths.project is None else open_directory(paths.project)
+    return Project(environment, settings, paths, private, user, clock, own)
 
 
 def open_store(path: Path | str | None = None, *, cwd: Path | None = None, scope: Scope = Scope.PRIVATE) -> FileStore:
-    """This project's memory, found from the git root; or the directory at `path`, without asking the environment."""
+    """This project's memory, found from the git root; or the directory at `path`, whatever the environment says."""
     if path is not None:
         return FileStore(Path(path).absolute(), scope=scope)
-    opened = open_project(cwd)
-    opened.check_on()
+    project = open_project(cwd)
+    project.check_on()
     if scope is Scope.USER:
-        opened.private.close()
-        if opened.user is None:
+        project.private.close()
+        if project.user is None:
             raise SettingsError("user memory is off", key="user_memory", hint="`memdir config set user_memory true`")
-        return opened.user
-    return opened.private
+        return project.user
+    return project.private
 
 
-def _open_place(
-    place: MemoryDirectory,
-    root: Path | None,
+def _open_files(
+    path: Path,
+    scope: Scope,
     environment: Environment,
     settings: Settings,
     clock: Clock,
     *,
-    shared: bool = False,
+    on_open: Callable[[], None],
+    shared: bool,
+    find_author: "Callable[[], Author] | None" = None,
 ) -> FileStore:
-    state = find_state_dir(place.path, environment)
-    keyed = root if place.is_keyed else None
-    if keyed is not None:
-        check_identity(state, keyed)
     return FileStore(
-        place.path,
-        state=state,
-        cache=environment.cache_home / "dirs" / slug(str(place.path))[-100:].strip("-"),
-        scope=place.scope,
+        path,
+        state=find_state_dir(path, environment),
+        cache=environment.cache_home / "dirs" / slug(str(path))[-100:].strip("-"),
+        scope=scope,
         skip_index=settings.flag("skip_index"),
         lock_seconds=settings.number("lock_seconds"),
         clock=clock,
-        on_open=partial(_record_identity, state, keyed),
+        on_open=on_open,
         find_secrets=partial(_find_secrets, environment),
         shared=shared,
-        team=settings.flag("team"),
-        find_author=partial(_find_author, environment, root) if place.scope is Scope.PRIVATE else None,
+        team=scope is Scope.AGENT or settings.flag("team"),
+        find_author=find_author,
     )
 
 
 def _record_identity(state: Path, root: Path | None) -> None:
-    """The project's record, made once and renewed when it was moved to a path with the same slug."""
+    """Write the project's record, made once and renewed when it was moved to a path with the same slug."""
     if root is not None:
         known = read_identity(state)
         if known is None or known.root != str(root):
@@ -149,7 +167,7 @@ def _record_identity(state: Path, root: Path | None) -> None:
 
 
 def _find_secrets(environment: Environment, text: str) -> "Sequence[SecretFinding]":
-    # Imported here: only writes to what a team shares are searched.
+    # Imported here: only writes to what others read are searched.
     from memdir.store.secrets import find_for
 
     return find_for(environment, text)
@@ -162,21 +180,6 @@ def _find_author(environment: Environment, root: Path | None) -> "Author":
     return find_own_author(environment, root)
 
 
-# --- agent_places ---
-# Where an agent's own memory lives, by its scope: computed from the agent's name and the project's root.
-#
-#     user      <base>/agent-memory/<agent>/                     in every project
-#     project   <root>/.claude/agent-memory/<agent>/             committed with the project
-#     local     <root>/.claude/agent-memory-local/<agent>/       this machine only; on the mount where there is one
-#
-# A name is one segment of the guard's grammar once its `:` have become `-` (plugins write `plugin:agent`). What lies
-# in
-# a work tree came with a clone: a link on the way down to it could lead anywhere, so it is refused.
-#
-# What this room does not do: make or open anything, keep local memory out of version control, or read which scope an
-# agent's own file asks for.
-
-
 class AgentScope(StrEnum):
     """Where an agent's memory counts."""
 
@@ -187,60 +190,11 @@ class AgentScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgentDirectory:
-    """An agent's memory directory; `name` is the agent's as it stands in the path."""
+    """An agent's memory directory; `name` is the agent's as in the path."""
 
     name: str
     scope: AgentScope
     path: Path
-
-
-def find_agent_place(name: str, scope: AgentScope, *, environment: Environment, root: Path) -> AgentDirectory:
-    """The directory of that agent; raises PathError for a name or place that may not be one."""
-    leaf = name.replace(":", "-")
-    reason = find_refusal(leaf)
-    if reason:
-        raise PathError(name, reason, hint="an agent's name is letters, digits, `-`, `_` and `:`")
-    path = _find_folder(scope, environment, root) / leaf
-    check_root(str(path))
-    if path.is_relative_to(root):
-        _check_no_link(root, path)
-    return AgentDirectory(leaf, scope, path)
-
-
-def _find_folder(scope: AgentScope, environment: Environment, root: Path) -> Path:
-    if scope is AgentScope.USER:
-        return find_base(environment)[0] / "agent-memory"
-    if scope is AgentScope.PROJECT:
-        return root / ".claude" / "agent-memory"
-    if mount := environment.remote_memory_dir:
-        check_root(mount)
-        return Path(mount) / "projects" / slug(str(root)) / "agent-memory-local"
-    return root / ".claude" / "agent-memory-local"
-
-
-def _check_no_link(root: Path, path: Path) -> None:
-    for depth in range(len(path.relative_to(root).parts)):
-        at = path if depth == 0 else path.parents[depth - 1]
-        if os.path.islink(at):
-            raise PathError(str(path), f"{at} is a symbolic link, and it came with the project")
-
-
-# --- agents ---
-# Agents with a memory of their own: which there are, where each keeps it, and opening that.
-#
-# A definition is a Markdown file below `.claude/agents/` of the project or of the person; its head names the agent and
-# may say `memory: user`, `project` or `local`. The project's definition of a name goes before the person's. What
-# cannot
-# be read is left out or told as a problem: it came with a clone as often as not.
-#
-# Nothing is learned into an agent's memory in the background, and nothing is recalled from it unless it is opened here
-# and asked. A local one is kept out of version control by a line in the repository's own `info/exclude`, written when
-# the
-# memory is first written or told of; worktrees share that file.
-
-EXCLUDED = "/.claude/agent-memory-local/"
-_FENCE = "---"
-_NAME_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +208,35 @@ class AgentDefinition:
     problem: str = ""
 
 
+def find_agent_place(name: str, scope: AgentScope, *, environment: Environment, root: Path) -> AgentDirectory:
+    """The directory of that agent; raises PathError for a name or path that is not allowed.
+
+    A name is one segment of the guard's grammar once its `:` have become `-` (plugins write `plugin:agent`).
+    """
+    leaf = name.replace(":", "-")
+    reason = find_refusal(leaf)
+    if reason:
+        raise PathError(name, reason, hint="an agent's name is letters, digits, `-`, `_` and `:`")
+    if scope is AgentScope.USER:
+        folder = find_base(environment)[0] / "agent-memory"
+    elif scope is AgentScope.PROJECT:
+        folder = root / ".claude" / "agent-memory"
+    elif mount := environment.remote_memory_dir:
+        check_root(mount)
+        folder = Path(mount) / "projects" / slug(str(root)) / "agent-memory-local"
+    else:
+        folder = root / ".claude" / "agent-memory-local"
+    path = folder / leaf
+    check_root(str(path))
+    if path.is_relative_to(root):
+        for at in (path, *path.parents[: len(path.relative_to(root).parts) - 1]):
+            if at.is_symlink():
+                raise PathError(str(path), f"{at} is a symbolic link, and it came with the project")
+    return AgentDirectory(leaf, scope, path)
+
+
 def list_definitions(environment: Environment, root: Path) -> tuple[AgentDefinition, ...]:
-    """Every agent that is defined here, by name; the project's go before the person's."""
+    """Every agent that is defined here, by name; the project's precede the person's."""
     found: dict[str, AgentDefinition] = {}
     for folder in (root / ".claude" / "agents", environment.claude_home / "agents"):
         for path in _walk(folder, follow=folder.parent != root / ".claude"):
@@ -265,7 +246,7 @@ def list_definitions(environment: Environment, root: Path) -> tuple[AgentDefinit
 
 
 def list_agent_memories(environment: Environment, root: Path) -> Iterator[AgentDirectory]:
-    """Every agent's memory that is there, whether anything defines the agent or not."""
+    """Every agent's memory that exists, whether anything defines the agent or not."""
     for scope in AgentScope:
         try:
             folder = find_agent_place("any", scope, environment=environment, root=root).path.parent
@@ -281,9 +262,9 @@ def list_agent_memories(environment: Environment, root: Path) -> Iterator[AgentD
                 yield place
 
 
-def find_agent_directory(opened: Project, name: str, scope: AgentScope | None = None) -> tuple[AgentDirectory, str]:
+def find_agent_directory(project: Project, name: str, scope: AgentScope | None = None) -> tuple[AgentDirectory, str]:
     """Where an agent keeps its memory, and which rule says so: the call, its definition, or the only one there is."""
-    environment, root = opened.environment, opened.places.root.path
+    environment, root = project.environment, project.places.root.path
     if scope is not None:
         return find_agent_place(name, scope, environment=environment, root=root), "as asked"
     leaf = name.replace(":", "-")
@@ -291,7 +272,7 @@ def find_agent_directory(opened: Project, name: str, scope: AgentScope | None = 
         if fold(definition.name.replace(":", "-")) == fold(leaf) and definition.memory is not None:
             place = find_agent_place(name, definition.memory, environment=environment, root=root)
             return place, f"`memory: {definition.memory}` in {definition.path}"
-    find_agent_place(name, AgentScope.USER, environment=environment, root=root)  # a name that may be none is told first
+    find_agent_place(name, AgentScope.USER, environment=environment, root=root)  # raises for a name that cannot be one
     there = [place for place in list_agent_memories(environment, root) if fold(place.name) == fold(leaf)]
     if len(there) == 1:
         return there[0], "the only one there is"
@@ -303,35 +284,25 @@ def find_agent_directory(opened: Project, name: str, scope: AgentScope | None = 
     raise NotFoundError(f"nothing says where the agent {shown} keeps its memory", name=name, hint=hint)
 
 
-def open_agent_store(opened: Project, place: AgentDirectory) -> FileStore:
+def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
     """An agent's memory with the same guard as any other; nothing is made until something is written."""
-    environment, settings = opened.environment, opened.settings
 
-    def find_secrets(text: str) -> "Sequence[SecretFinding]":
-        # Imported here: only writes to what is committed with the project are searched.
-        from memdir.store.secrets import find_for
-
-        return find_for(environment, text)
-
-    def exclude() -> None:
+    def on_open() -> None:
         keep_out(place)
 
-    return FileStore(
+    return _open_files(
         place.path,
-        state=find_state_dir(place.path, environment),
-        cache=environment.cache_home / "dirs" / slug(str(place.path))[-100:].strip("-"),
-        scope=Scope.AGENT,
-        skip_index=settings.flag("skip_index"),
-        lock_seconds=settings.number("lock_seconds"),
-        clock=opened.clock,
-        on_open=exclude,
-        find_secrets=find_secrets,
+        Scope.AGENT,
+        project.environment,
+        project.settings,
+        project.clock,
+        on_open=on_open,
         shared=place.scope is AgentScope.PROJECT,
     )
 
 
 def keep_out(place: AgentDirectory) -> bool:
-    """Keep a local memory out of version control; answers whether a line was written now. Raises DiskError."""
+    """Keep a local memory out of version control; returns whether a line was written now. Raises DiskError."""
     root = place.path.parents[2]
     if place.scope is not AgentScope.LOCAL or not place.path.is_relative_to(root / ".claude"):
         return False  # on a mount, or meant to be seen
@@ -353,7 +324,7 @@ def keep_out(place: AgentDirectory) -> bool:
     return True
 
 
-def _walk(folder: Path, *, follow: bool, depth: int = AGENT_DEPTH) -> Iterator[Path]:
+def _walk(folder: Path, *, follow: bool) -> Iterator[Path]:
     """Markdown files below a folder; in a project no link is followed, not even to the folder itself."""
     budget = [AGENT_FILES]
 
@@ -371,37 +342,27 @@ def _walk(folder: Path, *, follow: bool, depth: int = AGENT_DEPTH) -> Iterator[P
             elif entry.name.endswith(".md") and entry.is_file(follow_symlinks=follow):
                 yield Path(entry.path)
 
-    if follow or not (_is_link(folder) or _is_link(folder.parent)):
-        yield from walk(folder, depth)
-
-
-def _is_link(path: Path) -> bool:
-    try:
-        return stat.S_ISLNK(os.lstat(path).st_mode)
-    except OSError:
-        return False
+    if follow or not (folder.is_symlink() or folder.parent.is_symlink()):
+        yield from walk(folder, AGENT_DEPTH)
 
 
 def _read_definition(path: Path) -> AgentDefinition | None:
-    """An agent's own words about itself; None for a file without a head, which defines nothing."""
+    """The definition in a file; None for a file without frontmatter. One that cannot be parsed has a problem."""
     data = read_head(path, HEADER_BYTES).data
     lines = (data or b"").decode("utf-8-sig", "replace").splitlines(keepends=True)
-    if not lines or lines[0].strip() != _FENCE:
+    if not lines or lines[0].strip() != "---":
         return None
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == _FENCE), len(lines))
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), len(lines))
     head, problem = "".join(lines[1:end]), ""
     try:
         fields = frontmatter.parse_yaml(head)
     except frontmatter.YamlError as error:
         fields, problem = frontmatter.parse_leniently(head), f"its head is not YAML: {error}"
-    name = one_line(_text(fields, "name") or path.stem)[:_NAME_CHARS]
-    memory = _text(fields, "memory").strip().lower()
+    given = (fields.get(key, "") for key in ("name", "memory", "description"))
+    name, memory, description = (value if isinstance(value, str) else "" for value in given)
+    memory = memory.strip().lower()
     if memory and memory not in AgentScope.__members__.values():
         problem = f"memory: {shorten(one_line(memory), 40)} is none of user, project, local"
     scope = next((at for at in AgentScope if at.value == memory), None)
-    return AgentDefinition(name, scope, path, shorten(one_line(_text(fields, "description")), 200), one_line(problem))
-
-
-def _text(fields: dict[str, frontmatter.Node], key: str) -> str:
-    value = fields.get(key, "")
-    return value if isinstance(value, str) else ""
+    short = one_line(name or path.stem)[:_NAME_CHARS]
+    return AgentDefinition(short, scope, path, shorten(one_line(description), 200), one_line(problem))
