@@ -402,6 +402,8 @@ def test_a_compaction_waits_for_a_running_update_and_not_for_a_dead_one(tmp_path
     project = tmp_path / "p" / "project"
     place = find_notes_file(project, "s")
     assert wait_for_update(place, 0), "nothing was ever written"
+    place.project.mkdir(parents=True, exist_ok=True)
+    assert wait_for_update(place, 0), "nothing was written in this session"
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(project)], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -656,25 +658,25 @@ def test_an_own_prompt_is_filled_once_and_what_it_brings_in_is_not_filled_again(
 
 
 def test_an_own_template_and_prompt_are_used(desk: Desk) -> None:
-    manner = NotesOptions(template="# Plan\n_What is planned_\n\n# Diary\n", prompt="MINE {{currentNotes}}")
+    options = NotesOptions(template="# Plan\n_What is planned_\n\n# Diary\n", prompt="MINE {{currentNotes}}")
     model = ScriptedModel([answer(Plan="Ship it.")])
-    assert desk.update(talk(), model, manner=manner).by == "model"
+    assert desk.update(talk(), model, options=options).by == "model"
     assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n"
     assert model.requests[0].messages[0].text.startswith("MINE # Plan")
-    assert desk.update([*talk(), said("x", id="z")], manner=manner, force=True).by == "rules"
+    assert desk.update([*talk(), said("x", id="z")], options=options, force=True).by == "rules"
     assert desk.text == "# Plan\n_What is planned_\n\nShip it.\n\n# Diary\n", "rules know none of these sections"
 
 
 @pytest.mark.parametrize(
-    ("manner", "skip"),
+    ("options", "skip"),
     [
         (NotesOptions(on=False), NotesSkip.OFF),
         (NotesOptions(paused=True), NotesSkip.PAUSED),
         (NotesOptions(compacts=False), NotesSkip.NO_COMPACTION),
     ],
 )
-def test_where_notes_are_not_wanted_none_are_made(desk: Desk, manner: NotesOptions, skip: NotesSkip) -> None:
-    assert desk.update(talk(), manner=manner, force=True).skipped is skip and skip.words
+def test_where_notes_are_not_wanted_none_are_made(desk: Desk, options: NotesOptions, skip: NotesSkip) -> None:
+    assert desk.update(talk(), options=options, force=True).skipped is skip and skip.words
     assert not desk.place.project.exists()
 
 

@@ -569,7 +569,7 @@ class Session:
             return None
         with self._reporting_errors():
             done = update_notes(
-                file, self.file, news, now=self._clock(), manner=self._notes_options, model=model, force=force
+                file, self.file, news, now=self._clock(), options=self._notes_options, model=model, force=force
             )
             if done.skipped not in (None, NotesSkip.NOT_DUE):
                 _notify(self._callbacks.skipped, "notes", done.skipped)

@@ -1,14 +1,17 @@
 """Session notes: a running summary of one conversation, for the moment at which its host shortens it.
 
-    template.py   sections, what in them is fixed, and the proof that an update left it alone
-    cutting.py    limits, and what a reader gets within them
-    due.py        when an update is worth it
-    place.py      the file, its lock, who waits for whom
-    calls.py      what an agent's tool calls did           lines.py     lists with keys and a bound
-    by_rules.py   an update without a model                by_model.py  with one, in two forms
-    keeping.py    all of it in order: `update_notes`
+    <project>/<session>/session-memory/summary.md     mode 0600 in a folder of mode 0700
+    <project>/<session>/session-memory/.update.lock   held during an update; released when its process ends
 
-Notes are not memories: nothing here reads or writes the memory directory, and `forget --purge` does not reach them.
+`<project>` is the host's own directory for the project, beside its transcripts. `update_notes` does one update from
+beginning to end, by a model (notes_by_model) or without one (notes_by_rules); notes_file has the text format. A failure
+leaves the file as it was, and after repeated failures of the model the update is made without it. The conversation's
+record keeps, under `notes`, the last message noted, the tokens at that point and the failures since. Every run is
+recorded, unless no update was due.
+
+A session's id comes from outside: it becomes one plain folder name, and no link below the project's directory is
+followed. A write is refused if the file changed since it was read. Notes are not memories: nothing here reads or writes
+the memory directory, and `forget --purge` does not reach them.
 """
 
 import json
@@ -63,255 +66,14 @@ from memdir.store.sessions import (
 from memdir.store.state import digest_text, make_leaf
 from memdir.text import estimate_tokens, replace_surrogates
 
-__all__ = [
-    "NotesCounts",
-    "NotesFile",
-    "NotesInput",
-    "NotesOptions",
-    "NotesResult",
-    "NotesSkip",
-    "SavedNotes",
-    "count",
-    "does_compact",
-    "find_home",
-    "find_notes",
-    "find_notes_file",
-    "is_update_due",
-    "list_notes",
-    "read_notes_file",
-    "read_notes_input",
-    "read_notes_options",
-    "update_notes",
-    "wait_for_update",
-]
-
-
-# --- due ---
-# When notes are worth the trouble: sizes of the conversation, counted, and the decision that follows from them. Pure.
-#
-# Notes are for the moment at which a host shortens a conversation, so they are only kept where a host does that.
-
-
-@dataclass(frozen=True, slots=True)
-class NotesCounts:
-    """Tokens of the conversation so far, and at the last update (None before the first); what came since then.
-
-    `is_pause`: since the person last said something, no tool was called.
-    """
-
-    tokens: int
-    noted: int | None
-    calls: int = 0
-    is_pause: bool = False
-
-
-def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
-    """Counts of a conversation, from the messages since the last update and the tokens there were then."""
-    last = next((at for at in range(len(since) - 1, -1, -1) if _is_said(since[at])), 0)
-    calls = sum(len(message.calls) for message in since)
-    pause = bool(since) and not any(message.calls for message in since[last:])
-    return NotesCounts((noted or 0) + count_tokens(since), noted, calls, pause)
-
-
-def is_update_due(counts: NotesCounts) -> bool:
-    """Whether the notes should be begun or brought up to date."""
-    if counts.noted is None:
-        return counts.tokens >= NOTES_START_TOKENS
-    grown = counts.tokens - counts.noted
-    return grown >= NOTES_STEP_TOKENS and (counts.calls >= NOTES_CALLS or counts.is_pause)
-
-
-def count_tokens(messages: Iterable[Message]) -> int:
-    """What these messages take in a conversation, calls of tools included."""
-    return sum(estimate_tokens(at.text) + sum(map(_weigh_call, at.calls)) for at in messages)
-
-
-def _weigh_call(call: object) -> int:
-    name, given = getattr(call, "name", ""), getattr(call, "input", {})
-    return estimate_tokens(f"{name} {json.dumps(dict(given), ensure_ascii=False, default=str)}")
-
-
-def _is_said(message: Message) -> bool:
-    return message.role == "user" and not message.is_meta
-
-
-# --- place ---
-# Where a session's notes lie, how they are read and written, and who is writing them just now.
-#
-#     <project>/<session>/session-memory/summary.md     0600 in a folder 0700
-#     <project>/<session>/session-memory/.update.lock   held while an update runs; it ends with its process
-#
-# `<project>` is the host's own directory of the project, beside its transcripts. A session's id comes from outside: it
-# becomes one plain folder name, and no link below the project's directory is followed. A write is refused if the file
-# changed since it was read.
-#
-# Notes are text of one session and no memories: `forget --purge` does not look into them, and says so. They go when
-# the
-# host or the person deletes the session's folder.
-
 FOLDER, FILE, LOCK = "session-memory", "summary.md", ".update.lock"
-_LISTED = 2_000  # session folders looked at
-# Folders of a project's directory that are no session's: one of that name would put notes among the memories.
-_TAKEN = frozenset(("memory", "subagents", FOLDER))
-_DIGESTED = re.compile(r"[a-z0-9_-]{1,40}\.[0-9a-f]{20}")
-
-
-@dataclass(frozen=True, slots=True)
-class NotesFile:
-    """The notes of one session; `leaf` is its folder's name."""
-
-    project: Path
-    leaf: str
-
-    @property
-    def path(self) -> Path:
-        return self.project / self.leaf / FOLDER / FILE
-
-    @property
-    def inner(self) -> str:
-        """The file below the project's directory."""
-        return f"{self.leaf}/{FOLDER}/{FILE}"
-
-
-@dataclass(frozen=True, slots=True)
-class SavedNotes:
-    """Notes that are on disk."""
-
-    place: NotesFile
-    modified: datetime
-    size: int
-
-
-def find_notes_file(project: Path, session: str) -> NotesFile:
-    """The place of a session's notes, whether there are any or not; any id is taken, and none leads elsewhere."""
-    leaf = session if _DIGESTED.fullmatch(session) else make_leaf(session)
-    return NotesFile(project, f"{leaf}.{digest_text(session)}" if leaf in _TAKEN else leaf)
-
-
-def read_notes_file(place: NotesFile) -> str | None:
-    """The text of the file; None if there is none. Raises PathError for a link or what is no notes file."""
-    try:
-        root = guard.open_root(place.project)
-    except NotFoundError:
-        return None
-    try:
-        with guard.disk_errors(place.inner):
-            found = guard.read_file(root, place.inner, limit=NOTES_BYTES)
-    finally:
-        os.close(root)
-    return None if found is None else found[0].decode("utf-8", "replace")
-
-
-def write_notes_file(place: NotesFile, text: str, *, expect: str | None) -> None:
-    """Put the text there in one step, under `updating`; raises ConflictError if the file is not what `expect` says."""
-    found = read_notes_file(place)
-    if found != expect:
-        raise ConflictError("the notes were changed by somebody else meanwhile", hint="the next update takes that in")
-    root = guard.open_root(place.project, create=True)
-    try:
-        temp = guard.stage_file(root, place.inner, replace_surrogates(text).encode("utf-8"))
-        guard.move_staged(root, temp, place.inner)
-        guard.flush_folder(root, f"{place.leaf}/{FOLDER}")
-    finally:
-        os.close(root)
-
-
-@contextmanager
-def updating(place: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
-    """Be the one who updates these notes, or LockedError."""
-    with _open_folder(place, create=True) as folder, hold(folder, LOCK, seconds=seconds):
-        guard.remove_temps(folder, "")  # what a killed writer left staged
-        yield
-
-
-def wait_for_update(place: NotesFile, seconds: float = NOTES_WAIT_SECONDS) -> bool:
-    """Wait until no update is running, at most so long; says whether none is. One that died is not waited for."""
-    try:
-        with _open_folder(place) as folder, hold(folder, LOCK, seconds=seconds):
-            return True
-    except NotFoundError:
-        return True
-    except LockedError:
-        return False
-
-
-def find_notes(place: NotesFile) -> SavedNotes | None:
-    """The notes of one session, if there are any that can be read."""
-    try:
-        root = guard.open_root(place.project)
-    except NotFoundError:
-        return None
-    try:
-        return _look(root, place)
-    finally:
-        os.close(root)
-
-
-def list_notes(project: Path) -> tuple[SavedNotes, ...]:
-    """The notes of all sessions of a project, newest first; what may not be read is passed over."""
-    try:
-        with os.scandir(project) as entries:
-            leaves = [at.name for at in entries if at.name not in _TAKEN and at.is_dir(follow_symlinks=False)]
-        root = guard.open_root(project)
-    except (OSError, NotFoundError):
-        return ()
-    try:
-        found = [kept for leaf in leaves[:_LISTED] if (kept := _look(root, NotesFile(project, leaf)))]
-    finally:
-        os.close(root)
-    return tuple(sorted(found, key=lambda at: (at.modified, at.place.leaf), reverse=True))
-
-
-def _look(root: int, place: NotesFile) -> SavedNotes | None:
-    try:
-        with guard.open_folder(root, (place.leaf, FOLDER)) as folder:
-            facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
-    except (OSError, PathError):
-        return None
-    if not stat.S_ISREG(facts.st_mode):
-        return None
-    return SavedNotes(place, datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size)
-
-
-@contextmanager
-def _open_folder(place: NotesFile, *, create: bool = False) -> Iterator[int]:
-    root = guard.open_root(place.project, create=create)
-    try:
-        with guard.disk_errors(place.inner):
-            folder = _step_in(root, place, create)
-    finally:
-        os.close(root)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def _step_in(root: int, place: NotesFile, create: bool) -> int:
-    try:
-        with guard.open_folder(root, (place.leaf, FOLDER), create=create) as folder:
-            # Somebody else may have made it for all to read; the session's own folder above is the host's affair.
-            if create and stat.S_IMODE(os.fstat(folder).st_mode) & 0o077:
-                os.fchmod(folder, 0o700)
-            return os.dup(folder)
-    except FileNotFoundError:
-        raise NotFoundError("there are no notes of this session", name=place.leaf) from None
-
-
-# --- keeping ---
-# An update of a session's notes from beginning to end: whether it may be, is due, by whom, and what is noted of it.
-#
-# What was noted last is kept in the conversation's record under `notes`: the last message, the tokens there were, and
-# how
-# often a model failed on what came since. A failure leaves the file as it was; after some of them rules do what the
-# model
-# could not. Every run leaves a line in the record of runs, unless it was not due.
-#
-# It does not decide when to look: doors do, after a turn.
-
-CONFIG = "session-memory/config"
+CONFIG = "session-memory/config"  # the person's own template and prompt, in Claude Code's folder
 _KEY = "notes"
 _COMPACT_KEY = "autoCompactEnabled"
+_LISTED = 2_000  # session folders looked at
+# Folders of a project's directory that do not belong to a session: notes there would be among the memories.
+_RESERVED = frozenset(("memory", "subagents", FOLDER))
+_DIGESTED = re.compile(r"[a-z0-9_-]{1,40}\.[0-9a-f]{20}")
 
 
 class NotesSkip(StrEnum):
@@ -344,8 +106,34 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
+class NotesFile:
+    """The notes of one session; `leaf` is its folder's name."""
+
+    project: Path
+    leaf: str
+
+    @property
+    def path(self) -> Path:
+        return self.project / self.leaf / FOLDER / FILE
+
+    @property
+    def inner(self) -> str:
+        """The file's path below the project's directory."""
+        return f"{self.leaf}/{FOLDER}/{FILE}"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedNotes:
+    """Notes that are on disk."""
+
+    place: NotesFile
+    modified: datetime
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class NotesOptions:
-    """How a place wants its notes: switches, and the person's own template and prompt, empty for ours."""
+    """Switches, and the person's own template and prompt, empty for the built-in ones."""
 
     on: bool = True
     paused: bool = False
@@ -354,15 +142,15 @@ class NotesOptions:
     prompt: str = ""
 
 
-PLAINLY = NotesOptions()
+_DEFAULTS = NotesOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class NotesInput:
     """Messages of a conversation: all of them, or with `start` those after the last notes and how many came before.
 
-    `parent` is the host's last request, for a fork. Paths are told from `root`; what names a place in `apart`, the
-    memory directories, is not noted by rules.
+    `parent` is the host's last request, for a fork. Paths are shown relative to `root`; without a model, calls that name
+    a path in `apart` (the memory directories) are not noted.
     """
 
     messages: Sequence[Message]
@@ -374,7 +162,7 @@ class NotesInput:
 
 @dataclass(frozen=True, slots=True)
 class NotesResult:
-    """What came of an update. `by` is `model` or `rules`; `cut` are sections that had to be cut to their limit."""
+    """The result of an update. `by` is `model` or `rules`; `cut` are the sections that were cut to their limit."""
 
     by: str = ""
     skipped: NotesSkip | None = None
@@ -387,93 +175,255 @@ class NotesResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Last:
-    """The last message that was noted, the tokens there were then, and failures since."""
+class NotesCounts:
+    """Tokens of the conversation, now and at the last update (None before the first); tool calls since then.
+
+    `is_pause`: no tool was called since the person's last message.
+    """
+
+    tokens: int
+    noted: int | None
+    calls: int = 0
+    is_pause: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _LastUpdate:
+    """The last message noted, the tokens at that point, and the failures since."""
 
     cursor: Cursor | None = None
     tokens: int | None = None
     failures: int = 0
 
 
-def find_home(opened: Project) -> Path:
-    """The directory below which the notes of a project's sessions lie."""
-    return find_project_home(opened.environment, opened.places.root)
+def update_notes(
+    file: NotesFile,
+    session: SessionFile,
+    news: NotesInput,
+    *,
+    now: datetime,
+    options: NotesOptions = _DEFAULTS,
+    model: Model | None = None,
+    force: bool = False,
+) -> NotesResult:
+    """Update a session's notes if that is due, or with `force` in any case. Raises PathError and DiskError."""
+    gates = (
+        (NotesSkip.OFF, not options.on),
+        (NotesSkip.PAUSED, options.paused),
+        (NotesSkip.PRIVATE, session.read().private),
+        (NotesSkip.NO_COMPACTION, not options.compacts),
+    )
+    skip = next((skip for skip, is_closed in gates if is_closed), None)
+    try:
+        if skip is not None:
+            done = NotesResult(skipped=skip)
+        else:
+            with updating(file):
+                done = _update(file, session, news, options, model, force)
+    except LockedError:
+        done = NotesResult(skipped=NotesSkip.BUSY)
+    if done.skipped is not NotesSkip.NOT_DUE:
+        row = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": done.by}
+        row |= {"skipped": done.skipped, "messages": done.messages, **render_ran(done.ran), "error": done.error}
+        note_run(session.state, row)
+    return done
 
 
-def read_notes_options(opened: Project, *, compacts: bool = True) -> NotesOptions:
-    """The manner of a place, with the person's own files if there are any."""
-    folder = opened.environment.claude_home / CONFIG
+def find_home(project: Project) -> Path:
+    """The directory that the notes of a project's sessions are below."""
+    return find_project_home(project.environment, project.places.root)
+
+
+def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptions:
+    """The options of a project, with the person's own template and prompt if there are any."""
+    folder = project.environment.claude_home / CONFIG
     template, prompt = (
         (read_small(folder / f"{name}.md", NOTES_BYTES).data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
         for name in ("template", "prompt")
     )
-    on = opened.places.switch.on and opened.settings.flag("notes")
-    return NotesOptions(on, opened.settings.flag("paused"), compacts, template, prompt)
+    on = project.places.switch.on and project.settings.flag("notes")
+    return NotesOptions(on, project.settings.flag("paused"), compacts, template, prompt)
 
 
 def does_compact(claude: ClaudeSettings) -> bool:
-    """Whether Claude Code shortens conversations by itself; it does unless a settings file says no."""
+    """Whether Claude Code shortens conversations by itself, which it does unless a settings file says no."""
     tables = (claude.policy, claude.local, claude.project, claude.user)
     return not any(table.get(_COMPACT_KEY) is False for table in tables)
 
 
-def read_notes_input(opened: Project, path: Path, session: SessionFile, place: NotesFile) -> NotesInput:
-    """What a transcript says since the last notes; all of it if there are none."""
-    root, apart = str(opened.places.root.path), tuple(str(store.root) for store in opened.stores)
+def read_notes_input(project: Project, path: Path, session: SessionFile, file: NotesFile) -> NotesInput:
+    """The messages of a transcript since the last notes; all of them if there are no notes."""
+    root, apart = str(project.places.root.path), tuple(str(store.root) for store in project.stores)
     last = _read_last(session.read())
-    if last.cursor is None or not last.cursor.id or read_notes_file(place) is None:
+    if last.cursor is None or not last.cursor.id or read_notes_file(file) is None:
         return NotesInput(tuple(read_messages(path)), root=root, apart=apart)
     new = read_slice(path, after=last.cursor.id, window=EXTRACT_WINDOW)
     return NotesInput(new.messages, last.cursor.position + 1, root=root, apart=apart)
 
 
-def update_notes(
-    place: NotesFile,
-    session: SessionFile,
-    news: NotesInput,
-    *,
-    now: datetime,
-    manner: NotesOptions = PLAINLY,
-    model: Model | None = None,
-    force: bool = False,
-) -> NotesResult:
-    """Bring a session's notes up to date if that is due; with `force` also before. Raises PathError and DiskError."""
-    if skip := _find_skip(manner, session.read()):
-        return _note(session, NotesResult(skipped=skip), now)
+def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
+    """The counts of a conversation, from the messages since the last update and the tokens at that point."""
+    said = [number for number, at in enumerate(since) if at.role == "user" and not at.is_meta]
+    calls = sum(len(message.calls) for message in since)
+    is_pause = bool(since) and not any(message.calls for message in since[said[-1] if said else 0 :])
+    return NotesCounts((noted or 0) + count_tokens(since), noted, calls, is_pause)
+
+
+def is_update_due(counts: NotesCounts) -> bool:
+    """Whether the notes should be begun or updated."""
+    if counts.noted is None:
+        return counts.tokens >= NOTES_START_TOKENS
+    grown = counts.tokens - counts.noted
+    return grown >= NOTES_STEP_TOKENS and (counts.calls >= NOTES_CALLS or counts.is_pause)
+
+
+def count_tokens(messages: Iterable[Message]) -> int:
+    """The tokens of these messages, tool calls included."""
+    return sum(
+        estimate_tokens(message.text)
+        + sum(
+            estimate_tokens(f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, default=str)}")
+            for call in message.calls
+        )
+        for message in messages
+    )
+
+
+def find_notes_file(project: Path, session: str) -> NotesFile:
+    """The file of a session's notes, whether it exists or not; any id is accepted, and none leads elsewhere."""
+    leaf = session if _DIGESTED.fullmatch(session) else make_leaf(session)
+    return NotesFile(project, f"{leaf}.{digest_text(session)}" if leaf in _RESERVED else leaf)
+
+
+def read_notes_file(file: NotesFile) -> str | None:
+    """The text of the file; None if there is none. Raises PathError for a link or another kind of file."""
     try:
-        with updating(place):
-            done = _update(place, session, news, manner, model, force)
+        root = guard.open_root(file.project)
+    except NotFoundError:
+        return None
+    try:
+        with guard.disk_errors(file.inner):
+            found = guard.read_file(root, file.inner, limit=NOTES_BYTES)
+    finally:
+        os.close(root)
+    return None if found is None else found[0].decode("utf-8", "replace")
+
+
+def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
+    """Write the text in one step, inside `updating`; raises ConflictError if the file is not what `expect` says."""
+    if read_notes_file(file) != expect:
+        raise ConflictError("the notes were changed by somebody else meanwhile", hint="the next update takes that in")
+    root = guard.open_root(file.project, create=True)
+    try:
+        temp = guard.stage_file(root, file.inner, replace_surrogates(text).encode("utf-8"))
+        guard.move_staged(root, temp, file.inner)
+        guard.flush_folder(root, f"{file.leaf}/{FOLDER}")
+    finally:
+        os.close(root)
+
+
+@contextmanager
+def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
+    """Hold the lock for an update of these notes; raises LockedError."""
+    with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=seconds):
+        guard.remove_temps(folder, "")  # staged by a process that was killed
+        yield
+
+
+def wait_for_update(file: NotesFile, seconds: float = NOTES_WAIT_SECONDS) -> bool:
+    """Wait until no update is running, for a limited time; returns whether none is. A dead one is not waited for."""
+    try:
+        with _open_folder(file) as folder, hold(folder, LOCK, seconds=seconds):
+            return True
+    except NotFoundError:
+        return True
     except LockedError:
-        done = NotesResult(skipped=NotesSkip.BUSY)
-    return done if done.skipped is NotesSkip.NOT_DUE else _note(session, done, now)
+        return False
+
+
+def find_notes(file: NotesFile) -> SavedNotes | None:
+    """The notes of one session, if there are any that can be read."""
+    return next(iter(_find_saved(file.project, [file.leaf])), None)
+
+
+def list_notes(project: Path) -> tuple[SavedNotes, ...]:
+    """The readable notes of all sessions of a project, newest first."""
+    try:
+        with os.scandir(project) as entries:
+            leaves = [at.name for at in entries if at.name not in _RESERVED and at.is_dir(follow_symlinks=False)]
+    except OSError:
+        return ()
+    found = _find_saved(project, leaves[:_LISTED])
+    return tuple(sorted(found, key=lambda at: (at.modified, at.place.leaf), reverse=True))
+
+
+def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
+    try:
+        root = guard.open_root(project)
+    except NotFoundError:
+        return []
+    found = []
+    try:
+        for leaf in leaves:
+            try:
+                with guard.open_folder(root, (leaf, FOLDER)) as folder:
+                    facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
+            except (OSError, PathError):
+                continue
+            if stat.S_ISREG(facts.st_mode):
+                modified = datetime.fromtimestamp(facts.st_mtime, UTC)
+                found.append(SavedNotes(NotesFile(project, leaf), modified, facts.st_size))
+    finally:
+        os.close(root)
+    return found
+
+
+@contextmanager
+def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
+    root = guard.open_root(file.project, create=create)
+    try:
+        with guard.disk_errors(file.inner):
+            try:
+                with guard.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
+                    # Another program may have made it readable for all; the folder above belongs to the host.
+                    if create and stat.S_IMODE(os.fstat(opened).st_mode) & 0o077:
+                        os.fchmod(opened, 0o700)
+                    folder = os.dup(opened)
+            except FileNotFoundError:
+                raise NotFoundError("there are no notes of this session", name=file.leaf) from None
+    finally:
+        os.close(root)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def _update(
-    place: NotesFile, session: SessionFile, news: NotesInput, manner: NotesOptions, model: Model | None, force: bool
+    file: NotesFile, session: SessionFile, news: NotesInput, options: NotesOptions, model: Model | None, force: bool
 ) -> NotesResult:
-    text, last = read_notes_file(place), _read_last(session.read())
-    if text is None:  # never begun, or taken away: all that is known counts again
-        last = _Last(failures=last.failures)
+    text, last = read_notes_file(file), _read_last(session.read())
+    if text is None:  # never begun, or deleted: all messages count again
+        last = _LastUpdate(failures=last.failures)
     since = tuple(news.messages) if news.start is not None else slice_after(news.messages, last.cursor).messages
     counts = count(since, last.tokens)
     if not since or (not force and not is_update_due(counts)):
         return NotesResult(skipped=NotesSkip.NOT_DUE if since else NotesSkip.NOTHING_NEW, messages=len(since))
-    template = make_template(manner.template)
+    template = make_template(options.template)
     before = open_notes(text, template)
-    task = NotesTask(text or render_notes(before), before, template, place.path, manner.prompt)
+    task = NotesTask(text or render_notes(before), before, template, file.path, options.prompt)
     asked = None if last.failures >= EXTRACT_TRIES else model
     try:
         after, ran = _write(task, replace(news, messages=since), asked)
         cut = cut_notes(after)
         new = render_notes(check_update(before, render_notes(cut.notes)))
         if new != text:
-            write_notes_file(place, new, expect=text)
-    except ConflictError as error:
+            write_notes_file(file, new, expect=text)
+    except (ConflictError, ModelError, BudgetError) as error:
+        if not isinstance(error, ConflictError):
+            _keep_last(session, replace(last, failures=last.failures + 1))
         return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
-    except (ModelError, BudgetError) as error:
-        _keep(session, replace(last, failures=last.failures + 1))
-        return NotesResult(skipped=NotesSkip.FAILED, messages=len(since), error=str(error))
-    _keep(session, _Last(make_cursor(news.messages, before=news.start or 0), counts.tokens))
+    _keep_last(session, _LastUpdate(make_cursor(news.messages, before=news.start or 0), counts.tokens))
     by = "rules" if asked is None else "model"
     return NotesResult(by, None, new != text, len(since), measure_notes(cut.notes), tuple(cut.lost), ran)
 
@@ -488,45 +438,18 @@ def _write(task: NotesTask, news: NotesInput, model: Model | None) -> tuple[Note
     return done.notes, done.ran
 
 
-def _find_skip(manner: NotesOptions, record: SessionRecord) -> NotesSkip | None:
-    gates = (
-        (NotesSkip.OFF, not manner.on),
-        (NotesSkip.PAUSED, manner.paused),
-        (NotesSkip.PRIVATE, record.private),
-        (NotesSkip.NO_COMPACTION, not manner.compacts),
-    )
-    return next((skip for skip, shut in gates if shut), None)
-
-
-def _read_last(record: SessionRecord) -> _Last:
+def _read_last(record: SessionRecord) -> _LastUpdate:
     table = record.extra.get(_KEY)
     table = table if isinstance(table, dict) else {}
     tokens, failures = table.get("tokens"), table.get("failures")
-    return _Last(
+    return _LastUpdate(
         parse_cursor(table.get("cursor")),
         tokens if type(tokens) is int and tokens >= 0 else None,
         failures if type(failures) is int and failures >= 0 else 0,
     )
 
 
-def _keep(session: SessionFile, last: _Last) -> None:
+def _keep_last(session: SessionFile, last: _LastUpdate) -> None:
     cursor = None if last.cursor is None else render_cursor(last.cursor)
     table = {"cursor": cursor, "tokens": last.tokens, "failures": last.failures}
     session.change(lambda at: replace(at, extra={**at.extra, _KEY: table}))
-
-
-def _note(session: SessionFile, done: NotesResult, now: datetime) -> NotesResult:
-    note_run(
-        session.state,
-        {
-            "at": now.isoformat(timespec="seconds"),
-            "task": "notes",
-            "session": session.id,
-            "by": done.by,
-            "skipped": done.skipped,
-            "messages": done.messages,
-            **render_ran(done.ran),
-            "error": done.error,
-        },
-    )
-    return done

@@ -201,7 +201,7 @@ def _note(opened: Project, entry: QueuedTurn, model: Model | None) -> None:
         open_session(opened.private.state, entry.session),
     )
     news = read_notes_input(opened, Path(entry.transcript), session, place)
-    update_notes(place, session, news, now=opened.now(), manner=read_notes_options(opened), model=model)
+    update_notes(place, session, news, now=opened.now(), options=read_notes_options(opened), model=model)
 
 
 def _refresh(opened: Project) -> None:

@@ -117,7 +117,7 @@ def _update(
         session,
         read_notes_input(opened, path, session, place),
         now=opened.now(),
-        manner=read_notes_options(opened),
+        options=read_notes_options(opened),
         model=call.choose_model(spec),
         force=not if_due,
     )
