@@ -223,9 +223,9 @@ def update_notes(
     except LockedError:
         done = NotesResult(skipped=NotesSkip.BUSY)
     if done.skipped is not NotesSkip.NOT_DUE:
-        row = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": done.by}
-        row |= {"skipped": done.skipped, "messages": done.messages, **render_ran(done.ran), "error": done.error}
-        note_run(session.state, row)
+        about = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": done.by}
+        counts = {"skipped": done.skipped, "messages": done.messages, **render_ran(done.ran), "error": done.error}
+        note_run(session.state, {**about, **counts})
     return done
 
 
