@@ -1,1 +1,1 @@
-"""format."""
+"""A memory file and MEMORY.md as text."""

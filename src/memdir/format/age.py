@@ -1,7 +1,6 @@
-"""How old a memory is, in words, and the caveat an old one carries.
+"""How old a memory is, in words, with the caveat for an old one; and `[[links]]` between memories.
 
-Days are calendar days in the zone of `now`: what was saved late last evening is "yesterday" in the morning. Which
-moments a memory's age could count from is found elsewhere (aging).
+Days are calendar days in the zone of `now`: what was saved late last evening is "yesterday" in the morning.
 """
 
 import re
@@ -11,8 +10,6 @@ from datetime import datetime
 from memdir.limits import HALF_LIFE_FEEDBACK, HALF_LIFE_PROJECT, HALF_LIFE_REFERENCE, HALF_LIFE_USER
 from memdir.records import Header, Kind
 from memdir.text import fold_link
-
-# --- age ---
 
 HalfLives = Mapping[Kind, float]
 # Days after which a memory of each type counts half as fresh; 0: never.
@@ -25,23 +22,23 @@ HALF_LIVES: HalfLives = {
 
 
 def count_from(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
-    """The latest of the moments that are known; one to come counts as now."""
+    """Returns the latest of the known moments; a future one counts as now."""
     known = [min(moment, now) for moment in moments if moment is not None]
     return max(known, default=None)
 
 
 def find_half_life(kind: Kind | None, lives: HalfLives = HALF_LIVES) -> float:
-    """The half-life of a type; what has none is taken for a reference."""
+    """Returns the half-life of a type; without a type that of a reference."""
     return lives[kind or Kind.REFERENCE]
 
 
 def weigh_age(modified: datetime, now: datetime, half_life: float) -> float:
-    """From 1 for what is new towards 0: half after every so many days; a half-life of 0 means that it never ages."""
+    """Returns 1 for what is new, half of it after each half-life in days; with a half-life of 0 always 1."""
     return 0.5 ** (days_old(modified, now) / half_life) if half_life > 0 else 1.0
 
 
 def days_old(modified: datetime, now: datetime) -> int:
-    """Whole calendar days between the two, in the zone of `now`; a moment to come counts as now."""
+    """Whole calendar days between the two, in the zone of `now`; a future moment counts as now."""
     try:
         seen = modified.astimezone(now.tzinfo)
     except OverflowError:  # within hours of the first or last day of the calendar
@@ -66,38 +63,33 @@ def render_freshness(modified: datetime, now: datetime) -> str:
     )
 
 
-# --- links ---
-# `[[links]]` between memories: where they stand in a text, and which memory each of them means.
-#
-# A link that means no memory is no error, and nothing here follows more than one hop. How much a link counts for is
-# the
-# selector's to decide.
+# --- links ----------------------------------------------------------------------------------------------------------
 
 _LINK = re.compile(r"\[\[([^\[\]\n]{1,200})\]\]")
 _CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
 
 
 def find_links(text: str) -> Iterator[tuple[str, int]]:
-    """Every `[[link]]` outside code, with its line."""
+    """Yields every `[[link]]` outside code, with its line."""
     if "[[" not in text:
         return
     blank = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
-    line, place = 1, 0
+    line, start = 1, 0
     for match in _LINK.finditer(blank):
-        line, place = line + blank.count("\n", place, match.start()), match.start()
+        line, start = line + blank.count("\n", start, match.start()), match.start()
         yield match.group(1).partition("|")[0].strip(), line
 
 
 def make_targets(headers: Sequence[Header]) -> dict[str, str]:
-    """What a link may say, folded, to the name it means: the whole name before its last part before the title.
+    """Returns the name that each folded spelling of a link means: by name, else by its last part, else by title.
 
-    Where several memories could be meant, the first of `headers` is.
+    Of several memories with the same spelling the first of `headers` is meant.
     """
     targets: dict[str, str] = {}
     spellings = [(at.name, at.name.rpartition("/")[2], at.title) for at in headers]
-    for column in range(3):
-        for header, spelled in zip(headers, spellings, strict=True):
-            targets.setdefault(fold_link(spelled[column]), header.name)
+    for column in zip(*spellings, strict=True):
+        for header, spelled in zip(headers, column, strict=True):
+            targets.setdefault(fold_link(spelled), header.name)
     return targets
 
 
@@ -106,7 +98,7 @@ def find_link_target(link: str, targets: Mapping[str, str]) -> str | None:
 
 
 def resolve_links(headers: Sequence[Header], texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Name to the names it links to, in their order, each once. Memories whose links lead nowhere are left out.
+    """Returns for each name the names it links to, in order, each once. Memories without such links are left out.
 
     `texts` has the text of each memory by name; one that is missing has no links.
     """

@@ -1,12 +1,12 @@
-"""What a session loads of an index: at most 200 lines and 25,000 bytes, cut between lines, with a warning that teaches.
+"""What a session loads of an index: at most 200 lines and 25,000 bytes, cut between lines, with a warning.
 
-Pointers to files that do not exist are left out and counted. Over the limit the lines are chosen by rank: pinned, the
-newest, then by type and use; headings stay where a line below them stays; prose goes first. File order is kept.
-What falls beyond the cut is still recalled: the index is not the memory.
+Pointers to files that do not exist are left out and counted. Over the limit the lines are selected by rank: pinned, the
+newest, then by type and use; headings stay if a line below them stays; prose is dropped first. File order is kept. What
+is cut off is still found by recall.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from memdir.format.index import IndexLine, parse_index
 from memdir.frozen import dataclass, replace
@@ -14,7 +14,7 @@ from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, INDEX_NEWE
 from memdir.records import Clip, Header, Kind
 from memdir.text import fold
 
-# What is missed most when it is missing comes first.
+# What is missed most comes first.
 _KIND_RANK = {Kind.FEEDBACK: 0, Kind.USER: 1, Kind.PROJECT: 2, Kind.REFERENCE: 3, None: 4}
 
 
@@ -40,7 +40,7 @@ def clip_index(
     uses: Mapping[str, int] | None = None,
     file: str = "MEMORY.md",
 ) -> Clip:
-    """The part of an index that is loaded. Header names must be relative to the index, as its pointers are."""
+    """Returns the part of an index that is loaded. Header names are relative to the index, as its pointers are."""
     lines = parse_index(text)
     known = {fold(header.name): header for header in headers} if headers is not None else None
     living = [line for line in lines if not line.is_pointer or known is None or fold(line.name) in known]
@@ -64,7 +64,7 @@ def clip_index(
 
 
 def measure_index(text: str, headers: Sequence[Header] = ()) -> IndexFill:
-    """How full an index is; above 80 % with proposals of what to compact."""
+    """Returns how full an index is; above 80 % with proposals of what to compact."""
     lines = parse_index(text)
     size = sum(_size(line) for line in lines)
     share = max(len(lines) / INDEX_LINES, size / INDEX_BYTES)
@@ -80,30 +80,24 @@ def _size(line: IndexLine) -> int:
 
 
 def _cut_at_end(lines: Sequence[IndexLine]) -> list[IndexLine]:
-    kept: list[IndexLine] = []
-    room = INDEX_BYTES
-    for line in lines[:INDEX_LINES]:
-        room -= _size(line)
-        if room < 0:
-            break
-        kept.append(line)
-    return kept
+    sizes = accumulate(map(_size, lines[:INDEX_LINES]))
+    return [line for line, size in zip(lines, sizes, strict=False) if size <= INDEX_BYTES]
 
 
 def _cut_by_rank(lines: Sequence[IndexLine], known: Mapping[str, Header], uses: Mapping[str, int]) -> list[IndexLine]:
     above = _find_headings(lines)
     chosen: set[int] = set()
-    room_lines, room_bytes = INDEX_LINES, INDEX_BYTES
+    lines_left, bytes_left = INDEX_LINES, INDEX_BYTES
     for unit in [*_rank_pointers(lines, known, uses), *_group_prose(lines)]:
         wanted = [line for line in [*above[unit[0].number], *unit] if line.number not in chosen]
         cost = sum(_size(line) for line in wanted)
-        if len(wanted) <= room_lines and cost <= room_bytes:
+        if len(wanted) <= lines_left and cost <= bytes_left:
             chosen.update(line.number for line in wanted)
-            room_lines, room_bytes = room_lines - len(wanted), room_bytes - cost
+            lines_left, bytes_left = lines_left - len(wanted), bytes_left - cost
     for before, line in pairwise(lines):
-        if before.is_blank and line.level and line.number in chosen and room_lines > 0 and room_bytes >= _size(before):
+        if before.is_blank and line.level and line.number in chosen and lines_left > 0 and bytes_left >= _size(before):
             chosen.add(before.number)
-            room_lines, room_bytes = room_lines - 1, room_bytes - _size(before)
+            lines_left, bytes_left = lines_left - 1, bytes_left - _size(before)
     return [line for line in lines if line.number in chosen]
 
 
@@ -139,7 +133,7 @@ def _group_prose(lines: Sequence[IndexLine]) -> list[list[IndexLine]]:
 
 
 def _find_headings(lines: Sequence[IndexLine]) -> dict[int, list[IndexLine]]:
-    """For each line the headings it stands under, outermost first."""
+    """For each line the headings above it, outermost first."""
     above: dict[int, list[IndexLine]] = {}
     open_headings: list[IndexLine] = []
     for line in lines:

@@ -1,24 +1,21 @@
-"""MEMORY.md as lines: find, add, replace and drop single pointers, never regenerate the file.
+"""MEMORY.md as lines: find, add, replace and drop single pointers, without regenerating the file; and the manifest.
 
-Order, headings and prose belong to whoever curates the index. A pointer is a list item that begins with a link to a
-`.md` file, `- [Title](file.md) — hook`, or a line of the older form `text [file.md]`; code fences are prose.
-Names here are relative to the folder the index lies in. What a session loads of it is `clip`'s business.
+Order, headings and prose belong to whoever edits the index. A pointer is a list item that begins with a link to a `.md`
+file, `- [Title](file.md) — hook`, or a line of the older form `text [file.md]`; code fences are prose. Names here are
+relative to the folder of the index. What a session loads of it is decided by `clip`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC
 from functools import lru_cache
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from urllib.parse import unquote
 
-from memdir import limits
 from memdir.format.frontmatter import split_lines
 from memdir.frozen import compile_late, dataclass
-from memdir.limits import INDEX_LINE_CHARS
+from memdir.limits import INDEX_LINE_CHARS, MANIFEST_ENTRIES
 from memdir.records import Header, Kind
 from memdir.text import fold, one_line, shorten
-
-# --- index ---
 
 INDEX_FILE = "MEMORY.md"
 
@@ -32,8 +29,8 @@ _OLD = compile_late(r"(?P<lead>\s*(?:[-*+]\s+)?)(?P<title>.*?\S)\s*\[(?P<target>
 _HEADING = compile_late(r"(#{1,6})[ \t]+(.*)")
 _FENCE = compile_late(r"\s*(```+|~~~+)")
 _WORD = compile_late(r"\w+")
-_NOT_TELLING = frozenset(("and", "are", "does", "for", "from", "how", "not", "our", "that", "the", "use", "with"))
-_LINES_KEPT = 16_384  # a cache that is smaller than the index it is for is of no use at all
+_COMMON_WORDS = frozenset(("and", "are", "does", "for", "from", "how", "not", "our", "that", "the", "use", "with"))
+_LINES_KEPT = 16_384  # a cache smaller than the index is of no use
 _TITLE_FILLER = ("memory", "memories", "notes", "the")
 
 
@@ -60,13 +57,25 @@ class IndexLine:
         return not self.text.strip()
 
 
-@lru_cache(maxsize=2)  # a batch of edits looks many times at an index that seldom changes
+@lru_cache(maxsize=2)  # a batch of edits parses the same text many times
 def parse_index(text: str) -> tuple[IndexLine, ...]:
-    return tuple(_parse_lines(split_lines(text)))
+    found: list[IndexLine] = []
+    fence = ""
+    for number, line in enumerate(split_lines(text)):
+        mark = _FENCE.match(line)
+        if fence or mark:
+            found.append(IndexLine(number, line, fenced=True))
+            if mark and not fence:
+                fence = mark.group(1)
+            elif mark and mark.group(1).startswith(fence):
+                fence = ""
+        else:
+            found.append(IndexLine(number, line, *_read_line(line)))
+    return tuple(found)
 
 
 def render_line(title: str, name: str, hook: str) -> str:
-    """The pointer line of a memory, cut to the length that an index line should have."""
+    """Returns the pointer line of a memory, cut to the length that an index line should have."""
     label = one_line(title).replace("[", "(").replace("]", ")") or name
     start = f"- [{shorten(label, 80)}]({name}.md)"
     room = INDEX_LINE_CHARS - len(start) - 3
@@ -75,7 +84,7 @@ def render_line(title: str, name: str, hook: str) -> str:
 
 
 def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
-    """All pointers to one memory."""
+    """Returns all pointers to one memory."""
     key = fold(name)
     lines, keys = _cut_lines(text)
     return tuple(
@@ -85,7 +94,7 @@ def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
 
 @lru_cache(maxsize=2)
 def _cut_lines(text: str) -> tuple[list[str], list[str]]:
-    """The lines of an index, and of each the folded name it points to; much quicker than to make a record of each."""
+    """The lines of an index, and the folded name that each points to; quicker than a record of each."""
     lines = split_lines(text)
     if "```" in text or "~~~" in text:
         return lines, [line.key for line in parse_index(text)]
@@ -93,25 +102,25 @@ def _cut_lines(text: str) -> tuple[list[str], list[str]]:
 
 
 def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
-    """The index with one more pointer: below its type's heading, else beside its relatives, else at the list's end.
+    """Returns the index with one more pointer: below its type's heading, else after similar ones, else at the end.
 
     `words` is what the memory is about: title, description, name.
     """
     lines = parse_index(text)
-    after = _find_typed_place(lines, kind)
+    after = _find_typed_list(lines, kind)
     if after is None:
-        after = _find_relative(lines, words, kind)
+        after = _find_similar(lines, words, kind)
     return _insert(text, lines, after, line) if after is not None else append_pointer(text, line)
 
 
 def append_pointer(text: str, line: str) -> str:
-    """The index with one more pointer at the end of its list, whatever it is about."""
+    """Returns the index with one more pointer at the end of its list."""
     lines = parse_index(text)
     return _insert(text, lines, max((at.number for at in lines if at.is_pointer), default=None), line)
 
 
 def replace_line(text: str, name: str, old: str, new: str) -> str:
-    """Change a pointer that still reads as memdir wrote it; one that a person has rewritten stays."""
+    """Returns the index with a pointer changed that is still as memdir wrote it; one that a person rewrote stays."""
     own = [line for line in find_lines(text, name) if line.text.strip() == old.strip() and old != new]
     if not own:
         return text
@@ -129,7 +138,7 @@ def drop_lines(text: str, name: str) -> str:
 
 
 def find_splice(before: bytes, after: bytes) -> tuple[int, bytes, bytes]:
-    """The one run of whole lines in which two versions differ: where it begins, what went out, what came in."""
+    """Returns the one run of whole lines in which two versions differ: its offset, the old bytes, the new ones."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     rest = zip(reversed(old[head:]), reversed(new[head:]), strict=False)
@@ -143,31 +152,11 @@ def apply_splice(data: bytes, splice: tuple[int, bytes, bytes]) -> bytes:
     return data[:start] + inserted + data[start + len(removed) :]
 
 
-def invert_splice(splice: tuple[int, bytes, bytes]) -> tuple[int, bytes, bytes]:
-    return splice[0], splice[2], splice[1]
-
-
 @lru_cache(maxsize=_LINES_KEPT)
-def telling_words(text: str) -> frozenset[str]:
-    """The words by which relatives are told: lower-cased, without the most common ones."""
+def _find_words(text: str) -> frozenset[str]:
+    """The words by which similar memories are found: folded, without the most common ones."""
     words = _WORD.findall(fold(text).replace("_", " "))
-    return frozenset(word for word in words if len(word) > 2 and word not in _NOT_TELLING)
-
-
-def _parse_lines(lines: Sequence[str]) -> Iterator[IndexLine]:
-    fence = ""
-    for number, text in enumerate(lines):
-        mark = _FENCE.match(text)
-        if fence:
-            yield IndexLine(number, text, fenced=True)
-            if mark and mark.group(1).startswith(fence):
-                fence = ""
-            continue
-        if mark:
-            fence = mark.group(1)
-            yield IndexLine(number, text, fenced=True)
-            continue
-        yield IndexLine(number, text, *_read_line(text))
+    return frozenset(word for word in words if len(word) > 2 and word not in _COMMON_WORDS)
 
 
 @lru_cache(maxsize=_LINES_KEPT)  # of an index with one line changed all others are the same
@@ -186,7 +175,7 @@ def _read_line(text: str) -> tuple[str, str, str, int, str, str]:
 
 
 def _read_target(target: str) -> str:
-    """The memory's name behind a link target; empty for anything that is not a file below the index."""
+    """The memory's name of a link target; empty for anything that is not a file below the index."""
     plain = unquote(target.split("#", 1)[0]).removeprefix("./")
     if not plain.lower().endswith(".md") or ":" in plain or "\\" in plain or plain.startswith(("/", "~")):
         return ""
@@ -196,39 +185,28 @@ def _read_target(target: str) -> str:
     return plain[:-3]
 
 
-def _find_typed_place(lines: Sequence[IndexLine], kind: Kind) -> int | None:
+def _find_typed_list(lines: Sequence[IndexLine], kind: Kind) -> int | None:
+    """The last pointer of the first list below the type's heading; the heading itself when prose or nothing follows."""
     for at, line in enumerate(lines):
-        if line.level < 2:
-            continue
         words = [word.rstrip("s") for word in _WORD.findall(line.heading.lower()) if word not in _TITLE_FILLER]
-        if words and words[0] == kind.value and len(words) <= 2:
-            return _find_list_end(lines, at)
+        if line.level >= 2 and words and words[0] == kind.value and len(words) <= 2:
+            listed = takewhile(lambda after: after.is_pointer or after.is_blank, lines[at + 1 :])
+            return max((after.number for after in listed if after.is_pointer), default=at)
     return None
 
 
-def _find_list_end(lines: Sequence[IndexLine], heading: int) -> int:
-    """The last pointer of the first list below a heading, or the heading itself when prose or nothing follows."""
-    last = heading
-    for line in lines[heading + 1 :]:
-        if line.level or (not line.is_blank and not line.is_pointer):
-            break
-        if line.is_pointer:
-            last = line.number
-    return last
-
-
-def _find_relative(lines: Sequence[IndexLine], words: str, kind: Kind) -> int | None:
-    """The end of the list in which the most similar memory stands; similar = two telling words in common."""
-    wanted = telling_words(words) - {kind.value}
-    best, place = 1, None
+def _find_similar(lines: Sequence[IndexLine], words: str, kind: Kind) -> int | None:
+    """The end of the list with the most similar memory; similar means two words in common."""
+    wanted = _find_words(words) - {kind.value}
+    best, last = 1, None
     for line in lines:
         if line.is_pointer:
-            shared = len(wanted & telling_words(f"{line.title} {line.hook} {line.name}"))
+            shared = len(wanted & _find_words(f"{line.title} {line.hook} {line.name}"))
             if shared > best:
-                best, place = shared, line.number
-    while place is not None and place + 1 < len(lines) and lines[place + 1].is_pointer:
-        place += 1
-    return place
+                best, last = shared, line.number
+    while last is not None and last + 1 < len(lines) and lines[last + 1].is_pointer:
+        last += 1
+    return last
 
 
 def _insert(text: str, lines: Sequence[IndexLine], after: int | None, line: str) -> str:
@@ -248,46 +226,35 @@ def _insert(text: str, lines: Sequence[IndexLine], after: int | None, line: str)
 
 def _insert_first(parts: list[str], lines: Sequence[IndexLine], line: str, newline: str) -> str:
     """The first pointer of an index: below its title if it has one, above any prose."""
-    if not any(not at.is_blank for at in lines):
+    title = next((at.number for at in lines if not at.is_blank), None)
+    if title is None:
         return line + newline
-    title = next((at.number for at in lines if not at.is_blank), 0)
     if not lines[title].level:
         return "".join([*parts[:title], line + newline, newline, *parts[title:]])
     if not parts[title].endswith("\n"):
         parts[title] += newline
-    rest = parts[title + 1 :]
-    while rest and not rest[0].strip():
-        rest = rest[1:]
-    gap = [newline] if rest else []
-    return "".join([*parts[: title + 1], newline, line + newline, *gap, *rest])
+    rest = list(dropwhile(lambda part: not part.strip(), parts[title + 1 :]))
+    return "".join([*parts[: title + 1], newline, line + newline, *([newline] if rest else []), *rest])
 
 
-# --- manifest ---
-# Headers as lines for a selector's eyes: `- [type] file (time): description`, newest first.
-#
-# Each entry is one physical line whatever its description holds, and the same headers give the same bytes, so that
-# they
-# can be cached as part of a prompt. Which headers to show is the caller's choice beyond "the newest".
+def render_manifest(headers: Iterable[Header], limit: int = MANIFEST_ENTRIES) -> str:
+    """Returns the newest headers for a selector, a line each: `- [type] file (time): description`.
 
-
-def render_manifest_line(header: Header) -> str:
-    """One header on one line; a type or description that is missing leaves no trace."""
-    kind = f"[{header.kind}] " if header.kind is not None else ""
-    description = one_line(header.description)
-    line = f"- {kind}{one_line(header.file)} ({_render_time(header.modified)})"
-    return f"{line}: {description}" if description else line
-
-
-def render_manifest(headers: Iterable[Header], limit: int = limits.MANIFEST_ENTRIES) -> str:
-    """The newest headers, a line each; of the same age by file, so that the order does not depend on the input's."""
+    The same headers give the same bytes in whatever order they come, so that a provider can cache them.
+    """
     newest = sorted(headers, key=lambda header: header.file)
     newest.sort(key=lambda header: header.modified, reverse=True)
     return "\n".join(render_manifest_line(header) for header in newest[: max(0, limit)])
 
 
-def _render_time(moment: datetime) -> str:
+def render_manifest_line(header: Header) -> str:
+    """Returns one header on one line; a missing type or description is left out."""
     try:
-        moment = moment.astimezone(UTC)
+        moment = header.modified.astimezone(UTC)
     except OverflowError:  # within hours of the first or last day of the calendar
-        moment = moment.replace(tzinfo=UTC)
-    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+        moment = header.modified
+    kind = f"[{header.kind}] " if header.kind is not None else ""
+    time = moment.replace(tzinfo=None).isoformat(timespec="seconds")
+    line = f"- {kind}{one_line(header.file)} ({time}Z)"
+    description = one_line(header.description)
+    return f"{line}: {description}" if description else line
