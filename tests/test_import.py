@@ -8,7 +8,7 @@ import pytest
 from clihelp import Cli, memory_text
 from homes import write
 from importers import BILLING, DEPLOYS, TOKEN, make_source, read_tree
-from memdir.interfaces.import_formats import read_directory, read_pile
+from memdir.interfaces.import_formats import read_directory, read_files
 from memdir.interfaces.imports import apply_import, plan_import
 from memdir.records import Origin
 from memdir.store.files import FileStore
@@ -246,7 +246,7 @@ def test_what_somebody_saved_meanwhile_is_kept(cli: Cli, source: Path) -> None:
     """The plan is made before the lock is taken; a name that is taken by then is left out, and nothing is lost."""
     cli.save("mine", "Text.")
     with FileStore(cli.memory) as store:
-        found = read_directory(read_pile(source))
+        found = read_directory(read_files(source))
         plan = plan_import(store, found, now=store.clock(), origin=Origin("import"))
         write(cli.memory / "billing.md", "somebody was quicker\n")
         done = apply_import(store, plan, origin=Origin("import"))

@@ -16,7 +16,7 @@ from homes import write
 from importers import BILLING, INDEX, make_tar, read_tree
 from loads import scaled
 from memdir.errors import MemdirError
-from memdir.interfaces.import_formats import detect_source, read_pile
+from memdir.interfaces.import_formats import detect_source, read_files
 from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES
 
 
@@ -126,7 +126,7 @@ def test_deep_json_and_garbage_never_raise_anything_of_pythons_own(tmp_path: Pat
         path = tmp_path / f"f{number}"
         path.write_bytes(data)
         try:
-            detect_source(read_pile(path))
+            detect_source(read_files(path))
         except MemdirError:
             pass
         path.unlink()
@@ -153,7 +153,7 @@ def test_a_broken_zip_is_refused_whatever_packed_it(tmp_path: Path) -> None:
             data[dice.randrange(len(data))] = dice.choice((0, 255, dice.randrange(256)))
         path.write_bytes(data)
         try:
-            detect_source(read_pile(path))
+            detect_source(read_files(path))
         except MemdirError:
             pass
 
@@ -162,7 +162,7 @@ def test_a_member_of_a_zip_with_a_day_that_no_calendar_has_is_read(tmp_path: Pat
     data = make_zip(zipfile.ZIP_STORED, when=(2026, 15, 31, 3, 4, 6))
     path = tmp_path / "m.zip"
     path.write_bytes(data)
-    (file,) = read_pile(path).files
+    (file,) = read_files(path).files
     assert file.modified is None and file.text == BILLING * 5
 
 

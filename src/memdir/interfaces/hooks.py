@@ -277,20 +277,20 @@ def _note_late(event: HookEvent, output: HookOutput, seconds: float) -> None:
     """Record a missed deadline, in a thread: the disk may be what hangs."""
     done = _thread.allocate_lock()
     done.acquire()
-
-    def note() -> None:
-        try:
-            _note_error(output, event, TimeoutError(f"it took longer than {seconds:g} s"))
-            if event is HookEvent.PROMPT and output.cwd is not None:
-                # Most often the index needs more reading than a prompt has time for: a worker does it.
-                start_detached(output.cwd, "worker")
-        except OSError:
-            pass  # no process can be started; the next hook may
-        finally:
-            done.release()
-
-    _thread.start_new_thread(note, ())
+    _thread.start_new_thread(record_late, (event, output, seconds, done.release))
     done.acquire(timeout=_NOTE_SECONDS)
+
+
+def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Callable[[], object]) -> None:
+    try:
+        _note_error(output, event, TimeoutError(f"it took longer than {seconds:g} s"))
+        if event is HookEvent.PROMPT and output.cwd is not None:
+            # Most often the index needs more reading than a prompt has time for: a worker does it.
+            start_detached(output.cwd, "worker")
+    except OSError:
+        pass  # no process can be started; the next hook may
+    finally:
+        done()
 
 
 def _handle_prompt(call: HookInput, output: HookOutput) -> None:

@@ -1,7 +1,13 @@
-"""What a person named on the command line, as files of a known format: a tool's name, a project, a file, an archive.
+"""Memories of other tools as import candidates: one reader a format, for folders, archives and single files.
 
-A tool's name means where that tool keeps its memories. Of a project the memory directory is meant that Claude Code or
-memdir keep for it, else its instruction files. The format is told by what is in the files, not by their ending.
+    what a person named --find_paths--> paths --read_files--> files --a reader--> candidates
+
+A tool's name stands for where that tool keeps its memories. Of a project, the memory directory that Claude Code or memdir
+keep for it is read, else its instruction files. The format is detected from what is in the files, not from their names.
+
+Archives are not trusted and never unpacked to disk. Members that are links or devices, that leave the archive's root, or
+are larger than a memory may be, are refused by name; an archive that unpacks to more than all memories could be is refused
+whole, after no more than that was unpacked.
 """
 
 import bz2
@@ -18,6 +24,7 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -27,15 +34,11 @@ from memdir.errors import FormatError, NotFoundError, PathError
 from memdir.files import read_small
 from memdir.format import frontmatter, index
 from memdir.format.drafts import check_description, make_slug
-from memdir.format.frontmatter import split_frontmatter
 from memdir.frozen import dataclass
-from memdir.guard import check_name
 from memdir.interfaces.imports import (
     ImportCandidate,
     ImportFormat,
     ReadSource,
-    SourceFile,
-    SourceFiles,
     find_import_refusal,
     guess_kind,
     make_list,
@@ -50,20 +53,143 @@ from memdir.records import Dialect, Kind
 from memdir.store.plan import TEAM_FOLDER, decode, is_team
 from memdir.text import fold, one_line, shorten
 
-# --- piles ---
-# A source's files in memory, from a folder, an archive or a single file: bounded, and never through a link.
-#
-# Whatever is in an archive came from somebody: members that are links or devices, that leave the archive's root, or
-# are
-# larger than a memory may be, are named and left out; one that unpacks to more than all memories could be is refused
-# whole, after no more than that was unpacked. Nothing is ever unpacked to the disk.
-
-_PACKED: dict[bytes, Callable[..., IO[Any]]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_HINT = f"say which with --from: {', '.join(ImportFormat)}"
+_TEAM_REFUSAL = "a team shares it there; --with-team takes it along, and then it is shared from here"
 _TOO_LARGE = f"it is larger than {FILE_BYTES:,} bytes"
+_PACKED: dict[bytes, Callable[..., IO[Any]]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_INSTRUCTIONS = {
+    "agents.md": ImportFormat.AGENTS_MD,
+    "agents.override.md": ImportFormat.AGENTS_MD,
+    "gemini.md": ImportFormat.GEMINI_MD,
+}
+Row = Mapping[str, object]
+_Member = tuple[str, datetime | None, bytes | str]
 
 
-def read_pile(path: Path) -> SourceFiles:
-    """Everything at that path; raises NotFoundError, FormatError or PathError."""
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of a source: its path below the source's root, its bytes, and when they were written."""
+
+    path: str
+    data: bytes
+    modified: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """The files of a source, and by path why some were not read. `where` is what the person named."""
+
+    where: str
+    files: tuple[SourceFile, ...]
+    refused: tuple[tuple[str, str], ...] = ()
+    is_folder: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportContext:
+    """The project that would remember, the environment, and the time of an import."""
+
+    root: Path
+    environment: Environment
+    now: datetime
+    with_team: bool = False
+
+
+def read_sources(given: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext) -> ReadSource:
+    """Everything found at a path or under a tool's name; raises if there is nothing, or its format is unknown."""
+    paths, named = _find_paths(given, format, cwd=cwd, context=context)
+    found = [_read_source(read_files(path), format or named, context) for path in paths]
+    return ReadSource(found[0].format, tuple(at for each in found for at in each.candidates), found[0].index)
+
+
+def _find_paths(
+    given: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext
+) -> tuple[Sequence[Path], ImportFormat | None]:
+    """The files or folders that are meant, and the format if a tool's name was given."""
+    try:
+        path = cwd / Path(given).expanduser()
+    except RuntimeError:
+        raise NotFoundError(f"there is nothing at {given}", name=given, hint="no such person has a home here") from None
+    environment = context.environment
+    if given in list(ImportFormat) and not path.exists():
+        homes = {
+            ImportFormat.CODEX: [environment.codex_home / "memories"],
+            ImportFormat.GEMINI_MD: [environment.gemini_home / "GEMINI.md", context.root / "GEMINI.md"],
+            ImportFormat.AGENTS_MD: [environment.codex_home / "AGENTS.md", context.root / "AGENTS.md"],
+        }
+        found = [at for at in homes.get(ImportFormat(given), []) if at.exists()]
+        if not found:
+            hint = f"name the file, folder or archive, as in `memdir import PATH --from {given}`"
+            raise NotFoundError(f"nothing of {given} was found where it usually is", name=given, hint=hint)
+        return found, ImportFormat(given)
+    if path.is_dir() and not (path / index.INDEX_FILE).exists() and format in (None, ImportFormat.CLAUDE_CODE):
+        for memory in (path / "memory", environment.claude_home / "projects" / slug(str(path.resolve())) / "memory"):
+            if memory.is_dir():
+                return [memory], ImportFormat.CLAUDE_CODE
+    if path.is_dir() and format in (None, ImportFormat.AGENTS_MD, ImportFormat.GEMINI_MD):
+        files = [at for at in (path / "AGENTS.md", path / "GEMINI.md") if at.is_file()]
+        if meant := [at for at in files if format in (None, _INSTRUCTIONS[at.name.lower()])]:
+            return meant, None
+    return [path], None
+
+
+def _read_source(source: SourceFiles, format: ImportFormat | None, context: ImportContext) -> ReadSource:
+    format = format or detect_source(source)
+    if format is None:
+        raise FormatError(f"it cannot be told whose memories {source.where} holds", field="format", hint=_HINT)
+    if format is ImportFormat.MEMDIR and any(_is_own_export(file) for file in source.files):
+        return _read_own_export(source, with_team=context.with_team)
+    if format in (ImportFormat.CLAUDE_CODE, ImportFormat.MEMDIR):
+        return read_directory(source, with_team=context.with_team)
+    readers = {
+        ImportFormat.CODEX: _read_codex,
+        ImportFormat.MCP_MEMORY: _read_graph,
+        ImportFormat.MEM0: _read_mem0,
+        ImportFormat.CHATGPT: _read_chatgpt,
+    }
+    files, read = source.files, readers.get(format, _read_instructions)
+    if format not in readers and source.is_folder:
+        files = tuple(file for file in files if _INSTRUCTIONS.get(file.name.lower()) is format)
+    return ReadSource(format, tuple(at for file in files for at in read(file, source, context)))
+
+
+def detect_source(source: SourceFiles) -> ImportFormat | None:
+    """The format, judged by what the files say; None if nothing tells."""
+    if _is_codex(source):
+        return ImportFormat.CODEX
+    if _has_memories(source):
+        return ImportFormat.CLAUDE_CODE
+    names = [_INSTRUCTIONS[file.name.lower()] for file in source.files if file.name.lower() in _INSTRUCTIONS]
+    if names:
+        return min(names)
+    checks = {
+        ImportFormat.MEMDIR: _is_own_export,
+        ImportFormat.MCP_MEMORY: _is_graph,
+        ImportFormat.MEM0: _is_mem0,
+    }
+    for file in source.files:
+        for format, check in checks.items():
+            if check(file):
+                return format
+    return ImportFormat.CHATGPT if any(_is_about_user(file.text) for file in source.files) else None
+
+
+def _is_about_user(text: str) -> bool:
+    """Whether one line in three speaks of "the user", as ChatGPT's memories do."""
+    lines = [line for line in text.lower().split("\n") if line.strip()]
+    return bool(lines) and sum("user" in line for line in lines) * 3 >= len(lines)
+
+
+def read_files(path: Path) -> SourceFiles:
+    """The files of a folder or archive, or a single one; raises NotFoundError, FormatError or PathError."""
     if path.is_dir():
         return _read_folder(path)
     reading = read_small(path, IMPORT_BYTES)
@@ -75,7 +201,7 @@ def read_pile(path: Path) -> SourceFiles:
     if zipfile.is_zipfile(io.BytesIO(data)) and data[:2] == b"PK":
         return _gather(str(path), _walk_zip(data))
     plain = _unpack(data)
-    if plain is not data or _is_tar(plain):
+    if plain is not data or plain[257:262] == b"ustar":
         return _gather(str(path), _walk_tar(plain))
     when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return SourceFiles(str(path), (SourceFile(path.name, data, when),))
@@ -90,14 +216,9 @@ def _read_folder(path: Path) -> SourceFiles:
     try:
         for found in _walk_folder(root):
             total += found.signature.size if not found.refusal else 0
-            if total > IMPORT_BYTES:
-                raise FormatError(
-                    f"there are more than {IMPORT_BYTES:,} bytes below {path}", hint="name a folder in it"
-                )
-            if len(files) >= IMPORT_FILES:
-                raise FormatError(
-                    f"there are more than {IMPORT_FILES:,} files below {path}", hint="name a folder in it"
-                )
+            if total > IMPORT_BYTES or len(files) >= IMPORT_FILES:
+                most = f"{IMPORT_BYTES:,} bytes" if total > IMPORT_BYTES else f"{IMPORT_FILES:,} files"
+                raise FormatError(f"there are more than {most} below {path}", hint="name a folder in it")
             if found.refusal:
                 refused.append((found.path, found.refusal))
                 continue
@@ -114,7 +235,7 @@ def _read_folder(path: Path) -> SourceFiles:
 
 
 def _walk_folder(root: int) -> Iterator[guard.DiskEntry]:
-    """Memory files, and every index, which `walk` leaves out."""
+    """Memory files, and every index, which `guard.walk` leaves out."""
     folders = {""}
     for found in guard.walk(root):
         folders.add(found.path.rpartition("/")[0])
@@ -122,14 +243,14 @@ def _walk_folder(root: int) -> Iterator[guard.DiskEntry]:
     for folder in sorted(folders):
         for leaf in guard.list_files(root, folder):
             if leaf[:-3].casefold() == guard.INDEX_FOLDED and leaf.endswith(".md"):
-                place = f"{folder}/{leaf}" if folder else leaf
-                signature = guard.read_signature(root, place)
+                path = f"{folder}/{leaf}" if folder else leaf
+                signature = guard.read_signature(root, path)
                 if signature is not None:
-                    yield guard.DiskEntry(place, signature)
+                    yield guard.DiskEntry(path, signature)
 
 
-def _gather(where: str, members: Iterator[tuple[str, datetime | None, bytes | str]]) -> SourceFiles:
-    """Files by path; a member whose second part is words was refused for them. Of two with one path the last counts."""
+def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
+    """Files by path; a member with text in place of bytes was refused for that reason. Of equal paths the last counts."""
     files: dict[str, SourceFile] = {}
     refused: list[tuple[str, str]] = []
     total = 0
@@ -152,7 +273,7 @@ def _find_fault(path: str) -> str:
 
 
 def _unpack(data: bytes) -> bytes:
-    """What a packed file holds, up to the limit; the same bytes if it is not packed."""
+    """What a compressed file holds, up to the limit; the same bytes if it is not compressed."""
     opener = next((at for magic, at in _PACKED.items() if data.startswith(magic)), None)
     if opener is None:
         return data
@@ -160,19 +281,18 @@ def _unpack(data: bytes) -> bytes:
         with opener(io.BytesIO(data), "rb") as packed:
             plain: bytes = packed.read(IMPORT_BYTES + 1)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise FormatError(f"this archive is damaged: {one_line(str(error))}", hint="export it again") from None
+        raise _damaged(error) from None
     if len(plain) > IMPORT_BYTES:
-        raise FormatError(
-            f"this archive unpacks to more than {IMPORT_BYTES:,} bytes", hint="it holds no memories alone"
-        )
+        problem = f"this archive unpacks to more than {IMPORT_BYTES:,} bytes"
+        raise FormatError(problem, hint="it holds no memories alone")
     return plain
 
 
-def _is_tar(data: bytes) -> bool:
-    return data[257:262] == b"ustar"
+def _damaged(error: Exception) -> FormatError:
+    return FormatError(f"this archive is damaged: {one_line(str(error))}", hint="export it again")
 
 
-def _walk_tar(data: bytes) -> Iterator[tuple[str, datetime | None, bytes | str]]:
+def _walk_tar(data: bytes) -> Iterator[_Member]:
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
@@ -185,12 +305,15 @@ def _walk_tar(data: bytes) -> Iterator[tuple[str, datetime | None, bytes | str]]
                 else:
                     content = archive.extractfile(member)
                     read = content.read(FILE_BYTES) if content is not None else b""
-                    yield member.name, _make_time(member.mtime), read
+                    when = None
+                    with suppress(ValueError, OverflowError, OSError):
+                        when = datetime.fromtimestamp(member.mtime, UTC) if member.mtime > 0 else None
+                    yield member.name, when, read
     except (tarfile.TarError, OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"this archive is damaged: {one_line(str(error))}", hint="export it again") from None
+        raise _damaged(error) from None
 
 
-def _walk_zip(data: bytes) -> Iterator[tuple[str, datetime | None, bytes | str]]:
+def _walk_zip(data: bytes) -> Iterator[_Member]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for info in archive.infolist():
@@ -206,70 +329,66 @@ def _walk_zip(data: bytes) -> Iterator[tuple[str, datetime | None, bytes | str]]
                 else:
                     with archive.open(info) as content:
                         read = content.read(FILE_BYTES)
-                    yield info.filename, _parse_zip_time(info.date_time), read
-    except (
-        zipfile.BadZipFile,
-        OSError,
-        EOFError,
-        ValueError,
-        zlib.error,
-        lzma.LZMAError,
-        struct.error,
-        NotImplementedError,
-    ) as error:
-        raise FormatError(f"this archive is damaged: {one_line(str(error))}", hint="export it again") from None
+                    when = None
+                    with suppress(ValueError):  # no day of the calendar; 1980 stands for none
+                        when = datetime(*info.date_time, tzinfo=UTC) if info.date_time[0] > 1980 else None
+                    yield info.filename, when, read
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, struct.error) as error:
+        raise _damaged(error) from None
+    except NotImplementedError as error:
+        raise _damaged(error) from None
 
 
-def _parse_zip_time(parts: tuple[int, ...]) -> datetime | None:
-    """A member's time; none where the archive gives its earliest, or no day of the calendar."""
-    year, month, day, hour, minute, second = parts
-    try:
-        return datetime(year, month, day, hour, minute, second, tzinfo=UTC) if year > 1980 else None
-    except ValueError:
-        return None
+# Memory directories of Claude Code or memdir. A file's bytes are kept; one without type or frontmatter gets them from its
+# own words, since nothing without them may be written. Names outside the grammar become slugs.
 
 
-def _make_time(seconds: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-# --- claude_code ---
-# A memory directory, Claude Code's or memdir's own, of another project or machine: whole files, kept to the letter.
-#
-# A file without a type or a head gets one made from its own words, since nothing without them may be written; every
-# other
-# byte stays. Names outside the grammar become slugs. What a team shares there is left out unless it is asked for: here
-#  it
-# would be shared again.
-
-TEAM = "a team shares it there; --with-team takes it along, and then it is shared from here"
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
-
-
-def read_directory(pile: SourceFiles, *, with_team: bool = False) -> ReadSource:
-    """Every memory of a directory, in the order of its index."""
-    files = list(_find_memories(pile))
+def read_directory(source: SourceFiles, *, with_team: bool = False) -> ReadSource:
+    """Every memory of a directory, in the order of its index; what a team shares there only with `with_team`."""
+    files = list(_find_memories(source))
     listed = next((decode(file.data) for path, file in files if path == index.INDEX_FILE), "")
     lines = [line for line in index.parse_index(listed) if line.is_pointer]
-    places = {fold(line.name): (line.number, line.hook) for line in reversed(lines)}
+    pointers = {fold(line.name): (line.number, line.hook) for line in reversed(lines)}
     found = [
-        (places.get(fold(path[:-3]), (len(lines) + at + 10**6, "")), path, file)
-        for at, (path, file) in enumerate(files)
+        (*pointers.get(fold(path[:-3]), (len(lines) + number + 10**6, "")), path, file)
+        for number, (path, file) in enumerate(files)
         if not _is_index(path)
     ]
-    candidates = [
-        _make(path, file, hook, with_team) for (_, hook), path, file in sorted(found, key=lambda at: at[0][0])
-    ]
-    refused = [refuse(path, path, why) for path, why in pile.refused if path.endswith(".md")]
+    candidates = []
+    for _, hook, path, file in sorted(found, key=lambda at: at[0]):
+        text = decode(file.data)
+        fields = frontmatter.parse_fields(text)
+        when, why = read_when(fields.modified) or file.modified, ""
+        if len(file.data) > FILE_BYTES:
+            why = _TOO_LARGE
+        candidates.append(_make_whole(path, path[:-3], text, hook, when, with_team=with_team, why=why))
+    refused = [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
     return ReadSource(ImportFormat.CLAUDE_CODE, (*candidates, *refused), listed)
 
 
-def has_memories(pile: SourceFiles) -> bool:
-    """Whether this looks like a memory directory: an index of pointers, or files with a memory's head."""
-    for path, file in _find_memories(pile):
+def _make_whole(
+    source: str, name: str, text: str, hook: str, when: datetime | None, *, with_team: bool, why: str = ""
+) -> ImportCandidate:
+    """A candidate from a whole memory file, or its refusal."""
+    fields = frontmatter.parse_fields(text)
+    if is_team(name) and not with_team:
+        why = _TEAM_REFUSAL
+    try:
+        whole = "" if why else _complete_frontmatter(text, fields, name)
+    except FormatError as error:
+        why = str(error)
+    if why:
+        return refuse(source, fields.title or source, why, when)
+    try:
+        guard.check_name(name)
+    except PathError:
+        name = "/".join(make_slug(part) for part in name.split("/")[-NAME_DEPTH:])
+    return ImportCandidate(source, whole, name, hook, modified=when, is_whole=True)
+
+
+def _has_memories(source: SourceFiles) -> bool:
+    """Whether this looks like a memory directory: an index of pointers, or files with a memory's frontmatter."""
+    for path, file in _find_memories(source):
         if _is_index(path) and any(line.is_pointer for line in index.parse_index(file.text)):
             return True
         if not _is_index(path) and frontmatter.parse_fields(decode(file.data)).description:
@@ -277,24 +396,24 @@ def has_memories(pile: SourceFiles) -> bool:
     return False
 
 
-def _find_memories(pile: SourceFiles) -> Iterator[tuple[str, SourceFile]]:
-    """The memory files with their paths below the directory itself, wherever in the pile that begins."""
-    base = _find_base(pile)
-    for file in pile.files:
+def _find_memories(source: SourceFiles) -> Iterator[tuple[str, SourceFile]]:
+    """The memory files with their paths below the directory itself, wherever in the source that begins."""
+    base = _find_base(source)
+    for file in source.files:
         if file.path.startswith(base) and file.path.endswith(".md"):
             path = file.path[len(base) :]
-            if path.partition("/")[0].casefold() != "logs" or "/" not in path:
+            if not path.casefold().startswith("logs/"):
                 yield path, file
 
 
-def _find_base(pile: SourceFiles) -> str:
+def _find_base(source: SourceFiles) -> str:
     """The folder of the outermost index; else `memory/` if there is one; else the folder that all files share."""
-    indexes = [file.path for file in pile.files if file.path.rpartition("/")[2] == index.INDEX_FILE]
+    indexes = [file.path for file in source.files if file.name == index.INDEX_FILE]
     if indexes:
         return min(indexes, key=lambda path: (path.count("/"), path)).removesuffix(index.INDEX_FILE)
-    if any(file.path.startswith("memory/") for file in pile.files):
+    if any(file.path.startswith("memory/") for file in source.files):
         return "memory/"
-    paths = [file.path for file in pile.files if file.path.endswith(".md")]
+    paths = [file.path for file in source.files if file.path.endswith(".md")]
     first = f"{paths[0].partition('/')[0]}/" if paths else ""
     return first if first != f"{TEAM_FOLDER}/" and all(path.startswith(first) for path in paths) else ""
 
@@ -303,46 +422,21 @@ def _is_index(path: str) -> bool:
     return path.rpartition("/")[2][:-3].casefold() == index.INDEX_FILE[:-3].casefold()
 
 
-def _make(path: str, file: SourceFile, hook: str, with_team: bool) -> ImportCandidate:
-    text = decode(file.data)
-    fields = frontmatter.parse_fields(text)
-    when = read_when(fields.modified) or file.modified
-    if is_team(path) and not with_team:
-        return refuse(path, fields.title or path, TEAM, when)
-    if len(file.data) > FILE_BYTES:
-        return refuse(path, fields.title or path, f"it is larger than {FILE_BYTES:,} bytes", when)
-    try:
-        whole = complete_frontmatter(text, fields, path)
-    except FormatError as error:
-        return refuse(path, fields.title or path, str(error), when)
-    return ImportCandidate(path, whole, _make_name(path[:-3]), hook, modified=when, is_whole=True)
-
-
-def _make_name(path: str) -> str:
-    """The file's own name where that is one, else the nearest that is."""
-    try:
-        check_name(path)
-    except PathError:
-        return "/".join(make_slug(part) for part in path.split("/")[-NAME_DEPTH:])
-    return path
-
-
-def complete_frontmatter(text: str, fields: frontmatter.FrontmatterFields, path: str) -> str:
-    """The text with type and description; the very same if it has them."""
-    said = _find_sentence(text) or fields.title
+def _complete_frontmatter(text: str, fields: frontmatter.FrontmatterFields, name: str) -> str:
+    """The text with type and description; unchanged if it has them."""
+    sentence = _find_sentence(text) or fields.title
     description = fields.description
     try:
         check_description(description, fields.kind)
     except FormatError:
-        description = shorten(one_line(f"{description}: {said}" if description else said), 300)
-    kind = fields.kind or guess_kind(f"{fields.title}. {said}", Kind.PROJECT)
+        description = shorten(one_line(f"{description}: {sentence}" if description else sentence), 300)
     if not fields.problem and description == fields.description:
         return text
+    kind = fields.kind or guess_kind(f"{fields.title}. {sentence}", Kind.PROJECT)
+    wanted = {"name": fields.title or name.rpartition("/")[2], "description": description, "type": kind.value}
     if fields.dialect is None:
-        wanted = {"name": fields.title or path.rpartition("/")[2][:-3], "description": description, "type": kind.value}
         return frontmatter.compose_file(wanted, text, Dialect.FLAT)
-    changes = {"name": fields.title or path.rpartition("/")[2][:-3], "description": description, "type": kind.value}
-    return frontmatter.set_fields(text, changes)
+    return frontmatter.set_fields(text, wanted)
 
 
 def _find_sentence(text: str) -> str:
@@ -350,14 +444,53 @@ def _find_sentence(text: str) -> str:
     for line in frontmatter.split_frontmatter(text).body.splitlines():
         bare = line.strip().lstrip("-*+> ").strip()
         if bare and not bare.startswith(("#", "```", "|")):
-            return _SENTENCE.split(bare)[0].strip("*_ ")
+            return re.split(r"(?<=[.!?。！？])\s+", bare)[0].strip("*_ ")
     return ""
 
 
-# --- markdown ---
-# Markdown notes as items: list entries and paragraphs, each with the headings it stands under and its line.
-#
-# Code, tables, comments and frontmatter say nothing a memory could be made of and are left out. Pure.
+def _is_own_export(file: SourceFile) -> bool:
+    row = next(_list_json_lines(file.text.lstrip()), (0, None))[1]
+    return row is not None and isinstance(row.get("memdir"), int)
+
+
+def _read_own_export(source: SourceFiles, *, with_team: bool = False) -> ReadSource:
+    """memdir's own export as JSON lines; each row holds a whole file."""
+    found: list[ImportCandidate] = []
+    listed = ""
+    for file in source.files:
+        # Not `file.text`: a memory's own line ends are kept.
+        for number, row in _list_json_lines(file.data.decode("utf-8", "replace")):
+            if row is None:
+                continue
+            name, text, hook, modified = (
+                value if isinstance(value := row.get(key), str) else "" for key in ("name", "text", "hook", "modified")
+            )
+            if row.get("index") == "" and text:
+                listed = text
+            elif "name" in row:
+                when, where, why = read_when(modified), f"{file.path}:{number}", ""
+                try:
+                    guard.check_name(name)
+                except PathError as error:
+                    why = str(error)
+                found.append(
+                    refuse(where, name, why, when)
+                    if why
+                    else _make_whole(where, name, text, hook, when, with_team=with_team)
+                )
+    return ReadSource(ImportFormat.MEMDIR, tuple(found), listed)
+
+
+def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
+    """The rows of JSON lines with their numbers; None for a line that is no JSON object."""
+    # Split at line feeds alone: JSON leaves other line ends bare inside its strings.
+    for number, line in enumerate(text.split("\n")[:IMPORT_ITEMS], 1):
+        if line.strip():
+            row = None
+            with suppress(ValueError, RecursionError):
+                row = json.loads(line)
+            yield number, row if isinstance(row, dict) else None
+
 
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -368,7 +501,7 @@ _MARKUP = re.compile(r"(?<!\w)(?:\*\*|__)|(?:\*\*|__)(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownItem:
-    """One statement: `headings` outermost first, `line` counted from 1."""
+    """A list entry or paragraph: `headings` outermost first, `line` counted from 1."""
 
     headings: tuple[str, ...]
     text: str
@@ -381,8 +514,8 @@ class MarkdownItem:
 
 
 def parse_items(text: str) -> Iterator[MarkdownItem]:
-    """The items of a text; the entries below an entry belong to it."""
-    cut = len(text) - len(split_frontmatter(text).body)
+    """The items of Markdown notes, without code, tables, comments and frontmatter; nested entries belong to their entry."""
+    cut = len(text) - len(frontmatter.split_frontmatter(text).body)
     before = text[:cut].count("\n")
     body = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text[cut:])
     headings: list[tuple[int, str]] = []
@@ -416,60 +549,53 @@ def parse_items(text: str) -> Iterator[MarkdownItem]:
     yield from close()
 
 
-# --- chatgpt ---
-# ChatGPT's memories as text, copied from its settings or its own answer: one statement a line or paragraph.
-#
-# Numbers, bullets and dates before a statement (`[2025-04-05].`, `2025-04-05 -`) are read as what they are. The text
-# is
-# about the person, so the default type is `user`.
-
 _DATED = re.compile(r"\s*\[?(\d{4}-\d{2}-\d{2})\]?\s*[.:–—-]*\s*")
 _NUMBER = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 
-def read_chatgpt(pile: SourceFiles, *, now: datetime) -> ReadSource:
-    return ReadSource(ImportFormat.CHATGPT, tuple(at for file in pile.files for at in _read(file, now)))
-
-
-def _read(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
-    # Every line is a statement of its own; a paragraph that is wrapped would begin with a small letter.
+def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+    """ChatGPT's memories, copied from its settings or its answer: one statement a line, perhaps after a date."""
+    # Every line is a statement of its own; the next line of a wrapped paragraph would begin with a small letter.
     lines = re.sub(r"\n(?=[^\sa-z])", "\n\n", _NUMBER.sub("", file.text)) if "\n-" not in file.text else file.text
-    for number, item in enumerate(parse_items(lines)):
-        if number >= IMPORT_ITEMS:
+    for number, item in enumerate(parse_items(lines), 1):
+        if number > IMPORT_ITEMS:
             return
         found = _DATED.match(item.text)
         said = item.text[found.end() :] if found else item.text
-        when = _read_day(found[1]) if found else file.modified
+        when = file.modified
+        if found:
+            when = None
+            with suppress(ValueError):
+                when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
         if said:
             kind = guess_kind(said, Kind.USER)
-            yield make_sentence(said, f"{file.path}: {number + 1}", now=now, at=when, kind=kind)
+            yield make_sentence(said, f"{file.path}: {number}", now=context.now, at=when, kind=kind)
 
 
-def _read_day(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC)
-    except ValueError:
-        return None
+def _read_instructions(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+    """The facts in AGENTS.md or GEMINI.md, and what Gemini CLI added there because it was asked to remember it."""
+    path = Path(source.where) / file.path if source.is_folder else Path(source.where)
+    for number, item in enumerate(parse_items(file.text)):
+        where = f"{file.path}:{item.line}"
+        if number >= IMPORT_ITEMS:
+            return
+        was_asked = item.section.lower() == "gemini added memories"
+        if not was_asked and (why := find_import_refusal(item.text, context.root, path)):
+            yield refuse(where, item.text, why, file.modified)
+        else:
+            kind = guess_kind(item.text, Kind.USER if was_asked else Kind.PROJECT)
+            yield make_sentence(item.text, where, now=context.now, at=file.modified, kind=kind)
 
 
-# --- codex ---
-# Codex's memories: `memory_summary.md` and the handbook `MEMORY.md` of `~/.codex/memories/`.
-#
-# From the summary the profile and the preferences of the person; from each task group of the handbook its preferences
-# and
-# its reusable knowledge, one candidate a section. Groups that Codex says belong to another working directory are left
-# out, and so are failures with their fixes, which the code has by now. Both layouts of the handbook are read: blocks
-# that
-# begin with `# Task Group:`, and the older ones that begin with a head between two `---` lines.
-
-SUMMARY = "memory_summary.md"
-HANDBOOK = "MEMORY.md"
+# Codex keeps `memory_summary.md` and the handbook `MEMORY.md` in `~/.codex/memories/`. The blocks of a handbook begin with
+# `# Task Group:`, or in the older layout with a head between two `---` lines.
+_SUMMARY, _HANDBOOK = "memory_summary.md", "MEMORY.md"
 _GROUP = re.compile(r"^# Task Group:[ \t]*(.*)$", re.MULTILINE)
 _OLD_HEAD = re.compile(r"^---\n(rollout_summary_files:.*?)\n---\n", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^(scope|applies_to|description):[ \t]*(.*)$", re.MULTILINE)
 _CWD = re.compile(r"\bcwd=([^;,)\s]+)")
 _UPDATED = re.compile(r"\bupdated_at=([0-9T:.+Z-]+)")
-_KINDS = {"user preferences": Kind.FEEDBACK, "reusable knowledge": Kind.PROJECT, "": Kind.PROJECT}
+_SECTION_KINDS = {"user preferences": Kind.FEEDBACK, "reusable knowledge": Kind.PROJECT, "": Kind.PROJECT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,34 +608,31 @@ class _Group:
     line: int
 
 
-def is_codex(pile: SourceFiles) -> bool:
-    files = {file.path.rpartition("/")[2]: file for file in pile.files}
-    handbook = files.get(HANDBOOK) if pile.is_folder else pile.files[0]
+def _is_codex(source: SourceFiles) -> bool:
+    files = {file.name: file for file in source.files}
+    handbook = files.get(_HANDBOOK) if source.is_folder else source.files[0]
     text = handbook.text if handbook else ""
-    return (SUMMARY in files and HANDBOOK in files) or bool(_GROUP.search(text) or _OLD_HEAD.search(text))
+    return (_SUMMARY in files and _HANDBOOK in files) or bool(_GROUP.search(text) or _OLD_HEAD.search(text))
 
 
-def read_codex(pile: SourceFiles, *, project: str, now: datetime) -> ReadSource:
-    """What Codex remembers; `project` is the root of the project that would remember it."""
-    found: list[ImportCandidate] = []
-    for file in pile.files:
-        leaf = file.path.rpartition("/")[2]
-        if leaf == SUMMARY:
-            found += _read_summary(file, now)
-        elif leaf == HANDBOOK or not pile.is_folder:
-            found += [at for group in _split_groups(file.text) for at in _read_group(group, file, project)]
-    return ReadSource(ImportFormat.CODEX, tuple(found))
+def _read_codex(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+    """The person's profile and preferences from the summary; preferences and knowledge of each group of the handbook."""
+    if file.name == _SUMMARY:
+        yield from _read_summary(file, context.now)
+    elif file.name == _HANDBOOK or not source.is_folder:
+        for group in _split_groups(file.text):
+            yield from _read_group(group, file, PurePosixPath(context.root))
 
 
 def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
     profile: list[str] = []
     for item in parse_items(file.text):
-        section, source = item.section.lower(), f"{file.path}:{item.line}"
+        section = item.section.lower()
         if section == "user profile":
             profile.append(item.text)
         elif section in ("user preferences", "general tips"):
             kind = Kind.FEEDBACK if section == "user preferences" else guess_kind(item.text, Kind.FEEDBACK)
-            yield make_sentence(item.text, source, now=now, at=file.modified, kind=kind)
+            yield make_sentence(item.text, f"{file.path}:{item.line}", now=now, at=file.modified, kind=kind)
     if profile:
         yield make_list(Kind.USER, "User profile from Codex", profile, file.path, at=file.modified)
 
@@ -525,39 +648,34 @@ def _split_groups(text: str) -> Iterator[_Group]:
             yield _Group(one_line(fields.get("description", "")), found[1], body, line)
 
 
-def _read_group(group: _Group, file: SourceFile, project: str) -> Iterator[ImportCandidate]:
-    fields = dict(_FIELD.findall(group.fields))
-    times = [at for at in map(_read_time, _UPDATED.findall(group.fields + group.body)) if at is not None]
+def _read_group(group: _Group, file: SourceFile, project: PurePosixPath) -> Iterator[ImportCandidate]:
+    """One candidate a section; none of a group that belongs to another working directory."""
+    times = [at for at in map(_read_codex_time, _UPDATED.findall(group.fields + group.body)) if at is not None]
     when = max(times, default=file.modified)
-    places = _CWD.findall(group.fields)
-    if places and not any(_is_here(place, project) for place in places):
-        source = f"{file.path}:{group.line}"
-        yield refuse(source, group.title, f"it belongs to another project ({shorten(places[0], 80)})", when)
+    directories = _CWD.findall(group.fields)
+    # On another machine the same project has another path, with the same last part.
+    here = [at for at in directories if not at.startswith(("/", "~")) or PurePosixPath(at).name == project.name]
+    if directories and not here:
+        why = f"it belongs to another project ({shorten(directories[0], 80)})"
+        yield refuse(f"{file.path}:{group.line}", group.title, why, when)
         return
-    sections: dict[str, list[MarkdownItem]] = {}
+    sections: defaultdict[str, list[MarkdownItem]] = defaultdict(list)
     for item in parse_items(group.body):
         if item.is_entry:
-            sections.setdefault(item.section.lower(), []).append(item)
+            sections[item.section.lower()].append(item)
+    scope = dict(_FIELD.findall(group.fields)).get("scope", "")
     for section, items in sections.items():
-        source = f"{file.path}:{group.line + items[0].line - 1}"
+        where = f"{file.path}:{group.line + items[0].line - 1}"
         if section.startswith("failures"):
-            yield refuse(source, group.title, "failures and their fixes: the code has them by now", when)
-        elif section in _KINDS:
+            yield refuse(where, group.title, "failures and their fixes: the code has them by now", when)
+        elif section in _SECTION_KINDS:
             title = f"{group.title}: {section}" if section else group.title
-            scope = fields.get("scope", "")
-            said = [item.text for item in items]
-            told = f"{title}; {scope}" if scope else ""
-            yield make_list(_KINDS[section], shorten(title, 100), said, source, at=when, description=told)
+            lines, description = [item.text for item in items], f"{title}; {scope}" if scope else ""
+            kind = _SECTION_KINDS[section]
+            yield make_list(kind, shorten(title, 100), lines, where, at=when, description=description)
 
 
-def _is_here(place: str, project: str) -> bool:
-    """Whether a working directory is this project, here or on another machine: the same path, or the same last part."""
-    if not place.startswith(("/", "~")):
-        return True
-    return PurePosixPath(place) == PurePosixPath(project) or PurePosixPath(place).name == PurePosixPath(project).name
-
-
-def _read_time(text: str) -> datetime | None:
+def _read_codex_time(text: str) -> datetime | None:
     try:
         when = datetime.fromisoformat(text.rstrip("."))
         return when if when.tzinfo else when.astimezone()
@@ -565,341 +683,80 @@ def _read_time(text: str) -> datetime | None:
         return None
 
 
-# --- instruction_files ---
-# AGENTS.md and GEMINI.md: the facts in them, one candidate each.
-#
-# What Gemini CLI itself added (`## Gemini Added Memories`) was asked to be remembered and is taken as such; of
-# everything
-# else only what `facts` lets through.
-
-ADDED = "gemini added memories"
-NAMES = {
-    "agents.md": ImportFormat.AGENTS_MD,
-    "agents.override.md": ImportFormat.AGENTS_MD,
-    "gemini.md": ImportFormat.GEMINI_MD,
-}
-
-
-def read_instructions(pile: SourceFiles, format: ImportFormat, *, root: Path, now: datetime) -> ReadSource:
-    """The facts of every such file of a pile; `root` is the project that would remember them."""
-    files = [file for file in pile.files if pile.is_folder is False or _is_meant(file, format)]
-    return ReadSource(format, tuple(at for file in files for at in _instruction_files_read(file, pile, root, now)))
-
-
-def _is_meant(file: SourceFile, format: ImportFormat) -> bool:
-    return NAMES.get(file.path.rpartition("/")[2].lower()) is format
-
-
-def _instruction_files_read(
-    file: SourceFile, pile: SourceFiles, root: Path, now: datetime
-) -> Iterator[ImportCandidate]:
-    place = Path(pile.where) / file.path if pile.is_folder else Path(pile.where)
-    for number, item in enumerate(parse_items(file.text)):
-        source = f"{file.path}:{item.line}"
-        if number >= IMPORT_ITEMS:
-            return
-        if item.section.lower() == ADDED:
-            kind = guess_kind(item.text, Kind.USER)
-            yield make_sentence(item.text, source, now=now, at=file.modified, kind=kind)
-        elif why := find_import_refusal(item.text, root, place):
-            yield refuse(source, item.text, why, file.modified)
-        else:
-            kind = guess_kind(item.text, Kind.PROJECT)
-            yield make_sentence(item.text, source, now=now, at=file.modified, kind=kind)
-
-
-# --- mcp_memory ---
-# The knowledge graph of the MCP reference memory server: JSON lines of entities with observations, and relations.
-#
-# Each entity with something said about it becomes one memory, its relations lines with links. An entity of which
-# nothing
-# is known but its name is left out, and so are lines that are neither.
-
-_BRACKETS = str.maketrans("", "", "[]")
-_PEOPLE = frozenset({"user", "default_user", "me"})
-
-
-def is_graph(file: SourceFile) -> bool:
-    """Whether the first line with anything in it is an entity or a relation."""
-    first = next((line for line in file.text.split("\n") if line.strip()), "")
-    row = _parse(first)
+def _is_graph(file: SourceFile) -> bool:
+    row = next(_list_json_lines(file.text.lstrip()), (0, None))[1]
     return row is not None and row.get("type") in ("entity", "relation")
 
 
-def read_graph(pile: SourceFiles) -> ReadSource:
-    return ReadSource(
-        ImportFormat.MCP_MEMORY, tuple(at for file in pile.files if is_graph(file) for at in _mcp_memory_read(file))
-    )
-
-
-def _mcp_memory_read(file: SourceFile) -> Iterator[ImportCandidate]:
+def _read_graph(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+    """The knowledge graph of the MCP reference memory server: one memory an entity, its relations lines with links."""
+    if not _is_graph(file):
+        return
     entities: dict[str, tuple[int, str, list[str]]] = {}
     relations: defaultdict[str, list[str]] = defaultdict(list)
-    for number, line in enumerate(file.text.split("\n")[:IMPORT_ITEMS], 1):
-        row = _parse(line) if line.strip() else {}
-        source = f"{file.path}:{number}"
+    for number, row in _list_json_lines(file.text):
         if row is None:
-            yield refuse(source, line, "this line is no JSON object")
+            yield refuse(f"{file.path}:{number}", file.text.split("\n")[number - 1], "this line is no JSON object")
         elif row.get("type") == "entity" and isinstance(row.get("name"), str):
-            name = str(row["name"])
-            said = entities.setdefault(name, (number, str(row.get("entityType") or ""), []))[2]
-            said += [text for at in _list(row.get("observations")) if (text := _say(at)) and text not in said]
+            said = entities.setdefault(str(row["name"]), (number, str(row.get("entityType") or ""), []))[2]
+            observations = row.get("observations")
+            for at in observations if isinstance(observations, list) else []:
+                # Forks of the server keep an observation in an object.
+                text = at.get("content") if isinstance(at, Mapping) else at
+                if isinstance(text, str) and one_line(text) and one_line(text) not in said:
+                    said.append(one_line(text))
         elif row.get("type") == "relation":
             ends = [row.get(key) for key in ("from", "relationType", "to")]
             if all(isinstance(at, str) and at for at in ends):
                 relations[str(ends[0])].append(f"{str(ends[1]).replace('_', ' ')} [[{make_slug(str(ends[2]))}]]")
     for name, (number, sort, said) in entities.items():
-        yield _mcp_memory_make(name, sort, said, relations[name], f"{file.path}:{number}", file.modified)
+        where, lines = f"{file.path}:{number}", [*said, *relations[name]]
+        if not lines:
+            yield refuse(where, name, "nothing is said about it")
+            continue
+        is_person = name.lower() in ("user", "default_user", "me") or sort.lower() == "user"
+        kind = Kind.USER if is_person else guess_kind(f"{sort} {' '.join(said)}", Kind.REFERENCE)
+        label = f"{name} ({sort})" if sort else name
+        told = f"{label}: {'; '.join(one_line(at).rstrip('.') for at in said or lines)}"
+        yield make_list(
+            kind,
+            name.replace("_", " "),
+            lines,
+            where,
+            at=file.modified,
+            description=told.replace("[", "").replace("]", ""),
+            name=make_slug(name),
+        )
 
 
-def _mcp_memory_make(
-    name: str, sort: str, said: list[str], relations: list[str], source: str, at: datetime | None
-) -> ImportCandidate:
-    if not said and not relations:
-        return refuse(source, name, "nothing is said about it")
-    is_person = name.lower() in _PEOPLE or sort.lower() == "user"
-    kind = Kind.USER if is_person else guess_kind(f"{sort} {' '.join(said)}", Kind.REFERENCE)
-    label = f"{name} ({sort})" if sort else name
-    title = name.replace("_", " ")
-    told = f"{label}: {'; '.join(one_line(at).rstrip('.') for at in said or relations)}".translate(_BRACKETS)
-    return make_list(kind, title, [*said, *relations], source, at=at, description=told, name=make_slug(name))
+def _is_mem0(file: SourceFile) -> bool:
+    return any(isinstance(row.get("memory"), str) for row in _list_mem0_rows(file.text))
 
 
-def _say(observation: object) -> str:
-    """What an observation says; forks of the server keep it in an object."""
-    if isinstance(observation, Mapping):
-        observation = observation.get("content")
-    return one_line(observation) if isinstance(observation, str) else ""
-
-
-def _parse(line: str) -> Mapping[str, object] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-# --- mem0 ---
-# mem0's memories as `get_all` or an export gives them: JSON with rows that hold a `memory`, or JSON lines of them.
-
-_LISTS = ("results", "memories", "data")
-_WORDS = ("memory", "text", "data", "content")
-_MEM0_KINDS = {"reference": Kind.REFERENCE, "project": Kind.PROJECT, "feedback": Kind.FEEDBACK, "user": Kind.USER}
-
-
-def is_mem0(file: SourceFile) -> bool:
-    return any(isinstance(row.get("memory"), str) for row in _list_rows(file.text))
-
-
-def read_mem0(pile: SourceFiles, *, now: datetime) -> ReadSource:
-    return ReadSource(ImportFormat.MEM0, tuple(at for file in pile.files for at in _mem0_read(file, now)))
-
-
-def _mem0_read(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
-    for number, row in enumerate(_list_rows(file.text), 1):
-        if number > IMPORT_ITEMS:
-            return
-        said = next((at for key in _WORDS if isinstance(at := row.get(key), str) and at.strip()), "")
+def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
+    """mem0's memories as `get_all` or an export gives them."""
+    for number, row in enumerate(_list_mem0_rows(file.text)[:IMPORT_ITEMS], 1):
+        keys = ("memory", "text", "data", "content")
+        said = next((at for key in keys if isinstance(at := row.get(key), str) and at.strip()), "")
         if not said:
             continue
-        when = _find_time(row) or file.modified
-        source = f"{file.path}: {row.get('id') or number}"
-        yield make_sentence(said, source, now=now, at=when, kind=_find_kind(row, said))
+        times = [read_when(at) for key in ("updated_at", "created_at") if isinstance(at := row.get(key), str)]
+        when = next((at for at in times if at is not None), file.modified)
+        metadata = row.get("metadata")
+        given = str(metadata.get("type")).lower() if isinstance(metadata, Mapping) else ""
+        kind = Kind(given) if given in list(Kind) else guess_kind(said, Kind.USER)
+        where = f"{file.path}: {row.get('id') or number}"
+        yield make_sentence(said, where, now=context.now, at=when, kind=kind)
 
 
-def _find_kind(row: Mapping[str, object], said: str) -> Kind:
-    """The type that somebody gave it, if it is one of ours; else by what it says."""
-    metadata = row.get("metadata")
-    named = metadata.get("type") if isinstance(metadata, Mapping) else None
-    return _MEM0_KINDS.get(str(named).lower()) or guess_kind(said, Kind.USER)
-
-
-def _find_time(row: Mapping[str, object]) -> datetime | None:
-    for key in ("updated_at", "created_at"):
-        value = row.get(key)
-        if isinstance(value, str) and (when := read_when(value)) is not None:
-            return when
-    return None
-
-
-def _list_rows(text: str) -> list[Mapping[str, object]]:
+def _list_mem0_rows(text: str) -> list[Row]:
+    """The rows of a JSON list, of one inside an object, or of JSON lines."""
     try:
-        return _find_rows(json.loads(text))
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        pass
-    rows: list[Mapping[str, object]] = []
-    for line in text.split("\n")[:IMPORT_ITEMS]:
-        try:
-            row = json.loads(line) if line.strip() else None
-        except (ValueError, RecursionError):
-            continue
-        rows += [row] if isinstance(row, dict) else []
-    return rows
-
-
-def _find_rows(value: object) -> list[Mapping[str, object]]:
+        return [row for _, row in _list_json_lines(text) if row is not None]
     if isinstance(value, Mapping):
         if isinstance(value.get("memory"), str):
             return [value]
-        value = next((value[key] for key in _LISTS if isinstance(value.get(key), list)), [])
+        value = next((value[key] for key in ("results", "memories", "data") if isinstance(value.get(key), list)), [])
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
-
-
-# --- own ---
-# memdir's own export as JSON lines: each row holds a whole file, so nothing has to be guessed.
-
-
-def is_own_export(file: SourceFile) -> bool:
-    row = _parse(next((line for line in file.text.split("\n") if line.strip()), ""))
-    return row is not None and isinstance(row.get("memdir"), int)
-
-
-def read_own_export(pile: SourceFiles, *, with_team: bool = False) -> ReadSource:
-    found: list[ImportCandidate] = []
-    index = ""
-    for file in pile.files:
-        for number, row in _walk(file):
-            text = row.get("text")
-            if row.get("index") == "" and isinstance(text, str):
-                index = text
-            elif "name" in row:
-                found.append(_own_make(row, f"{file.path}:{number}", with_team))
-    return ReadSource(ImportFormat.MEMDIR, tuple(found), index)
-
-
-def _walk(file: SourceFile) -> Iterator[tuple[int, Mapping[str, object]]]:
-    # Cut at line feeds alone: JSON leaves other line ends bare inside its strings.
-    for number, line in enumerate(file.data.decode("utf-8", "replace").split("\n")[:IMPORT_ITEMS], 1):
-        row = _parse(line) if line.strip() else None
-        if row is not None:
-            yield number, row
-
-
-def _own_make(row: Mapping[str, object], source: str, with_team: bool) -> ImportCandidate:
-    name, text, hook = (at if isinstance(at := row.get(key), str) else "" for key in ("name", "text", "hook"))
-    modified = row.get("modified")
-    when = read_when(modified) if isinstance(modified, str) else None
-    try:
-        check_name(name)
-    except PathError as error:
-        return refuse(source, name, str(error), when)
-    if is_team(name) and not with_team:
-        return refuse(source, name, TEAM, when)
-    try:
-        text = complete_frontmatter(text, frontmatter.parse_fields(text), f"{name}.md")
-    except FormatError as error:
-        return refuse(source, name, str(error), when)
-    return ImportCandidate(source, text, name, hook, modified=when, is_whole=True)
-
-
-# --- sources ---
-
-_HINT = f"say which with --from: {', '.join(ImportFormat)}"
-_TOLD = 3  # one line in so many that speaks of the user makes a text ChatGPT's
-
-
-@dataclass(frozen=True, slots=True)
-class ImportContext:
-    """Where an import happens: the project that would remember, and the places of the tools."""
-
-    root: Path
-    environment: Environment
-    now: datetime
-    with_team: bool = False
-
-
-def read_sources(given: str, format: ImportFormat | None, *, cwd: Path, ground: ImportContext) -> ReadSource:
-    """All that is found there; raises if it is nothing, or nobody knows what it is."""
-    paths, named = find_paths(given, format, cwd=cwd, ground=ground)
-    found = [read_source(read_pile(path), format or named, ground) for path in paths]
-    return ReadSource(found[0].format, tuple(at for each in found for at in each.candidates), found[0].index)
-
-
-def find_paths(
-    given: str, format: ImportFormat | None, *, cwd: Path, ground: ImportContext
-) -> tuple[Sequence[Path], ImportFormat | None]:
-    """The files or folders that are meant, and the format if what was given is a tool's name."""
-    try:
-        path = cwd / Path(given).expanduser()
-    except RuntimeError:
-        raise NotFoundError(f"there is nothing at {given}", name=given, hint="no such person has a home here") from None
-    named = next((at for at in ImportFormat if at.value == given), None)
-    if named is not None and not path.exists():
-        places = [place for place in _find_homes(named, ground) if place.exists()]
-        if not places:
-            hint = "name the file, folder or archive, as in `memdir import PATH --from " + f"{named.value}`"
-            raise NotFoundError(f"nothing of {named.value} was found where it usually is", name=given, hint=hint)
-        return places, named
-    if path.is_dir() and not (path / "MEMORY.md").exists() and format in (None, ImportFormat.CLAUDE_CODE):
-        kept = [path / "memory", ground.environment.claude_home / "projects" / slug(str(path.resolve())) / "memory"]
-        if (place := next((at for at in kept if at.is_dir()), None)) is not None:
-            return [place], ImportFormat.CLAUDE_CODE
-    if path.is_dir() and format in (None, ImportFormat.AGENTS_MD, ImportFormat.GEMINI_MD):
-        files = [at for at in (path / "AGENTS.md", path / "GEMINI.md") if at.is_file()]
-        if meant := [at for at in files if format in (None, NAMES[at.name.lower()])]:
-            return meant, None
-    return [path], None
-
-
-def read_source(pile: SourceFiles, format: ImportFormat | None, ground: ImportContext) -> ReadSource:
-    """The candidates of a pile; raises FormatError where the format cannot be told."""
-    format = format or detect_source(pile)
-    if format is None:
-        raise FormatError(f"it cannot be told whose memories {pile.where} holds", field="format", hint=_HINT)
-    if format is ImportFormat.CLAUDE_CODE:
-        return read_directory(pile, with_team=ground.with_team)
-    if format is ImportFormat.MEMDIR and not any(is_own_export(file) for file in pile.files):
-        return read_directory(pile, with_team=ground.with_team)
-    if format is ImportFormat.MEMDIR:
-        return read_own_export(pile, with_team=ground.with_team)
-    if format is ImportFormat.CODEX:
-        return read_codex(pile, project=str(ground.root), now=ground.now)
-    if format is ImportFormat.MCP_MEMORY:
-        return read_graph(pile)
-    if format is ImportFormat.MEM0:
-        return read_mem0(pile, now=ground.now)
-    if format is ImportFormat.CHATGPT:
-        return read_chatgpt(pile, now=ground.now)
-    return read_instructions(pile, format, root=ground.root, now=ground.now)
-
-
-def detect_source(pile: SourceFiles) -> ImportFormat | None:
-    """Whose memories these are, by what the files say; None if nothing tells."""
-    if is_codex(pile):
-        return ImportFormat.CODEX
-    names = {NAMES.get(file.path.rpartition("/")[2].lower()) for file in pile.files} - {None}
-    if has_memories(pile):
-        return ImportFormat.CLAUDE_CODE
-    if names:
-        return min(at for at in names if at is not None)
-    for file in pile.files:
-        for format, is_it in (
-            (ImportFormat.MEMDIR, is_own_export),
-            (ImportFormat.MCP_MEMORY, is_graph),
-            (ImportFormat.MEM0, is_mem0),
-        ):
-            if is_it(file):
-                return format
-    return ImportFormat.CHATGPT if any(_is_told(file.text) for file in pile.files) else None
-
-
-def _is_told(text: str) -> bool:
-    """Whether enough lines speak of "the user", as ChatGPT's memories do."""
-    lines = [line for line in text.lower().split("\n") if line.strip()]
-    return bool(lines) and sum("user" in line for line in lines) * _TOLD >= len(lines)
-
-
-def _find_homes(format: ImportFormat, ground: ImportContext) -> Sequence[Path]:
-    """Where a tool keeps its memories of this project and its person."""
-    environment = ground.environment
-    homes = {
-        ImportFormat.CODEX: [environment.codex_home / "memories"],
-        ImportFormat.GEMINI_MD: [environment.gemini_home / "GEMINI.md", ground.root / "GEMINI.md"],
-        ImportFormat.AGENTS_MD: [environment.codex_home / "AGENTS.md", ground.root / "AGENTS.md"],
-    }
-    return homes.get(format, [])

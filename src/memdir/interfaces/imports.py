@@ -1,23 +1,20 @@
-"""Memories of other tools, projects and machines, brought into this store.
+"""Memories of other tools, projects and machines, brought into a store.
 
-    source --sources--> pile --readers--> candidates --planning--> steps --applying--> one change, and the inbox
+    source --import_formats--> candidates --plan_import--> steps --apply_import--> one change, and the inbox
 
-One small reader a format: `claude_code` (memory directories), `own` (memdir's JSON lines), `instruction_files`
-(AGENTS.md, GEMINI.md), `codex`, `mcp_memory`, `mem0`, `chatgpt`. `piles` reads folders and archives without trusting
-them, `made` words what is no memory file yet, `facts` tells facts from instructions, `matching` knows what is there.
+A candidate is new, the same as an existing memory, nearly the same and merged into it, imported before, put into the
+inbox because it holds a secret, or refused with the reason. An import that was undone counts as never made; a memory that
+was imported and then changed or forgotten does not come back. Nothing is written before `apply_import`, and the files of
+other tools are never changed.
 
-Nothing is written before `apply_import`; no tool's own files are ever changed.
+The functions at the end make candidates from sentences and lists, and tell facts from instructions. Nothing is added that
+was not said.
 """
 
-import io
-import json
 import os
 import re
-import sqlite3
-import tarfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -34,7 +31,6 @@ from memdir.frozen import dataclass, replace
 from memdir.interfaces.derivable import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
-from memdir.recall.freshness import find_ages
 from memdir.records import (
     Dialect,
     InboxItem,
@@ -45,17 +41,14 @@ from memdir.records import (
     Origin,
     Put,
     Rewrite,
-    Scope,
     Signature,
 )
-from memdir.store import history
 from memdir.store.batch import plan_batch
-from memdir.store.contract import make_memory as contract_make_memory
+from memdir.store.contract import make_memory as parse_memory
 from memdir.store.contract import read_time
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import (
-    TEAM_FOLDER,
     FileChange,
     Finder,
     Overlay,
@@ -65,68 +58,19 @@ from memdir.store.plan import (
     digest_of,
     encode,
     index_path,
-    is_team,
     plan_put,
 )
-from memdir.store.secrets import find_secrets, render_findings
+from memdir.store.secrets import find_secrets
 from memdir.text import find_forbidden, fold, one_line, shorten
 
-__all__ = [
-    "ImportAction",
-    "ImportCandidate",
-    "ImportFormat",
-    "ImportPlan",
-    "ImportResult",
-    "ImportStep",
-    "ReadSource",
-    "apply_import",
-    "plan_import",
-]
-
-
-# --- matching ---
-# Is this known already? A candidate against the memories that are there, by the same rules by which a dream merges.
-#
-# To the letter, whatever its type; or in other words, with every number, date, name and negation the same. Memories
-# are
-# met in buckets, so the work grows with their number. It changes nothing.
-
-
-class KnownMemories:
-    """The memories of a store, and those that this import has added so far."""
-
-    def __init__(self, facts: Iterable[MemoryFacts]) -> None:
-        self.facts: dict[str, MemoryFacts] = {}
-        self._exact: dict[str, str] = {}
-        self._blocks: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
-        for fact in facts:
-            self.add(fact)
-
-    def add(self, fact: MemoryFacts) -> None:
-        """One more memory, or another text of one."""
-        self.facts[fact.name] = fact
-        if fact.exact:
-            self._exact.setdefault(fact.exact, fact.name)
-        for block in fact.blocks:
-            self._blocks[block].append(fact.name)
-
-    def find_same(self, fact: MemoryFacts) -> MemoryFacts | None:
-        """The memory that says this to the letter."""
-        name = self._exact.get(fact.exact) if fact.exact else None
-        return self.facts[name] if name is not None else None
-
-    def find_near(self, fact: MemoryFacts) -> MemoryFacts | None:
-        """A memory that says nearly this, or this with a clause more or less."""
-        names = dict.fromkeys(name for block in fact.blocks for name in self._blocks.get(block, ()))
-        return next((self.facts[name] for name in names if is_reworded(self.facts[name], fact)), None)
-
-
-# --- records ---
-# What passes between the readers of other tools' memories and the plan: files, candidates, what becomes of them.
+VERB = "import"
+_NO_SIGNATURE = Signature(0, 0, 0, 0)
+_NAMES = 1_000
+_PLACED = 100  # new index lines that are each put beside related ones; more are appended in their own order
 
 
 class ImportFormat(StrEnum):
-    """Whose memories these are."""
+    """The tool whose memories these are."""
 
     CLAUDE_CODE = "claude-code"
     MEMDIR = "memdir"
@@ -139,36 +83,10 @@ class ImportFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
-    """One file of a source: its path below the source's root, its bytes, and when they were written."""
-
-    path: str
-    data: bytes
-    modified: datetime | None = None
-
-    @property
-    def text(self) -> str:
-        return self.data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFiles:
-    """The files of a source, and by path why some were not read. `where` is what the person named."""
-
-    where: str
-    files: tuple[SourceFile, ...]
-    refused: tuple[tuple[str, str], ...] = ()
-    is_folder: bool = False
-
-    def find(self, path: str) -> SourceFile | None:
-        return next((file for file in self.files if file.path == path), None)
-
-
-@dataclass(frozen=True, slots=True)
 class ImportCandidate:
-    """One thing that another tool remembers, as a whole file in the flat dialect, and where it stood.
+    """One memory of another tool as a whole file in the flat dialect, and where it was found.
 
-    `is_whole` marks a file of a memory directory: its bytes are kept. `name` is wanted, not promised; empty, the title
+    `is_whole` marks a file of a memory directory: its bytes are kept. `name` is a suggestion; if it is empty, the title
     makes one. With a `refusal` there is no text, and `said` shows what it was about.
     """
 
@@ -184,7 +102,7 @@ class ImportCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """What a reader found: candidates in their own order, and the index they were listed in, if there was one."""
+    """What a reader found: candidates in their order, and the index that listed them, if there was one."""
 
     format: ImportFormat
     candidates: tuple[ImportCandidate, ...]
@@ -204,7 +122,7 @@ class ImportAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """One candidate and what becomes of it: `name` is the memory it is or goes into, `why` says it in words."""
+    """A candidate and what becomes of it: `name` is the memory it is or goes into, `why` the reason in words."""
 
     candidate: ImportCandidate
     fate: ImportAction
@@ -216,7 +134,7 @@ class ImportStep:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import would do to one store. `merges` are texts for memories that exist, each with what it was."""
+    """What an import would do to one store. `merges` are new texts of existing memories: name, text, old digest."""
 
     found: ReadSource
     steps: tuple[ImportStep, ...]
@@ -228,35 +146,11 @@ class ImportPlan:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import came to: the change, or None if nothing was to do; who lost to somebody quicker; what waits now."""
+    """The change, None if there was nothing to do; memories that others changed meanwhile; new items of the inbox."""
 
     change: int | None
     dropped: tuple[str, ...] = ()
     waiting: tuple[InboxItem, ...] = ()
-
-
-# --- planning ---
-# What an import would do to a store, candidate by candidate, before anything is done.
-#
-# A candidate is new, the same as a memory that is there, nearly the same and merged into it, was imported before,
-# waits
-# in the inbox because it holds a secret, or is refused with the reason. An import that was undone counts as never
-# made;
-# a memory that was imported and then changed or forgotten does not come back.
-
-VERB = "import"
-_NOWHERE = Signature(0, 0, 0, 0)
-_NAMES = 1_000
-
-
-class _Nothing:
-    """A view of no files: whether a name is free is known already."""
-
-    def read_bytes(self, path: str) -> None:
-        return None
-
-    def list_files(self, folder: str) -> tuple[str, ...]:
-        return ()
 
 
 def plan_import(
@@ -267,11 +161,52 @@ def plan_import(
     return _Planning(store, now, origin).run(replace(found, candidates=tuple(wanted)))
 
 
-class _Planning:
-    """One plan while it is made."""
+class _EmptyView:
+    """A store without files: whether a name is free is known already."""
 
+    def read_bytes(self, path: str) -> None:
+        return None
+
+    def list_files(self, folder: str) -> tuple[str, ...]:
+        return ()
+
+
+class KnownMemories:
+    """The memories of a store and those that this import has added, compared by the rules by which a dream merges.
+
+    Memories are compared only within blocks, so the work grows with their number.
+    """
+
+    def __init__(self, facts: Iterable[MemoryFacts]) -> None:
+        self.facts: dict[str, MemoryFacts] = {}
+        self._exact: dict[str, str] = {}
+        self._blocks: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+        for fact in facts:
+            self.add(fact)
+
+    def add(self, fact: MemoryFacts) -> None:
+        """Add a memory, or another text of one."""
+        self.facts[fact.name] = fact
+        if fact.exact:
+            self._exact.setdefault(fact.exact, fact.name)
+        for block in fact.blocks:
+            self._blocks[block].append(fact.name)
+
+    def find_same(self, fact: MemoryFacts) -> MemoryFacts | None:
+        """The memory with the same text."""
+        name = self._exact.get(fact.exact) if fact.exact else None
+        return self.facts[name] if name is not None else None
+
+    def find_near(self, fact: MemoryFacts) -> MemoryFacts | None:
+        """A memory with nearly the same text, or with a clause more or less."""
+        names = dict.fromkeys(name for block in fact.blocks for name in self._blocks.get(block, ()))
+        return next((self.facts[name] for name in names if is_reworded(self.facts[name], fact)), None)
+
+
+class _Planning:
     def __init__(self, store: FileStore, now: datetime, origin: Origin) -> None:
         self._store, self._now, self._origin = store, now, origin
+        self._find_secrets: Finder = store.rules.find or find_secrets
         self._memories = dict(_read_all(store))
         self._known = KnownMemories(MemoryFacts(at) for at in self._memories.values() if at.header.kind is not None)
         self._taken = {fold(at.path.removesuffix(".md")) for at in store.look()}
@@ -281,7 +216,7 @@ class _Planning:
         self._dialect = Dialect.NESTED if nested * 2 > len(self._memories) else Dialect.FLAT
 
     def run(self, found: ReadSource) -> ImportPlan:
-        steps = tuple(self._place(candidate) for candidate in found.candidates)
+        steps = tuple(self._plan_step(candidate) for candidate in found.candidates)
         texts = {
             step.name: self._known.facts[step.name].memory.text for step in steps if step.fate is ImportAction.MERGED
         }
@@ -292,27 +227,26 @@ class _Planning:
         merges = [(name, text, self._memories[name].digest) for name, text in self._merges.items()]
         return ImportPlan(found, final, merges)
 
-    def _place(self, candidate: ImportCandidate) -> ImportStep:
+    def _plan_step(self, candidate: ImportCandidate) -> ImportStep:
         if candidate.refusal:
             return ImportStep(candidate, ImportAction.REFUSED, why=candidate.refusal)
-        if not _is_text(candidate.text + candidate.hook):
-            return ImportStep(
-                replace(candidate, text="", said=candidate.source), ImportAction.REFUSED, why="it is not valid Unicode"
-            )
+        try:
+            encode(candidate.text + candidate.hook)
+        except UnicodeEncodeError:  # JSON may spell half of a character
+            shown = replace(candidate, text="", said=candidate.source)
+            return ImportStep(shown, ImportAction.REFUSED, why="it is not valid Unicode")
         text = candidate.text if candidate.is_whole else translate_dialect(candidate.text, self._dialect)
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         if (same := self._known.find_same(fact)) is not None and not self._is_second(candidate, same):
             return ImportStep(candidate, ImportAction.SAME, same.name, f"{same.name} says the same")
-        if _make_key(fact.memory) in self._past:
-            return ImportStep(
-                candidate, ImportAction.BEFORE, self._past[_make_key(fact.memory)], "changed or forgotten since"
-            )
+        if (before := self._past.get(_make_key(fact.memory))) is not None:
+            return ImportStep(candidate, ImportAction.BEFORE, before, "changed or forgotten since")
         if (waiting := self._doubt(candidate, fact, text)) is not None:
             return waiting
         return self._merge(candidate, fact) or self._add(candidate, fact, text)
 
     def _is_second(self, candidate: ImportCandidate, same: MemoryFacts) -> bool:
-        """Two files of one directory that say the same are two files; a dream may make them one."""
+        """Whether two files of the imported directory say the same: both are kept, and a dream may merge them."""
         return candidate.is_whole and same.name not in self._memories
 
     def _merge(self, candidate: ImportCandidate, fact: MemoryFacts) -> ImportStep | None:
@@ -320,7 +254,9 @@ class _Planning:
         if near is None or self._is_second(candidate, near) or has_own_fields(fact, near):
             return None
         try:
-            text = unite(near, fact, self._find_hooks(candidate))
+            # The hook of the source's index, unless it holds a secret: only the file was searched for one.
+            hook = candidate.hook if candidate.hook and not self._find_secrets(candidate.hook) else ""
+            text = unite(near, fact, (hook,) if hook else ())
         except FormatError:
             return None
         if text == near.memory.text:
@@ -332,16 +268,11 @@ class _Planning:
             self._merges[near.name] = text
         return ImportStep(candidate, ImportAction.MERGED, near.name, f"{near.name} says nearly the same", text)
 
-    def _find_hooks(self, candidate: ImportCandidate) -> tuple[str, ...]:
-        """What an index said of it, unless that holds a secret: the file alone was searched for one."""
-        hook, find = candidate.hook, self._store.rules.find or find_secrets
-        return (hook,) if hook and not find(hook) else ()
-
     def _add(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep:
         try:
             name = self._find_free(fact.name)
             rules = replace(self._store.rules, skip_index=True)
-            check_shared(plan_put(_Nothing(), name, text, "", rules), rules)
+            check_shared(plan_put(_EmptyView(), name, text, "", rules), rules)
         except MemdirError as error:
             return ImportStep(candidate, ImportAction.REFUSED, why=f"{error}")
         self._taken.add(fold(name))
@@ -350,7 +281,7 @@ class _Planning:
         return ImportStep(candidate, ImportAction.NEW, name, why, text)
 
     def _doubt(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
-        """A candidate with a secret waits, without the secret; one that was decided about is not asked again."""
+        """Put a candidate with a secret into the inbox, without the secret; not again if it was decided about."""
         doubt = doubt_credentials(StagedMemory(fact.name, text, None, None), self._store.rules.find)
         if doubt is None:
             return None
@@ -362,8 +293,7 @@ class _Planning:
             return ImportStep(candidate, ImportAction.BEFORE, name, f"{known.state.value} in the inbox")
         source = mask_words(candidate.source, self._store.rules.find)
         payload = {"edits": render_edits([Put(name, body)]), "evidence": [], "source": source}
-        kind = InboxKind.MEMORY
-        item = InboxItem(kind, f"import {name}", masked.why, self._now, key, name, self._origin, payload)
+        item = InboxItem(InboxKind.MEMORY, f"import {name}", masked.why, self._now, key, name, self._origin, payload)
         return ImportStep(candidate, ImportAction.WAITING, name, masked.why, body, None if known is not None else item)
 
     def _find_free(self, name: str) -> str:
@@ -375,16 +305,7 @@ class _Planning:
         raise ConflictError("a thousand memories have this name")
 
     def _make_fact(self, name: str, text: str) -> MemoryFacts:
-        return MemoryFacts(contract_make_memory(name, encode(text), _NOWHERE, self._store.scope))
-
-
-def _is_text(text: str) -> bool:
-    """Whether a file could hold this: JSON may spell half of a character."""
-    try:
-        encode(text)
-    except UnicodeEncodeError:
-        return False
-    return True
+        return MemoryFacts(parse_memory(name, encode(text), _NO_SIGNATURE, self._store.scope))
 
 
 def _read_all(store: FileStore) -> Iterable[tuple[str, Memory]]:
@@ -396,7 +317,7 @@ def _read_all(store: FileStore) -> Iterable[tuple[str, Memory]]:
 
 
 def _find_past(store: FileStore) -> dict[str, str]:
-    """What earlier imports brought, those that were undone left out: the text's key, and the name it came under."""
+    """What earlier imports added, without those that were undone: the name by the text's key."""
     past: dict[str, str] = {}
     for change in store.changes():
         if change.verb != VERB or change.undone_by is not None:
@@ -408,27 +329,21 @@ def _find_past(store: FileStore) -> dict[str, str]:
                     data = store.read_content(file.after)
                 except NotFoundError:  # purged
                     continue
-                past[_make_key(contract_make_memory(name, data, _NOWHERE, store.scope))] = name
+                past[_make_key(parse_memory(name, data, _NO_SIGNATURE, store.scope))] = name
     return past
 
 
 def _make_key(memory: Memory) -> str:
-    """By what a memory says, not by how its head is written: a dialect may change between two imports."""
+    """Title and body, without the frontmatter: its dialect may change between two imports."""
     return f"{fold(memory.header.title)}\n{make_exact(memory.body)}"
 
 
-# --- applying ---
-# An import carried out: all its memories as one change, so that one `undo` takes it back; what holds a secret waits.
-#
-# An index that is not there yet is taken over as it was, with its order, headings and prose; to one that is there
-# lines
-# are added. An import says nothing new: files that do not tell their own time keep the time they had at their source.
-
-_PLACED = 100  # new lines that are each put beside their relatives; more go to the end of the list in their own order
-
-
 def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> ImportResult:
-    """Do it; raises, and then nothing was done. What somebody else changed meanwhile is left out and named."""
+    """Write all memories of a plan as one change; if it raises, nothing was written.
+
+    What somebody else changed meanwhile is left out and named. A missing index is taken over from the source with its
+    order, headings and prose; to an existing one lines are added. Files keep the time they had at their source.
+    """
     new = [step for step in plan.steps if step.fate is ImportAction.NEW]
     dropped: list[str] = []
 
@@ -458,7 +373,7 @@ def _plan(
 
 
 def _leave_out_taken(new: Sequence[ImportStep], view: StoreView) -> list[ImportStep]:
-    """The steps whose names are still free. Each folder is listed once: a large import fills one with thousands."""
+    """The steps whose names are still free. Each folder is listed once: it may hold thousands."""
     listed: dict[str, set[str]] = {}
     free = []
     for step in new:
@@ -479,21 +394,17 @@ def _plan_indexes(store: FileStore, plan: ImportPlan, new: Sequence[ImportStep],
     for path, steps in by_index.items():
         found = view.read_bytes(path)
         text = decode(found or b"")
-        taken = plan.found.index if path == index.INDEX_FILE and not text.strip() else ""
-        if taken and not find_forbidden(taken, lines=True) and not find(taken):
-            text = _take_over(taken, steps)
-            # What had no line there gets none here; what had one and is called otherwise here gets it again.
+        theirs = plan.found.index if path == index.INDEX_FILE and not text.strip() else ""
+        if theirs and not find_forbidden(theirs, lines=True) and not find(theirs):
+            # Without the lines of memories that were not imported.
+            names = {fold(step.name) for step in steps}
+            lines = index.parse_index(theirs)
+            text = "".join(line.text for line in lines if not line.is_pointer or fold(line.name) in names)
+            # A memory without a line there gets none here; one with a line and another name here gets a new one.
             steps = [step for step in steps if step.candidate.hook or step.name != step.candidate.name]
         after = encode(_add_lines(text, steps, find))
         changes += [FileChange(path, found, after)] if after != (found or b"") else []
     return changes
-
-
-def _take_over(text: str, steps: Sequence[ImportStep]) -> str:
-    """An index as it was, without the lines of memories that did not come along."""
-    here = {fold(step.name) for step in steps}
-    lines = index.parse_index(text)
-    return "".join(line.text for line in lines if not line.is_pointer or fold(line.name) in here)
 
 
 def _add_lines(text: str, steps: Sequence[ImportStep], find: Finder) -> str:
@@ -513,15 +424,21 @@ def _add_lines(text: str, steps: Sequence[ImportStep], find: Finder) -> str:
 
 
 def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
-    """Give files the time they had; best effort, since the memories themselves are safe by now."""
-    times = [(step.name, at) for step in steps if (at := _find_time(step, store.clock())) is not None]
+    """Set the times of files whose text does not state one; errors are ignored, since the memories are written."""
+    now = store.clock().timestamp()
+    times = [
+        (step.name, at)
+        for step in steps
+        if step.candidate.modified is not None and not frontmatter.parse_fields(step.text).modified
+        if 0 < (at := step.candidate.modified.timestamp()) <= now
+    ]
     if not times:
         return
     try:
         root = guard.open_root(store.root)
         try:
             for name, when in times:
-                guard.set_time(root, f"{name}.md", int(when.timestamp() * 1e9))
+                guard.set_time(root, f"{name}.md", int(when * 1e9))
         finally:
             os.close(root)
         store.notice()
@@ -529,25 +446,11 @@ def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
         pass
 
 
-def _find_time(step: ImportStep, now: datetime) -> datetime | None:
-    """The time of a file that does not tell its own; none that is yet to come, or before there were files."""
-    when = step.candidate.modified
-    if when is None or frontmatter.parse_fields(step.text).modified:
-        return None
-    return when if 0 < when.timestamp() <= now.timestamp() else None
-
-
-# --- made ---
-# A sentence or a list from somewhere else, as a candidate: worded like a memory, dated like its source.
-#
-# Nothing is added that was not said. What recall could not find again is refused with the reason; whether it holds a
-# secret or is known already is not asked here.
-
 _DESCRIPTION = 140
-_JUDGED = 1_000  # characters that tell of which sort a text is
-_SENTENCE = 4_000  # what is longer is no statement to take apart: it is kept as it is
-_YEARS = range(1970, 9999)  # that every clock and every disk knows, in all zones
-_MANNER = re.compile(
+_JUDGED = 1_000  # characters by which the type is guessed
+_SENTENCE = 4_000  # longer text is kept as it is
+_YEARS = range(1970, 9999)  # that every file system can store, in all time zones
+_STYLE = re.compile(
     r"\b(?:prefer|want|like|ask|expect|appreciate|request|value)(?:s|ed|ing)?\b.*\b(?:answers?|responses?|repl(?:y|ies)|"
     r"code|comments?|styles?|tone|commits?|format(?:ting)?|explanations?|summar(?:y|ies)|tests?|reviews?|"
     r"pull requests?|document\w*|output|chatgpt|assistants?|agents?)\b",
@@ -565,9 +468,9 @@ _PLAN = re.compile(
 
 
 def guess_kind(said: str, default: Kind) -> Kind:
-    """What sort of thing a sentence says, told of a person in the third person or not."""
+    """The type of memory that a sentence makes."""
     said = said[:_JUDGED]
-    if _ORDER.match(said) or _MANNER.search(said):
+    if _ORDER.match(said) or _STYLE.search(said):
         return Kind.FEEDBACK
     if _LINK.search(said):
         return Kind.REFERENCE
@@ -575,7 +478,7 @@ def guess_kind(said: str, default: Kind) -> Kind:
 
 
 def make_sentence(said: str, source: str, *, now: datetime, at: datetime | None, kind: Kind | None) -> ImportCandidate:
-    """A candidate from one statement in somebody's own words."""
+    """A candidate from one statement."""
     if len(said) > _SENTENCE:
         return make_memory(kind or guess_kind(said, Kind.PROJECT), said[:200], said, said.strip(), source, at=at)
     try:
@@ -596,7 +499,7 @@ def make_list(
     description: str = "",
     name: str = "",
 ) -> ImportCandidate:
-    """A candidate from several statements about one thing, each kept as a line of a list."""
+    """A candidate from several statements about one thing, as a list."""
     body = "\n".join(f"- {one_line(line)}" for line in lines)
     told = description or f"{title}: {'; '.join(one_line(line).rstrip('.') for line in lines)}"
     return make_memory(kind, title, told, body, source, at=at, name=name)
@@ -605,7 +508,7 @@ def make_list(
 def make_memory(
     kind: Kind, title: str, description: str, body: str, source: str, *, at: datetime | None, name: str = ""
 ) -> ImportCandidate:
-    """A candidate from its parts; refused if no description could be made by which recall could judge."""
+    """A candidate from its parts; refused if no usable description can be made."""
     told = shorten(one_line(description), DESCRIPTION_CHARS if len(description) <= _DESCRIPTION else _DESCRIPTION)
     fields = {"name": shorten(one_line(title), TITLE_CHARS), "description": told.rstrip(" ."), "type": kind.value}
     if at is not None:
@@ -619,7 +522,7 @@ def make_memory(
 
 
 def read_when(text: str) -> datetime | None:
-    """A time that a source gives, None if it is none or none that could be kept."""
+    """The time that a source gives; None if it is no time, or one that cannot be stored."""
     when = read_time(text)
     return when if when is not None and when.year in _YEARS else None
 
@@ -628,13 +531,10 @@ def refuse(source: str, said: str, why: str, at: datetime | None = None) -> Impo
     return ImportCandidate(source, said=shorten(one_line(said), 120), modified=at, refusal=why)
 
 
-# --- facts ---
-# Which lines of an instruction file are facts worth a memory: neither orders, nor to be seen in the code.
-#
-# Precision over recall: an instruction belongs into an instruction file, where an agent reads it anyway, and what the
-# project shows need not be remembered. What is left names somebody, a date, a decision, a reason, or a place outside.
-
-_FACTS_ORDER = re.compile(
+# Which lines of an instruction file are facts worth a memory. Precision over recall: an instruction belongs into an
+# instruction file, and what the project shows need not be remembered. What is left names somebody, a date, a decision, a
+# reason, or something outside the project.
+_INSTRUCTION = re.compile(
     r"(?:always|never|do(?:n't| not)?|please|make sure|ensure|be sure|avoid|use|run|prefer|keep|write|add|follow|check|"
     r"read|see|call|create|put|place|include|update|remove|delete|commit|push|test|format|lint|install|build|start|stop|"
     r"set|name|import|export|return|document|verify|ask|only|no|must|should|when|before|after|if|refer|limit|apply|"
@@ -654,231 +554,19 @@ _WORDS = 5
 
 
 def find_import_refusal(said: str, root: Path, source: Path) -> str:
-    """Why a line is no fact to remember; empty if it is one. `source` is the file it stands in."""
+    """The reason why a line is no fact to remember; empty if it is one. `source` is the file it stands in."""
     words = _CODE.sub(" ", said).split()
-    if _FACTS_ORDER.match(said) or (_DUTY.search(said) and not re.search(r"\bbecause\b|\b20\d\d\b", said)):
+    if _INSTRUCTION.match(said) or (_DUTY.search(said) and not re.search(r"\bbecause\b|\b20\d\d\b", said)):
         return "it is an instruction, and belongs into an instruction file"
     if len(words) + len(_WIDE.findall(said)) // 2 < _WORDS:
         return "too little is said in words"
     if not _OUTSIDE.search(said):
         return "the project itself shows it"
     for reason in find_derivable(said, root, timeout=2.0):
-        if not _is_same(root / reason.source, source):
+        try:
+            is_itself = (root / reason.source).samefile(source)
+        except OSError:
+            is_itself = False
+        if not is_itself:
             return f"{reason.what} ({reason.source})"
     return ""
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
-
-
-# --- exporting ---
-# A memory directory as one file to carry away: an archive, one Markdown text, or JSON lines.
-#
-# The archive holds the whole directory, index included, and is the same to the byte for the same memories; it can be
-# in
-# either dialect. It and the JSON lines can be imported again without loss; the Markdown is for reading. Times are
-# those
-# from which a memory's age counts, so a copy is as old as what it was made from.
-#
-# Reads only. Secrets are not taken out, since a backup that lacks them is none; their places are named for a warning.
-
-VERSION = 1  # of the rows of JSON lines
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
-
-
-class ExportFormat(StrEnum):
-    """`claude-code` and `flat` are archives in which every memory is told in that dialect."""
-
-    TAR = "tar"
-    MARKDOWN = "markdown"
-    JSONL = "jsonl"
-    CLAUDE_CODE = "claude-code"
-    FLAT = "flat"
-
-    @property
-    def is_text(self) -> bool:
-        return self in (ExportFormat.MARKDOWN, ExportFormat.JSONL)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportResult:
-    """The file, the memories in it, what could not be read and why, and in words which secrets it holds."""
-
-    data: bytes
-    names: tuple[str, ...]
-    unread: tuple[tuple[str, str], ...] = ()
-    secrets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """What is to be carried: memories with their bytes, in index order, and the indexes by their path."""
-
-    memories: Sequence[Memory]
-    data: Mapping[str, bytes]
-    indexes: Mapping[str, bytes]
-    ages: Mapping[str, datetime]
-
-
-def export(
-    store: FileStore,
-    format: ExportFormat,
-    *,
-    now: datetime,
-    scope: Scope | None = None,
-    with_history: bool = False,
-) -> ExportResult:
-    """All memories of a store, or only those of a scope: private ones, or what a team shares."""
-    content, unread = _read(store, now, scope)
-    if format is ExportFormat.MARKDOWN:
-        data = _render_markdown(content).encode("utf-8", "replace")
-    elif format is ExportFormat.JSONL:
-        data = _render_rows(content)
-    else:
-        data = _pack(content, format, _copy_history(store) if with_history else None)
-    names = tuple(at.header.name for at in content.memories)
-    return ExportResult(data, names, unread, tuple(_find_secrets(store, content.memories)))
-
-
-def _read(store: FileStore, now: datetime, scope: Scope | None) -> tuple[_Content, tuple[tuple[str, str], ...]]:
-    memories: list[Memory] = []
-    data: dict[str, bytes] = {}
-    unread = [(at.path, at.refusal) for at in store.look() if at.refusal and _is_meant(at.path, scope)]
-    for header in store.scan():
-        if not _is_meant(header.file, scope):
-            continue
-        try:
-            memory, found = store.read(header.name), store.read_bytes(header.file)
-        except MemdirError as error:
-            unread.append((header.file, str(error)))
-            continue
-        if found is not None:
-            memories.append(memory)
-            data[header.name] = found
-    paths = [path for path in (index.INDEX_FILE, f"{TEAM_FOLDER}/{index.INDEX_FILE}") if _is_meant(path, scope)]
-    indexes = {path: found for path in paths if (found := _read_index(store, path)) is not None}
-    places = _find_places(indexes)
-    memories.sort(key=lambda at: (places.get(fold(at.header.name), len(places)), at.header.name))
-    return _Content(memories, data, indexes, find_ages(store, memories, now=now)), tuple(unread)
-
-
-def _is_meant(path: str, scope: Scope | None) -> bool:
-    return scope not in (Scope.PRIVATE, Scope.TEAM) or is_team(path) is (scope is Scope.TEAM)
-
-
-def _read_index(store: FileStore, path: str) -> bytes | None:
-    try:
-        return store.read_bytes(path)
-    except MemdirError:
-        return None
-
-
-def _find_places(indexes: Mapping[str, bytes]) -> dict[str, int]:
-    """By name, where in its index a memory stands; the main one comes first."""
-    names = []
-    for path, data in indexes.items():
-        folder = path.removesuffix(index.INDEX_FILE)
-        names += [fold(f"{folder}{line.name}") for line in index.parse_index(decode(data)) if line.is_pointer]
-    return {name: at for at, name in reversed(list(enumerate(names)))}
-
-
-# --- archives -------------------------------------------------------------------------------------------------------
-
-
-def _pack(content: _Content, format: ExportFormat, past: bytes | None) -> bytes:
-    buffer = io.BytesIO()
-    newest = max(content.ages.values(), default=None)
-    files = [(path, data, newest) for path, data in content.indexes.items()]
-    for name, data in content.data.items():
-        files.append((f"{name}.md", _tell(data, format), content.ages[name]))
-    if past is not None:
-        files.append((f".memdir/{history.FILE}", past, newest))
-    with tarfile.open(fileobj=buffer, mode="w:", format=tarfile.PAX_FORMAT) as archive:
-        for path, data, when in sorted(files, key=lambda file: file[0]):
-            member = tarfile.TarInfo(path)
-            member.size, member.mode = len(data), 0o600
-            member.mtime = int(when.timestamp()) if when is not None else 0
-            archive.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
-
-
-def _tell(data: bytes, format: ExportFormat) -> bytes:
-    if format is ExportFormat.TAR:
-        return data
-    return encode(
-        translate_dialect(decode(data), Dialect.NESTED if format is ExportFormat.CLAUDE_CODE else Dialect.FLAT)
-    )
-
-
-def _copy_history(store: FileStore) -> bytes | None:
-    """The history as one whole database, copied while others may be writing it."""
-    path = store.state / history.FILE
-    if path.is_symlink() or not path.is_file():
-        return None
-    with (
-        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
-        closing(sqlite3.connect(":memory:")) as copy,
-    ):
-        source.backup(copy)
-        return copy.serialize()
-
-
-# --- texts ----------------------------------------------------------------------------------------------------------
-
-
-def _render_rows(content: _Content) -> bytes:
-    """One JSON object a line: the indexes, then the memories in their order."""
-    rows: list[dict[str, object]] = []
-    hooks: dict[str, str] = {}
-    for path, data in content.indexes.items():
-        folder = path.removesuffix(index.INDEX_FILE)
-        rows.append({"memdir": VERSION, "index": folder.rstrip("/"), "text": decode(data)})
-        lines = index.parse_index(decode(data))
-        hooks |= {fold(f"{folder}{line.name}"): line.hook for line in reversed(lines) if line.is_pointer}
-    for memory in content.memories:
-        header = memory.header
-        rows.append(
-            {
-                "memdir": VERSION,
-                "name": header.name,
-                "title": header.title,
-                "description": header.description,
-                "type": header.kind.value if header.kind else None,
-                "scope": header.scope.value,
-                "pinned": header.pinned,
-                "modified": content.ages[header.name].isoformat(),
-                "hook": hooks.get(fold(header.name), ""),
-                "text": decode(content.data[header.name]),
-            }
-        )
-    return "".join(f"{json.dumps(row)}\n" for row in rows).encode("ascii")
-
-
-def _render_markdown(content: _Content) -> str:
-    """One document to read: each memory a section, its own headings below that."""
-    parts = ["# Memories\n"]
-    for memory in content.memories:
-        header, when = memory.header, content.ages[memory.header.name]
-        facts = (str(header.kind or "no type"), header.scope.value, when.date().isoformat(), f"`{header.file}`")
-        parts.append(f"\n## {header.title}\n\n*{' · '.join(facts)}*\n")
-        parts += [f"\n> {header.description}\n"] if header.description else []
-        parts.append(f"\n{_lower_headings(memory.body).strip()}\n")
-    return "".join(parts)
-
-
-def _lower_headings(body: str) -> str:
-    lines, is_code = [], False
-    for line in body.replace("\r\n", "\n").split("\n"):
-        is_code ^= bool(_FENCE.match(line))
-        lines.append(f"##{line}" if re.match(r"#{1,4} ", line) and not is_code else line)
-    return "\n".join(lines)
-
-
-def _find_secrets(store: FileStore, memories: Iterable[Memory]) -> Iterable[str]:
-    """Which memories hold a secret, by rule and place."""
-    for memory in memories:
-        yield from render_findings((store.rules.find or find_secrets)(memory.text), place=memory.header.file)

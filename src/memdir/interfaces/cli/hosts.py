@@ -30,17 +30,15 @@ from memdir.interfaces.cli.output import (
     render_text_diff,
     shorten_diff,
 )
+from memdir.interfaces.exports import ExportFormat, ExportResult, export
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import (
-    ExportFormat,
-    ExportResult,
     ImportAction,
     ImportFormat,
     ImportPlan,
     ImportResult,
     ImportStep,
     apply_import,
-    export,
     plan_import,
 )
 from memdir.interfaces.install import (
@@ -454,8 +452,8 @@ def import_verb(
         raise click.UsageError("--preview and --apply exclude one another")
     opened = call.open_to_write() if is_applied else call.open()
     store = choose_store(opened, scope)
-    ground = ImportContext(opened.places.root.path, opened.environment, opened.now(), with_team)
-    found = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, ground=ground)
+    context = ImportContext(opened.places.root.path, opened.environment, opened.now(), with_team)
+    found = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, context=context)
     if not found.candidates:
         raise NotFoundError(f"no memories were found in {source}", name=source, hint="--from says whose they are")
     origin = Origin(WHO, f"{found.format.value} from {shorten(one_line(source), 200)}", opened.environment.session)

@@ -1,0 +1,199 @@
+"""A memory directory as one file to carry away: an archive, one Markdown text, or JSON lines.
+
+The archive holds the whole directory with its indexes, in either dialect, and is the same to the byte for the same
+memories. Archive and JSON lines can be imported again without loss; the Markdown is for reading. Times are those from
+which a memory's age counts, so a copy is as old as its original. Secrets stay in, since a backup without them is none;
+where they are is returned for a warning.
+"""
+
+import io
+import json
+import re
+import sqlite3
+import tarfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from datetime import datetime
+from enum import StrEnum
+
+from memdir.errors import MemdirError
+from memdir.format import index
+from memdir.format.frontmatter import translate_dialect
+from memdir.frozen import dataclass
+from memdir.recall.freshness import find_ages
+from memdir.records import Dialect, Memory, Scope
+from memdir.store import history
+from memdir.store.files import FileStore
+from memdir.store.plan import TEAM_FOLDER, decode, encode, is_team
+from memdir.store.secrets import find_secrets, render_findings
+from memdir.text import fold
+
+VERSION = 1  # of the rows of JSON lines
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
+
+
+class ExportFormat(StrEnum):
+    """`claude-code` and `flat` are archives with every memory in that dialect."""
+
+    TAR = "tar"
+    MARKDOWN = "markdown"
+    JSONL = "jsonl"
+    CLAUDE_CODE = "claude-code"
+    FLAT = "flat"
+
+    @property
+    def is_text(self) -> bool:
+        return self in (ExportFormat.MARKDOWN, ExportFormat.JSONL)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """The file, the memories in it, what could not be read and why, and a description of each secret in it."""
+
+    data: bytes
+    names: tuple[str, ...]
+    unread: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The memories in index order, their bytes and ages by name, and the indexes by their path."""
+
+    memories: Sequence[Memory]
+    data: Mapping[str, bytes]
+    indexes: Mapping[str, bytes]
+    ages: Mapping[str, datetime]
+
+
+def export(
+    store: FileStore,
+    format: ExportFormat,
+    *,
+    now: datetime,
+    scope: Scope | None = None,
+    with_history: bool = False,
+) -> ExportResult:
+    """All memories of a store, or only those of a scope: private ones, or what a team shares."""
+    content, unread = _read(store, now, scope)
+    if format is ExportFormat.MARKDOWN:
+        data = _render_markdown(content).encode("utf-8", "replace")
+    elif format is ExportFormat.JSONL:
+        data = _render_rows(content)
+    else:
+        data = _pack(content, format, _copy_history(store) if with_history else None)
+    find = store.rules.find or find_secrets
+    secrets = [at for memory in content.memories for at in render_findings(find(memory.text), place=memory.header.file)]
+    return ExportResult(data, tuple(at.header.name for at in content.memories), unread, tuple(secrets))
+
+
+def _read(store: FileStore, now: datetime, scope: Scope | None) -> tuple[_Content, tuple[tuple[str, str], ...]]:
+    def is_meant(path: str) -> bool:
+        return scope not in (Scope.PRIVATE, Scope.TEAM) or is_team(path) is (scope is Scope.TEAM)
+
+    memories: list[Memory] = []
+    data: dict[str, bytes] = {}
+    unread = [(at.path, at.refusal) for at in store.look() if at.refusal and is_meant(at.path)]
+    for header in store.scan():
+        if not is_meant(header.file):
+            continue
+        try:
+            memory, found = store.read(header.name), store.read_bytes(header.file)
+        except MemdirError as error:
+            unread.append((header.file, str(error)))
+            continue
+        if found is not None:
+            memories.append(memory)
+            data[header.name] = found
+    indexes: dict[str, bytes] = {}
+    names: list[str] = []
+    for folder in ("", f"{TEAM_FOLDER}/"):
+        path, found = f"{folder}{index.INDEX_FILE}", None
+        with suppress(MemdirError):
+            found = store.read_bytes(path) if is_meant(path) else None
+        if found is not None:
+            indexes[path] = found
+            names += [fold(f"{folder}{line.name}") for line in index.parse_index(decode(found)) if line.is_pointer]
+    positions = {name: position for position, name in reversed(list(enumerate(names)))}
+    memories.sort(key=lambda at: (positions.get(fold(at.header.name), len(positions)), at.header.name))
+    return _Content(memories, data, indexes, find_ages(store, memories, now=now)), tuple(unread)
+
+
+def _pack(content: _Content, format: ExportFormat, past: bytes | None) -> bytes:
+    buffer = io.BytesIO()
+    newest = max(content.ages.values(), default=None)
+    dialect = Dialect.NESTED if format is ExportFormat.CLAUDE_CODE else Dialect.FLAT
+    files = [(path, data, newest) for path, data in content.indexes.items()]
+    for name, data in content.data.items():
+        packed = data if format is ExportFormat.TAR else encode(translate_dialect(decode(data), dialect))
+        files.append((f"{name}.md", packed, content.ages[name]))
+    if past is not None:
+        files.append((f".memdir/{history.FILE}", past, newest))
+    with tarfile.open(fileobj=buffer, mode="w:", format=tarfile.PAX_FORMAT) as archive:
+        for path, data, when in sorted(files, key=lambda file: file[0]):
+            member = tarfile.TarInfo(path)
+            member.size, member.mode = len(data), 0o600
+            member.mtime = int(when.timestamp()) if when is not None else 0
+            archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _copy_history(store: FileStore) -> bytes | None:
+    """The history database, copied while others may be writing it."""
+    path = store.state / history.FILE
+    if path.is_symlink() or not path.is_file():
+        return None
+    with (
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
+        closing(sqlite3.connect(":memory:")) as copy,
+    ):
+        source.backup(copy)
+        return copy.serialize()
+
+
+def _render_rows(content: _Content) -> bytes:
+    """One JSON object a line: the indexes, then the memories in their order."""
+    rows: list[dict[str, object]] = []
+    hooks: dict[str, str] = {}
+    for path, data in content.indexes.items():
+        folder = path.removesuffix(index.INDEX_FILE)
+        rows.append({"memdir": VERSION, "index": folder.rstrip("/"), "text": decode(data)})
+        lines = index.parse_index(decode(data))
+        hooks |= {fold(f"{folder}{line.name}"): line.hook for line in reversed(lines) if line.is_pointer}
+    for memory in content.memories:
+        header = memory.header
+        rows.append(
+            {
+                "memdir": VERSION,
+                "name": header.name,
+                "title": header.title,
+                "description": header.description,
+                "type": header.kind.value if header.kind else None,
+                "scope": header.scope.value,
+                "pinned": header.pinned,
+                "modified": content.ages[header.name].isoformat(),
+                "hook": hooks.get(fold(header.name), ""),
+                "text": decode(content.data[header.name]),
+            }
+        )
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode("ascii")
+
+
+def _render_markdown(content: _Content) -> str:
+    """One document: each memory a section, its own headings below that."""
+    parts = ["# Memories\n"]
+    for memory in content.memories:
+        header, when = memory.header, content.ages[memory.header.name]
+        facts = (str(header.kind or "no type"), header.scope.value, when.date().isoformat(), f"`{header.file}`")
+        parts.append(f"\n## {header.title}\n\n*{' · '.join(facts)}*\n")
+        parts += [f"\n> {header.description}\n"] if header.description else []
+        parts.append(f"\n{_lower_headings(memory.body).strip()}\n")
+    return "".join(parts)
+
+
+def _lower_headings(body: str) -> str:
+    lines, is_code = [], False
+    for line in body.replace("\r\n", "\n").split("\n"):
+        is_code ^= bool(_FENCE.match(line))
+        lines.append(f"##{line}" if re.match(r"#{1,4} ", line) and not is_code else line)
+    return "\n".join(lines)
