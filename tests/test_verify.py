@@ -25,7 +25,7 @@ from memdir.verify.records import (
     ClaimStatus,
     Verdict,
     VerifyState,
-    find_verdict,
+    find_verdicts,
     read_known,
     read_verdicts,
     render_caveat,
@@ -132,7 +132,7 @@ def test_the_caveat_says_what_is_gone_and_what_came(project: Path, store: FileSt
         "`handleAuth` is gone; `authenticate` came with the commit that removed it. "
         "`src/old_place.py` is now `src/new/place.py`."
     )
-    assert find_verdict(store, name, store.read(name).digest) == verdict
+    assert find_verdicts(store, {name: store.read(name).digest}).get(name) == verdict
 
 
 @pytest.mark.parametrize(
@@ -295,8 +295,8 @@ def test_a_link_to_a_forgotten_memory_is_gone_and_one_to_no_memory_is_not(projec
 def test_a_verdict_holds_for_its_text_only(project: Path, store: FileStore) -> None:
     name = remember(store, "a", "`authenticate()` is slow.")
     look(store, project, now=NOW)
-    assert find_verdict(store, name, "another digest") is None
-    assert find_verdict(store, "nobody", store.read(name).digest) is None
+    assert find_verdicts(store, {name: "another digest"}).get(name) is None
+    assert find_verdicts(store, {"nobody": store.read(name).digest}).get("nobody") is None
 
 
 def test_kept_verdicts_need_neither_git_nor_the_project(project: Path, store: FileStore) -> None:
@@ -304,9 +304,9 @@ def test_kept_verdicts_need_neither_git_nor_the_project(project: Path, store: Fi
     look(store, project, now=NOW)
     code = (
         "import sys\nfrom pathlib import Path\nfrom memdir.store.files import FileStore\n"
-        "from memdir.verify.records import find_verdict, render_caveat\n"
+        "from memdir.verify.records import find_verdicts, render_caveat\n"
         "with FileStore(Path(sys.argv[1])) as store:\n"
-        "    print(render_caveat(find_verdict(store, sys.argv[2], sys.argv[3])))\n"
+        "    print(render_caveat(find_verdicts(store, {sys.argv[2]: sys.argv[3]})[sys.argv[2]]))\n"
         "print('subprocess' in sys.modules, 'memdir.verify.claims' in sys.modules)\n"
     )
     env = {"PYTHONPATH": str(ROOT / "src"), "PATH": "", "HOME": str(store.root)}
@@ -326,7 +326,7 @@ def test_a_broken_index_knows_nothing_and_is_made_anew(project: Path, store: Fil
     for path in index.parent.glob("index.db*"):
         path.unlink()
     index.write_bytes(b"no database")
-    assert find_verdict(store, name, store.read(name).digest) is None
+    assert find_verdicts(store, {name: store.read(name).digest}).get(name) is None
     assert refresh(store, project, now=NOW, seconds=60) == 1
 
 
@@ -365,7 +365,7 @@ def test_a_stamp_is_one_line_in_the_files_own_dialect(project: Path, store: File
     assert lines == text.split("\n") and (f'verified: "{moment}"' in after or f"verified: {moment}" in after)
     assert after.count("\n  verified:") == int(nested)
     assert look(store, project, now=NOW).fresh == 0, "a stamp is no other text"
-    verdict = find_verdict(store, "a", store.read("a").digest)
+    verdict = find_verdicts(store, {"a": store.read("a").digest}).get("a")
     assert isinstance(verdict, Verdict) and verdict.claims[0].claim.line == report.verdicts[-1].claims[0].claim.line + 1
     store.undo(done.change)
     assert (store.root / "a.md").read_bytes().decode() == text

@@ -1,6 +1,8 @@
-"""What verification speaks in: claims, what came of them, verdicts, and the caveat a reader is given. Pure.
+"""Claims, their status, verdicts on memories, and the verdicts kept in the derived index.
 
-It holds no rule about what a claim is (`claims`) nor how one is looked up (`looking`).
+Kept verdicts take one SQLite read, no git process and no look at a project: recall, status and doctor use them. They lie
+in `index.db`, which may be deleted at any time and then knows nothing until the next `verify` or `refresh`. Whatever is
+wrong with it, no verdicts are known.
 """
 
 import json
@@ -9,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 
 from memdir.frozen import dataclass
 from memdir.records import Signature
@@ -17,22 +18,17 @@ from memdir.store import files
 from memdir.store.files import FileStore
 from memdir.text import one_line, shorten
 
-__all__ = [
-    "CachedVerdict",
-    "find_verdict",
-    "find_verdicts",
-    "read_known",
-    "read_verdicts",
-    "render_caveat",
-    "write_verdicts",
-]
-
-
-# --- records ---
+_NAME_CHARS = 80
+_SHOWN = 3  # claims in a caveat; `memdir verify` lists all
+_SCHEMA = "1"  # how rows are written; rows of another kind count as none
+_COLUMNS = "name, kind, digest, state, checked, tree, claims, signature"
+_TABLE = f"CREATE TABLE IF NOT EXISTS verdicts ({_COLUMNS.replace('name', 'name TEXT PRIMARY KEY')})"
+_MANY = 400  # values in one IN (…)
+_BUSY_SECONDS = 0.5
 
 
 class ClaimKind(StrEnum):
-    """What sort of thing a memory names."""
+    """The kind of thing that a memory names."""
 
     PATH = "path"
     SYMBOL = "symbol"
@@ -47,7 +43,7 @@ class ClaimKind(StrEnum):
 
 
 class ClaimStatus(StrEnum):
-    """What came of one claim. Everything that cannot be shown to be wrong is not checkable, not gone."""
+    """The status of one claim. What cannot be shown to be wrong is not checkable, not gone."""
 
     PRESENT = "present"
     MOVED = "moved"
@@ -57,7 +53,7 @@ class ClaimStatus(StrEnum):
 
 
 class VerifyState(StrEnum):
-    """A memory as a whole: all that could be checked holds; some of it; none of it. `unchecked`: nothing could be."""
+    """A memory as a whole: all, some or none of what could be checked holds; or nothing could be checked."""
 
     VERIFIED = "verified"
     PARTLY = "partly"
@@ -67,7 +63,7 @@ class VerifyState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing that a memory names, and where it stands in the file's text; lines and columns count from 1.
+    """One thing that a memory names, and its position in the file's text; lines and columns count from 1.
 
     `text` is the thing itself (`handleAuth`, not `handleAuth()`), `extra` what its kind needs beside it: the line of a
     path, the tool of a script. `reason` says why it cannot be checked, known from the text alone. A weak claim may be
@@ -87,10 +83,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim and what came of it.
+    """A claim and its status.
 
-    `where` is the file it was found in, `to` its new name or place, `commit` the one that removed or renamed it, in
-    short, `came` what came with that commit in its stead, `note` why it is as it is where the status does not say.
+    `where` is the file it was found in, `to` its new name or path, `commit` the short name of the one that removed or
+    renamed it, `came` what that commit added in its place, `note` the reason if the status does not say it.
     """
 
     claim: Claim
@@ -108,7 +104,7 @@ class CheckedClaim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one memory's claims; it holds for the text with this digest."""
+    """The status of one memory's claims; it holds for the text with this digest."""
 
     name: str
     digest: str
@@ -121,33 +117,35 @@ class Verdict:
         return tuple(at for at in self.claims if at.is_stale)
 
 
+@dataclass(frozen=True, slots=True)
+class CachedVerdict:
+    """A verdict and the state of the project it was reached on: commit, work tree, what else its claims look at.
+
+    While the memory's file has this `signature`, its text need not be read to know that it is the same.
+    """
+
+    verdict: Verdict
+    tree: str
+    signature: str = ""
+
+
 def find_state(claims: Sequence[CheckedClaim]) -> VerifyState:
-    known = [at for at in claims if at.status is not ClaimStatus.UNKNOWN]
+    known = [at.is_stale for at in claims if at.status is not ClaimStatus.UNKNOWN]
     if not known:
         return VerifyState.UNCHECKED
-    wrong = [at for at in known if at.is_stale]
-    if not wrong:
-        return VerifyState.VERIFIED
-    return VerifyState.STALE if len(wrong) == len(known) else VerifyState.PARTLY
-
-
-# --- in words -------------------------------------------------------------------------------------------------------
-
-_NAME_CHARS = 80
-_SHOWN = 3  # claims in a caveat; more is a list, and `memdir verify` has it
+    return VerifyState.STALE if all(known) else VerifyState.PARTLY if any(known) else VerifyState.VERIFIED
 
 
 def render_caveat(verdict: Verdict) -> str:
-    """What a reader must know before believing this memory, in a sentence or two; empty if nothing is stale."""
-    told = dict.fromkeys(render_claim(at) for at in verdict.stale)
-    shown = list(told)[:_SHOWN]
-    more = len(told) - len(shown)
-    text = ". ".join(at[:1].upper() + at[1:] for at in shown) + "." if shown else ""
-    return f"{text} {more} more of what it names {'is' if more == 1 else 'are'} out of date." if more else text
+    """Return what a reader must know before believing this memory, in a sentence or two; empty if nothing is stale."""
+    claims = list(dict.fromkeys(render_claim(at) for at in verdict.stale))
+    text = ". ".join(at[:1].upper() + at[1:] for at in claims[:_SHOWN]) + "." if claims else ""
+    more = len(claims) - _SHOWN
+    return f"{text} {more} more of what it names {'is' if more == 1 else 'are'} out of date." if more > 0 else text
 
 
 def render_claim(at: CheckedClaim) -> str:
-    """One claim in words, without a full stop: "`handleAuth` is gone; `authenticate` came with the commit …"."""
+    """Return one claim in words, without a full stop: "`handleAuth` is gone; `authenticate` came with the commit …"."""
     name = _quote(at.claim.text)
     if at.claim.kind is ClaimKind.DATE and at.status is ClaimStatus.PASSED:
         return f"the date {one_line(at.claim.text)} has passed"
@@ -156,59 +154,16 @@ def render_claim(at: CheckedClaim) -> str:
     if at.status is ClaimStatus.GONE:
         if at.note:
             return f"{name}: {at.note}"
-        said = f"{name} is gone"
         if at.came:
-            return f"{said}; {_quote(at.came)} came with the commit that removed it"
-        return f"{said} since commit {at.commit}" if at.commit else said
+            return f"{name} is gone; {_quote(at.came)} came with the commit that removed it"
+        return f"{name} is gone" + (f" since commit {at.commit}" if at.commit else "")
     if at.status is ClaimStatus.PRESENT:
         return f"{name} is there" + (f" ({one_line(at.where)})" if at.where and at.where != at.claim.text else "")
     return f"{name} cannot be checked" + (f": {at.note}" if at.note else "")
 
 
-def _quote(name: str) -> str:
-    """A name in a code span; a backtick inside would end it."""
-    return "`" + shorten(one_line(name).replace("`", "'"), _NAME_CHARS) + "`"
-
-
-# --- cached ---
-# Verdicts as they were last reached, kept in the derived index: one SQLite read, no git process, no look at a project.
-#
-# For recall, status and doctor:
-#
-#     find_verdict(store, name, digest)     of one memory, if its text is still the one that was verified
-#     find_verdicts(store, {name: digest})  of several, in one read
-#     read_verdicts(store)                  of all, whatever their digests
-#     render_caveat(verdict)                what a reader must be told; empty if nothing is stale (from `records`)
-#
-# They lie in `index.db`, which may be deleted at any time (`forget --purge` does) and then knows nothing until the
-# next
-# `verify` or `refresh`. Whatever is wrong with it, the answer is "nothing known".
-
-_SCHEMA = "1"  # how rows are written; rows of another kind count as none
-_COLUMNS = "name, kind, digest, state, checked, tree, claims, signature"
-_TABLE = f"CREATE TABLE IF NOT EXISTS verdicts ({_COLUMNS.replace('name', 'name TEXT PRIMARY KEY')})"
-_MANY = 400  # values in one IN (…)
-_BUSY_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class CachedVerdict:
-    """A verdict and the state of the project it was reached on: commit, work tree, what else its claims look at.
-
-    `signature` is that of the memory's file: while it is the same, the text need not be read to know that it is.
-    """
-
-    verdict: Verdict
-    tree: str
-    signature: str = ""
-
-
-def find_verdict(store: FileStore, name: str, digest: str) -> Verdict | None:
-    return find_verdicts(store, {name: digest}).get(name)
-
-
 def find_verdicts(store: FileStore, digests: Mapping[str, str]) -> dict[str, Verdict]:
-    """Verdicts on the texts with these digests; a memory that has changed since has none."""
+    """Return the verdicts on the texts with these digests; a memory that has changed since has none."""
     known = _read(store, list(digests))
     return {name: at.verdict for name, at in known.items() if at.verdict.digest == digests[name]}
 
@@ -222,7 +177,7 @@ def read_known(store: FileStore) -> dict[str, CachedVerdict]:
 
 
 def write_verdicts(store: FileStore, known: Iterable[CachedVerdict], gone: Iterable[str] = ()) -> bool:
-    """Keep verdicts, and drop those of memories that are no more. A busy or broken index keeps none: it is a cache."""
+    """Keep verdicts, and drop those of memories that are gone. A busy or broken index keeps none: it is a cache."""
     path = store.find_index_file()
     if path is None:
         return False
@@ -230,7 +185,10 @@ def write_verdicts(store: FileStore, known: Iterable[CachedVerdict], gone: Itera
         with closing(files.open_index(path, _BUSY_SECONDS)) as db:
             db.execute("BEGIN IMMEDIATE")
             with db:
-                _make_table(db)
+                db.execute(_TABLE)
+                # Earlier versions did not have this column.
+                if not db.execute("SELECT 1 FROM pragma_table_info('verdicts') WHERE name = 'signature'").fetchone():
+                    db.execute("ALTER TABLE verdicts ADD COLUMN signature")
                 db.executemany("DELETE FROM verdicts WHERE name = ?", [(name,) for name in gone])
                 insert = f"INSERT OR REPLACE INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
                 db.executemany(insert, [_make_row(at) for at in known])
@@ -243,36 +201,27 @@ def render_signature(at: Signature) -> str:
     return f"{at.inode} {at.size} {at.mtime_ns} {at.ctime_ns}"
 
 
-def _make_table(db: sqlite3.Connection) -> None:
-    """The table, or the one column that earlier versions did not have."""
-    db.execute(_TABLE)
-    if not db.execute("SELECT 1 FROM pragma_table_info('verdicts') WHERE name = 'signature'").fetchone():
-        db.execute("ALTER TABLE verdicts ADD COLUMN signature")
+def _quote(name: str) -> str:
+    """A name in a code span; a backtick inside would end it."""
+    return "`" + shorten(one_line(name).replace("`", "'"), _NAME_CHARS) + "`"
 
 
 def _read(store: FileStore, names: list[str] | None) -> dict[str, CachedVerdict]:
     path = files.find_header_cache(store.root, store.state, store.cache, write=False)
+    select = f"SELECT {_COLUMNS} FROM verdicts"
+    rows: list[tuple[object, ...]] = []
     try:
-        with closing(sqlite3.connect(_make_uri(path), uri=True, timeout=_BUSY_SECONDS)) as db:
-            rows = list(_select(db, names))
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
+            if names is None:
+                rows = db.execute(select).fetchall()
+            for start in range(0, len(names or ()), _MANY):
+                some = (names or [])[start : start + _MANY]
+                rows += db.execute(f"{select} WHERE name IN ({','.join('?' * len(some))})", some)
     except (sqlite3.Error, ValueError):
         return {}
     found = (_read_row(row) for row in rows)
     return {at.verdict.name: at for at in found if at is not None}
-
-
-def _make_uri(path: Path) -> str:
-    return f"{path.absolute().as_uri()}?mode=ro"
-
-
-def _select(db: sqlite3.Connection, names: list[str] | None) -> Iterable[tuple[object, ...]]:
-    columns = f"SELECT {_COLUMNS} FROM verdicts"
-    if names is None:
-        yield from db.execute(columns)
-        return
-    for start in range(0, len(names), _MANY):
-        some = names[start : start + _MANY]
-        yield from db.execute(f"{columns} WHERE name IN ({','.join('?' * len(some))})", some)
 
 
 def _make_row(known: CachedVerdict) -> tuple[str, ...]:
@@ -290,22 +239,16 @@ def _make_row(known: CachedVerdict) -> tuple[str, ...]:
 
 
 def _read_row(row: tuple[object, ...]) -> CachedVerdict | None:
-    name, kind, digest, state, checked, tree, claims, signature = row
-    if kind != _SCHEMA:
+    name, schema, digest, state, checked, tree, claims, signature = row
+    if schema != _SCHEMA:
         return None
     try:
-        made = tuple(_read_claim(*one) for one in json.loads(str(claims)))
+        made = []
+        for kind, text, line, column, start, end, extra, reason, is_weak, status, *rest in json.loads(str(claims)):
+            claim = Claim(ClaimKind(kind), text, line, column, start, end, extra, reason, is_weak)
+            made.append(CheckedClaim(claim, ClaimStatus(status), *rest))
         moment = datetime.fromisoformat(str(checked))
-        return CachedVerdict(
-            Verdict(str(name), str(digest), VerifyState(str(state)), moment, made), str(tree), str(signature or "")
-        )
+        verdict = Verdict(str(name), str(digest), VerifyState(str(state)), moment, tuple(made))
     except (ValueError, TypeError):
         return None
-
-
-def _read_claim(
-    kind: str, text: str, line: int, column: int, start: int, end: int, extra: str, reason: str, is_weak: bool,
-    status: str, where: str, to: str, commit: str, came: str, note: str,
-) -> CheckedClaim:  # fmt: skip
-    claim = Claim(ClaimKind(kind), text, line, column, start, end, extra, reason, is_weak)
-    return CheckedClaim(claim, ClaimStatus(status), where, to, commit, came, note)
+    return CachedVerdict(verdict, str(tree), str(signature or ""))
