@@ -1,12 +1,10 @@
 """One dream at a time in a memory directory: the operating system decides, `.consolidate-lock` informs.
 
-Two files:
-
-    <state>/dream.lock    held with `flock` by the dreamer; it ends with its process, whatever becomes of that
+    <state>/dream.lock    held with `flock` by the dream; it is released with its process, however that ends
     .consolidate-lock     Claude Code's too: its mtime is the time of the last dream, its first line names the holder
 
-Claude Code writes into the second file in place and memdir puts a new one there by renaming, so a lock on it would be a
-lock on a file that is gone; the first is never replaced. While memdir holds it, the second one says
+Claude Code writes into the second file in place and memdir replaces it by renaming, so a lock on it would be a lock on
+a file that is gone; the first is never replaced. While memdir holds it, the second one has these lines:
 
     12345                 the holder, as Claude Code would write it
     memdir
@@ -15,14 +13,12 @@ lock on a file that is gone; the first is never replaced. While memdir holds it,
     lock 4711             the file that is held: whoever holds the same file knows that this holder is gone
     before 17633…         the time of the last dream in nanoseconds, or `none`
 
-and its mtime is that of the beginning, because Claude Code takes an older one for dead. When the dream has come to its
-end the body is emptied and the mtime stays; when it failed, the mtime goes back, or the file away. A killed holder can
-do neither, so every reader takes `before` for the time of the last dream while that line stands there.
+Its mtime is then the time of the beginning, because Claude Code takes an older one for dead. When the dream has ended,
+the body is emptied and the mtime stays; when it failed, the mtime is put back, or the file removed. A killed holder can do
+neither, so every reader takes `before` for the time of the last dream while that line is there.
 
-What Claude Code holds, it holds without `flock`: a living PID in a file younger than an hour counts, unless its process
-began after the file was written. It leaves its PID there when it is done: for that hour nobody can tell the two apart.
-
-What it does not do: decide whether a dream is due (dream_gates), or guard the memories against other writers (store).
+Claude Code holds it without `flock`: a living PID in a file younger than an hour counts, unless its process began after
+the file was written. It leaves its PID there when it is done, so for that hour the two cannot be told apart.
 """
 
 import os
@@ -193,20 +189,16 @@ def _take(folder: int, lock: int, now: datetime) -> DreamLock:
 def _find_holder(note: _Note | None, now: datetime) -> DreamHolder | None:
     if note is None or note.pid is None or not is_alive(note.pid):
         return None
-    age = (_count_ns(now) - note.modified) / 60e9
-    late = age >= DREAM_LATE_MINUTES
+    since, age = _make_time(note.modified), (_count_ns(now) - note.modified) / 60e9
+    is_late = age >= DREAM_LATE_MINUTES
     if note.is_ours:
         start = read_start(note.pid)
-        return None if note.start and start and start != note.start else _make_holder(note, is_late=late)
-    began = find_began(note.pid)
-    is_reused = note.pid == os.getpid() or (began or 0) > note.modified / 1e9 + _REUSE_SECONDS
-    # A time far ahead comes from a wrong clock and says as little as one long ago.
-    return None if is_reused or abs(age) >= DREAM_LATE_MINUTES else _make_holder(note, is_late=False)
-
-
-def _make_holder(note: _Note, *, is_late: bool) -> DreamHolder | None:
-    since = _make_time(note.modified)
-    return None if note.pid is None or since is None else DreamHolder(note.pid, since, note.is_ours, is_late)
+        is_gone = bool(note.start and start and start != note.start)
+    else:
+        is_reused = note.pid == os.getpid() or (find_began(note.pid) or 0) > note.modified / 1e9 + _REUSE_SECONDS
+        # A time far ahead comes from a wrong clock and says as little as one long ago.
+        is_gone, is_late = is_reused or abs(age) >= DREAM_LATE_MINUTES, False
+    return None if is_gone or since is None else DreamHolder(note.pid, since, note.is_ours, is_late)
 
 
 def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:

@@ -1,17 +1,13 @@
 """Daily logs: one file a day, `logs/YYYY/MM/YYYY-MM-DD.md`, to which an assistant only ever appends.
 
-An entry is one line, `- 14:05 text`, with the lines that follow the first indented below it; day and time are those of
-the clock on the wall. Any number of processes may append at once: each holds a lock for the moment, and a line is whole
-or not there. A line that was left without its end, by a crash or an editor, is ended before the next one begins.
+An entry is one line, `- 14:05 text`, with further lines indented below it; day and time are local. Any number of
+processes may append at once: each holds a lock for the moment, and a line is whole or not there. A line that was left
+without its end, by a crash or an editor, is ended before the next one begins.
 
-Logs are the person's own files. They are not memories: not listed, not recalled, not journalled, because nothing in
-them is ever changed; so `undo` and `forget --purge` do not reach into them.
-
-The dream turns what is new in them into memories (`list_undistilled`, `mark_distilled`). How far it has come is kept by
-bytes in `<state>/distilled.json`, so that an entry added to an old day later has its turn as well. A file that was
-changed otherwise counts as new. Losing that record is harmless: what is distilled twice meets the same memories again.
-
-What this room does not do: judge what is worth logging, or read a log written in another layout.
+Logs are the person's own files and no memories: not listed, not recalled, not in the history; so `undo` and
+`forget --purge` do not reach into them. The dream makes memories of what is new in them (`list_undistilled`,
+`mark_distilled`). How far it has come is kept by bytes in `<state>/distilled.json`, so that an entry added to an old day
+later is found as well. A file that was changed otherwise counts as new. Losing that record is harmless.
 """
 
 import errno
@@ -19,8 +15,8 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import date, datetime, time, tzinfo
 from pathlib import Path
 
@@ -39,8 +35,8 @@ from memdir.text import find_forbidden
 DISTILLED = "distilled.json"
 _LOCK = "log.lock"
 _DISTILLED_BYTES = 4_194_304  # a day takes a hundred bytes
+_DISTILLED_KEYS = ("bytes", "digest", "mtime_ns")
 _TRIES = 5
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +96,11 @@ def make_path(day: date) -> str:
 
 
 def find_date_change(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: bool = True) -> str:
-    """A sentence for the conversation when the day is another than the one it knows of; else nothing.
-
-    Only where a daily log is kept does it speak of one.
-    """
+    """A sentence for the conversation when the day has changed, else nothing; with `logs` it names the daily log."""
     today = now.astimezone(zone).date()
     if last_seen is None or last_seen == today:
         return ""
-    return render_prompt(
-        "log_date" if logs else "date_change", date=today.isoformat(), weekday=_WEEKDAYS[today.weekday()]
-    )
+    return render_prompt("log_date" if logs else "date_change", date=today.isoformat(), weekday=f"{today:%A}")
 
 
 def read_log(store: FileStore, day: date) -> str:
@@ -139,16 +130,15 @@ def list_undistilled(store: FileStore) -> tuple[LogSlice, ...]:
     known = _read_distilled(store.state)
     found = []
     for log in list_logs(store):
-        past = known.get(log.day.isoformat())
-        if past is not None and (past.bytes, past.mtime_ns) == (log.size, log.mtime_ns):
+        done, digest, mtime_ns = known.get(log.day.isoformat(), (0, "", 0))
+        if (done, mtime_ns) == (log.size, log.mtime_ns):
             continue
         try:
             data, signature = _read(store, log.path) or (b"", None)
         except (PathError, DiskError):
             continue
         end = data.rfind(b"\n") + 1
-        is_known = past is not None and past.bytes <= end and digest_of(data[: past.bytes]) == past.digest
-        start = past.bytes if past is not None and is_known else 0
+        start = done if done <= end and digest_of(data[:done]) == digest else 0
         if start < end and signature is not None:
             text = data[start:end].decode("utf-8", "replace")
             found.append(LogSlice(log.day, log.path, start, end, text, digest_of(data[:end]), signature.mtime_ns))
@@ -156,25 +146,14 @@ def list_undistilled(store: FileStore) -> tuple[LogSlice, ...]:
 
 
 def mark_distilled(store: FileStore, slices: Iterable[LogSlice]) -> None:
-    """These have become memories, or were worth none."""
-    done = {at.day.isoformat(): _Distilled(at.end, at.digest, at.mtime_ns) for at in slices}
+    """Record that these have become memories, or were worth none."""
+    done = {at.day.isoformat(): (at.end, at.digest, at.mtime_ns) for at in slices}
     if not done:
         return
     with _holding(store):
         rows = {**_read_distilled(store.state), **done}
-        table = {
-            day: {"bytes": at.bytes, "digest": at.digest, "mtime_ns": at.mtime_ns} for day, at in sorted(rows.items())
-        }
+        table = {day: dict(zip(_DISTILLED_KEYS, row, strict=True)) for day, row in sorted(rows.items())}
         write_private(store.state / DISTILLED, json.dumps(table, indent=1).encode("ascii") + b"\n")
-
-
-@dataclass(frozen=True, slots=True)
-class _Distilled:
-    """How far a day's log has been distilled, and how the file was then."""
-
-    bytes: int
-    digest: str
-    mtime_ns: int
 
 
 @contextmanager
@@ -213,16 +192,12 @@ def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | 
         guard.flush(handle)
         if not size:
             guard.flush(folder)
-        return os.fstat(handle) if _find_inode(folder, leaf) == facts.st_ino else None
-    finally:
-        os.close(handle)
-
-
-def _find_inode(folder: int, leaf: str) -> int | None:
-    try:
-        return os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_ino
+        is_same = os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_ino == facts.st_ino
+        return os.fstat(handle) if is_same else None
     except FileNotFoundError:
         return None
+    finally:
+        os.close(handle)
 
 
 def _read(store: FileStore, path: str) -> tuple[bytes, Signature] | None:
@@ -247,28 +222,22 @@ def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]
     for name, facts in names:
         if depth and stat.S_ISDIR(facts.st_mode) and re.fullmatch(r"[0-9]{4}" if depth == 2 else r"[0-9]{2}", name):
             yield from _walk(root, (*segments, name), depth - 1)
-        elif not depth and stat.S_ISREG(facts.st_mode) and (day := _parse_day(name.removesuffix(".md"))):
+        elif not depth and stat.S_ISREG(facts.st_mode):
             path = "/".join((*segments, name))
-            if path == make_path(day):
-                yield LogFile(day, path, facts.st_size, facts.st_mtime_ns)
+            with suppress(ValueError):
+                if path == make_path(day := date.fromisoformat(name.removesuffix(".md"))):
+                    yield LogFile(day, path, facts.st_size, facts.st_mtime_ns)
 
 
-def _parse_day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _read_distilled(state: Path) -> Mapping[str, _Distilled]:
+def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
+    """For each day how many bytes are distilled, their digest, and the time of the file then."""
     try:
         table = json.loads(read_small(state / DISTILLED, _DISTILLED_BYTES, follow=False).data or b"{}")
     except (ValueError, RecursionError):
         return {}
     found = {}
     for day, row in table.items() if isinstance(table, dict) else ():
-        if isinstance(row, dict):
-            size, digest, mtime = row.get("bytes"), row.get("digest"), row.get("mtime_ns")
-            if type(size) is int and isinstance(digest, str) and type(mtime) is int:
-                found[day] = _Distilled(size, digest, mtime)
+        size, digest, mtime = map(row.get, _DISTILLED_KEYS) if isinstance(row, dict) else (None, None, None)
+        if type(size) is int and isinstance(digest, str) and type(mtime) is int:
+            found[day] = size, digest, mtime
     return found
