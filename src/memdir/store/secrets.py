@@ -22,9 +22,9 @@ from memdir.errors import SettingsError
 from memdir.frozen import dataclass
 from memdir.project.settings import Environment, read_config
 from memdir.store.secret_context import (
-    find_mask,
     find_placed,
     find_told,
+    is_masked,
     is_published,
     measure_bits,
     measure_mixing,
@@ -208,7 +208,7 @@ def _lower(text: str) -> str:
 def _judge(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretMatch]:
     group = "value" if match.re.groupindex.get("value") and match["value"] else 0
     value = match[group]
-    if not rule.inside and (find_mask(value) or measure_bits(value) < rule.bits):
+    if not rule.inside and (is_masked(value) or measure_bits(value) < rule.bits):
         return
     if rule.id == "google-api-key" and is_published(value):
         return
