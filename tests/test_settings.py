@@ -489,18 +489,17 @@ def test_every_setting_has_its_row_and_every_row_its_setting() -> None:
     rows = {
         cells[0].strip("`"): cells
         for line in DOCS.read_text(encoding="utf-8").splitlines()
-        if line.startswith("| `") and len(cells := [c.strip() for c in line.strip("|").split("|")]) == 7
+        if line.startswith("| `") and len(cells := [c.strip() for c in line.strip("|").split("|")]) == 6
     }
     assert list(rows) == [item.key for item in SETTINGS]
     for item in SETTINGS:
-        key, variable, default, allowed, committed, text, reader = rows[item.key]
+        key, variable, default, allowed, committed, text = rows[item.key]
         shown = str(item.default).lower() if isinstance(item.default, bool) else f"{item.default}"
         assert (key, variable, default) == (f"`{item.key}`", f"`{item.variable}`", f"`{shown}`")
         assert allowed.replace("`", "") == item.allowed.replace(" (also on/off, yes/no, 1/0)", "")
         narrow = "yes, off only" if item.default is True else "yes"
         assert committed == (narrow if item.project else "no")
         assert text == item.help
-        assert reader == (f"`{item.since_reader}`" if item.since_reader else "reserved; nothing reads it yet")
 
 
 def test_every_variable_of_claude_code_that_is_read_is_on_the_page() -> None:

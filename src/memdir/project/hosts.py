@@ -1,9 +1,7 @@
-"""The coding agents memdir lives in.
+"""The coding agents that memdir works in: their hooks, where their files are, and what `install` put there.
 
-    rows.py     what each of them is like        places.py   where their files are here, and which have our hooks
-    record.py   what `install` put where
-
-The names below are imported when somebody asks for them: the hook door needs the rows alone, and at every prompt.
+The rows were read in the hosts' documentation or source. Those of Claude Code, Codex and Gemini CLI were tried with the
+real clients, the others only against their documented forms.
 """
 
 import json
@@ -11,50 +9,21 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 
 from memdir.files import read_small, write_private
-from memdir.frozen import dataclass, field
+from memdir.frozen import asdict, dataclass, field
 from memdir.limits import FILE_BYTES
 from memdir.project.settings import Environment
 
-__all__ = [
-    "HOSTS",
-    "HookEvent",
-    "Host",
-    "InstalledHost",
-    "find_host",
-    "find_installed",
-]
-
-
-# --- hosts ---
-
-_IN_PLACES = ("Installed", "find_installed")
-
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{'places' if name in _IN_PLACES else 'rows'}"), name)
-
-
-# --- rows ---
-# One row a coding agent: what its hooks are called, which of them we want, and how it likes to be answered.
-#
-#     Event    what can happen in a conversation, as memdir names it; `memdir hook EVENT` takes these names
-#     Hook     one event of one host: its own name there, which tools it is wanted for, how long the host shall wait
-#     Host     the row
-#
-# All of it was read in the hosts' documentation or source. The rows of Claude Code, Codex and Gemini CLI were tried
-# with
-# the real clients, the others only against their documented forms.
-#
-# What it does not do: know where anything lies on this machine (places), or speak to a host (the hook door).
+_RECORD_BYTES = 1_048_576
+# A hook of memdir's, however the program is spelled: a script, `python -m memdir`, `uvx memdir`, each quoted or not.
+OURS = re.compile(r"(?:^|[\s\"'/\\])memdir[\"']?\s+hook\s+([\w-]+)\s+--host[\s=]+([\w-]+)")
 
 
 class HookEvent(StrEnum):
+    """What can happen in a conversation, under memdir's names; `memdir hook EVENT` takes them."""
+
     START = "session-start"
     PROMPT = "user-prompt"
     BEFORE_TOOL = "before-tool"
@@ -66,15 +35,18 @@ class HookEvent(StrEnum):
 
 
 class ReplyStyle(StrEnum):
-    """How an answer is spelled."""
+    """The JSON of an answer."""
 
-    CLAUDE = "claude"  # hookSpecificOutput, permissionDecision; Codex and VS Code took it over
+    CLAUDE = "claude"  # hookSpecificOutput, permissionDecision; also Codex and VS Code
     GEMINI = "gemini"  # the same but for refusals: decision and reason
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """`seconds` is the host's patience, far above ours: it counts the start of the interpreter, too."""
+    """One event of one host: its name there, the tools it is for, and how long the host waits.
+
+    `seconds` is far above memdir's own limit, because it includes the start of the interpreter.
+    """
 
     event: HookEvent
     name: str
@@ -85,10 +57,10 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """`loads_index`: it puts the project's MEMORY.md before the model by itself. `learns`: we can read its transcripts.
+    """`loads_index`: it shows the project's MEMORY.md to the model itself. `learns`: its transcripts can be read.
 
-    `unit` is how many of the host's units of time make a second. `told` are the events after which it puts context
-    before the model; where the start of a session is not among them, the index goes with the first prompt.
+    `unit` is how many of the host's units of time make a second. `told` are the events after which it shows context to
+    the model; if the start of a session is not among them, the index goes with the first prompt.
     """
 
     key: str
@@ -109,7 +81,7 @@ CLAUDE_CODE = Host(
         Hook(HookEvent.START, "SessionStart"),
         Hook(HookEvent.PROMPT, "UserPromptSubmit"),
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Write|Edit|MultiEdit|NotebookEdit|Bash"),
-        # Nothing is answered there, so nobody need wait for it.
+        # It returns nothing, so nobody needs to wait for it.
         Hook(HookEvent.AFTER_TOOL, "PostToolUse", tools="Read|Write|Edit|MultiEdit", is_async=True),
         Hook(HookEvent.STOP, "Stop"),
         Hook(HookEvent.COMPACT, "PreCompact"),
@@ -147,10 +119,10 @@ GEMINI = Host(
     style=ReplyStyle.GEMINI,
     learns=True,
     unit=1000,
-    # Not at the start: `gemini -p` puts that before the prompt itself, takes no `/command` there any more, and forgets
-    # the prompt when the conversation is taken up again.
+    # Not at the start: `gemini -p` puts that before the prompt, then accepts no `/command`, and forgets the prompt when
+    # the conversation is resumed.
     told=frozenset((HookEvent.PROMPT,)),
-    # Not asked for: it comes with every turn, before Gemini has looked whether there is anything to compress.
+    # Not installed: it comes with every turn, before Gemini knows whether there is anything to compress.
     aliases={"precompress": HookEvent.COMPACT},
 )
 VSCODE = Host(
@@ -164,63 +136,59 @@ VSCODE = Host(
         Hook(HookEvent.AGENT, "SubagentStart"),
     ),
 )
-# No hook of Cursor's is known to put anything before the model: a rule file and MCP do.
+# No hook of Cursor's is known to show anything to the model: a rule file and MCP do.
 CURSOR = Host("cursor", "Cursor")
 
 HOSTS: Mapping[str, Host] = {host.key: host for host in (CLAUDE_CODE, CODEX, GEMINI, VSCODE, CURSOR)}
-_SPELLINGS = {
-    "claude": CLAUDE_CODE,
-    "gemini": GEMINI,
-    "code": VSCODE,
-    "copilot": VSCODE,
+_SPELLINGS = {"claude": CLAUDE_CODE, "gemini": GEMINI, "code": VSCODE, "copilot": VSCODE}
+# What every conversation of a host sends; others come only when something happens in it.
+_REGULAR = (HookEvent.START, HookEvent.PROMPT, HookEvent.STOP)
+# The settings file that holds hooks: in the host's folder in the person's home, and in a project.
+_FILES = {
+    CLAUDE_CODE.key: ("settings.json", ".claude/settings.json"),
+    CODEX.key: ("hooks.json", ".codex/hooks.json"),
+    GEMINI.key: ("settings.json", ".gemini/settings.json"),
+    VSCODE.key: ("hooks/memdir.json", ".github/hooks/memdir.json"),
 }
 
 
 def find_host(text: str) -> Host | None:
-    """The host of that name, in any usual spelling."""
-    plain = _plain(text)
+    """Returns the host of that name, in any usual spelling."""
     known = {_plain(key): host for key, host in HOSTS.items()} | _SPELLINGS
-    return known.get(plain)
+    return known.get(_plain(text))
 
 
 def find_event(text: str, host: Host) -> HookEvent | None:
-    """The event of that name, ours or the host's own; Claude Code's names are understood everywhere."""
-    plain = _plain(text)
+    """Returns the event of that name, memdir's or the host's own; Claude Code's names are accepted everywhere."""
     names = {_plain(event): event for event in HookEvent}
     for row in (CLAUDE_CODE, host):
         names |= {_plain(hook.name): hook.event for hook in row.hooks}
-    return (names | dict(host.aliases)).get(plain)
+    return (names | dict(host.aliases)).get(_plain(text))
 
 
 def find_name(event: HookEvent, host: Host) -> str:
-    """What the host calls an event; Claude Code's name where it has none of its own."""
-    for row in (host, CLAUDE_CODE):
-        for hook in row.hooks:
-            if hook.event is event:
-                return hook.name
-    return event.value
+    """Returns what the host calls an event; Claude Code's name where it has none of its own."""
+    hooks = (*host.hooks, *CLAUDE_CODE.hooks)
+    return next((hook.name for hook in hooks if hook.event is event), event.value)
 
 
 def _plain(text: str) -> str:
     return "".join(char for char in text.lower() if "a" <= char <= "z")
 
 
-# --- record ---
-# What `install` put where: one small JSON file in the person's state folder, so that `uninstall` can undo it exactly.
-#
-# It holds our own insertions and a digest of each file as we left it, and nothing that anybody else wrote there.
-# Without
-# it `uninstall` still takes our entries out; only white space may differ then.
+# --- what `install` put where ---------------------------------------------------------------------------------------
+# One small JSON file in the person's state folder, so that `uninstall` can undo it exactly. It holds memdir's own
+# insertions and a digest of each file as it was left. Without it `uninstall` still removes the entries; only white
+# space may differ then.
 
 FILE = "installed.json"
-_BYTES = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
 class InstallRow:
-    """One file of a host as we left it: `splices` are the texts put in, one after the other, each with its place.
+    """One file of a host as `install` left it: `splices` are the texts put in, in order, each with its offset.
 
-    `made` are containers that were not there before, `folders` likewise; `created`: the file itself is ours.
+    `made` are containers that were not there before, `folders` likewise; `created`: so was the file itself.
     """
 
     host: str
@@ -233,39 +201,28 @@ class InstallRow:
 
 
 def read_install_record(state_home: Path) -> dict[str, InstallRow]:
-    """Every file we have changed, by its path; what cannot be read counts as not there."""
+    """Returns every file that `install` has changed, by its path; a record that cannot be read counts as none."""
     try:
-        table = json.loads(read_small(state_home / FILE, _BYTES).data or b"{}")
+        table = json.loads(read_small(state_home / FILE, _RECORD_BYTES).data or b"{}")
     except (ValueError, RecursionError):
         return {}
     files = table.get("files") if isinstance(table, dict) else None
     rows = files.items() if isinstance(files, dict) else ()
-    found = {path: _parse_entry(row) for path, row in rows if isinstance(row, dict)}
+    found = {path: _parse_row(row) for path, row in rows if isinstance(row, dict)}
     return {path: entry for path, entry in found.items() if entry is not None}
 
 
 def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) -> None:
-    """Keep the record; an empty one is removed."""
+    """Write the record; an empty one is removed."""
     path = state_home / FILE
     if not entries:
         path.unlink(missing_ok=True)
         return
-    files = {
-        where: {
-            "host": at.host,
-            "digest": at.digest,
-            "since": at.since.isoformat(),
-            "splices": [list(splice) for splice in at.splices],
-            "made": [list(keys) for keys in at.made],
-            "created": at.created,
-            "folders": list(at.folders),
-        }
-        for where, at in sorted(entries.items())
-    }
+    files = {where: asdict(at) | {"since": at.since.isoformat()} for where, at in sorted(entries.items())}
     write_private(path, json.dumps({"files": files}, indent=1).encode("ascii") + b"\n")
 
 
-def _parse_entry(row: Mapping[str, object]) -> InstallRow | None:
+def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
     host, digest, since = row.get("host"), row.get("digest"), row.get("since")
     try:
         began = datetime.fromisoformat(str(since))
@@ -289,20 +246,12 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-# --- places ---
-# Where the hosts' own files are on this machine, which hosts are here, and which of them have our hooks.
-#
-# It computes and reads. A file that cannot be read has no hooks of ours; `install` says what is wrong with it.
-
-# A hook of ours, however the program is spelled: a script, `python -m memdir`, `uvx memdir`, each quoted or not.
-OURS = re.compile(r"(?:^|[\s\"'/\\])memdir[\"']?\s+hook\s+([\w-]+)\s+--host[\s=]+([\w-]+)")
-# What every conversation of a host sends; others come only when something happens in it.
-REGULAR = (HookEvent.START, HookEvent.PROMPT, HookEvent.STOP)
+# --- where the hosts' files are -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledHost:
-    """A host whose settings hold our hooks: which regular events they are for, since when, and in which file."""
+    """A host whose settings hold memdir's hooks: for which regular events, since when, and in which file."""
 
     host: str
     events: tuple[str, ...]
@@ -311,35 +260,27 @@ class InstalledHost:
 
 
 def find_folder(host: Host, environment: Environment) -> Path:
-    """The host's folder in the person's home."""
-    home = environment.home
+    """Returns the host's folder in the person's home."""
     folders = {
         CLAUDE_CODE.key: environment.claude_home,
         CODEX.key: environment.codex_home,
         GEMINI.key: environment.gemini_home,
-        VSCODE.key: home / ".copilot",
-        CURSOR.key: home / ".cursor",
+        VSCODE.key: environment.home / ".copilot",
+        CURSOR.key: environment.home / ".cursor",
     }
     return folders[host.key]
 
 
 def find_hooks_file(host: Host, environment: Environment, root: Path | None) -> Path | None:
-    """The settings file that holds hooks: the person's, or with a `root` the project's; None for a host without any."""
-    folder = find_folder(host, environment)
-    files = {
-        CLAUDE_CODE.key: (folder / "settings.json", ".claude/settings.json"),
-        CODEX.key: (folder / "hooks.json", ".codex/hooks.json"),
-        GEMINI.key: (folder / "settings.json", ".gemini/settings.json"),
-        VSCODE.key: (folder / "hooks" / "memdir.json", ".github/hooks/memdir.json"),
-    }
-    if host.key not in files:
+    """Returns the settings file that holds hooks, the person's or with a `root` the project's; None if it has none."""
+    if host.key not in _FILES:
         return None
-    own, shared = files[host.key]
-    return own if root is None else root / shared
+    own, shared = _FILES[host.key]
+    return find_folder(host, environment) / own if root is None else root / shared
 
 
 def list_present(environment: Environment) -> tuple[Host, ...]:
-    """The hosts that have been used on this machine: they have left a folder."""
+    """Returns the hosts that have been used on this machine: those with a folder in the home."""
     extra = {VSCODE.key: environment.home / ".vscode"}
     return tuple(
         host
@@ -349,29 +290,29 @@ def list_present(environment: Environment) -> tuple[Host, ...]:
 
 
 def find_installed(environment: Environment, root: Path | None = None) -> tuple[InstalledHost, ...]:
-    """The hosts that have our hooks, in the person's own settings or in the project's."""
+    """Returns the hosts that have memdir's hooks, in the person's own settings or in the project's."""
     record = read_install_record(environment.state_home)
     found = []
     for host in HOSTS.values():
         for path in (find_hooks_file(host, environment, None), root and find_hooks_file(host, environment, root)):
-            events = set(list_hooks(path, host)) if path else set()
+            events = set(_list_hooks(path, host)) if path else set()
             if not path or not events:
                 continue
             entry = record.get(str(path))
             since = entry.since if entry else datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            regular = tuple(at.value for at in REGULAR if at in events)
+            regular = tuple(at.value for at in _REGULAR if at in events)
             found.append(InstalledHost(host.key, regular, since, path))
     return tuple(found)
 
 
-def list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
-    """The events of a host for which a settings file calls us."""
+def _list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
+    """The events of a host for which a settings file calls memdir; none if it cannot be read."""
     text = (read_small(path, FILE_BYTES).data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         table = json.loads(text or "{}")
         hooks = table.get("hooks") if isinstance(table, dict) else None
     except (ValueError, RecursionError):
-        hooks = {"command": text}  # some hosts allow comments: then any line that calls us counts
+        hooks = {"command": text}  # some hosts allow comments: then any line that calls memdir counts
     for command in _list_commands(hooks):
         for match in OURS.finditer(command):
             if find_host(match[2]) is host and (event := find_event(match[1], host)):
