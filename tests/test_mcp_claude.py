@@ -33,7 +33,8 @@ def test_the_client_calls_our_tools_and_what_they_wrote_is_seen(tmp_path: Path) 
         "Saved and found.",
     ]
     with AnthropicServer(script) as server:
-        client = make_client(tmp_path, server.url, MCP_TIMEOUT="60000")
+        # Five seconds is what the client waits by default: on a busy machine Python and the SDK take longer to start.
+        client = make_client(tmp_path, server.url, MCP_TIMEOUT="60000", MCP_CONNECT_TIMEOUT_MS="60000")
         turn = client(
             "Remember where bugs are tracked",
             "--mcp-config", str(config), "--strict-mcp-config", "--allowedTools", "mcp__memdir",

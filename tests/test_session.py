@@ -121,7 +121,12 @@ def test_processes_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
 def test_threads_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
     def add(number: int) -> None:
         for turn in range(10):
-            open_session(tmp_path, "shared").note_read([f"{number}-{turn}"])
+            key = f"{number}-{turn}"
+            # A busy machine may need longer than recall in a hook would wait.
+            open_session(tmp_path, "shared").change(
+                lambda record: replace(record, read=record.read | {key}),
+                seconds=60,  # noqa: B023
+            )
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(4)]
     for thread in threads:

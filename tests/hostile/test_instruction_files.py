@@ -160,7 +160,8 @@ def test_a_chain_of_links_without_end_is_refused(trap: Trap) -> None:
     trap.link(".claude/settings.json", "../l0.md")
     told = trap.cli("context", "--json")
     assert told.code == 0 and len(told.json["files"]) == 1
-    assert {row["reason"] for row in told.json["refused"]} == {"unreadable", "missing"}
+    reasons = {row["reason"] for row in told.json["refused"]}
+    assert "missing" in reasons and reasons <= {"unreadable", "missing"}  # from 3.13 on Python follows every chain
 
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/r.md", ".claude"])
