@@ -121,12 +121,13 @@ def test_processes_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
 def test_threads_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
     def add(number: int) -> None:
         for turn in range(10):
-            key = f"{number}-{turn}"
+            key = {f"{number}-{turn}"}
+
+            def step(record: SessionRecord, key: set[str] = key) -> SessionRecord:
+                return replace(record, read=record.read | key)
+
             # A busy machine may need longer than recall in a hook would wait.
-            open_session(tmp_path, "shared").change(
-                lambda record: replace(record, read=record.read | {key}),
-                seconds=60,  # noqa: B023
-            )
+            open_session(tmp_path, "shared").change(step, seconds=60)
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(4)]
     for thread in threads:
