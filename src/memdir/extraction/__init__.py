@@ -1,12 +1,12 @@
-"""Memories that write themselves: the new messages of a conversation in, one change on the store out.
+"""Extraction: the new messages of a conversation in, one change on the store out.
 
-    messages --after the cursor--> slice --rules and model--> staging --judged--> one change, and what waits in the inbox
+    messages --after the cursor--> slice --patterns and model--> staging --judged--> one change, the rest in the inbox
 
 Everything a run keeps is written in one change with a mark that names the range, so a run that is killed, repeated or
 delivered twice has happened once. The cursor moves on success only. What a person plainly asked to remember or forget
-is found by rules, whatever the model does: it is kept when the model fails, and added when the model missed it.
+is found by patterns, whatever the model does: it is kept when the model fails, and added when the model missed it.
 
-When to run, and for which conversation, is decided by `learning`.
+When to run, and for which conversation, is decided in `turns`.
 """
 
 import os
@@ -32,7 +32,7 @@ from memdir.extraction.judge import (
     mask_doubt,
 )
 from memdir.extraction.merge import Placement, is_said, place
-from memdir.extraction.provenance import SpeakerSources, is_carried, trace
+from memdir.extraction.provenance import is_carried, trace
 from memdir.extraction.spans import strip_reminders
 from memdir.format import frontmatter
 from memdir.frozen import dataclass, replace
@@ -49,8 +49,15 @@ from memdir.store.plan import decode
 from memdir.store.sessions import Cursor, MessageSlice, make_cursor, slice_after
 from memdir.text import fold
 
-# --- extract_gates ---
-# Why nothing was learned from a turn: the closed list, with the words for it.
+WHO = "extractor"
+VERB = "extract"
+_ASKED = "asked:"  # before a mark: only what was asked for in the range is done
+# What terminals and broken encodings leave in a message; what only serves to hide is left for `spans` to see.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_RETRIES = 3  # when somebody else changed the same memory between planning and writing
+_RECENT_CHANGES = 200  # looked through for what the agent wrote by other means
+_PAST_CHANGES = 3  # looked through for what a memory said before
+_AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
 
 
 class ExtractSkip(StrEnum):
@@ -90,10 +97,6 @@ _WORDS = {
 }
 
 
-# --- extracted ---
-# What a run of extraction is told and what it tells: where its messages come from, what it came to and why. Pure.
-
-
 @dataclass(frozen=True, slots=True)
 class ConversationSource:
     """Where a run's messages come from: its id, the project and home it was held in, the host's own last request."""
@@ -109,7 +112,7 @@ NOWHERE = ConversationSource()
 
 @dataclass(frozen=True, slots=True)
 class ExtractReason:
-    """Why a memory was written, changed, forgotten or set aside."""
+    """Why a memory was written, changed, forgotten or put into the inbox."""
 
     name: str
     action: str
@@ -136,7 +139,7 @@ class ExtractResult:
 
     @property
     def notice(self) -> str:
-        """One line for the person; empty if there is nothing to tell."""
+        """One line for the person; empty if nothing was done."""
         parts = []
         if self.written:
             parts.append(f"[Memory saved: {', '.join(f'{name}.md' for name in self.written)}]")
@@ -145,84 +148,6 @@ class ExtractResult:
         if self.waiting:
             parts.append(f"[{len(self.waiting)} waiting for you: `memdir inbox`]")
         return " ".join(parts)
-
-
-# --- answered ---
-# What a conversation asked for and somebody has already seen to: the agent by its own tools, or a model's memories.
-#
-# It only looks; what is left of the wishes is written by `extract`.
-
-_RECENT_CHANGES = 200  # looked through for what the agent wrote by other ways
-_PAST_CHANGES = 3  # looked through for what a memory said before
-_AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
-
-
-def find_own(
-    store: StoreBase,
-    messages: Sequence[Message],
-    talk: Sequence[Message],
-    conversation: ConversationSource,
-    *,
-    but: str,
-) -> list[str] | None:
-    """The memories that somebody but this one wrote while the talk of these messages went on; None if nobody did."""
-    root = getattr(store, "root", None)
-    paths = () if root is None else _find_paths(root, messages, conversation)
-    times = [message.at for message in talk if message.at]
-    changes = [
-        change
-        for change in store.changes(limit=_RECENT_CHANGES)
-        if change.origin.session and change.origin.session == conversation.session
-        if change.origin.who != but and change.verb != OUTSIDE
-        if not times or min(times) <= change.at <= max(times) + _AFTER
-    ]
-    if not paths and not changes:
-        return None
-    names = [os.path.relpath(path, root) for path in paths if root is not None and os.path.isabs(path)]
-    names += [file.path for change in changes for file in change.files]
-    return [name.removesuffix(".md") for name in dict.fromkeys(names)]
-
-
-def leave_out_answered(store: StoreBase, wishes: Sequence[MemoryRequest], own: Sequence[str]) -> list[MemoryRequest]:
-    """Wishes that these memories do not answer: what was to be kept stands in one, what was to go once stood."""
-    known = {fold(header.name): header.name for header in store.scan()}
-    now = [store.read(known[fold(name)]).text for name in own if fold(name) in known]
-    once = list(_read_past(store, own)) if any(wish.action == FORGET for wish in wishes) else []
-    gone = [text for text in once if text not in now]
-    return [wish for wish in wishes if not any(is_said(wish, at) for at in (gone if wish.action == FORGET else now))]
-
-
-def leave_out_said(wishes: Sequence[MemoryRequest], texts: Sequence[str]) -> list[MemoryRequest]:
-    """Wishes that none of these texts has answered."""
-    return [wish for wish in wishes if not any(is_said(wish, text) for text in texts)]
-
-
-def _find_paths(root: Path, messages: Sequence[Message], conversation: ConversationSource) -> tuple[str, ...]:
-    places = (root, os.path.realpath(root))
-    cwd = str(conversation.project or "")
-    return find_written_memory(messages, places, cwd=cwd, home=conversation.home)
-
-
-def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
-    """What memories said before their last changes."""
-    for name in names:
-        changes = [file for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files]
-        for file in changes:
-            if file.before is not None and file.splice is None:
-                try:
-                    yield decode(store.read_content(file.before))
-                except NotFoundError:
-                    continue  # purged
-
-
-# --- extract ---
-
-WHO = "extractor"
-VERB = "extract"
-_ASKED = "asked:"
-# What terminals and broken encodings leave in a message; what only serves to hide is left for `taint` to see.
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_RETRIES = 3  # when somebody else changed the same memory between planning and writing
 
 
 def extract(
@@ -241,11 +166,10 @@ def extract(
 ) -> ExtractResult:
     """Learn from the messages after the cursor; with `start` they are just those, and so many came before them.
 
-    Without a model rules do it alone; after too many `failures` over the same messages too. `explicit_only` keeps what
-    was asked for and nothing else; a partial run leaves the rest of these messages to a later one. A dry run tells what
-    it would do and does nothing.
+    Without a model, and after too many `failures` over the same messages, only the patterns are used. `explicit_only`
+    keeps what was asked for and nothing else; a partial run leaves the rest of these messages to a later one. A dry run
+    returns what it would do and writes nothing.
     """
-    at = now or utc_now()
     new = _find_new(store, messages, None if start is not None else after, conversation.session, start or 0)
     earlier = messages[: new.start]
     new = replace(new, start=new.start + (start or 0))
@@ -253,16 +177,17 @@ def extract(
     talk = clean_messages(new.messages)
     if not any(message.role == "user" for message in talk):
         return ExtractResult(skipped=ExtractSkip.NOTHING_NEW, cursor=end)
-    run = _Run(store, talk, new, earlier, at, conversation, model, explicit_only or is_partial, failures, is_partial)
+    model = None if failures >= EXTRACT_TRIES else model
+    run = _Run(store, talk, new, earlier, now or utc_now(), conversation, model, explicit_only, is_partial)
     problem = ""
     for _ in range(_RETRIES):
-        done = run.plan()
+        plan = run.make_plan()
         try:
-            return done.preview(end) if dry_run else done.commit(end)
+            return plan.report(end, None) if dry_run else plan.commit(end)
         except ConflictError as error:
             problem = str(error)
-        if done.ran is not None:
-            run.give_up(done.ran, problem)
+        if plan.ran is not None:
+            run.give_up(plan.ran, problem)
     return ExtractResult(skipped=ExtractSkip.FAILED, messages=len(talk), error=problem)
 
 
@@ -278,7 +203,7 @@ def clean_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(kept)
 
 
-def make_extract_mark(session: str, cursor: Cursor | None) -> str:
+def _make_mark(session: str, cursor: Cursor | None) -> str:
     """The mark of the change that learned from a conversation up to this message.
 
     Messages without ids in a conversation without one have none: two conversations may well begin alike.
@@ -290,10 +215,10 @@ def make_extract_mark(session: str, cursor: Cursor | None) -> str:
 def _find_new(
     store: StoreBase, messages: Sequence[Message], after: Cursor | None, session: str, before: int
 ) -> MessageSlice:
-    """The messages after the cursor, or after the last that a change tells of: a killed run may not have moved it."""
+    """The messages after the cursor, or after the last that a change names: a killed run may not have moved it."""
     new = slice_after(messages, after)
     for at in range(len(messages) - 1, max(new.start - 1, len(messages) - 10 * EXTRACT_WINDOW), -1):
-        mark = make_extract_mark(session, make_cursor(messages, at, before=before))
+        mark = _make_mark(session, make_cursor(messages, at, before=before))
         if mark and store.has_mark(mark):
             return MessageSlice(tuple(messages[at + 1 :]), at + 1)
     return new
@@ -312,141 +237,151 @@ class _Run:
         conversation: ConversationSource,
         model: Model | None,
         explicit_only: bool,
-        failures: int,
         is_partial: bool,
     ) -> None:
         self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
-        self.conversation = conversation
-        self.model = None if failures >= EXTRACT_TRIES else model
-        self.explicit_only, self.is_partial = explicit_only, is_partial
+        self.conversation, self.model = conversation, model
+        self.explicit_only, self.is_partial = explicit_only or is_partial, is_partial
         self.ran: ForkResult | None = None
         self.problem = ""
         self.echoes: list[MemoryRequest] = []
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
-        """What the model wrote cannot be kept, and it is not asked twice for one run: only what was asked for is."""
+        """Keep only what was asked for: what the model wrote cannot be kept, and it is not asked twice in one run."""
         self.ran, self.problem = ran, problem
         self.explicit_only = self.is_partial = True
 
-    def plan(self) -> "_Planned":
+    def make_plan(self) -> "_Plan":
         """Everything that would be written, on a staging of its own, without credentials and what others share."""
         self.echoes = []
-        planned = self._plan()
+        plan = self._plan()
         rules = self.store.rules
-        held = [
-            doubt
-            for at in planned.staging.staged
-            if (doubt := doubt_credentials(at, rules.find) or doubt_shared(at, rules))
-        ]
+        found = (doubt_credentials(at, rules.find) or doubt_shared(at, rules) for at in plan.staging.staged)
+        held = [doubt for doubt in found if doubt]
         for doubt in held:
-            planned.staging.drop(doubt.staged.name)
+            plan.staging.drop(doubt.staged.name)
         gone = {doubt.staged.name for doubt in held}
-        echoes = [doubt for wish in self.echoes for doubt in self._doubt(wish, ECHO)]
-        doubts = [mask_doubt(doubt, rules.find) for doubt in (*planned.doubts, *held, *echoes)]
-        hidden = list(self._doubt_hidden())
-        if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(hidden):
-            doubts += hidden  # else the model has heard them too
-        placed = tuple(at for at in planned.placed if at.name not in gone)
-        return replace(planned, placed=placed, doubts=tuple(doubts))
+        echoes = [doubt for request in self.echoes for doubt in self._doubt(request, ECHO)]
+        doubts = [mask_doubt(doubt, rules.find) for doubt in (*plan.doubts, *held, *echoes)]
+        # What was asked to be kept and holds a secret waits without the value, each as a memory of its own.
+        hidden = find_hidden_requests(self.talk, now=self.now)
+        secret = [doubt for at in hidden for doubt in self._doubt(at, f"{SECRET}: {at.hides}")]
+        if sum(doubt.why.startswith(SECRET) for doubt in doubts) < len(secret):
+            doubts += secret  # else the model has found them too
+        placed = tuple(at for at in plan.placed if at.name not in gone)
+        return replace(plan, placed=placed, doubts=tuple(doubts))
 
-    def _doubt_hidden(self) -> Iterator[DoubtfulWrite]:
-        """What was asked to be kept and holds a secret: it waits without the value, each as a memory of its own."""
-        for wish in find_hidden_requests(self.talk, now=self.now):
-            yield from self._doubt(wish, f"{SECRET}: {wish.hides}")
-
-    def _doubt(self, wish: MemoryRequest, why: str) -> Iterator[DoubtfulWrite]:
+    def _plan(self) -> "_Plan":
         staging = Staging(self.store, now=self.now)
-        self._place_one(wish, staging)
-        yield from (DoubtfulWrite(at, why, wish.quote) for at in staging.staged)
-
-    def _plan(self) -> "_Planned":
-        staging = Staging(self.store, now=self.now)
-        wishes = self._leave_out_kept(find_requests(self.talk, now=self.now))
-        asked = [wish for wish in wishes if wish.is_explicit]
-        own = find_own(self.store, self.new.messages, self.talk, self.conversation, but=WHO)
+        requests = self._leave_out_kept(find_requests(self.talk, now=self.now))
+        asked = [request for request in requests if request.is_explicit]
+        own = self._find_own_writes()
         if own is not None or self.explicit_only:
-            placed = self._place(leave_out_answered(self.store, asked, own or ()), staging)
+            placed = self._place(_leave_out_written(self.store, asked, own or ()), staging)
             skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
-            return _Planned(self, staging, placed, skipped=skipped, by="rules", ran=self.ran, error=self.problem)
+            return _Plan(self, staging, placed, skipped=skipped, by="rules", ran=self.ran, error=self.problem)
         if self.model is None:
-            return _Planned(self, staging, self._place(wishes, staging), by="rules")
+            return _Plan(self, staging, self._place(requests, staging), by="rules")
         return self._plan_with(self.model, staging, asked)
 
-    def _plan_with(self, model: Model, staging: Staging, asked: Sequence[MemoryRequest]) -> "_Planned":
+    def _plan_with(self, model: Model, staging: Staging, asked: Sequence[MemoryRequest]) -> "_Plan":
         try:
-            scribed = self._scribe(model, staging)
+            answer = self._ask(model, staging)
         except (ModelError, BudgetError) as error:
             staging.take_back({})
             placed = self._place(asked, staging)
-            return _Planned(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        doubts = judge_staged(staging.staged, self._trace(scribed), scribed.evidence, asked)
+            return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
+        # Whose words the model has seen: a fork sees the whole conversation, and what it looked up.
+        earlier = self.earlier if answer.is_fork else ()
+        sources = trace((*earlier, *self.new.messages, *answer.foreign))
+        doubts = judge_staged(staging.staged, sources, answer.evidence, asked)
         for doubt in doubts:
             staging.drop(doubt.staged.name)
         texts = [at.text for at in staging.staged if at.text is not None]
-        kept = tuple(
-            Placement(at.name, _name_action(at), None, scribed.evidence.get(at.name, "")) for at in staging.staged
-        )
-        placed = (*kept, *self._place(leave_out_said(asked, texts), staging))
-        return _Planned(self, staging, placed, doubts=doubts, by="model", ran=scribed.ran)
+        kept = [Placement(at.name, _name_action(at), None, answer.evidence.get(at.name, "")) for at in staging.staged]
+        missed = [request for request in asked if not any(is_said(request, text) for text in texts)]
+        placed = (*kept, *self._place(missed, staging))
+        return _Plan(self, staging, placed, doubts=doubts, by="model", ran=answer.ran)
 
-    def _trace(self, scribed: by_model.ModelExtraction) -> SpeakerSources:
-        """Whose words the model has seen: a fork sees the whole conversation, and what it looked up."""
-        earlier = self.earlier if scribed.is_fork else ()
-        return trace((*earlier, *self.new.messages, *scribed.foreign))
-
-    def _scribe(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
+    def _ask(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
         parent = self.conversation.parent
+        if parent is None or not can_use_tools(model) or not has_writing_tools(parent):
+            return by_model.ask_for_operations(model, self.talk, staging, (self.store,), self.now)
         memory = Path(getattr(self.store, "root", "/memory"))
-        if parent is not None and can_use_tools(model) and has_writing_tools(parent):
-            project = self.conversation.project
-            tree = None if project is None else ProjectTree(project, looks_secret)
-            return by_model.fork_for_operations(model, parent, len(self.new.messages), staging, memory, tree)
-        return by_model.ask_for_operations(model, self.talk, staging, (self.store,), self.now)
+        project = self.conversation.project
+        tree = None if project is None else ProjectTree(project, looks_secret)
+        return by_model.fork_for_operations(model, parent, len(self.new.messages), staging, memory, tree)
 
-    def _place(self, wishes: Sequence[MemoryRequest], staging: Staging) -> tuple[Placement, ...]:
-        """What is the person's own wish in words that foreign text put into the agent's mouth waits."""
-        borrowed = [wish for wish in wishes if is_borrowed(wish)]
+    def _doubt(self, request: MemoryRequest, why: str) -> list[DoubtfulWrite]:
+        staging = Staging(self.store, now=self.now)
+        self._place_one(request, staging)
+        return [DoubtfulWrite(at, why, request.quote) for at in staging.staged]
+
+    def _place(self, requests: Sequence[MemoryRequest], staging: Staging) -> tuple[Placement, ...]:
+        """Stage them, but for what a person asks for in words that the agent had from foreign text."""
+        borrowed = [request for request in requests if is_borrowed(request)]
         sources = trace((*self.earlier, *self.new.messages)) if borrowed else None
-        self.echoes = [wish for wish in borrowed if sources is not None and is_carried(wish.body, sources)]
-        return tuple(at for wish in wishes if wish not in self.echoes for at in self._place_one(wish, staging))
+        self.echoes = [request for request in borrowed if sources is not None and is_carried(request.body, sources)]
+        kept = (request for request in requests if request not in self.echoes)
+        return tuple(at for request in kept for at in self._place_one(request, staging))
 
-    def _place_one(self, wish: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
-        """One that cannot be written down does not keep the others waiting; what was said before is no correction."""
+    def _place_one(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
+        """Stage one; one that cannot be written does not stop the others, and what was said before is no correction."""
         before = staging.copy()
         try:
-            placed = place(wish, staging)
+            placed = place(request, staging)
         except FormatError:
-            return (Placement("", "unclear", wish, wish.quote),)
-        if any(_takes_away(staging, at.name) and self._is_newer(at.name, wish.at) for at in placed):
+            return (Placement("", "unclear", request, request.quote),)
+        if any(_takes_away(staging, at.name) and self._is_newer(at.name, request.at) for at in placed):
             staging.take_back(before)
-            return tuple(Placement(at.name, "unchanged", wish, wish.quote) for at in placed)
+            return tuple(Placement(at.name, "unchanged", request, request.quote) for at in placed)
         return placed
 
     def _is_newer(self, name: str, said: datetime | None) -> bool:
         """Whether a memory was changed after that was said, as in a transcript of long ago.
 
-        A change from the time to come tells of a clock that was wrong, and of nothing else.
+        A change in the future only shows that a clock was wrong.
         """
         return said is not None and any(self.now >= change.at > said for change in self.store.changes(name, limit=1))
 
-    def _leave_out_kept(self, wishes: Sequence[MemoryRequest]) -> list[MemoryRequest]:
+    def _leave_out_kept(self, requests: Sequence[MemoryRequest]) -> list[MemoryRequest]:
         """Without what an unfinished run over these messages has kept: the person may have taken it back since."""
-        if not any(wish.is_explicit for wish in wishes):
-            return list(wishes)
+        if not any(request.is_explicit for request in requests):
+            return list(requests)
         messages, session = self.new.messages, self.conversation.session
         for at in range(len(messages) - 1, -1, -1):
-            mark = make_extract_mark(session, make_cursor(messages, at, before=self.new.start))
+            mark = _make_mark(session, make_cursor(messages, at, before=self.new.start))
             if mark and self.store.has_mark(_ASKED + mark):
-                kept = [
-                    wish for wish in find_requests(clean_messages(messages[: at + 1]), now=self.now) if wish.is_explicit
-                ]
-                return [wish for wish in wishes if wish not in kept]
-        return list(wishes)
+                found = find_requests(clean_messages(messages[: at + 1]), now=self.now)
+                kept = [request for request in found if request.is_explicit]
+                return [request for request in requests if request not in kept]
+        return list(requests)
+
+    def _find_own_writes(self) -> list[str] | None:
+        """The memories that somebody else wrote in this conversation while it went on; None if nobody did."""
+        root: Path | None = getattr(self.store, "root", None)
+        paths: tuple[str, ...] = ()
+        if root is not None:
+            cwd, home = str(self.conversation.project or ""), self.conversation.home
+            paths = find_written_memory(self.new.messages, (root, os.path.realpath(root)), cwd=cwd, home=home)
+        times = [message.at for message in self.talk if message.at]
+        changes = [
+            change
+            for change in self.store.changes(limit=_RECENT_CHANGES)
+            if change.origin.session and change.origin.session == self.conversation.session
+            if change.origin.who != WHO and change.verb != OUTSIDE
+            if not times or min(times) <= change.at <= max(times) + _AFTER
+        ]
+        if not paths and not changes:
+            return None
+        names = [os.path.relpath(path, root) for path in paths if root is not None and os.path.isabs(path)]
+        names += [file.path for change in changes for file in change.files]
+        return [name.removesuffix(".md") for name in dict.fromkeys(names)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
-    """What a run would write, and what it sets aside for a person."""
+class _Plan:
+    """What a run would write, and what it puts into the inbox."""
 
     run: _Run
     staging: Staging
@@ -462,30 +397,35 @@ class _Planned:
         """Whether these messages are done with."""
         return self.skipped is not ExtractSkip.FAILED and not self.run.is_partial
 
-    def preview(self, end: Cursor | None) -> ExtractResult:
-        return self._tell(end, None)
-
     def commit(self, end: Cursor | None) -> ExtractResult:
         """The inbox first, then the change: a run killed between the two is repeated and finds its items there."""
         session = self.run.conversation.session
-        start = make_cursor(self.run.new.messages, 0, before=self.run.new.start)
+        ids = [message.id[:8] for message in self.run.talk if message.role == "user" and message.id]
+        source = f", from {', '.join(ids[-5:])}" if ids else ""
+        origin = Origin(WHO, f"by {self.by}{source}", session)
         if self.doubts:
+            start = make_cursor(self.run.new.messages, 0, before=self.run.new.start)
             prefix = f"{VERB}:{session}:{start.key if start else ''}:"
-            self.run.store.inbox_replace(prefix, [self._make_item(prefix, doubt) for doubt in self.doubts])
-        mark = make_extract_mark(session, end)
-        if mark and not self.is_whole:
-            mark = _ASKED + mark  # the range is not done: only what was asked for in it
-        edits = make_edits(self.staging.staged)
-        changed = self.run.store.change(edits, verb=VERB, origin=self._make_origin(), mark=mark)
-        return self._tell(end, changed.change, repeated=changed.repeated)
+            self.run.store.inbox_replace(prefix, [self._make_item(prefix, origin, doubt) for doubt in self.doubts])
+        mark = _make_mark(session, end)
+        mark = _ASKED + mark if mark and not self.is_whole else mark
+        changed = self.run.store.change(make_edits(self.staging.staged), verb=VERB, origin=origin, mark=mark)
+        return self.report(end, changed.change, repeated=changed.repeated)
 
-    def _tell(self, end: Cursor | None, change: int | None, *, repeated: bool = False) -> ExtractResult:
+    def report(self, end: Cursor | None, change: int | None, *, repeated: bool = False) -> ExtractResult:
         staged = self.staging.staged
         skipped = self.skipped
         if repeated and skipped is None:
             skipped = ExtractSkip.REPEATED
         elif skipped is None and not staged and not self.doubts:
             skipped = ExtractSkip.NOTHING_FOUND
+        texts = {at.name: at.text or "" for at in staged}
+        reasons = [
+            ExtractReason(at.name, at.action, at.request.why if at.request else "by the model", at.quote, text)
+            for at in self.placed
+            for text in [texts.get(at.name, "")]
+        ]
+        reasons += [ExtractReason(at.staged.name, "wait", at.why, at.quote, at.staged.text or "") for at in self.doubts]
         return ExtractResult(
             written=() if repeated else tuple(at.name for at in staged if at.text is not None),
             forgotten=() if repeated else tuple(at.name for at in staged if at.text is None),
@@ -497,24 +437,10 @@ class _Planned:
             change=change,
             ran=self.ran,
             error=self.error,
-            reasons=tuple(self._give_reasons()),
+            reasons=tuple(reasons),
         )
 
-    def _give_reasons(self) -> Iterable[ExtractReason]:
-        texts = {at.name: at.text or "" for at in self.staging.staged}
-        for at in self.placed:
-            yield ExtractReason(
-                at.name, at.action, at.request.why if at.request else "by the model", at.quote, texts.get(at.name, "")
-            )
-        for doubt in self.doubts:
-            yield ExtractReason(doubt.staged.name, "wait", doubt.why, doubt.quote, doubt.staged.text or "")
-
-    def _make_origin(self) -> Origin:
-        ids = [message.id[:8] for message in self.run.talk if message.role == "user" and message.id]
-        source = f", from {', '.join(ids[-5:])}" if ids else ""
-        return Origin(WHO, f"by {self.by}{source}", self.run.conversation.session)
-
-    def _make_item(self, prefix: str, doubt: DoubtfulWrite) -> InboxItem:
+    def _make_item(self, prefix: str, origin: Origin, doubt: DoubtfulWrite) -> InboxItem:
         evidence = [doubt.quote] if doubt.quote else []
         return InboxItem(
             InboxKind.MEMORY,
@@ -523,9 +449,29 @@ class _Planned:
             self.run.now,
             key=f"{prefix}{doubt.staged.name}",
             name=doubt.staged.name,
-            origin=self._make_origin(),
+            origin=origin,
             payload={"edits": render_edits(make_edits([doubt.staged])), "evidence": evidence},
         )
+
+
+def _leave_out_written(store: StoreBase, requests: Sequence[MemoryRequest], own: Sequence[str]) -> list[MemoryRequest]:
+    """Requests that these memories do not answer: what was to be kept is in one, what was to go once was."""
+    known = {fold(header.name): header.name for header in store.scan()}
+    now = [store.read(known[fold(name)]).text for name in own if fold(name) in known]
+    once = list(_read_past(store, own)) if any(request.action == FORGET for request in requests) else []
+    gone = [text for text in once if text not in now]
+    return [at for at in requests if not any(is_said(at, text) for text in (gone if at.action == FORGET else now))]
+
+
+def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
+    """What memories said before their last changes."""
+    files = (file for name in names for change in store.changes(name, limit=_PAST_CHANGES) for file in change.files)
+    for file in files:
+        if file.before is not None and file.splice is None:
+            try:
+                yield decode(store.read_content(file.before))
+            except NotFoundError:
+                continue  # purged
 
 
 def _takes_away(staging: Staging, name: str) -> bool:
@@ -533,8 +479,8 @@ def _takes_away(staging: Staging, name: str) -> bool:
     at = next((staged for staged in staging.staged if staged.name == name), None)
     if at is None or at.before is None:
         return False
-    kept = set(split_text(frontmatter.split_frontmatter(at.text or "").body))
-    return any(sentence not in kept for sentence in split_text(frontmatter.split_frontmatter(at.before).body))
+    before, kept = (split_text(frontmatter.split_frontmatter(text).body) for text in (at.before, at.text or ""))
+    return not set(before) <= set(kept)
 
 
 def _name_action(staged: StagedMemory) -> str:
