@@ -15,7 +15,7 @@ from memdir.errors import ConflictError, UnreachableError
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction import turns as queue
 from memdir.extraction.by_model import render_conversation
-from memdir.extraction.turns import PLAINLY, EndedTurn, ExtractOptions, cut, extract_turn, harvest
+from memdir.extraction.turns import EndedTurn, ExtractOptions, cut, extract_turn, harvest
 from memdir.frozen import replace
 from memdir.interfaces.worker import read_turns, work
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_TRIES
@@ -408,7 +408,7 @@ def test_where_not_all_fits_the_persons_words_come_first() -> None:
 
 
 def run_worker(store: FileStore, model: Model | None = None) -> int:
-    return work(store, manner=PLAINLY, model=model, clock=lambda: NOW)
+    return work(store, manner=ExtractOptions(), model=model, clock=lambda: NOW)
 
 
 def test_a_conversation_that_goes_on_in_another_file_is_learned_from_in_both(store: FileStore, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class Place:
 
     def learn(self, talk: tuple[Message, ...], *, model: Model | None = None, **more: Any) -> ExtractResult:
         manner = ExtractOptions(**{key: more.pop(key) for key in ("on", "paused", "headless", "every") if key in more})
-        return extract_turn(self.store, self.session, EndedTurn(talk, **more), manner=manner, model=model, now=NOW)
+        return extract_turn(self.store, self.session, EndedTurn(talk, **more), options=manner, model=model, now=NOW)
 
     @property
     def names(self) -> list[str]:

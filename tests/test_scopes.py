@@ -298,7 +298,7 @@ def test_the_rest_of_a_message_with_a_secret_is_kept(store: FileStore) -> None:
 def test_a_request_with_a_secret_does_not_wait_for_its_turn(store: FileStore) -> None:
     session = open_session(store.state, "s1")
     turn = EndedTurn(say(f"please remember that the deploy token is {TOKEN}"), conversation=ConversationSource("s1"))
-    done = extract_turn(store, session, turn, manner=ExtractOptions(every=9), model=None, now=NOW)
+    done = extract_turn(store, session, turn, options=ExtractOptions(every=9), model=None, now=NOW)
     assert len(done.waiting) == 1 and len(store.inbox()) == 1
 
 

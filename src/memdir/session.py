@@ -536,7 +536,7 @@ class Session:
                     self.stores[0],
                     self.file,
                     turn,
-                    manner=self._extract_options,
+                    options=self._extract_options,
                     model=self._open_model(),
                     now=self._clock(),
                     seconds=DRAIN_SECONDS,

@@ -1,11 +1,9 @@
 """The model's part of extraction: a conversation's newest messages in, writes on a staging out.
 
-Two forms of the same task. With the host's own request at hand and a model that can call tools, a fork goes on from it:
-the prefix is unchanged, so nearly all of it is read from the provider's cache. Otherwise one request carries the
-messages and the manifest, and one JSON list of operations answers it; a list that cannot be carried out is sent back
-once. Both write to the staging only, under the same limits.
-
-Whether what was written may be kept is not decided here.
+There are two forms of the task. With the host's own request and a model that can call tools, a fork continues it: the
+prefix is unchanged, so nearly all of it is read from the provider's cache. Otherwise one request carries the messages
+and the manifest, and the reply is one JSON list of operations; a list that cannot be carried out is sent back once. Both
+write to the staging only, under the same limits. Whether what was written may be kept is decided in `judge`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,13 +28,13 @@ from memdir.text import shorten
 PURPOSE = "extract"
 _CLOSE = 5  # memories whose text is shown to a model that cannot read files
 _TOOL_CHARS = 2_000  # of one tool's result: it is context, not a source
-_SAID_CHARS = EXTRACT_SLICE_CHARS // 5  # of one message: no paste leaves the others without room
+_SAID_CHARS = EXTRACT_SLICE_CHARS // 5  # of one message: no paste crowds out the others
 _NONE = "(none yet)"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelExtraction:
-    """How a run went, and by name what each write rests on, where the form of the answer tells.
+    """How a run went, and by name what each write rests on, where the reply says so.
 
     `foreign` is what the model saw besides the messages: files it read, results of tools in the host's own request.
     """
@@ -50,7 +48,7 @@ class ModelExtraction:
 def fork_for_operations(
     model: Model, parent: Mapping[str, object], count: int, staging: Staging, memory: Path, tree: ProjectTree | None
 ) -> ModelExtraction:
-    """Go on from the parent's own request; raises when the run comes to no good end."""
+    """Continue the parent's own request; raises ReplyError when the run does not come to an end."""
     task = render_prompt(
         "extract_task",
         count=str(count),
@@ -60,25 +58,25 @@ def fork_for_operations(
         turns=str(FORK_TURNS),
     )
     request = Request("", (Message("user", task),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
-    hands = MemoryTools(staging, memory, tree)
-    heard: list[str] = []
+    tools = MemoryTools(staging, memory, tree)
+    results: list[str] = []
 
-    def ask_and_hear(again: Request) -> Reply:
+    def ask(again: Request) -> Reply:
         reply = model(again)
-        heard.extend(_find_foreign((reply.raw,)))  # a tool that the provider runs itself is denied to nobody
+        results.extend(_find_foreign((reply.raw,)))  # a tool that the provider runs itself is denied to nobody
         return reply
 
-    ran = run_fork(ask_and_hear, request, hands)
+    ran = run_fork(ask, request, tools)
     if ran.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (ran.end is not ForkEnd.DONE and not staging.staged):
         raise ReplyError(f"the run came to no end ({ran.end})", hint="nothing was changed; the next run tries again")
-    texts = (*_find_foreign(parent.get("messages") or parent.get("input")), *heard, *hands.seen)
+    texts = (*_find_foreign(parent.get("messages") or parent.get("input")), *results, *tools.seen)
     return ModelExtraction(ran, {}, tuple(Message("tool", text) for text in texts), is_fork=True)
 
 
 def ask_for_operations(
     model: Model, messages: Sequence[Message], staging: Staging, stores: Sequence[Store], now: datetime
 ) -> ModelExtraction:
-    """One request with everything in it, and a second if the answer cannot be carried out."""
+    """One request with everything in it, and a second if the reply cannot be carried out."""
     headers = staging.scan()
     conversation = render_conversation(messages)
     content = render_prompt(
@@ -101,16 +99,16 @@ def ask_for_operations(
 
 
 def render_conversation(messages: Sequence[Message]) -> str:
-    """Who said what; what came out of tools is cut short and called what it is.
+    """Who said what; what came out of tools is cut short and labelled.
 
     Where not all of it fits, the person's words come first, and of the rest the newest.
     """
     parts = [_render_message(message) for message in messages]
-    room = EXTRACT_SLICE_CHARS
+    left = EXTRACT_SLICE_CHARS
     kept: list[int] = []
     for at in sorted(range(len(parts)), key=lambda at: (messages[at].role != "user", -at)):
-        room -= len(parts[at])
-        if room < 0:
+        left -= len(parts[at])
+        if left < 0:
             break
         kept.append(at)
     return "\n\n".join(parts[at] for at in sorted(kept))
@@ -126,7 +124,7 @@ def _render_message(message: Message) -> str:
 
 
 def _cut_middle(text: str) -> str:
-    """A long text without its middle: what somebody wants stands before or after what they pasted."""
+    """A long text without its middle: what somebody asks for is before or after what they pasted."""
     half = _SAID_CHARS // 2
     if len(text) <= _SAID_CHARS:
         return text
@@ -149,7 +147,7 @@ def _find_foreign(rows: object) -> Iterator[str]:
 
 
 def _carry_out(reply: Reply, staging: Staging) -> dict[str, str]:
-    """The operations of an answer on the staging, which is as it was before if they cannot be done."""
+    """Carry out the operations of a reply on the staging, which is unchanged if they cannot be done."""
     if reply.stop is StopReason.REFUSED:
         raise ReplyError("the model declined")
     if reply.stop is StopReason.LENGTH:

@@ -1,7 +1,13 @@
-"""When a turn has ended: may it be learned from, from where on, and what is noted of it afterwards.
+"""Turns that have ended: whether and from where they are learned from, the queue they wait in, and past transcripts.
 
 One run at a time in a directory. The conversation's record holds the cursor and how often the model has failed on the
-same messages; it moves on success only. Every run leaves a line in the record of runs, skipped ones included.
+same messages. Every run leaves a line in the record of runs, skipped ones included.
+
+The queue is a folder of small files, `<state>/queue/`, each on the disk before `enqueue` returns: one entry never
+overwrites another, and a worker removes exactly the entries it has seen. What is delivered twice is learned once, since
+a range of messages is known by its mark in the history. An entry names the conversation and its transcript; nothing that
+anybody said is kept in it. A transcript is read in pieces that one request can carry; the cursor moves with each, so that
+an interrupted run goes on where it stopped.
 """
 
 import json
@@ -34,15 +40,18 @@ from memdir.store.sessions import (
 )
 from memdir.text import estimate_tokens
 
-# --- learning ---
-
 LOCK = "extract.lock"
+FOLDER = "queue"
 HEADLESS_ON, HEADLESS_OFF = "on", "off"
+_ENTRY_BYTES = 16_384  # two paths and an id
+_SUFFIX = ".json"
+_PIECE_MESSAGES = 400
+_TASK_TOKENS = 1_500  # what each request holds besides the conversation, and its answer
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractOptions:
-    """How a place wants to be learned from; the defaults are those of the settings."""
+    """How a project wants to be learned from; the defaults are those of the settings."""
 
     on: bool = True
     paused: bool = False
@@ -50,7 +59,7 @@ class ExtractOptions:
     every: int = 1
 
 
-PLAINLY = ExtractOptions()
+_DEFAULTS = ExtractOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +73,47 @@ class EndedTurn:
     conversation: ConversationSource = NOWHERE
 
 
-def read_extract_options(opened: Project) -> ExtractOptions:
-    settings = opened.settings
+@dataclass(frozen=True, slots=True)
+class QueuedTurn:
+    """One turn of one conversation that has ended."""
+
+    session: str
+    transcript: str
+    headless: bool = False
+    path: Path = Path()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractEstimate:
+    """How much a harvest would read; tokens only matter where a model is asked."""
+
+    transcripts: int = 0
+    messages: int = 0
+    pieces: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRun:
+    """Some messages in a row, and how many came before them in the conversation."""
+
+    messages: tuple[Message, ...]
+    start: int
+
+
+def read_extract_options(project: Project) -> ExtractOptions:
+    settings = project.settings
     return ExtractOptions(
-        on=opened.places.switch.on and settings.flag("extract"),
+        on=project.places.switch.on and settings.flag("extract"),
         paused=settings.flag("paused"),
         headless=settings.text("extract_headless"),
         every=int(settings.number("extract_every")),
     )
 
 
-def make_conversation(opened: Project) -> ConversationSource:
-    """A conversation held here."""
-    return ConversationSource(project=opened.places.root.path, home=str(opened.environment.home))
+def make_conversation(project: Project) -> ConversationSource:
+    """A conversation held in this project."""
+    return ConversationSource(project=project.places.root.path, home=str(project.environment.home))
 
 
 def extract_turn(
@@ -84,7 +121,7 @@ def extract_turn(
     session: SessionFile,
     turn: EndedTurn,
     *,
-    manner: ExtractOptions = PLAINLY,
+    options: ExtractOptions = _DEFAULTS,
     model: Model | None,
     now: datetime,
     seconds: float = 0,
@@ -94,59 +131,41 @@ def extract_turn(
         return _note(store, session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
     record = session.change(lambda at: replace(at, turns=at.turns + 1))
     cursor = parse_cursor(record.extra.get("cursor"))
-    if skip := _find_skip(manner, record, turn):
-        # What was said while nobody should listen is never learned later.
+    if skip := _find_skip(options, record, turn):
+        # What was said while learning was off is never learned later.
         end = make_cursor(turn.messages, before=turn.start or 0) or cursor
-        _keep(session, end, 0)
+        _keep_cursor(session, end)
         return _note(store, session, ExtractResult(skipped=skip, cursor=end), now)
-    throttled = record.turns % manner.every != 0
-    if throttled and not _asks(turn, cursor, now):
+    is_throttled = record.turns % options.every != 0
+    if is_throttled and not _asks(turn, cursor, now):
         return _note(store, session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
-    explicit = turn.is_headless and manner.headless != HEADLESS_ON
     try:
         with store.hold_beside(LOCK, seconds=seconds):
             if seconds:  # the run that was waited for may have been over the same conversation
                 record = session.read()
-                cursor = parse_cursor(record.extra.get("cursor"))
-            done = _extract(store, session, turn, record, cursor, model, explicit, throttled, now)
+            done = extract(
+                store,
+                turn.messages,
+                model=None if model is None else new_run(model),
+                after=parse_cursor(record.extra.get("cursor")),
+                now=now,
+                conversation=replace(turn.conversation, session=session.id),
+                explicit_only=turn.is_headless and options.headless != HEADLESS_ON,
+                failures=_read_failures(record),
+                start=turn.start,
+                is_partial=is_throttled,
+            )
+            if done.skipped is ExtractSkip.FAILED:
+                count_failure(session)
     except LockedError:
         return _note(store, session, ExtractResult(skipped=ExtractSkip.BUSY), now)
     if done.cursor is not None:
-        _keep(session, done.cursor, 0)
+        _keep_cursor(session, done.cursor)
     return _note(store, session, done, now)
 
 
-def _extract(
-    store: FileStore,
-    session: SessionFile,
-    turn: EndedTurn,
-    record: SessionRecord,
-    cursor: Cursor | None,
-    model: Model | None,
-    explicit: bool,
-    is_partial: bool,
-    now: datetime,
-) -> ExtractResult:
-    failures = _read_failures(record)
-    done = extract(
-        store,
-        turn.messages,
-        model=None if model is None else new_run(model),
-        after=cursor,
-        now=now,
-        conversation=replace(turn.conversation, session=session.id),
-        explicit_only=explicit,
-        failures=failures,
-        start=turn.start,
-        is_partial=is_partial,
-    )
-    if done.skipped is ExtractSkip.FAILED:
-        count_failure(session)
-    return done
-
-
 def count_failure(session: SessionFile) -> int:
-    """One more run over the same messages that came to nothing; answers how many there were."""
+    """One more run over the same messages that failed; returns how many there were."""
     record = session.change(lambda at: replace(at, extra={**at.extra, "failures": _read_failures(at) + 1}))
     return _read_failures(record)
 
@@ -156,12 +175,12 @@ def _read_failures(record: SessionRecord) -> int:
     return count if type(count) is int else 0
 
 
-def _find_skip(manner: ExtractOptions, record: SessionRecord, turn: EndedTurn) -> ExtractSkip | None:
+def _find_skip(options: ExtractOptions, record: SessionRecord, turn: EndedTurn) -> ExtractSkip | None:
     gates = (
-        (ExtractSkip.OFF, not manner.on),
-        (ExtractSkip.PAUSED, manner.paused),
+        (ExtractSkip.OFF, not options.on),
+        (ExtractSkip.PAUSED, options.paused),
         (ExtractSkip.PRIVATE, record.private),
-        (ExtractSkip.HEADLESS, turn.is_headless and manner.headless == HEADLESS_OFF),
+        (ExtractSkip.HEADLESS, turn.is_headless and options.headless == HEADLESS_OFF),
     )
     return next((skip for skip, shut in gates if shut), None)
 
@@ -170,11 +189,12 @@ def _asks(turn: EndedTurn, cursor: Cursor | None, now: datetime) -> bool:
     """Whether a person asks for something in what is new: that does not wait for its turn."""
     new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
     talk = clean_messages(new)
-    return any(wish.is_explicit for wish in find_requests(talk, now=now)) or bool(find_hidden_requests(talk, now=now))
+    asked = any(request.is_explicit for request in find_requests(talk, now=now))
+    return asked or bool(find_hidden_requests(talk, now=now))
 
 
-def _keep(session: SessionFile, cursor: Cursor | None, failures: int) -> None:
-    kept = {"cursor": None if cursor is None else render_cursor(cursor), "failures": failures}
+def _keep_cursor(session: SessionFile, cursor: Cursor | None) -> None:
+    kept = {"cursor": None if cursor is None else render_cursor(cursor), "failures": 0}
     session.change(lambda at: replace(at, extra={**at.extra, **kept}))
 
 
@@ -199,30 +219,6 @@ def _note(store: FileStore, session: SessionFile, done: ExtractResult, now: date
     return done
 
 
-# --- queue ---
-# Turns that wait to be learned from: small files in `<state>/queue/`, each on the disk before `enqueue` answers.
-#
-# Every entry is a file of its own, so that one who is quicker never overwrites another's, and a worker removes exactly
-# the entries it has seen. What is delivered twice is learned once: a range of messages is known by its mark in
-# history.
-#
-# An entry says which conversation and where its transcript lies; nothing that anybody said is kept here.
-
-FOLDER = "queue"
-_BYTES = 16_384  # an entry is two paths and an id
-_SUFFIX = ".json"
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedTurn:
-    """One turn of one conversation that has ended."""
-
-    session: str
-    transcript: str
-    headless: bool = False
-    path: Path = Path()
-
-
 def enqueue(state: Path, entry: QueuedTurn) -> Path:
     """Put a turn into the queue; when this returns it survives a power cut."""
     folder = state / FOLDER
@@ -236,7 +232,7 @@ def enqueue(state: Path, entry: QueuedTurn) -> Path:
 
 
 def read_queue(state: Path) -> tuple[QueuedTurn, ...]:
-    """What waits, oldest first; a file that is no entry is left where it is and not listed."""
+    """The entries, oldest first; a file that is no entry is left in place and not listed."""
     folder = state / FOLDER
     if state.is_symlink() or folder.is_symlink():
         return ()
@@ -249,7 +245,7 @@ def read_queue(state: Path) -> tuple[QueuedTurn, ...]:
 
 
 def drop(entries: Iterable[QueuedTurn]) -> None:
-    """These were learned from."""
+    """Remove entries that were learned from."""
     for entry in entries:
         try:
             entry.path.unlink(missing_ok=True)
@@ -259,7 +255,7 @@ def drop(entries: Iterable[QueuedTurn]) -> None:
 
 def _read_entry(path: Path) -> QueuedTurn | None:
     try:
-        table = json.loads(read_small(path, _BYTES, follow=False).data or b"null")
+        table = json.loads(read_small(path, _ENTRY_BYTES, follow=False).data or b"null")
     except (ValueError, RecursionError):
         return None
     if not isinstance(table, dict):
@@ -268,34 +264,6 @@ def _read_entry(path: Path) -> QueuedTurn | None:
     if not isinstance(session, str) or not isinstance(transcript, str):
         return None
     return QueuedTurn(session, transcript, table.get("headless") is True, path)
-
-
-# --- harvest ---
-# Learning from conversations that are over: a transcript in pieces, each piece a run of its own.
-#
-# A piece is what one request can carry. The cursor moves with each, so a harvest that was interrupted goes on where it
-# stopped, and one that is repeated finds nothing new.
-
-_PIECE_MESSAGES = 400
-_TASK_TOKENS = 1_500  # what each request says besides the conversation, and its answer
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractEstimate:
-    """What a harvest would have before it; tokens only matter where a model is asked."""
-
-    transcripts: int = 0
-    messages: int = 0
-    pieces: int = 0
-    tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRun:
-    """Some messages in a row, and how many came before them in the conversation."""
-
-    messages: tuple[Message, ...]
-    start: int
 
 
 def cut(
@@ -327,7 +295,7 @@ def cut(
 
 
 def estimate_past(paths: Iterable[tuple[Path, SessionFile]]) -> ExtractEstimate:
-    """How much there is to learn from in these transcripts."""
+    """How much is new in these transcripts."""
     transcripts = messages = pieces = tokens = 0
     for path, session in paths:
         before = pieces
@@ -361,7 +329,7 @@ def harvest(
             )
             continue
         turn = EndedTurn(piece.messages, piece.start, conversation=conversation)
-        done = extract_turn(store, session, turn, manner=ExtractOptions(), model=model, now=now)
+        done = extract_turn(store, session, turn, model=model, now=now)
         yield done
         if done.skipped in (ExtractSkip.FAILED, ExtractSkip.BUSY):
             return

@@ -104,7 +104,7 @@ def _learn_from(
             following = next(turns, None)
             # What has gathered for so long is due, whatever turn it is.
             due = replace(manner, every=1) if is_more or following is not None else manner
-            done = extract_turn(store, session, turn, manner=due, model=model, now=now)
+            done = extract_turn(store, session, turn, options=due, model=model, now=now)
             yield done
             if following is None or done.skipped in _AGAIN:
                 return
