@@ -336,7 +336,7 @@ def test_a_cursor_without_id_that_could_stand_in_many_places_counts_as_gone() ->
 def test_an_empty_turn_while_paused_leaves_the_cursor_where_it_is(store: FileStore) -> None:
     session = open_session(store.state, "s1")
     extract_turn(store, session, EndedTurn(say(TUESDAYS)), model=None, now=NOW)
-    extract_turn(store, session, EndedTurn((), 2), manner=ExtractOptions(paused=True), model=None, now=NOW)
+    extract_turn(store, session, EndedTurn((), 2), options=ExtractOptions(paused=True), model=None, now=NOW)
     assert parse_cursor(session.read().extra["cursor"]) == make_cursor(say(TUESDAYS))
 
 
