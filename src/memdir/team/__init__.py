@@ -4,7 +4,7 @@
     instructing, arriving  what may come in, and what may go out
     git, objects, remote   the git program as a carrier, in memdir's own bare copy
     membership, point      which remote; what the files were when both sides were the same
-    ground, sending, receiving, looking   what each side did, planned without touching anything
+    inputs, sending, receiving, looking   what each side did, planned without touching anything
     news, synced, telling  what people are told
     syncing              all of it in order
     reverting            taking back what one author wrote
@@ -29,7 +29,6 @@ from memdir.store.open import Project
 from memdir.store.state import COPY, NEWS, POINT, RECORD, drop_copy, find_own_author
 from memdir.team.git import TeamClone, fetch_branch, open_copy
 from memdir.team.news import (
-    RevertResult,
     SyncOutcome,
     SyncRecord,
     SyncRefusal,
@@ -41,9 +40,9 @@ from memdir.team.news import (
     read_sync_record,
     read_team_news,
     render_news,
-    revert_author,
 )
-from memdir.team.plan import fetch_team, look_at
+from memdir.team.plan import check_is_team, look_at
+from memdir.team.revert import RevertResult, revert_author
 from memdir.team.state import (
     BRANCH,
     Membership,
@@ -83,33 +82,33 @@ __all__ = [
 
 
 # --- entering ---
-# Into a team, out of it, and what has to be known for a sync: put together from an opened project.
+# Into a team, out of it, and what has to be known for a sync: put together from an project project.
 #
 # The first contact has to work: an address with a slip in it should be told at once and not at every sync. Whoever
 # leaves keeps the files.
 
 
-def open_sync(opened: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
+def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
     """What a sync of this project needs; raises SettingsError for whoever is in no team."""
-    member = read_membership(opened.private.state)
+    member = read_membership(project.private.state)
     if member is None:
         hint = "`memdir team init` begins one, `memdir team join` takes part in one"
         raise SettingsError("this project has no team memory", key="team", hint=hint)
-    return _make_sync(opened, member, seconds)
+    return _make_sync(project, member, seconds)
 
 
 def enter(
-    opened: Project, member: Membership, *, now: datetime, create: bool, seconds: float = TEAM_SECONDS
+    project: Project, member: Membership, *, now: datetime, create: bool, seconds: float = TEAM_SECONDS
 ) -> SyncResult:
     """Take part in a team, and begin it if `create` says so and nobody has; raises if the remote cannot be reached."""
-    store, known = opened.private, read_membership(opened.private.state)
+    store, known = project.private, read_membership(project.private.state)
     check_branch(member.branch)
-    address = resolve_remote(member, opened.places.root.path)
+    address = resolve_remote(member, project.places.root.path)
     member = replace(member, remote=address) if member.remote else member
     if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
         hint = "`memdir team leave` first; the files stay"
         raise SettingsError("this project is in another team already", key="team", hint=hint)
-    task = _make_sync(opened, member, seconds)
+    task = _make_sync(project, member, seconds)
     with store.hold_beside(LOCK, seconds=seconds):
         copy = open_copy(open_team_copy(task))
         head = fetch_branch(copy, address, member.branch)
@@ -117,16 +116,16 @@ def enter(
             hint = "`memdir team init` begins one"
             raise NotFoundError(f"the remote has no branch {member.branch}", name=member.branch, hint=hint)
         if head is not None and known is None:
-            fetch_team(look_at(copy, head), member.branch)
+            check_is_team(look_at(copy, head), member.branch)
         write_membership(store.state, task.member)
-    if opened.settings.sources["team"] != DEFAULT and not opened.settings.flag("team"):
-        write_setting(opened.environment, "team", True)
+    if project.settings.sources["team"] != DEFAULT and not project.settings.flag("team"):
+        write_setting(project.environment, "team", True)
     return sync(task, now=now)
 
 
-def leave(opened: Project) -> bool:
+def leave(project: Project) -> bool:
     """Forget the remote and everything kept for it; the memories stay. Whether there was a team to leave."""
-    store = opened.private
+    store = project.private
     was_in = read_membership(store.state) is not None
     if not was_in:
         return False
@@ -151,10 +150,10 @@ def read_remote_head(task: SyncTask) -> SyncPoint:
     return point
 
 
-def _make_sync(opened: Project, member: Membership, seconds: float) -> SyncTask:
-    root = opened.places.root.path
-    author = find_own_author(opened.environment, root)
-    return SyncTask(opened.private, member, opened.environment, root, author, seconds)
+def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask:
+    root = project.places.root.path
+    author = find_own_author(project.environment, root)
+    return SyncTask(project.private, member, project.environment, root, author, seconds)
 
 
 # --- background ---

@@ -1,11 +1,13 @@
-"""May this come into the team's folder, or leave it? The same questions in both directions, of every single file.
+"""Whether a file may come into the team's folder, or leave it: the same checks in both directions, for every file.
 
 Refused: a name outside the grammar or another spelling of one that is there, whatever is not a plain file, too much of
-it, control characters, a head that cannot be read, a memory about a person, a secret. What is refused stays where it
-is, on either side: it is neither copied, nor changed, nor taken away. What speaks to the agent like an instruction is
-not refused but waits for a person.
+it, control characters, a head that cannot be read, a memory about a person, a secret. What is refused stays as it is on
+either side. A text that speaks to the agent like an instruction is not refused but needs review: it wants earlier
+instructions ignored, uses the tags of a host, wants something kept from the person, or has the agent fetch and run
+something. That check is a second line only, because whoever knows the patterns can avoid them: text from others is
+always shown with its author and never as an instruction, and a team may ask for review of all of it.
 
-It does not know who wrote a file, and believes nobody: a teammate's machine may be anybody's.
+Authors are not considered: a teammate's machine may be anybody's.
 """
 
 import re
@@ -26,51 +28,19 @@ from memdir.store.secret_text import fold_text
 from memdir.store.secrets import render_findings
 from memdir.text import find_forbidden, fold, one_line, shorten
 
-# --- instructing ---
-# Does a text speak to the agent that will read it, instead of telling it something? A few plain signs, six languages.
-#
-# A memory tells facts and wishes of the people of a project. One that wants earlier instructions forgotten, that
-# speaks
-# in the tags of a host, that wants something kept from the person, or that has the agent fetch and run something, is
-# not
-# one of those; if it comes from somebody else, it waits for a person.
-#
-# It is a second line and not the first: whoever knows these signs can avoid them. What holds is that text from others
-# is
-# shown with its author, as text and never as an instruction, and that a team may ask for review of all of it. It says
-# nothing about whether a memory is true.
-
-# What it is, words of which one must be there before the pattern is even tried, and the pattern.
-_SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+PLAIN_MODE = "100644"
+_MODES = {
+    "120000": "it is a symbolic link",
+    "160000": "it is another repository",
+    "040000": "it is a folder",
+    "100755": "it is a program",
+}
+# What it is, words of which one must be there before the pattern is tried, and the pattern. Six languages.
+_SIGNS: tuple[tuple[str, str, str], ...] = (
     (
         "it wants other instructions ignored",
-        (
-            "instruction",
-            "prompt",
-            "rule",
-            "guideline",
-            "direction",
-            "message",
-            "memor",
-            "restriction",
-            "polic",
-            "anweisung",
-            "vorgabe",
-            "regel",
-            "consigne",
-            "règle",
-            "regla",
-            "instruccion",
-            "indicacion",
-            "指令",
-            "指示",
-            "提示",
-            "规则",
-            "说明",
-            "命令",
-            "ルール",
-            "プロンプト",
-        ),
+        "instruction|prompt|rule|guideline|direction|message|memor|restriction|polic|anweisung|"
+        "vorgabe|regel|consigne|règle|regla|instruccion|indicacion|指令|指示|提示|规则|说明|命令|ルール|プロンプト",
         r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|other|all|any|your|system)\b"
         r"[^.\n]{0,30}\b(?:instruction|prompt|rule|guideline|direction|message|memor|restriction|polic)"
         r"|\b(?:ignorier|vergiss|missachte)\w*\b[^.\n]{0,40}\b(?:anweisung|vorgabe|regel|prompt|instruktion)"
@@ -81,13 +51,13 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "it speaks in the tags of a host",
-        ("<", "[inst", "[sys", "[/inst", "[/sys", "system", "assistant", "human"),
+        "<|[inst|[sys|[/inst|[/sys|system|assistant|human",
         r"</?\s*(?:system|admin|assistant|human|user|tool|function|antml)[\w:-]*(?:\s[^>\n]{0,80})?>|\[/?(?:INST|SYS)\]|<\|[\w-]{2,30}\|>"
         r"|^\s*(?:system|assistant|human)\s*(?:prompt)?\s*:",
     ),
     (
         "it is addressed to the agent",
-        ("assistant", " ai", "agent", "model", "llm", "system"),
+        "assistant| ai|agent|model|llm|system",
         r"\b(?:note|message|notice|instructions?|attention)\s*(?:to|for|:)\s*(?:the )?(?:ai )?"
         r"(?:assistants?|ai|agents?|model|llm)\b"
         r"|\bsystem (?:update|override|directive|command)\b|\bif you are an? (?:ai|llm|assistant|language model)\b"
@@ -95,19 +65,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "it wants something kept from the person",
-        (
-            "user",
-            "person",
-            "human",
-            "operator",
-            "developer",
-            "nutzer",
-            "anwender",
-            "utilisateur",
-            "usuario",
-            "用户",
-            "ユーザー",
-        ),
+        "user|person|human|operator|developer|nutzer|anwender|utilisateur|usuario|用户|ユーザー",
         r"\b(?:do not|don['’]t|never|without)\b[^.\n]{0,30}"
         r"\b(?:tell|mention|inform|ask|notify|reveal|show)(?:ing|fying)?\b"
         r"[^.\n]{0,30}\b(?:user|person|human|operator|developer)\b"
@@ -118,36 +76,21 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "it has the agent fetch and run something",
-        ("curl", "wget", "iwr", "invoke-webrequest", "base64", "rm "),
+        "curl|wget|iwr|invoke-webrequest|base64|rm ",
         r"\b(?:curl|wget|iwr|invoke-webrequest)\b[^\n]{0,200}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
         r"|\b(?:eval|exec)\s*\(?\s*[\"'$(`]+\s*(?:curl|wget)|\bbase64\s+(?:-d|--decode)\b[^\n]{0,80}\|\s*(?:ba|z)?sh\b"
         r"|\brm\s+-[a-z]*r[a-z]*f[a-z]*\s+(?:/|~|\$HOME)",
     ),
     (
         "it has the agent send something away",
-        ("://", "@", " to "),
+        "://|@| to ",
         r"\b(?:send|post|upload|exfiltrate|forward|email|leak)\b[^.\n]{0,60}\b(?:env|environment|credential|secret|token|password|key|ssh|conversation|memor|transcript)\w*"
         r"[^.\n]{0,60}(?:https?://|@\w|\bto\b\s+\S+\.\w{2,})",
     ),
     (
         "it gives the agent another part to play or leave to do anything",
-        (
-            "you",
-            "act as",
-            "mode",
-            "permission",
-            "approval",
-            "confirmation",
-            "sandbox",
-            "safety",
-            "guard",
-            "--dangerously",
-            "du bist",
-            "tu es",
-            "ahora eres",
-            "你现在是",
-            "あなたは",
-        ),
+        "you|act as|mode|permission|approval|confirmation|sandbox|safety|guard|--dangerously|"
+        "du bist|tu es|ahora eres|你现在是|あなたは",
         r"\byou are (?:now|no longer)\b|\bfrom now on,? you (?:are|act|will act|must act)\b"
         r"|\bact as (?:the )?(?:system|root|administrator)\b"
         r"|\b(?:developer|admin|god|dan|jailbreak|unrestricted)[ -]mode\b"
@@ -158,36 +101,8 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 
 
-def find_instruction(text: str) -> str:
-    """What in a text speaks to the agent itself, in words; empty if nothing does."""
-    folded = fold_text(text).text
-    # One reading in which lines are what they were, and one in which a sentence may go over several.
-    readings = {text, folded, " ".join(folded.split())}
-    small = folded.lower()
-    for why, hints, pattern in _SIGNS:
-        if any(hint in small for hint in hints) and any(_compile(pattern).search(reading) for reading in readings):
-            return why
-    return ""
-
-
-@cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-
-
-# --- arriving ---
-
-PLAIN_MODE = "100644"
-_MODES = {
-    "120000": "it is a symbolic link",
-    "160000": "it is another repository",
-    "040000": "it is a folder",
-    "100755": "it is a program",
-}
-
-
 class AdmitRuling(StrEnum):
-    """Whether something may come in: yes, only by a person's word, no."""
+    """Whether something may come in: yes, only after review, no."""
 
     ACCEPT = "accept"
     HOLD = "hold"
@@ -225,11 +140,11 @@ def judge_text(path: str, data: bytes, find: Finder) -> AdmitVerdict:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        return _refuse("it is not UTF-8")
+        return AdmitVerdict(AdmitRuling.REFUSE, "it is not UTF-8")
     if why := _find_fault(path, text):
-        return _refuse(why)
+        return AdmitVerdict(AdmitRuling.REFUSE, why)
     if secrets := (*render_findings(find(text)), *render_findings(find(path.removesuffix(".md")), place="its name")):
-        return _refuse(f"it holds a secret: {', '.join(secrets[:3])}")
+        return AdmitVerdict(AdmitRuling.REFUSE, f"it holds a secret: {', '.join(secrets[:3])}")
     if why := find_instruction(text):
         return AdmitVerdict(AdmitRuling.HOLD, why)
     return ACCEPTED
@@ -281,15 +196,27 @@ def _leads_outside(line: str) -> bool:
         target = unquote(unquote(part.split(")", 1)[0].strip().strip("<>").split("#", 1)[0]))
         folded = fold(target).replace("\\", "/")
         climbs = ".." in folded.split("/") or folded.startswith(("/", "~", "file:")) or folded[1:3] == ":/"
-        if climbs or (folded.endswith(".md") and "://" not in folded and not _is_name(target)):
+        if climbs or (
+            folded.endswith(".md") and "://" not in folded and not index.parse_index(f"- [x]({target})")[0].is_pointer
+        ):
             return True
     return False
 
 
-def _is_name(target: str) -> bool:
-    line = index.parse_index(f"- [x]({target})")[0]
-    return line.is_pointer
+def find_instruction(text: str) -> str:
+    """What in a text speaks to the agent itself, in words; empty if nothing does."""
+    folded = fold_text(text).text
+    # Once with the lines as they are, once on one line, so that a sentence may go over several.
+    readings = {text, folded, " ".join(folded.split())}
+    small = folded.lower()
+    for why, hints, pattern in _SIGNS:
+        if any(hint in small for hint in hints.split("|")) and any(
+            _compile(pattern).search(reading) for reading in readings
+        ):
+            return why
+    return ""
 
 
-def _refuse(why: str) -> AdmitVerdict:
-    return AdmitVerdict(AdmitRuling.REFUSE, why)
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)

@@ -322,7 +322,7 @@ def read_versions(copy: TeamClone, wanted: Sequence[tuple[str, str]]) -> dict[tu
     return {spec: blobs[sha].decode("utf-8", "surrogateescape") for spec, sha in found.items() if sha in blobs}
 
 
-def find_kept_objects(copy: TeamClone, commit: str) -> bool:
+def has_commit(copy: TeamClone, commit: str) -> bool:
     """Whether the copy holds this commit."""
     return bool(_SHA.fullmatch(commit)) and copy.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
 

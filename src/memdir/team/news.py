@@ -1,7 +1,13 @@
-"""What came from others since somebody last looked: `<state>/team-news.json`, newest last; and how it is told.
+"""What a sync leaves for people: its result, the record of the last one, news of others, and items in the inbox.
 
-A sync adds to it, whoever begins a session takes it out. What it tells is quoted text of others: one line each, cut,
-with its author, and never as an instruction.
+    <state>/team-sync.json   the last sync, for `status` and `doctor`; it remembers what was refused, so that a refusal is
+                             reported as new only once
+    <state>/team-news.json   what came from others since somebody last looked, newest last; a sync adds to it, the
+                             beginning of a session empties it
+
+News are quoted text of others: one line each, cut, with its author, and never an instruction. What needs review is known
+by file and version: approved, it comes in as it is; rejected, it stays away until its author writes another version.
+A clash is a notice in the inbox: the merged file holds both sides already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,39 +15,29 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError
+from memdir.errors import DiskError, FormatError, PathError
 from memdir.format.drafts import check_description
 from memdir.format.frontmatter import parse_fields, split_frontmatter
-from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, field
 from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Origin, Put, Rewrite
-from memdir.store.contract import PERSON
 from memdir.store.files import SYNC, FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import (
     TEAM_FOLDER,
-    FileChange,
-    Finder,
-    Overlay,
-    Planner,
-    StoreView,
     digest_of,
-    plan_dead_pointers,
-    plan_pointers,
 )
-from memdir.store.secrets import find_secrets
 from memdir.store.state import NEWS, RECORD, Author, read_authors, read_table, write_authors, write_table
-from memdir.team.admit import PLAIN_MODE, AdmitRuling, judge_place, judge_text
-from memdir.team.git import TeamClone, TeamCommit, read_commits, read_versions
-from memdir.team.merge import merge_memory, merge_units, split_paragraphs
-from memdir.team.plan import Approved, ArrivedChange, LocalTeam, SyncClash, WaitingChange, read_local
-from memdir.text import fold, one_line, shorten
+from memdir.team.git import TeamCommit
+from memdir.team.plan import Approved, ArrivedChange, LocalTeam, SyncClash, WaitingChange
+from memdir.text import one_line, shorten
 
-# --- news ---
-
+WAIT = "team:wait:"
+CLASH = "team:clash:"
 _CHARS = 120  # of one memory's first line
-_SHOWN = 10  # memories told one by one
+_WHY_CHARS = 300
+_SHOWN = 10  # memories shown one by one
+_SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +110,6 @@ def _parse(row: object) -> TeamNews | None:
     except ValueError:
         at = None
     return TeamNews(name, change, author, line, at)
-
-
-# --- synced ---
-# What came of a sync, and the record of the last one: `<state>/team-sync.json`, for `status` and `doctor`.
-#
-# The record remembers what is refused, so that it is told as new only once. It can be deleted at any time.
-
-_WHY_CHARS = 300
 
 
 class SyncOutcome(StrEnum):
@@ -226,17 +214,6 @@ def _read_time(value: object) -> datetime | None:
     return when if when.tzinfo else None
 
 
-# --- telling ---
-# What a sync leaves for people: things that wait in the inbox, who wrote what, and the news.
-#
-# What waits is known by file and version: approved, it comes in as it is; rejected, it stays away until its author
-# writes another version. A clash waits as a notice: the merged file holds both sides already.
-
-WAIT = "team:wait:"
-CLASH = "team:clash:"
-_SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
-
-
 def name_memory(path: str) -> str:
     return f"{TEAM_FOLDER}/{path.removesuffix('.md')}"
 
@@ -247,7 +224,7 @@ def make_approved(store: FileStore) -> Approved:
     return lambda path, sha: f"{WAIT}{path}:{sha}" in items
 
 
-def let_wait(
+def put_in_inbox(
     store: FileStore, waiting: Sequence[WaitingChange], local: LocalTeam, authors: Mapping[str, Author]
 ) -> None:
     """Put what needs a person's word into the inbox, and take out what has become of no matter."""
@@ -274,7 +251,7 @@ def drop_waiting(store: FileStore) -> None:
         store.inbox_replace(WAIT, [])
 
 
-def tell_clashes(store: FileStore, clashes: Sequence[SyncClash]) -> None:
+def report_clashes(store: FileStore, clashes: Sequence[SyncClash]) -> None:
     now = store.clock()
     items = []
     for at in clashes:
@@ -343,106 +320,3 @@ def _make_edits(at: WaitingChange, name: str, local: LocalTeam) -> tuple[Edit, .
     except FormatError:
         return ()
     return (Put(name, at.text),)
-
-
-# --- reverting ---
-# Taking back what one author wrote, in one change: everything of theirs goes, what others wrote in the same files stays.
-#
-# Each of the author's commits is turned round, newest first: what it put in goes out, what it took out comes back, and
-# where somebody else has written since, that stays. The change is this member's own, so `undo` takes it back; the next
-# sync
-# brings it to the others as a new commit.
-#
-# An author is known by what commits say: whoever signs with another's name is reverted as that other.
-
-Texts = dict[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class RevertResult:
-    """The change, how many commits it turns round, and the memories it changed, took away or brought back."""
-
-    change: int | None
-    commits: int
-    names: tuple[str, ...]
-    left: tuple[str, ...] = ()  # what may not be brought back: it would be refused today
-
-
-def is_by(author: Author, wanted: str) -> bool:
-    """Whether somebody is meant: by the whole name, the whole address, or both as git writes them."""
-    known = {author.name, author.email, f"{author.name} <{author.email}>"}
-    return bool(wanted.strip()) and fold(wanted.strip()) in {fold(at) for at in known if at}
-
-
-def revert_author(
-    store: FileStore, copy: TeamClone, head: str, wanted: str, *, since: datetime | None = None, origin: Origin = PERSON
-) -> RevertResult:
-    """Take back what somebody wrote; raises NotFoundError if the branch knows of nothing."""
-    commits = [at for at in read_commits(copy, head) if is_by(at.author, wanted)]
-    commits = [at for at in commits if since is None or (at.author.when is not None and at.author.when >= since)]
-    if not commits:
-        hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
-        raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
-    local = read_local(store)
-    before: Texts = {path: data.decode("utf-8", "surrogateescape") for path, data in local.files.items()}
-    after = _turn_round(copy, commits, before)
-    find = store.rules.find or find_secrets
-    wrong = [path for path, text in after.items() if text is not None and _is_refused(path, text, find)]
-    changed = {path: text for path, text in after.items() if text != before.get(path) and path not in wrong}
-    done = store.carry_out(_make_planner(before, changed), verb="revert", origin=origin) if changed else None
-    names = tuple(name_memory(path) for path in sorted(changed))
-    left = tuple(name_memory(path) for path in sorted(wrong) if after[path] != before.get(path))
-    return RevertResult(done.change if done else None, len(commits), names, left)
-
-
-def _turn_round(copy: TeamClone, commits: Sequence[TeamCommit], before: Texts) -> Texts:
-    state = dict(before)
-    wanted = [(at.sha, path) for at in commits for path in at.changes if path != INDEX_FILE and _is_memory(path)]
-    texts = read_versions(copy, [spec for sha, path in wanted for spec in ((sha, path), (f"{sha}^", path))])
-    for sha, path in wanted:
-        state[path] = _turn_one(texts.get((sha, path)), state.get(path), texts.get((f"{sha}^", path)))
-    return state
-
-
-def _turn_one(theirs: str | None, now: str | None, older: str | None) -> str | None:
-    """One file without what one commit did to it: `theirs` is what it left, `older` what it found."""
-    if now == theirs:
-        return older
-    if now is None or theirs is None:
-        return now  # somebody else has decided since
-    if older is not None:
-        return merge_memory(theirs, now, older).text
-    pieces = [split_paragraphs(split_frontmatter(text).body) for text in (theirs, now)]
-    left = merge_units(pieces[0], pieces[1], ()).pieces
-    if not left:
-        return None
-    parts = split_frontmatter(now)
-    return parts.opening + parts.head + parts.closing + "\n" + "\n\n".join(left) + "\n"
-
-
-def _make_planner(before: Mapping[str, str | None], changed: Mapping[str, str | None]) -> Planner:
-    def planner(view: StoreView) -> list[FileChange]:
-        overlay = Overlay(view)
-        for path, text in changed.items():
-            found = view.read_bytes(f"{TEAM_FOLDER}/{path}")
-            if found != _encode(before.get(path)):
-                raise ConflictError(f"{name_memory(path)} changed meanwhile", hint="try again")
-            overlay.put([FileChange(f"{TEAM_FOLDER}/{path}", found, _encode(text))])
-        names = [name_memory(path) for path in changed]
-        overlay.put(plan_dead_pointers(overlay, names))
-        overlay.put(plan_pointers(overlay, names))
-        return list(overlay.list_changes())
-
-    return planner
-
-
-def _encode(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogateescape")
-
-
-def _is_memory(path: str) -> bool:
-    return not judge_place(path, PLAIN_MODE, 0)
-
-
-def _is_refused(path: str, text: str, find: Finder) -> bool:
-    return judge_text(path, text.encode("utf-8", "surrogateescape"), find).ruling is AdmitRuling.REFUSE

@@ -36,8 +36,8 @@ from memdir.team.git import (
     TreeEntry,
     fetch_branch,
     find_common,
-    find_kept_objects,
     find_versions,
+    has_commit,
     hash_blob,
     is_ancestor,
     read_blobs,
@@ -47,7 +47,7 @@ from memdir.team.merge import merge_index, merge_memory, tidy_index
 from memdir.team.state import BRANCH, SyncPoint, hash_path
 from memdir.text import find_forbidden, fold, one_line
 
-# --- ground ---
+# --- inputs ---
 
 _INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
 Blobs = Mapping[str, bytes]
@@ -197,45 +197,45 @@ class OutgoingChanges:
     moved: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_sending(ground: SyncInputs) -> OutgoingChanges:
+def plan_outgoing(inputs: SyncInputs) -> OutgoingChanges:
     """What this side adds to the branch."""
-    plan = _Plan(ground)
-    lost = [path for path in ground.theirs if path not in ground.ours and ground.point.find(path) is not None]
-    gone = [path for path in lost if path not in ground.local.blocked]
-    for path in sorted({*ground.ours, *gone}):
+    plan = _Plan(inputs)
+    lost = [path for path in inputs.theirs if path not in inputs.ours and inputs.point.find(path) is not None]
+    gone = [path for path in lost if path not in inputs.local.blocked]
+    for path in sorted({*inputs.ours, *gone}):
         if path != INDEX_FILE:
             plan.add(path)
-    if ground.has_index:
+    if inputs.has_index:
         plan.add_index()
     return OutgoingChanges(plan.files, plan.withheld, tuple(plan.clashes), plan.moved)
 
 
 class _Plan:
-    def __init__(self, ground: SyncInputs) -> None:
-        self.ground = ground
+    def __init__(self, inputs: SyncInputs) -> None:
+        self.inputs = inputs
         self.files: dict[str, bytes | None] = {}
         self.withheld: dict[str, str] = {}
         self.clashes: list[SyncClash] = []
         self.moved: dict[str, str] = {}
         self._revived: list[str] = []  # names that one side took away and the other changed
-        self._spellings = {fold(path): path for path in sorted(ground.theirs, reverse=True)}
+        self._spellings = {fold(path): path for path in sorted(inputs.theirs, reverse=True)}
 
     def add(self, path: str) -> None:
         """One file that is here, or was."""
-        ground = self.ground
-        mine, base, entry = ground.ours.get(path), ground.find_base(path), ground.theirs.get(path)
+        inputs = self.inputs
+        mine, base, entry = inputs.ours.get(path), inputs.find_base(path), inputs.theirs.get(path)
         if mine == base or mine == (entry.sha if entry else None):
             return
-        data = ground.local.files.get(path)
-        if data is not None and (why := ground.judge_own(path, data)):
+        data = inputs.local.files.get(path)
+        if data is not None and (why := inputs.judge_own(path, data)):
             self.withheld[path] = why
             return
         target = path
         if entry is None and base is None:
             # Somebody else chose another spelling for the same name: it is one memory, by theirs.
             target = self._spellings.get(fold(path), path)
-            entry = ground.theirs.get(target)
-            if target in ground.ours and target != path:
+            entry = inputs.theirs.get(target)
+            if target in inputs.ours and target != path:
                 self.withheld[path] = f"it is another spelling of {target}"
                 return
         if entry is not None and entry.sha != base:
@@ -248,32 +248,32 @@ class _Plan:
                 self.clashes.append(SyncClash(path, told, data.decode("utf-8", "replace"), ""))
 
     def _merge(self, path: str, target: str, data: bytes | None) -> None:
-        ground, entry = self.ground, self.ground.theirs[target]
-        if ground.judge(target, entry).ruling is AdmitRuling.REFUSE:
+        inputs, entry = self.inputs, self.inputs.theirs[target]
+        if inputs.judge(target, entry).ruling is AdmitRuling.REFUSE:
             if data is not None and target == path:
                 self.files[path] = data
             elif data is not None:
                 self.withheld[path] = f"{target}, another spelling of it, is refused here"
             return
-        theirs = ground.read(entry.sha) or ""
+        theirs = inputs.read(entry.sha) or ""
         ours = None if data is None else data.decode("utf-8", "replace")
-        merge = merge_memory(ground.read(ground.find_base(path)), ours, theirs)
+        merge = merge_memory(inputs.read(inputs.find_base(path)), ours, theirs)
         merged = None if merge.text is None else merge.text.encode("utf-8", "replace")
-        if merged is not None and ground.judge_own(target, merged):
+        if merged is not None and inputs.judge_own(target, merged):
             # Together they are too long, or cannot be read any more: each keeps its own file.
             self.files[self._find_free(path)] = data
-            merged = ground.blobs.get(entry.sha)
+            merged = inputs.blobs.get(entry.sha)
         if target != path:
             self.moved[path] = target
         if data is None:
             self._revived.append(path.removesuffix(".md"))
         if merge.clashes:
             self.clashes.append(SyncClash(target, merge.clashes, ours or "", theirs))
-        if merged is not None and merged != ground.blobs.get(entry.sha):
+        if merged is not None and merged != inputs.blobs.get(entry.sha):
             self.files[target] = merged
 
     def _find_free(self, path: str) -> str:
-        taken = {fold(at) for at in (*self.ground.theirs, *self.ground.ours, *self.files)}
+        taken = {fold(at) for at in (*self.inputs.theirs, *self.inputs.ours, *self.files)}
         stem = path.removesuffix(".md")
         return next(
             at for n in range(2, 10_000) if fold(at := f"{stem[:-6] if len(stem) > 90 else stem}-{n}.md") not in taken
@@ -281,19 +281,19 @@ class _Plan:
 
     def add_index(self) -> None:
         """The index, by line, with lines for what there will be and no others."""
-        ground = self.ground
-        ours, base = ground.local.index or "", ground.point.index or ""
+        inputs = self.inputs
+        ours, base = inputs.local.index or "", inputs.point.index or ""
         if ours == base and not self.files:
             return
-        entry = ground.theirs.get(INDEX_FILE)
-        readable = entry is not None and ground.judge(INDEX_FILE, entry).ruling is AdmitRuling.ACCEPT
-        there = ground.read(entry.sha) if entry is not None and readable else None
+        entry = inputs.theirs.get(INDEX_FILE)
+        readable = entry is not None and inputs.judge(INDEX_FILE, entry).ruling is AdmitRuling.ACCEPT
+        there = inputs.read(entry.sha) if entry is not None and readable else None
         theirs = base if there is None else there
-        if why := _find_index_fault(ours, ground):
+        if why := _find_index_fault(ours, inputs):
             self.withheld[INDEX_FILE] = why
             ours = base
         merged = merge_index(base, ours, theirs) if ours != base else theirs
-        paths = {*ground.theirs, *self.files}
+        paths = {*inputs.theirs, *self.files}
         names = [path.removesuffix(".md") for path in paths if self.files.get(path, b"") is not None]
         tidied = tidy_index(merged, names, theirs, revived=self._revived, known=(base, ours, theirs))
         if why := judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
@@ -302,10 +302,10 @@ class _Plan:
             self.files[INDEX_FILE] = data
 
 
-def _find_index_fault(text: str, ground: SyncInputs) -> str:
+def _find_index_fault(text: str, inputs: SyncInputs) -> str:
     if found := find_forbidden(text, lines=True):
         return f"it holds {found}"
-    found_secrets = render_findings(ground.find(text))
+    found_secrets = render_findings(inputs.find(text))
     return f"it holds a secret: {found_secrets[0]}" if found_secrets else ""
 
 
@@ -346,8 +346,8 @@ class IncomingChanges:
     waiting: tuple[WaitingChange, ...] = ()
 
 
-def plan_receiving(
-    ground: SyncInputs,
+def plan_incoming(
+    inputs: SyncInputs,
     branch: Mapping[str, TreeEntry],
     sent: OutgoingChanges | None,
     *,
@@ -356,30 +356,30 @@ def plan_receiving(
     approved: Approved,
 ) -> IncomingChanges:
     """What has to happen here so that the files say what the branch says. `branch` is its tree after what was sent."""
-    plan = _ReceivingPlan(ground, branch, sent, review=review, approved=approved)
-    for path in sorted({*branch, *ground.ours, *_find_known(ground)}):
+    plan = _ReceivingPlan(inputs, branch, sent, review=review, approved=approved)
+    for path in sorted({*branch, *inputs.ours, *_find_known(inputs)}):
         if path != INDEX_FILE:
             plan.add(path)
-    text = plan.add_index() if ground.has_index else ground.point.index
+    text = plan.add_index() if inputs.has_index else inputs.point.index
     point = SyncPoint(head, plan.point, text)
     return IncomingChanges(plan.files, point, plan.received, plan.refused, tuple(plan.waiting))
 
 
-def _find_known(ground: SyncInputs) -> list[str]:
-    return [path for path in ground.theirs if ground.point.find(path) is not None]
+def _find_known(inputs: SyncInputs) -> list[str]:
+    return [path for path in inputs.theirs if inputs.point.find(path) is not None]
 
 
 class _ReceivingPlan:
     def __init__(
         self,
-        ground: SyncInputs,
+        inputs: SyncInputs,
         branch: Mapping[str, TreeEntry],
         sent: OutgoingChanges | None,
         *,
         review: bool,
         approved: Approved,
     ) -> None:
-        self.ground = ground
+        self.inputs = inputs
         self.branch = branch
         self.sent = sent
         self.review = review
@@ -391,7 +391,7 @@ class _ReceivingPlan:
         self.waiting: list[WaitingChange] = []
 
     def add(self, path: str) -> None:
-        entry, mine = self.branch.get(path), self.ground.ours.get(path)
+        entry, mine = self.branch.get(path), self.inputs.ours.get(path)
         if self.sent is not None and path in self.sent.moved:
             self.files[path] = None
         elif entry is None:
@@ -403,7 +403,7 @@ class _ReceivingPlan:
 
     def _add_absent(self, path: str, mine: str | None) -> None:
         """A file that is not in the branch."""
-        base = self.ground.find_base(path)
+        base = self.inputs.find_base(path)
         if mine is None or base is None or self._is_back(path):
             return
         if self.review and not self.approved(path, GONE + base):
@@ -414,9 +414,9 @@ class _ReceivingPlan:
 
     def _add_other(self, path: str, entry: TreeEntry) -> None:
         """A file that the branch has in another version, or that is not here."""
-        verdict = self.ground.judge(path, entry)
+        verdict = self.inputs.judge(path, entry)
         if verdict.ruling is AdmitRuling.REFUSE:
-            self.refused[self.ground.show(path)] = verdict.why
+            self.refused[self.inputs.show(path)] = verdict.why
             self._keep_point(path)
             return
         why = (
@@ -426,16 +426,16 @@ class _ReceivingPlan:
             if self.review
             else ""
         )
-        is_known = entry.sha == self.ground.point.find(path)  # it came in before, and was changed here since
+        is_known = entry.sha == self.inputs.point.find(path)  # it came in before, and was changed here since
         if why and not is_known and not self.approved(path, entry.sha):
-            self.waiting.append(WaitingChange(path, entry.sha, why, self.ground.read(entry.sha)))
+            self.waiting.append(WaitingChange(path, entry.sha, why, self.inputs.read(entry.sha)))
             self._keep_point(path)
             return
-        data = self.ground.blobs[entry.sha]
+        data = self.inputs.blobs[entry.sha]
         if self._is_back(path):
-            ours = self.ground.local.files.get(path)
+            ours = self.inputs.local.files.get(path)
             text = None if ours is None else ours.decode("utf-8", "surrogateescape")
-            merged = merge_memory(self.ground.read(self.ground.find_base(path)), text, self.ground.read(entry.sha)).text
+            merged = merge_memory(self.inputs.read(self.inputs.find_base(path)), text, self.inputs.read(entry.sha)).text
             if merged is not None and parse_fields(merged).kind is Kind.USER:
                 # Somebody made a memory about a person of it here, which no change may write: it has to wait for him.
                 self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
@@ -448,17 +448,17 @@ class _ReceivingPlan:
 
     def _is_back(self, path: str) -> bool:
         """Whether what this member did to a file stays here for now."""
-        if self.ground.ours.get(path) == self.ground.find_base(path):
+        if self.inputs.ours.get(path) == self.inputs.find_base(path):
             return False
         return self.sent is None or path in self.sent.withheld
 
     def _keep_point(self, path: str) -> None:
-        base = self.ground.seen.get(path) or self.ground.point.find(path)
+        base = self.inputs.seen.get(path) or self.inputs.point.find(path)
         if base is not None:
             self.point[hash_path(path)] = base
 
     def _write(self, path: str, data: bytes | None) -> None:
-        before = self.ground.local.files.get(path)
+        before = self.inputs.local.files.get(path)
         if before != data:
             self.files[path] = data
             kind = (
@@ -472,23 +472,23 @@ class _ReceivingPlan:
 
     def add_index(self) -> str | None:
         """The index here after the sync; answers what of the branch's it goes by."""
-        ground, entry = self.ground, self.branch.get(INDEX_FILE)
-        verdict = ground.judge(INDEX_FILE, entry) if entry is not None else None
+        inputs, entry = self.inputs, self.branch.get(INDEX_FILE)
+        verdict = inputs.judge(INDEX_FILE, entry) if entry is not None else None
         if verdict is not None and verdict.ruling is AdmitRuling.REFUSE:
             self.refused[INDEX_FILE] = verdict.why
-        theirs = ground.read(entry.sha) if entry is not None and INDEX_FILE not in self.refused else None
-        ours, base = ground.local.index or "", ground.point.index or ""
+        theirs = inputs.read(entry.sha) if entry is not None and INDEX_FILE not in self.refused else None
+        ours, base = inputs.local.index or "", inputs.point.index or ""
         names = self._list_names()
         # A branch without an index that can be read says nothing about ours.
         seen = base if theirs is None else self._filter(theirs, ours, names)
         merged = merge_index(base, ours, seen)
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
-        revived = [name for name in revived if ground.find_base(f"{name}.md") is not None]
+        revived = [name for name in revived if inputs.find_base(f"{name}.md") is not None]
         wanted = tidy_index(merged, names, seen, revived=revived, known=(seen, base))
         why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
         if why and wanted != ours:
             self.refused[INDEX_FILE] = f"with ours {why}"
-        if (why or list(ground.find(wanted))) and wanted != ours:
+        if (why or list(inputs.find(wanted))) and wanted != ours:
             # Lines that are harmless one by one can be a secret together: then only the lines that were here stay.
             wanted = tidy_index(ours, names, ours)
             seen = base
@@ -498,7 +498,7 @@ class _ReceivingPlan:
 
     def _list_names(self) -> list[str]:
         """The memories that will be here."""
-        there = {path for path in self.ground.ours if self.files.get(path, b"") is not None}
+        there = {path for path in self.inputs.ours if self.files.get(path, b"") is not None}
         there |= {path for path, data in self.files.items() if data is not None}
         return [path.removesuffix(".md") for path in there]
 
@@ -509,7 +509,7 @@ class _ReceivingPlan:
         kept = []
         for line in index.parse_index(text):
             is_blank, is_ours = not line.text.strip(), line.text.rstrip("\r\n") in mine
-            why = "" if is_blank or is_ours else judge_line(line.text, self.ground.find)
+            why = "" if is_blank or is_ours else judge_line(line.text, self.inputs.find)
             if why:
                 self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
             # A line for what is not here waits with it; and where a team looks first, so does prose.
@@ -576,7 +576,7 @@ def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> Te
     head = fetch_branch(copy, remote, name)
     if head is not None and (point.head in ("", head) or is_ancestor(copy, point.head, head)):
         return look_at(copy, head)
-    is_known = bool(point.head) and find_kept_objects(copy, point.head)
+    is_known = bool(point.head) and has_commit(copy, point.head)
     if head is None:
         return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
     common = find_common(copy, point.head, head) if is_known else None
@@ -592,17 +592,17 @@ def look_at(
     return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
 
 
-def fetch_team(branch: TeamBranch, name: str) -> None:
+def check_is_team(branch: TeamBranch, name: str) -> None:
     """Raises SettingsError for a branch that holds something else than a team's memory: nothing is added to that."""
     if branch.head and not branch.is_team:
         hint = f"choose another: --branch {BRANCH}; a team's own branch holds {TEAM_FILE}"
         raise SettingsError(f"the branch {name} is no team's memory: it holds other work", key="branch", hint=hint)
 
 
-def asks_review(branch: TeamBranch, ground: SyncInputs) -> bool:
+def asks_review(branch: TeamBranch, inputs: SyncInputs) -> bool:
     """Whether the team wants everybody to look at what others write."""
     try:
-        table = json.loads(ground.blobs.get(branch.mark, b"null"))
+        table = json.loads(inputs.blobs.get(branch.mark, b"null"))
     except (ValueError, RecursionError):
         return False
     return isinstance(table, dict) and table.get("review") is True
@@ -612,7 +612,7 @@ def make_team_file(*, review: bool) -> bytes:
     return json.dumps({"review": review}).encode("ascii") + b"\n"
 
 
-def make_ground(
+def make_inputs(
     copy: TeamClone, store: FileStore, local: LocalTeam, point: SyncPoint, branch: TeamBranch
 ) -> SyncInputs:
     """Everything that planning needs; raises FormatError if more would come than any team writes."""
@@ -636,7 +636,7 @@ def make_ground(
     )
 
 
-def forgive_loss(local: LocalTeam, point: SyncPoint) -> SyncPoint:
+def restore_if_all_lost(local: LocalTeam, point: SyncPoint) -> SyncPoint:
     """The point, or one that knows of no files where all of them are gone and the index too: nobody forgets like that.
 
     A folder that somebody took away by hand, or that is not mounted, must not take everybody's memories with it.

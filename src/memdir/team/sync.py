@@ -51,13 +51,13 @@ from memdir.team.news import (
     add_news,
     find_authors,
     keep_authors,
-    let_wait,
     make_approved,
     make_news,
     mark_known,
     name_memory,
+    put_in_inbox,
     read_sync_record,
-    tell_clashes,
+    report_clashes,
     write_sync_record,
 )
 from memdir.team.plan import (
@@ -68,14 +68,14 @@ from memdir.team.plan import (
     SyncInputs,
     TeamBranch,
     asks_review,
-    fetch_team,
-    forgive_loss,
-    make_ground,
+    check_is_team,
+    make_inputs,
     make_team_file,
-    plan_receiving,
-    plan_sending,
+    plan_incoming,
+    plan_outgoing,
     read_branch,
     read_local,
+    restore_if_all_lost,
 )
 from memdir.team.state import Membership, SyncPoint, read_point, resolve_remote, write_point
 from memdir.text import one_line, shorten
@@ -97,12 +97,12 @@ class SyncTask:
     seconds: float = TEAM_SECONDS
 
 
-def wait_a_little(attempt: int) -> None:
+def pause_randomly(attempt: int) -> None:
     """Those who meet at a remote meet again if they wait equally long."""
     time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
 
 
-def sync(task: SyncTask, *, now: datetime, pause: Pause = wait_a_little) -> SyncResult:
+def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> SyncResult:
     """Bring both sides into step, as far as can be; answers what came of it and raises only for what nobody foresaw.
 
     A remote that does not answer, or takes nothing, is an outcome and no error: nothing is lost by it.
@@ -129,19 +129,19 @@ def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
     copy = open_copy(TeamClone(store.state / COPY, task.environment, deadline=time.monotonic() + task.seconds))
     for attempt in range(TEAM_TRIES):
         local, known = read_local(store), _settle_point(store)
-        point = forgive_loss(local, known)
+        point = restore_if_all_lost(local, known)
         branch = read_branch(copy, remote, task.member.branch, point)
         if not point.head:
-            fetch_team(branch, task.member.branch)
-        ground = make_ground(copy, store, local, point, branch)
-        out = plan_sending(ground)
+            check_is_team(branch, task.member.branch)
+        inputs = make_inputs(copy, store, local, point, branch)
+        out = plan_outgoing(inputs)
         head, pushed = _send(task, copy, remote, branch, out, now)
         if pushed.answer is PushResult.QUICKER:
             pause(attempt)
             continue
         sent = out if pushed.answer is PushResult.DONE else None
         try:
-            done = _take(task, copy, ground, branch, out, sent, head, pushed, now)
+            done = _take(task, copy, inputs, branch, out, sent, head, pushed, now)
             return done if point is known else replace(done, notes=(*done.notes, _LOSS))
         except ConflictError:
             # Somebody here was at work meanwhile: what they wrote is merged as well.
@@ -182,7 +182,7 @@ def _send(
 def _take(
     task: SyncTask,
     copy: TeamClone,
-    ground: SyncInputs,
+    inputs: SyncInputs,
     branch: TeamBranch,
     out: OutgoingChanges,
     sent: OutgoingChanges | None,
@@ -192,20 +192,20 @@ def _take(
 ) -> SyncResult:
     """Write what came, move the point, and tell people."""
     store = task.store
-    tree = _lay(branch.tree, sent, ground)
-    review = task.member.review or asks_review(branch, ground)
-    come = plan_receiving(ground, tree, sent, head=head, review=review, approved=make_approved(store))
-    authors = _find_authors(task, copy, ground.point, head, branch, sent)
-    let_wait(store, come.waiting, ground.local, authors)
+    tree = _lay(branch.tree, sent, inputs)
+    review = task.member.review or asks_review(branch, inputs)
+    come = plan_incoming(inputs, tree, sent, head=head, review=review, approved=make_approved(store))
+    authors = _find_authors(task, copy, inputs.point, head, branch, sent)
+    put_in_inbox(store, come.waiting, inputs.local, authors)
     if sent is not None:
-        tell_clashes(store, sent.clashes)
+        report_clashes(store, sent.clashes)
     news = make_news(come.received, come.files, authors)
     # Before the files: killed in between, they are told again, and never not at all.
-    keep_authors(store, authors, _list_here(ground.local, come))
+    keep_authors(store, authors, _list_here(inputs.local, come))
     add_news(store.state, news)
-    change = _write_files(store, ground.local, ground.point, come, _name_authors(news))
+    change = _write_files(store, inputs.local, inputs.point, come, _name_authors(news))
     known = read_sync_record(store.state)
-    if head != ground.point.head:
+    if head != inputs.point.head:
         keep_commit(copy, head)
         tidy_copy(copy)
     answer = pushed.answer if not task.member.read_only else PushResult.DONE
@@ -216,7 +216,7 @@ def _take(
         received=news,
         clashes=tuple(name_memory(at.path) for at in sent.clashes) if sent else (),
         refused=mark_known(come.refused, known.refused),
-        withheld=_list_withheld(task, out, ground, known.withheld),
+        withheld=_list_withheld(task, out, inputs, known.withheld),
         waiting=tuple(name_memory(at.path) for at in come.waiting),
         notes=_make_notes(branch),
         change=change,
@@ -259,15 +259,15 @@ def _make_planner(local: LocalTeam, files: Mapping[str, bytes | None]) -> Callab
     return planner
 
 
-def _lay(tree: Mapping[str, TreeEntry], sent: OutgoingChanges | None, ground: SyncInputs) -> dict[str, TreeEntry]:
-    """The branch's tree after what was sent; its contents are made known to the ground."""
+def _lay(tree: Mapping[str, TreeEntry], sent: OutgoingChanges | None, inputs: SyncInputs) -> dict[str, TreeEntry]:
+    """The branch's tree after what was sent; its contents are made known to the inputs."""
     laid = dict(tree)
     for path, data in (sent.files if sent else {}).items():
         if data is None:
             laid.pop(path, None)
         else:
             laid[path] = TreeEntry("100644", hash_blob(data), len(data))
-            ground.blobs[hash_blob(data)] = data
+            inputs.blobs[hash_blob(data)] = data
     return laid
 
 
@@ -290,12 +290,12 @@ def _list_here(local: LocalTeam, come: IncomingChanges) -> list[str]:
 
 
 def _list_withheld(
-    task: SyncTask, out: OutgoingChanges, ground: SyncInputs, known: Mapping[str, str]
+    task: SyncTask, out: OutgoingChanges, inputs: SyncInputs, known: Mapping[str, str]
 ) -> tuple[SyncRefusal, ...]:
     held = dict(out.withheld)
     if task.member.read_only:
         held |= {path: "this member only reads" for path in out.files if path != INDEX_FILE}
-    return mark_known({ground.show(path): why for path, why in held.items()}, known)
+    return mark_known({inputs.show(path): why for path, why in held.items()}, known)
 
 
 def _make_notes(branch: TeamBranch) -> tuple[str, ...]:
