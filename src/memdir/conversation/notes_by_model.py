@@ -1,12 +1,12 @@
-"""Notes by a model: the same task in two forms, and never more than the text below the fixed lines.
+"""Notes by a model, in one of two forms; only the text below the fixed lines of a section can change.
 
-With the host's own request at hand and a model that can call tools, a fork goes on from it, prefix unchanged; in that
-run one file can be edited and nothing else exists. Otherwise one request carries the notes and what was said since, and
-is answered by the new texts of sections; an answer that cannot be used is sent back once. In both forms each change is
-checked when it is made, and nothing is written here: the answer is the notes as they should be, or an error.
+If the host's own request is known and the model can call tools, a fork continues it with the prefix unchanged; in that
+run one file can be edited and nothing else exists. Otherwise one request carries the notes and the new messages, and the
+reply has new texts of sections; an unusable reply is sent back once. In both forms each change is checked when it is
+made, and nothing is written here: the result is the new notes, or an error.
 
-A person's own prompt takes the place of ours. `{{currentNotes}}` and `{{notesPath}}` in it are filled in one pass, so
-what they bring in is never filled again; whatever else stands in braces is text.
+A person's own prompt replaces the built-in one. `{{currentNotes}}` and `{{notesPath}}` in it are filled in one pass;
+anything else in braces is text.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from memdir.conversation.notes_file import Notes, check_update, is_empty, list_oversize, parse_notes, render_notes
 from memdir.conversation.tool_calls import plain_name
 from memdir.errors import FormatError, MemdirError, ReplyError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.limits import (
     EXTRACT_SLICE_CHARS,
     FORK_TOKENS,
@@ -46,13 +46,13 @@ from memdir.text import find_json, one_line, shorten
 
 PURPOSE = "notes"
 _SLOT = re.compile(r"\{\{(currentNotes|notesPath)\}\}")
-_RESULT_CHARS, _CALL_CHARS = 1_500, 500  # of one tool's result and of one call, shown to a model that has neither
+_RESULT_CHARS, _CALL_CHARS = 1_500, 500  # shown of one tool's result and of one call
 _KEY = "sections"
 
 
 @dataclass(frozen=True, slots=True)
 class NotesTask:
-    """What is to be brought up to date: the text of the file, its notes, where it is, and the person's own prompt."""
+    """The notes to update: the text of the file, its sections, its path, and the person's own prompt."""
 
     text: str
     notes: Notes
@@ -63,53 +63,49 @@ class NotesTask:
 
 @dataclass(frozen=True, slots=True)
 class WrittenNotes:
-    """The notes as a model wants them, and how the run went."""
+    """The notes that a model wrote, and how the run went."""
 
     notes: Notes
     ran: ForkResult
 
 
 def fork_for_notes(model: Model, parent: Mapping[str, object], task: NotesTask) -> WrittenNotes:
-    """Go on from the parent's own request; raises when the run comes to no good end."""
-    said = render_prompt("notes/by_tools", update=render_update(task), path=str(task.path), turns=str(FORK_TURNS))
-    pen = NotesTools(task)
-    ran = run_fork(model, Request("", (Message("user", said),), FORK_TOKENS, parent=parent, purpose=PURPOSE), pen)
-    if ran.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (ran.end is not ForkEnd.DONE and pen.text == task.text):
+    """Continue the parent's request; raises if the run does not end properly."""
+    prompt = render_prompt("notes/by_tools", update=render_update(task), path=str(task.path), turns=str(FORK_TURNS))
+    tools = NotesTools(task)
+    ran = run_fork(model, Request("", (Message("user", prompt),), FORK_TOKENS, parent=parent, purpose=PURPOSE), tools)
+    if ran.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (ran.end is not ForkEnd.DONE and tools.text == task.text):
         raise ReplyError(f"the run came to no end ({ran.end})", hint="the notes are as they were")
-    return WrittenNotes(_check(task, pen.text), ran)
+    return WrittenNotes(_check(task, tools.text), ran)
 
 
 def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) -> WrittenNotes:
-    """One request with everything in it, and a second if the answer cannot be used."""
-    system = render_prompt("notes/answer_system")
-    content = render_prompt(
-        "notes/answer_slice", update=render_update(task), conversation=render_note_messages(messages)
-    )
-    schema = make_schema(task.notes)
+    """One request with everything in it, and a second one if the reply is unusable."""
+    shown = render_note_messages(messages)
+    content = render_prompt("notes/answer_slice", update=render_update(task), conversation=shown)
     asked = (Message("user", content),)
-    first = model(Request(system, asked, FORK_TOKENS, schema, purpose=PURPOSE))
+    request = Request(
+        render_prompt("notes/answer_system"), asked, FORK_TOKENS, make_schema(task.notes), purpose=PURPOSE
+    )
+    first = model(request)
+    ran = ForkResult(ForkEnd.DONE, first.text, 1, usage=first.usage, first=first.usage)
     try:
-        return WrittenNotes(
-            _take_over(first, task), ForkResult(ForkEnd.DONE, first.text, 1, usage=first.usage, first=first.usage)
-        )
+        return WrittenNotes(_read_reply(first, task), ran)
     except ReplyError as error:
         repair = Message("user", render_prompt("notes/repair", problem=str(error)))
-        again = (*asked, Message("assistant", first.text or "(nothing)"), repair)
-        second = model(Request(system, again, FORK_TOKENS, schema, purpose=PURPOSE))
-        usage = add_usage(first.usage, second.usage)
-        return WrittenNotes(
-            _take_over(second, task), ForkResult(ForkEnd.DONE, second.text, 2, usage=usage, first=first.usage)
-        )
+    second = model(replace(request, messages=(*asked, Message("assistant", first.text or "(nothing)"), repair)))
+    ran = replace(ran, text=second.text, turns=2, usage=add_usage(first.usage, second.usage))
+    return WrittenNotes(_read_reply(second, task), ran)
 
 
 def render_update(task: NotesTask) -> str:
-    """What the updater is told, in either form: our prompt or the person's, and what has grown too long."""
+    """The instruction in either form: the built-in prompt or the person's, and the sections that are too long."""
     text = task.text.strip("\n")
     if task.prompt.strip():
         values = {"currentNotes": text, "notesPath": str(task.path)}
-        told = _SLOT.sub(lambda match: values[match[1]], task.prompt.strip("\n"))
+        prompt = _SLOT.sub(lambda match: values[match[1]], task.prompt.strip("\n"))
     else:
-        told = render_prompt(
+        prompt = render_prompt(
             "notes/update",
             currentNotes=text,
             notesPath=str(task.path),
@@ -118,11 +114,11 @@ def render_update(task: NotesTask) -> str:
         )
     rows = list_oversize(task.notes)
     over = render_prompt("notes/oversize", rows="\n".join(f"- {row}" for row in rows)) if rows else ""
-    return "\n\n".join(filter(None, (told, over)))
+    return "\n\n".join(filter(None, (prompt, over)))
 
 
 def render_note_messages(messages: Sequence[Message]) -> str:
-    """Who said and did what, newest kept; calls with what they were given, results cut short."""
+    """Messages with calls and shortened results; if there are too many, the newest."""
     parts: list[str] = []
     room = EXTRACT_SLICE_CHARS
     for message in reversed(messages):
@@ -152,7 +148,7 @@ def make_schema(notes: Notes) -> Mapping[str, object]:
 
 
 def parse_sections(text: str, notes: Notes) -> dict[str, str]:
-    """The new texts in an answer, by section; raises ReplyError saying what is wrong with it."""
+    """The new texts in a reply, by section; raises ReplyError."""
     for value in find_json(text):
         rows = value.get(_KEY, value) if isinstance(value, dict) else value
         if isinstance(rows, dict):
@@ -163,7 +159,7 @@ def parse_sections(text: str, notes: Notes) -> dict[str, str]:
 
 
 class NotesTools:
-    """`change` for a fork that may edit one file: the text lives here until the run has ended."""
+    """Runs the tools of a fork that may edit one file; the text is kept here until the run has ended."""
 
     def __init__(self, task: NotesTask) -> None:
         self.text = task.text
@@ -208,17 +204,16 @@ def _edit(text: str, values: Mapping[str, object]) -> str:
     return text
 
 
-def _take_over(reply: Reply, task: NotesTask) -> Notes:
+def _read_reply(reply: Reply, task: NotesTask) -> Notes:
     if reply.stop is StopReason.REFUSED:
         raise ReplyError("the model declined")
     if reply.stop is StopReason.LENGTH:
         raise ReplyError("the token limit cut the answer short")
-    texts = parse_sections(reply.text, task.notes)
-    return _check(task, render_notes(task.notes.with_texts(texts)))
+    return _check(task, render_notes(task.notes.with_texts(parse_sections(reply.text, task.notes))))
 
 
 def _check(task: NotesTask, text: str) -> Notes:
-    """The notes, proved to be the old ones in all but their texts; raises ReplyError."""
+    """The notes, checked to differ from the old ones in their texts only; raises ReplyError."""
     try:
         notes = check_update(task.notes, text)
     except FormatError as error:
@@ -235,7 +230,7 @@ def _parse_row(row: object, notes: Notes) -> tuple[str, str]:
     found = notes.find(name.strip().lstrip("#").strip())
     if found is None:
         raise ReplyError(f"there is no section {shorten(one_line(name), 60)!r}")
-    # Some models send the heading and its description along: then those are taken off, if they are the right ones.
+    # Some models repeat the heading and its description: they are removed if they are the right ones.
     whole = parse_notes(text, level=notes.level)
     if not whole.preamble and len(whole.sections) == 1 and whole.sections[0].heading == found.heading:
         text = whole.sections[0].text
@@ -250,12 +245,11 @@ def _render_message(message: Message) -> str:
     if message.is_meta:
         return ""
     who = "the person" if message.role == "user" else "the agent"
-    calls = "".join(f"\n(calls {call.name}: {_show_input(call)})" for call in message.calls)
-    return f"[{who}{at}]\n{message.text}{calls}"
-
-
-def _show_input(call: ToolCall) -> str:
-    return shorten(json.dumps(dict(call.input), ensure_ascii=False, default=str), _CALL_CHARS)
+    inputs = (json.dumps(dict(call.input), ensure_ascii=False, default=str) for call in message.calls)
+    calls = (
+        f"\n(calls {call.name}: {shorten(text, _CALL_CHARS)})" for call, text in zip(message.calls, inputs, strict=True)
+    )
+    return f"[{who}{at}]\n{message.text}{''.join(calls)}"
 
 
 def _refuse(problem: str) -> ToolResult:

@@ -1,13 +1,16 @@
-"""Notes as text: sections with a heading and a line in italics that never change, and what is written below them.
+"""Notes as text: sections with a fixed heading and a fixed line in italics, and the text below them; no disk access.
 
-Pure. A section begins at a heading of the template's own level or above; headings inside code fences are code. What
-stands before the first heading is kept as it is. `check_update` proves that an update has left headings and
-descriptions alone, in their order, and that the text is whole.
+A section begins at a heading of the template's own level or above; headings inside code fences are code. Text before
+the first heading is kept. `check_update` raises if an update changed a heading, a description or their order, or left
+the text broken.
 
-What it does not do: say how long a section may be (cutting), or where the file is (place).
+A cut removes whole lines: from the end of a section, or from the beginning of a section that grows at its end. It
+states how many lines were cut and leaves no code fence open. If all sections together are too long, the longest are
+cut first.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from memdir.errors import FormatError
@@ -16,11 +19,16 @@ from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.text import estimate_tokens, find_forbidden, one_line, shorten
 
-# --- template ---
-
+# Sections that grow at their end: of these the end is kept.
+GROWING = frozenset(("worklog", "errors & corrections"))
+# What a hook shows after a compaction, in this order.
+_DIGESTED = ("Current State", "Task specification", "Errors & Corrections", "Worklog")
+_LEAST = 40  # tokens or characters; less than that is not worth showing
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+\S")
 _DESCRIPTION = re.compile(r"\s*(?:_[^_].*_|\*[^*].*[^*]\*)\s*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+
+Measure = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class NotesSection:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """`level` is how deep a heading may be that still begins a section."""
+    """`level` is the deepest level of a heading that begins a section."""
 
     sections: tuple[NotesSection, ...] = ()
     preamble: str = ""
@@ -48,7 +56,7 @@ class Notes:
         return next((at for at in self.sections if at.name.casefold() == name.casefold()), None)
 
     def with_texts(self, texts: dict[str, str]) -> "Notes":
-        """The same notes with other texts under some headings, by name; the first of a name counts."""
+        """The same notes with new texts under some headings; of two with one name the first."""
         wanted = {name.casefold(): text for name, text in texts.items()}
         sections = (replace(at, text=wanted.pop(at.name.casefold(), at.text).strip("\n")) for at in self.sections)
         return replace(self, sections=tuple(sections))
@@ -56,10 +64,18 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class NotesLine:
-    """A line, and the fence it stands in: its opening marks, empty outside."""
+    """A line, and the opening marks of the fence around it, empty outside."""
 
     text: str
     fence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CutNotes:
+    """Notes within the limits, and how many lines each section lost, by name."""
+
+    notes: Notes
+    lost: Mapping[str, int]
 
 
 def make_template(custom: str = "") -> Notes:
@@ -72,13 +88,13 @@ def make_template(custom: str = "") -> Notes:
 
 
 def open_notes(text: str | None, template: Notes) -> Notes:
-    """The notes of a file. Its own headings count; a file without any keeps its text, and the template follows it."""
+    """The notes of a file. Its own headings count; in a file without any, the template follows the text."""
     notes = parse_notes(text or "", level=template.level)
     return notes if notes.sections else replace(template, preamble=notes.preamble or template.preamble)
 
 
 def parse_notes(text: str, *, level: int = 1) -> Notes:
-    """Sections of a text; never raises."""
+    """The sections of a text; never raises."""
     preamble: list[str] = []
     found: list[list[str]] = []
     for line in walk_lines(text.removeprefix("\ufeff")):
@@ -91,7 +107,7 @@ def parse_notes(text: str, *, level: int = 1) -> Notes:
 
 
 def render_notes(notes: Notes) -> str:
-    """The text of a file, with one line end at its end."""
+    """The text of a file, with one newline at the end."""
     parts = [notes.preamble, *map(render_section, notes.sections)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -102,7 +118,7 @@ def render_section(section: NotesSection) -> str:
 
 
 def check_update(before: Notes, after: str) -> Notes:
-    """The notes an update came to; raises FormatError where it changed more than the texts, or left them broken."""
+    """The updated notes; raises FormatError if more than the texts changed, or if the text is broken."""
     if forbidden := find_forbidden(after, lines=True):
         raise FormatError(f"the notes hold {forbidden}", field="text", hint="leave it out")
     if find_open_fence(after):
@@ -122,13 +138,13 @@ def check_update(before: Notes, after: str) -> Notes:
 
 
 def is_empty(notes: Notes, template: Notes) -> bool:
-    """Whether nothing was written that the template does not say."""
+    """Whether the notes contain nothing but the template."""
     own = {at.text for at in template.sections}
     return all(not at.text or at.text in own for at in notes.sections) and notes.preamble in ("", template.preamble)
 
 
 def walk_lines(text: str) -> Iterator[NotesLine]:
-    """The lines of a text; those of a fence, its first and last included, with its marks."""
+    """The lines of a text; those of a fence, the first and last included, with its marks."""
     fence = ""
     for line in text.replace("\r\n", "\n").split("\n"):
         match = _FENCE.match(line)
@@ -143,11 +159,8 @@ def walk_lines(text: str) -> Iterator[NotesLine]:
 
 
 def find_open_fence(text: str) -> str:
-    """The marks of a fence that is not closed at the end; empty if all are."""
-    last = ""
-    for line in walk_lines(f"{text}\n"):
-        last = line.fence
-    return last
+    """The marks of a fence that is not closed; empty if all are."""
+    return deque(walk_lines(f"{text}\n"), maxlen=1)[0].fence
 
 
 def _make_section(lines: list[str]) -> NotesSection:
@@ -161,7 +174,7 @@ def _make_section(lines: list[str]) -> NotesSection:
 def _check_section(old: NotesSection, new: NotesSection) -> NotesSection:
     if new.heading != old.heading:
         raise _make_gone(old)
-    if not old.description and new.description:  # a text may well begin with a line in italics
+    if not old.description and new.description:  # a text may begin with a line in italics
         return NotesSection(new.heading, "", f"{new.description}\n\n{new.text}".strip("\n"))
     if new.description != old.description:
         what = f"the line in italics below {_show(old.heading)} was changed"
@@ -182,42 +195,17 @@ def _join(lines: list[str]) -> str:
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-# --- cutting ---
-# How long notes are, what of them is over the limits, and what a reader is given when they must be shorter.
-#
-# Pure. A cut takes whole lines: from the end of a section, but from the beginning where the newest stands last. It
-# says
-# how many, and leaves no code fence open. If all sections together are too long, the longest give way first.
-
-# Sections that grow at their end: of these the end is kept.
-GROWING = frozenset(("worklog", "errors & corrections"))
-# What a hook tells after a compaction, in this order.
-_TOLD = ("Current State", "Task specification", "Errors & Corrections", "Worklog")
-_LEAST = 40  # tokens or characters: less than that is no text any more
-
-Measure = Callable[[str], int]
-
-
-@dataclass(frozen=True, slots=True)
-class CutNotes:
-    """Notes within the limits, and how many lines each section lost, by name."""
-
-    notes: Notes
-    lost: Mapping[str, int]
-
-
 def measure_section(section: NotesSection) -> int:
-    """In tokens, with its heading."""
+    """The tokens of a section, with its heading."""
     return estimate_tokens(render_section(section))
 
 
 def measure_notes(notes: Notes) -> int:
-    preamble = estimate_tokens(notes.preamble)
-    return preamble + sum(map(measure_section, notes.sections))
+    return estimate_tokens(notes.preamble) + sum(map(measure_section, notes.sections))
 
 
 def list_oversize(notes: Notes) -> tuple[str, ...]:
-    """What is over the limits, in words; nothing if all is well."""
+    """What is over the limits, in words."""
     rows = [
         f'"{at.name}" has about {size:,} tokens; {NOTES_SECTION_TOKENS:,} are allowed'
         for at in notes.sections
@@ -232,7 +220,7 @@ def list_oversize(notes: Notes) -> tuple[str, ...]:
 def cut_notes(
     notes: Notes, *, section: int = NOTES_SECTION_TOKENS, total: int = NOTES_TOKENS, where: str = ""
 ) -> CutNotes:
-    """The notes within both limits; `where` is the file that holds what was cut, if any does."""
+    """The notes within both limits; `where` is the file that contains what was cut, if any."""
     sizes = [measure_section(at) for at in notes.sections]
     room = share_out([min(size, section) for size in sizes], total - estimate_tokens(notes.preamble))
     sections: list[NotesSection] = []
@@ -249,9 +237,9 @@ def cut_notes(
 
 
 def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
-    """What a conversation begins with after it was compacted: every section, within the limits, and where the file is.
+    """What a compacted conversation begins with: every section, within the limits, and the path of the file.
 
-    Empty if the notes say no more than the template.
+    Empty if the notes contain nothing but the template.
     """
     if is_empty(notes, template):
         return ""
@@ -261,19 +249,17 @@ def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
 
 
 def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS) -> str:
-    """The part of the notes that a hook may tell: where the work stands, what it is, what went wrong, what was last.
+    """The part of the notes that a hook shows: state, task, errors, and the last work.
 
-    A template that has none of these sections is told from its first on. Empty if there is nothing to tell.
+    Of a template without these sections all are shown. Empty if there is nothing to show.
     """
-    known = [at for name in _TOLD if (at := notes.find(name)) and at.text]
-    told = known or [at for at in notes.sections if at.text]
-    if not told:
-        return ""
+    known = [at for name in _DIGESTED if (at := notes.find(name)) and at.text]
+    shown = known or [at for at in notes.sections if at.text]
     end = f"\n\nAll notes of this session: {path}" if path else ""
-    frames = sum(len(at.name) + 5 for at in told) + len(end)
-    room = share_out([len(at.text) for at in told], chars - frames)
+    headings = sum(len(at.name) + 5 for at in shown) + len(end)
+    room = share_out([len(at.text) for at in shown], chars - headings)
     parts = []
-    for at, most in zip(told, room, strict=True):
+    for at, most in zip(shown, room, strict=True):
         text = at.text if len(at.text) <= most else cut_text(at.text, most, len, is_end=is_growing(at), where="")[0]
         if text:
             parts.append(f"## {at.name}\n{text}")
@@ -281,7 +267,7 @@ def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS
 
 
 def share_out(sizes: Sequence[int], total: int) -> list[int]:
-    """How much of each fits into the total: the small ones whole, the large ones alike."""
+    """How much of each fits into the total: the small ones whole, the large ones equally."""
     rest, shares = max(total, 0), [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda at: sizes[at])
     for done, at in enumerate(order):
@@ -291,7 +277,7 @@ def share_out(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def cut_text(text: str, room: int, measure: Measure, *, is_end: bool, where: str) -> tuple[str, int]:
-    """As many whole lines as there is room for, with a line that tells the rest; and how many were cut."""
+    """As many whole lines as fit, with a line that states how many were cut, and that number."""
     lines = list(walk_lines(text))
     if room < _LEAST:
         return "", len(lines)
@@ -309,7 +295,7 @@ def is_growing(section: NotesSection) -> bool:
 
 
 def _count_lines(lines: Sequence[NotesLine], room: int, measure: Measure, is_end: bool) -> int:
-    """About how many lines fit: measured one by one, which is exact enough to begin with."""
+    """About how many lines fit, measured one by one."""
     used = kept = 0
     for line in reversed(lines) if is_end else lines:
         used += measure(line.text) + 1
@@ -322,25 +308,18 @@ def _count_lines(lines: Sequence[NotesLine], room: int, measure: Measure, is_end
 def _render_cut(lines: Sequence[NotesLine], kept: int, is_end: bool, where: str) -> str:
     chosen = lines[-kept:] if is_end else lines[:kept]
     texts = [line.text for line in chosen]
-    # A cut inside a fence leaves it without its first or its last line.
-    if (
-        is_end
-        and chosen[0].fence
-        and lines[-kept - 1].fence == chosen[0].fence
-        and find_open_fence(_cutting_join(lines[:-kept]))
-    ):
+    # A cut inside a fence removes its first or its last line.
+    before = "\n".join(line.text for line in (lines[:-kept] if is_end else chosen))
+    fence = find_open_fence(before)
+    if fence and is_end and chosen[0].fence and lines[-kept - 1].fence == chosen[0].fence:
         texts.insert(0, chosen[0].fence)
-    if not is_end and (fence := find_open_fence(_cutting_join(chosen))):
+    elif fence and not is_end:
         texts.append(fence)
     count = len(lines) - kept
     more = f"in {where}" if where else "cut"
     mark = f"[{count} {'earlier' if is_end else 'more'} {'line' if count == 1 else 'lines'} {more}]"
-    # An empty line before it, because a line of text would take it in.
+    # An empty line separates it from the paragraph.
     return "\n".join([mark, "", *texts] if is_end else [*texts, "", mark]).strip("\n")
-
-
-def _cutting_join(lines: Sequence[NotesLine]) -> str:
-    return "\n".join(line.text for line in lines)
 
 
 def _cut_line(line: str, room: int, measure: Measure) -> str:
