@@ -234,7 +234,7 @@ def _find_project_context(
         (InstructionMode.DAILY_LOG, settings.flag("daily_log")),
         (InstructionMode.TEAM, settings.flag("team")),
     )
-    chosen = mode or next((at for at, is_set in by_settings if is_set), InstructionMode.NORMAL)
+    chosen: InstructionMode = mode or next((at for at, is_set in by_settings if is_set), InstructionMode.NORMAL)
     # Where the host keeps the transcripts of conversations that began at the project's root.
     projects, private = project.environment.claude_home / "projects", project.places.private
     if private.rule == DIR_NAME:

@@ -1,17 +1,18 @@
-"""Notes without a model: what can be told from the messages of a conversation by rules alone.
+"""Notes without a model: what can be taken from the messages of a conversation by built-in patterns; no disk access.
 
     Session Title          the first request
-    Current State          the last request and answer, what of a plan is not done, what was asked and not answered,
-                           which commands fail
+    Current State          the last request and answer, open steps of a plan, open questions, failing commands
     Task specification     the requests
     Files and Functions    files written and read
-    Workflow               commands, each with how it last ended
+    Workflow               commands, each with its last result
     Errors & Corrections   what failed, what was done then, and whether it works since; what the person declined
-    Worklog                a line a turn
+    Worklog                one line a turn
 
-Pure. New messages are worked into the notes there are: what a person or a model wrote stays, the same messages twice
-leave the same notes, and every list has a bound. Sections that the template does not have are left out. Nothing here
-understands what was said; it is told in the words of the conversation, cut short.
+New messages are merged into the existing notes. The file is the only state: lines written here are recognised by a key
+and updated, lines of a person or a model stay and are never dropped. The same messages twice give the same notes, and
+every list has a limit. Sections that the template does not have are left out. Texts are quoted from the conversation
+and shortened, not interpreted. Each host names its tools and reports their results differently, so tables say what a
+call did; of an unknown tool only the name is noted. A result that reports nothing counts as a success.
 """
 
 import os
@@ -19,6 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain, islice
 
 from memdir.conversation.notes_file import Notes
 from memdir.conversation.tool_calls import (
@@ -38,297 +40,11 @@ from memdir.recall.query import strip_host_text
 from memdir.records import Message, ToolCall
 from memdir.text import estimate_tokens, one_line, shorten
 
-# --- calls ---
-# What an agent did, told from the calls of its tools and their results: files, commands, plans, questions.
-#
-# Pure. Each host names its tools and reports their ends in its own way (Claude Code, Codex, Gemini and kin), so this
-# is
-# tables. A call of an unknown tool is known by its name alone. Whether a command went well is what its result says; a
-# result that says nothing counts as well done.
-
-COMMAND_CHARS, ERROR_CHARS, PATH_CHARS = 200, 240, 160
-_READERS = frozenset("read readfile view viewfile viewimage notebookread openfile cat readmanyfiles".split())
-_PLANS = {"todowrite": "todos", "updateplan": "plan", "writetodos": "todos", "managetodolist": "todoList"}
-_ASKERS = frozenset("askuserquestion askuser requestuserinput".split())
-_DONE = frozenset("completed complete done cancelled canceled deleted".split())
-# Programs that only look: of their commands the older ones are the first to go.
-_LOOKERS = frozenset(
-    "ls cat cd pwd echo head tail less wc grep rg find fd tree file stat which sed awk sort du df env date".split()
-)
-_GIT_LOOKS = frozenset("status log diff show branch blame remote".split())
-_EXIT = re.compile(r"^(?:Exit code|Exit Code|Process exited with code|exit status):? +(-?\d+)\s*$", re.MULTILINE)
-_RUNNING = re.compile(r"Process running with session ID|Command running in background|running in the background")
-_DECLINED = re.compile(
-    r"doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied|cancelled)|rejected by user|"
-    r"Request interrupted|haven't granted|Permission to use \S+ .{0,80}denied|cancelled by (?:the )?user"
-)
-_NAMED = re.compile(
-    r"^\S*(?:Error|Exception|Panic)\b.{0,2}\S|^E {2,}\S|^panicked at|^fatal: |^error(?:\[\w+\])?: ", re.I
-)
-_TELLING = re.compile(
-    r"error|exception|fatal|fail|not found|no such|denied|cannot|can't|unable|invalid|missing|refused|timed? ?out", re.I
-)
-_WRAPPER = re.compile(
-    r"</?tool_use_error>|^(?:Wall time|Chunk ID|Total output lines|Output|Command|Directory):.*$", re.M
-)
-
-
-class CallState(StrEnum):
-    """How a call ended."""
-
-    OK = "ok"
-    FAILED = "failed"
-    DECLINED = "declined by the person"
-    RUNNING = "still running"
-
-
-class EffectKind(StrEnum):
-    READ = "read"
-    WRITTEN = "written"
-    RUN = "run"
-    PLANNED = "planned"
-    ASKED = "asked"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class CallEffect:
-    """One thing a call did: to a file, with a command, or by a tool's name. `items` are steps or questions."""
-
-    kind: EffectKind
-    what: str
-    items: tuple[str, ...] = ()
-    is_minor: bool = False
-
-    @property
-    def key(self) -> str:
-        """What the same deed is known by when it is done again."""
-        return (
-            f"{'read' if self.kind is EffectKind.READ else 'write'} {self.what}" if self.kind in _FILES else self.what
-        )
-
-
-_FILES = (EffectKind.READ, EffectKind.WRITTEN)
-
-
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """How it ended: the state, the exit code if one was told, and for a failure the line that says most."""
-
-    state: CallState
-    code: int | None = None
-    error: str = ""
-
-    @property
-    def words(self) -> str:
-        if self.state is CallState.FAILED and self.code is not None:
-            return f"exit {self.code}"
-        return self.state.value
-
-
-def describe_effects(call: ToolCall, root: str = "") -> tuple[CallEffect, ...]:
-    """What a call did; paths below `root` are told from there."""
-    name = plain_name(call.name)
-    if name in SHELLS:
-        # Codex patches files through its shell.
-        patched = tuple(CallEffect(EffectKind.WRITTEN, show_path(path, root)) for path in _list_patched(call.input))
-        return patched or tuple(_describe_command(call.input))
-    if name in _PLANS:
-        return (CallEffect(EffectKind.PLANNED, call.name, tuple(_list_steps(call.input.get(_PLANS[name])))),)
-    if name in _ASKERS:
-        return (CallEffect(EffectKind.ASKED, call.name, tuple(_list_questions(call.input))),)
-    if name in WRITERS or (name in EDITORS and call.input.get("command") in EDITOR_VERBS):
-        paths = [*_list_paths(call.input), *_list_patched(call.input)]
-        return tuple(CallEffect(EffectKind.WRITTEN, show_path(path, root)) for path in dict.fromkeys(paths))
-    if name in _READERS or name in EDITORS:
-        return tuple(
-            CallEffect(EffectKind.READ, show_path(path, root), is_minor=True) for path in _list_paths(call.input)
-        )
-    return (CallEffect(EffectKind.OTHER, _quote(call.name, 60), is_minor=True),)
-
-
-def read_ending(result: Message) -> CallOutcome:
-    """How the call of this result ended."""
-    text = result.text
-    edges = text if len(text) < 1200 else f"{text[:600]}\n{text[-600:]}"
-    if result.failed and _DECLINED.search(edges):
-        return CallOutcome(CallState.DECLINED)
-    code = _find_code(text)
-    if result.failed or code:
-        return CallOutcome(CallState.FAILED, code, find_error(text))
-    return CallOutcome(CallState.RUNNING if _RUNNING.search(edges[:600]) else CallState.OK, code)
-
-
-def find_error(text: str) -> str:
-    """The line of a failure's output that says most about it."""
-    head, tail = text[:20_000], text[20_000:][-20_000:]
-    cleaned = _EXIT.sub("", _WRAPPER.sub("", f"{head}\n{tail}"))
-    lines = [line.strip() for line in cleaned.splitlines() if line.strip()]
-    named = [line for line in lines if _NAMED.search(line)]
-    telling = [line for line in lines if _TELLING.search(line)]
-    # The end of a traceback names the error; elsewhere the first complaint is the cause of the others.
-    best = named[-1] if named else telling[0] if telling else lines[0] if lines else "no output"
-    return _quote(best, ERROR_CHARS)
-
-
-def show_path(path: str, root: str = "") -> str:
-    plain = path.removeprefix("file://")
-    if root and plain.startswith(os.path.join(root, "")):
-        plain = plain[len(os.path.join(root, "")) :]
-    return _quote(plain, PATH_CHARS)
-
-
-def _find_code(text: str) -> int | None:
-    """An exit code where hosts put it: in the first lines of a result, or in the last."""
-    lines = text.split("\n", 8)
-    match = _EXIT.search("\n".join(lines[:8])) or _EXIT.search("\n".join(text[-400:].split("\n")[-6:]))
-    return int(match[1]) if match and len(match[1]) < 12 else None
-
-
-def _describe_command(given: Mapping[str, object]) -> Iterator[CallEffect]:
-    for key in COMMAND_KEYS:
-        command = given.get(key)
-        if isinstance(command, list):
-            words = [word for word in command if isinstance(word, str)]
-            # `bash -lc "…"` is the host's way to run it, not what was run.
-            is_wrapped = len(words) == 3 and re.fullmatch(r"-[a-z]*c", words[1])
-            command = words[2] if is_wrapped else " ".join(words)
-        if isinstance(command, str) and command.strip():
-            yield CallEffect(EffectKind.RUN, _quote(command, COMMAND_CHARS), is_minor=_only_looks(command))
-            return
-
-
-def _only_looks(command: str) -> bool:
-    steps = parse_steps(command)
-    return not any(step.targets for step in steps) and all(
-        step.program in _LOOKERS or (step.program == "git" and set(step.arguments[:1]) <= _GIT_LOOKS) for step in steps
-    )
-
-
-def _list_paths(given: Mapping[str, object]) -> Iterator[str]:
-    for key in PATH_KEYS:
-        value = given.get(key)
-        if isinstance(value, str) and value.strip():
-            yield value
-            return
-
-
-def _list_patched(given: Mapping[str, object]) -> Iterator[str]:
-    for value in given.values():
-        parts = value if isinstance(value, list) else [value]
-        for text in parts:
-            if isinstance(text, str) and "*** " in text:
-                yield from PATCHED.findall(text)
-
-
-def _list_steps(rows: object) -> Iterator[str]:
-    """What of a plan is not done yet."""
-    for row in rows if isinstance(rows, list) else ():
-        if not isinstance(row, dict) or str(row.get("status", "")).lower() in _DONE:
-            continue
-        text = next(
-            (at for key in ("content", "step", "description", "title") if isinstance(at := row.get(key), str)), ""
-        )
-        if text.strip():
-            mark = " (begun)" if str(row.get("status", "")).lower().replace("-", "_") == "in_progress" else ""
-            yield f"{shorten(one_line(text), 200)}{mark}"
-
-
-def _list_questions(given: Mapping[str, object]) -> Iterator[str]:
-    rows = given.get("questions")
-    for row in rows if isinstance(rows, list) else [given]:
-        text = row.get("question") if isinstance(row, dict) else row
-        if isinstance(text, str) and text.strip():
-            yield shorten(one_line(text), 200)
-
-
-def _quote(text: str, chars: int) -> str:
-    """Text that can stand between backticks on one line."""
-    return shorten(one_line(text.replace("`", "'")), chars)
-
-
-# --- lines ---
-# Lists that rules keep inside notes: lines with a key, the latest of a key last, within a bound.
-#
-# Pure. The file is the only state: what was written before is read back from its lines. Lines that rules did not
-# write,
-# a person's or a model's, stay where they are and are never dropped. The same things noted twice leave the same list:
-# each goes to the end when it is noted, and the order of the last mentions is the same both times.
-
-KeyOf = Callable[[str], str]
-_QUOTED = re.compile(r"- `([^`]*)`")
-
-
-def quoted_key(line: str) -> str:
-    """The key of a line such as "- `make test`: ok"; empty for a line of somebody else's."""
-    match = _QUOTED.match(line)
-    return match[1] if match else ""
-
-
-class KeyedLines:
-    """The lines of one section."""
-
-    def __init__(self, text: str, key_of: KeyOf = quoted_key) -> None:
-        self._key_of = key_of
-        self._lines: dict[str, str] = {}
-        for number, line in enumerate(text.split("\n") if text else ()):
-            # No key of ours begins with a NUL.
-            self._lines[key_of(line) or f"\0{number}"] = line
-
-    def find(self, key: str) -> str:
-        return self._lines.get(key, "")
-
-    def put(self, line: str) -> None:
-        """The newest line of its key: it goes to the end."""
-        key = self._key_of(line)
-        self._lines.pop(key, None)
-        self._lines[key] = line
-
-    def change(self, line: str) -> None:
-        """Another text for a line that stays in its place."""
-        self._lines[self._key_of(line)] = line
-
-    def list_own(self) -> list[str]:
-        return [line for key, line in self._lines.items() if not key.startswith("\0")]
-
-    def render(self, tokens: int, is_minor: Callable[[str], bool] = lambda line: False) -> str:
-        """The list within the bound: the oldest go first, minor ones before all others."""
-        over = sum(map(_weigh, self._lines.values())) - tokens
-        dropped: set[str] = set()
-        for wanted in (True, False):
-            for key, line in self._lines.items():
-                if over <= 0:
-                    break
-                if not key.startswith("\0") and key not in dropped and is_minor(line) is wanted:
-                    dropped.add(key)
-                    over -= _weigh(line)
-        return "\n".join(line for key, line in self._lines.items() if key not in dropped).strip("\n")
-
-
-def replace_group(text: str, prefix: str, lines: Iterable[str]) -> str:
-    """The text with all lines of a prefix taken out and these put at the end."""
-    kept = [line for line in text.split("\n") if not line.startswith(prefix)] if text else []
-    return "\n".join([*kept, *(f"{prefix}{line}" for line in lines)]).strip("\n")
-
-
-def sort_groups(text: str, prefixes: tuple[str, ...]) -> str:
-    """The text with the lines of these prefixes at its end, group by group."""
-    lines = text.split("\n") if text else []
-    kept = [line for line in lines if not line.startswith(prefixes)]
-    return "\n".join([*kept, *(line for at in prefixes for line in lines if line.startswith(at))]).strip("\n")
-
-
-def _weigh(line: str) -> int:
-    return estimate_tokens(line) + 1
-
-
-# --- by_rules ---
-
 TITLE, STATE, TASK, FILES = "Session Title", "Current State", "Task specification", "Files and Functions"
 WORKFLOW, ERRORS, WORKLOG = "Workflow", "Errors & Corrections", "Worklog"
 KNOWN = (TITLE, STATE, TASK, FILES, WORKFLOW, ERRORS, WORKLOG)
 _TITLE_CHARS, _REQUEST_CHARS, _FIRST_CHARS, _ANSWER_CHARS = 80, 160, 1_200, 300
-_STEPS, _QUESTIONS, _FAILING, _AFTER, _BY_RULES_NAMED = 15, 5, 5, 3, 4
+_STEPS, _QUESTIONS, _FAILING, _AFTER, _NAMED_FILES = 15, 5, 5, 3, 4
 _REQUEST, _ANSWER, _STEP, _QUESTION, _FAILS = (
     "- Last request: ",
     "- Last answer: ",
@@ -346,11 +62,85 @@ _WORK_LINE = re.compile(rf"- {_STAMP}(?:“.*?” → |went on → |\(the conver
 _COMPACTED = "This session is being continued from a previous conversation"
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 _ASKING = re.compile(r"[^.!?。！？\n]{3,}[?？](?=[\s\"'”’)»]|$)")
+_QUOTED = re.compile(r"- `([^`]*)`")
+COMMAND_CHARS, ERROR_CHARS, PATH_CHARS = 200, 240, 160
+_READERS = frozenset("read readfile view viewfile viewimage notebookread openfile cat readmanyfiles".split())
+_PLANS = {"todowrite": "todos", "updateplan": "plan", "writetodos": "todos", "managetodolist": "todoList"}
+_STEP_KEYS = ("content", "step", "description", "title")
+_ASKERS = frozenset("askuserquestion askuser requestuserinput".split())
+_DONE = frozenset("completed complete done cancelled canceled deleted".split())
+# Programs that only read: of their commands the oldest are dropped first.
+_LOOKERS = frozenset(
+    "ls cat cd pwd echo head tail less wc grep rg find fd tree file stat which sed awk sort du df env date".split()
+)
+_GIT_LOOKS = frozenset("status log diff show branch blame remote".split())
+_EXIT = re.compile(r"^(?:Exit code|Exit Code|Process exited with code|exit status):? +(-?\d+)\s*$", re.MULTILINE)
+_RUNNING = re.compile(r"Process running with session ID|Command running in background|running in the background")
+_DECLINED = re.compile(
+    r"doesn't want to (?:proceed|take this action)|user (?:rejected|declined|denied|cancelled)|rejected by user|"
+    r"Request interrupted|haven't granted|Permission to use \S+ .{0,80}denied|cancelled by (?:the )?user"
+)
+_NAMED = re.compile(
+    r"^\S*(?:Error|Exception|Panic)\b.{0,2}\S|^E {2,}\S|^panicked at|^fatal: |^error(?:\[\w+\])?: ", re.I
+)
+_COMPLAINT = re.compile(
+    r"error|exception|fatal|fail|not found|no such|denied|cannot|can't|unable|invalid|missing|refused|timed? ?out", re.I
+)
+_WRAPPER = re.compile(
+    r"</?tool_use_error>|^(?:Wall time|Chunk ID|Total output lines|Output|Command|Directory):.*$", re.M
+)
+
+
+class CallState(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    DECLINED = "declined by the person"
+    RUNNING = "still running"
+
+
+class EffectKind(StrEnum):
+    READ = "read"
+    WRITTEN = "written"
+    RUN = "run"
+    PLANNED = "planned"
+    ASKED = "asked"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class CallEffect:
+    """One thing that a call did. `what` is a path, a command or a tool's name; `items` are steps or questions."""
+
+    kind: EffectKind
+    what: str
+    items: tuple[str, ...] = ()
+    is_minor: bool = False
+
+    @property
+    def key(self) -> str:
+        """The same for the same effect when it is repeated."""
+        prefix = {EffectKind.READ: "read ", EffectKind.WRITTEN: "write "}.get(self.kind, "")
+        return f"{prefix}{self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """How a call ended: the state, the exit code if known, and for a failure the most informative line."""
+
+    state: CallState
+    code: int | None = None
+    error: str = ""
+
+    @property
+    def words(self) -> str:
+        if self.state is CallState.FAILED and self.code is not None:
+            return f"exit {self.code}"
+        return self.state.value
 
 
 @dataclass(frozen=True, slots=True)
 class NotesTurn:
-    """What the person said, if these messages have it, and all that followed."""
+    """A message of the person, empty if it is not among these messages, and what followed it."""
 
     request: str
     at: datetime | None
@@ -358,15 +148,15 @@ class NotesTurn:
 
 
 def update_by_rules(notes: Notes, messages: Sequence[Message], *, root: str = "", apart: Sequence[str] = ()) -> Notes:
-    """The notes with these messages worked in. What names a place in `apart` (the memory directories) is left out."""
-    digest = _Digest(notes, root, apart)
+    """The notes with these messages merged in. Calls that name a path in `apart` are left out."""
+    sections = _Sections(notes, root, apart)
     for turn in split_turns(messages):
-        digest.take(turn)
-    return notes.with_texts(digest.render())
+        sections.add(turn)
+    return notes.with_texts(sections.render())
 
 
 def split_turns(messages: Iterable[Message]) -> Iterator[NotesTurn]:
-    """Turns: each begins with something the person said; the first may go on with an earlier one."""
+    """Turns, each beginning with a message of the person; the first may continue an earlier one."""
     request, at = "", None
     part: list[Message] = []
     for message in messages:
@@ -382,8 +172,186 @@ def split_turns(messages: Iterable[Message]) -> Iterator[NotesTurn]:
         yield NotesTurn(request, at, tuple(part))
 
 
-class _Digest:
-    """The sections while messages are worked in."""
+def describe_effects(call: ToolCall, root: str = "") -> tuple[CallEffect, ...]:
+    """What a call did; paths below `root` are shown relative to it."""
+    name = plain_name(call.name)
+    if name in SHELLS:
+        # Codex patches files through its shell.
+        patched = tuple(CallEffect(EffectKind.WRITTEN, show_path(path, root)) for path in _list_patched(call.input))
+        return patched or tuple(_describe_command(call.input))
+    if name in _PLANS:
+        return (CallEffect(EffectKind.PLANNED, call.name, tuple(_list_steps(call.input.get(_PLANS[name])))),)
+    if name in _ASKERS:
+        return (CallEffect(EffectKind.ASKED, call.name, tuple(_list_questions(call.input))),)
+    if name in WRITERS or (name in EDITORS and call.input.get("command") in EDITOR_VERBS):
+        paths = [*_list_paths(call.input), *_list_patched(call.input)]
+        return tuple(CallEffect(EffectKind.WRITTEN, show_path(path, root)) for path in dict.fromkeys(paths))
+    if name in _READERS or name in EDITORS:
+        paths = _list_paths(call.input)
+        return tuple(CallEffect(EffectKind.READ, show_path(path, root), is_minor=True) for path in paths)
+    return (CallEffect(EffectKind.OTHER, _quote(call.name, 60), is_minor=True),)
+
+
+def read_ending(result: Message) -> CallOutcome:
+    """How the call with this result ended."""
+    text = result.text
+    edges = text if len(text) < 1200 else f"{text[:600]}\n{text[-600:]}"
+    if result.failed and _DECLINED.search(edges):
+        return CallOutcome(CallState.DECLINED)
+    code = _find_code(text)
+    if result.failed or code:
+        return CallOutcome(CallState.FAILED, code, find_error(text))
+    return CallOutcome(CallState.RUNNING if _RUNNING.search(edges[:600]) else CallState.OK, code)
+
+
+def find_error(text: str) -> str:
+    """The most informative line of a failure's output."""
+    head, tail = text[:20_000], text[20_000:][-20_000:]
+    cleaned = _EXIT.sub("", _WRAPPER.sub("", f"{head}\n{tail}"))
+    lines = [line.strip() for line in cleaned.splitlines() if line.strip()]
+    named = [line for line in lines if _NAMED.search(line)]
+    complaints = (line for line in lines if _COMPLAINT.search(line))
+    # The end of a traceback names the error; otherwise the first complaint is the cause of the others.
+    best = named[-1] if named else next(chain(complaints, lines, ["no output"]))
+    return _quote(best, ERROR_CHARS)
+
+
+def show_path(path: str, root: str = "") -> str:
+    plain = path.removeprefix("file://")
+    if root and plain.startswith(os.path.join(root, "")):
+        plain = plain[len(os.path.join(root, "")) :]
+    return _quote(plain, PATH_CHARS)
+
+
+def _find_code(text: str) -> int | None:
+    """The exit code in the first or the last lines of a result, where hosts write it."""
+    lines = text.split("\n", 8)
+    match = _EXIT.search("\n".join(lines[:8])) or _EXIT.search("\n".join(text[-400:].split("\n")[-6:]))
+    return int(match[1]) if match and len(match[1]) < 12 else None
+
+
+def _describe_command(given: Mapping[str, object]) -> Iterator[CallEffect]:
+    for key in COMMAND_KEYS:
+        command = given.get(key)
+        if isinstance(command, list):
+            words = [word for word in command if isinstance(word, str)]
+            # `bash -lc "…"` was added by the host.
+            is_wrapped = len(words) == 3 and re.fullmatch(r"-[a-z]*c", words[1])
+            command = words[2] if is_wrapped else " ".join(words)
+        if isinstance(command, str) and command.strip():
+            yield CallEffect(EffectKind.RUN, _quote(command, COMMAND_CHARS), is_minor=_only_looks(command))
+            return
+
+
+def _only_looks(command: str) -> bool:
+    steps = parse_steps(command)
+    return not any(step.targets for step in steps) and all(
+        step.program in _LOOKERS or (step.program == "git" and set(step.arguments[:1]) <= _GIT_LOOKS) for step in steps
+    )
+
+
+def _list_paths(given: Mapping[str, object]) -> Iterator[str]:
+    values = (given.get(key) for key in PATH_KEYS)
+    yield from islice((value for value in values if isinstance(value, str) and value.strip()), 1)
+
+
+def _list_patched(given: Mapping[str, object]) -> Iterator[str]:
+    for value in given.values():
+        parts = value if isinstance(value, list) else [value]
+        for text in parts:
+            if isinstance(text, str) and "*** " in text:
+                yield from PATCHED.findall(text)
+
+
+def _list_steps(rows: object) -> Iterator[str]:
+    """The steps of a plan that are not done."""
+    for row in rows if isinstance(rows, list) else ():
+        if not isinstance(row, dict) or str(row.get("status", "")).lower() in _DONE:
+            continue
+        text = next((at for key in _STEP_KEYS if isinstance(at := row.get(key), str)), "")
+        if text.strip():
+            mark = " (begun)" if str(row.get("status", "")).lower().replace("-", "_") == "in_progress" else ""
+            yield f"{shorten(one_line(text), 200)}{mark}"
+
+
+def _list_questions(given: Mapping[str, object]) -> Iterator[str]:
+    rows = given.get("questions")
+    for row in rows if isinstance(rows, list) else [given]:
+        text = row.get("question") if isinstance(row, dict) else row
+        if isinstance(text, str) and text.strip():
+            yield shorten(one_line(text), 200)
+
+
+def _quote(text: str, chars: int) -> str:
+    """Text that can be put between backticks on one line."""
+    return shorten(one_line(text.replace("`", "'")), chars)
+
+
+def quoted_key(line: str) -> str:
+    """The key of a line such as "- `make test`: ok"; empty for a line that was not written here."""
+    match = _QUOTED.match(line)
+    return match[1] if match else ""
+
+
+class KeyedLines:
+    """The lines of one section, by key; each moves to the end when it is written again."""
+
+    def __init__(self, text: str, key_of: Callable[[str], str] = quoted_key) -> None:
+        self._key_of = key_of
+        self._lines: dict[str, str] = {}
+        for number, line in enumerate(text.split("\n") if text else ()):
+            # Keys of other lines begin with NUL.
+            self._lines[key_of(line) or f"\0{number}"] = line
+
+    def find(self, key: str) -> str:
+        return self._lines.get(key, "")
+
+    def put(self, line: str) -> None:
+        """Write a line at the end, in place of the one with its key."""
+        key = self._key_of(line)
+        self._lines.pop(key, None)
+        self._lines[key] = line
+
+    def change(self, line: str) -> None:
+        """Change a line where it is."""
+        self._lines[self._key_of(line)] = line
+
+    def list_own(self) -> list[str]:
+        return [line for key, line in self._lines.items() if not key.startswith("\0")]
+
+    def render(self, tokens: int, is_minor: Callable[[str], bool] = lambda line: False) -> str:
+        """The lines within the limit: the oldest are dropped first, minor ones before all others."""
+        over = sum(map(_weigh, self._lines.values())) - tokens
+        dropped: set[str] = set()
+        for wanted in (True, False):
+            for key, line in self._lines.items():
+                if over <= 0:
+                    break
+                if not key.startswith("\0") and key not in dropped and is_minor(line) is wanted:
+                    dropped.add(key)
+                    over -= _weigh(line)
+        return "\n".join(line for key, line in self._lines.items() if key not in dropped).strip("\n")
+
+
+def replace_group(text: str, prefix: str, lines: Iterable[str]) -> str:
+    """The text with all lines of a prefix replaced by these, at the end."""
+    kept = [line for line in text.split("\n") if not line.startswith(prefix)] if text else []
+    return "\n".join([*kept, *(f"{prefix}{line}" for line in lines)]).strip("\n")
+
+
+def sort_groups(text: str, prefixes: tuple[str, ...]) -> str:
+    """The text with the lines of these prefixes at its end, group by group."""
+    lines = text.split("\n") if text else []
+    kept = [line for line in lines if not line.startswith(prefixes)]
+    return "\n".join([*kept, *(line for at in prefixes for line in lines if line.startswith(at))]).strip("\n")
+
+
+def _weigh(line: str) -> int:
+    return estimate_tokens(line) + 1
+
+
+class _Sections:
+    """The sections while messages are merged in."""
 
     def __init__(self, notes: Notes, root: str, apart: Sequence[str]) -> None:
         texts = {name: at.text for name in KNOWN if (at := notes.find(name))}
@@ -399,7 +367,8 @@ class _Digest:
         self._commands = KeyedLines(texts.get(WORKFLOW, ""))
         self._errors = KeyedLines(texts.get(ERRORS, ""), _error_key)
         self._work = KeyedLines(texts.get(WORKLOG, ""), _work_key)
-        self._looking = {key for line in self._commands.list_own() if _is_looking(key := quoted_key(line))}
+        keys = map(quoted_key, self._commands.list_own())
+        self._reading = {key for key in keys if any(at.is_minor for at in _describe_command({"command": key}))}
 
     def render(self) -> dict[str, str]:
         failing = [quoted_key(line) for line in self._errors.list_own() if f"` ({_OPEN}" in line][-_FAILING:]
@@ -410,18 +379,16 @@ class _Digest:
             STATE: state,
             TASK: "\n\n".join(filter(None, (self._first, tasks))),
             FILES: self._files.render(NOTES_RULES_TOKENS, lambda line: line.endswith(f": {EffectKind.READ}")),
-            WORKFLOW: self._commands.render(NOTES_RULES_TOKENS, lambda line: quoted_key(line) in self._looking),
+            WORKFLOW: self._commands.render(NOTES_RULES_TOKENS, lambda line: quoted_key(line) in self._reading),
             ERRORS: self._errors.render(NOTES_RULES_TOKENS, lambda line: f"` ({_OPEN}" not in line),
             WORKLOG: self._work.render(NOTES_RULES_TOKENS),
         }
         return {name: text for name, text in texts.items() if name in self._known}
 
-    # --- one turn ---------------------------------------------------------------------------------------------------
-
-    def take(self, turn: NotesTurn) -> None:
+    def add(self, turn: NotesTurn) -> None:
         if turn.request:
-            self._take_request(turn)
-        endings = {at.answers: read_ending(at) for at in turn.messages if at.role == "tool"}
+            self._add_request(turn)
+        outcomes = {at.answers: read_ending(at) for at in turn.messages if at.role == "tool"}
         answer, runs, failed = "", 0, 0
         written: list[str] = []
         for message in turn.messages:
@@ -431,18 +398,18 @@ class _Digest:
                 answer = message.text
                 self._ask(_find_questions(answer))
             for call in message.calls:
-                ending = endings.get(call.id)
-                for deed in () if self._is_apart(call) else describe_effects(call, self._root):
-                    self._take_deed(deed, ending)
-                    runs += deed.kind is EffectKind.RUN
-                    failed += ending is not None and ending.state is CallState.FAILED
-                    written += [deed.what] if deed.kind is EffectKind.WRITTEN and _is_done(ending) else []
-        self._note_work(turn, answer, written, runs, failed)
+                outcome = outcomes.get(call.id)
+                for effect in () if self._is_apart(call) else describe_effects(call, self._root):
+                    self._add_effect(effect, outcome)
+                    runs += effect.kind is EffectKind.RUN
+                    failed += outcome is not None and outcome.state is CallState.FAILED
+                    written += [effect.what] if effect.kind is EffectKind.WRITTEN and _is_done(outcome) else []
+        self._add_work(turn, answer, written, runs, failed)
         for message in turn.messages:
             if message.is_meta and message.text.startswith(_COMPACTED):
                 self._work.put(f"- {_stamp(message.at)}(the conversation was compacted)")
 
-    def _take_request(self, turn: NotesTurn) -> None:
+    def _add_request(self, turn: NotesTurn) -> None:
         line = shorten(one_line(turn.request), _REQUEST_CHARS)
         self._title = self._title or _plain(shorten(one_line(turn.request), _TITLE_CHARS))
         whole = shorten(one_line(turn.request), _FIRST_CHARS)
@@ -456,10 +423,10 @@ class _Digest:
         self._state = replace_group(self._state, _REQUEST, [line])
         self._ask(())
 
-    def _note_work(self, turn: NotesTurn, answer: str, written: list[str], runs: int, failed: int) -> None:
+    def _add_work(self, turn: NotesTurn, answer: str, written: list[str], runs: int, failed: int) -> None:
         names = list(dict.fromkeys(written))
-        shown = ", ".join(f"`{name}`" for name in names[:_BY_RULES_NAMED])
-        more = f" and {len(names) - _BY_RULES_NAMED} more" if len(names) > _BY_RULES_NAMED else ""
+        shown = ", ".join(f"`{name}`" for name in names[:_NAMED_FILES])
+        more = f" and {len(names) - _NAMED_FILES} more" if len(names) > _NAMED_FILES else ""
         parts = [
             f"wrote {shown}{more}" if names else "",
             f"{runs} command{'s' if runs != 1 else ''}" if runs else "",
@@ -472,43 +439,37 @@ class _Digest:
             asked = f"“{shorten(one_line(turn.request), _REQUEST_CHARS)}”" if turn.request else "went on"
             self._work.put(f"- {_stamp(turn.at)}{asked} → {'; '.join(filter(None, parts)) or 'nothing yet'}")
 
-    # --- one deed ---------------------------------------------------------------------------------------------------
-
-    def _take_deed(self, deed: CallEffect, ending: CallOutcome | None) -> None:
-        if deed.kind is EffectKind.PLANNED:
-            self._state = replace_group(self._state, _STEP, deed.items[:_STEPS])
-        elif deed.kind is EffectKind.ASKED:
-            self._ask(() if ending else deed.items)
-        elif deed.kind is EffectKind.RUN:
-            self._commands.put(f"- `{deed.what}`: {ending.words if ending else 'no result yet'}")
-            self._looking |= {deed.what} if deed.is_minor else set()
-        elif deed.kind in (EffectKind.READ, EffectKind.WRITTEN) and _is_done(ending):
-            was_written = self._files.find(deed.what).endswith(f": {EffectKind.WRITTEN}")
-            self._files.put(f"- `{deed.what}`: {EffectKind.WRITTEN if was_written else deed.kind}")
-        if ending is not None:
-            self._take_ending(deed, ending)
-
-    def _take_ending(self, deed: CallEffect, ending: CallOutcome) -> None:
-        if ending.state is CallState.DECLINED:
-            self._errors.put(f"- `{deed.key}`{_NO_REASON}")
+    def _add_effect(self, effect: CallEffect, outcome: CallOutcome | None) -> None:
+        if effect.kind is EffectKind.PLANNED:
+            self._state = replace_group(self._state, _STEP, effect.items[:_STEPS])
+        elif effect.kind is EffectKind.ASKED:
+            self._ask(() if outcome else effect.items)
+        elif effect.kind is EffectKind.RUN:
+            self._commands.put(f"- `{effect.what}`: {outcome.words if outcome else 'no result yet'}")
+            self._reading |= {effect.what} if effect.is_minor else set()
+        elif effect.kind in (EffectKind.READ, EffectKind.WRITTEN) and _is_done(outcome):
+            was_written = self._files.find(effect.what).endswith(f": {EffectKind.WRITTEN}")
+            self._files.put(f"- `{effect.what}`: {EffectKind.WRITTEN if was_written else effect.kind}")
+        if outcome is None:
             return
-        if ending.state is CallState.OK and not deed.is_minor:
-            self._follow(deed)
-        if ending.state is CallState.FAILED:
-            self._errors.put(_render_error(deed.key, _OPEN, (), ending.error))
-        elif (
-            ending.state is CallState.OK and (found := _parse_error(self._errors.find(deed.key))) and found[1] == _OPEN
-        ):
-            self._errors.change(_render_error(found[0], _WORKS, found[2], found[3]))
+        if outcome.state is CallState.DECLINED:
+            self._errors.put(f"- `{effect.key}`{_NO_REASON}")
+        elif outcome.state is CallState.FAILED:
+            self._errors.put(_render_error(effect.key, _OPEN, (), outcome.error))
+        elif outcome.state is CallState.OK:
+            self._add_success(effect)
 
-    def _follow(self, deed: CallEffect) -> None:
-        """What is done after an error may be what put it right."""
+    def _add_success(self, effect: CallEffect) -> None:
+        """Mark an error of the same effect as fixed; for other open errors this may have been the fix."""
         for line in self._errors.list_own():
-            found = _parse_error(line)
-            if found is None or found[1] != _OPEN or found[0] == deed.key or len(found[2]) >= _AFTER:
+            key, state, after, error = _parse_error(line)
+            if state != _OPEN:
                 continue
-            after = tuple(dict.fromkeys((*found[2], deed.key)))
-            self._errors.change(_render_error(found[0], _OPEN, after, found[3]))
+            if key == effect.key:
+                self._errors.change(_render_error(key, _WORKS, after, error))
+            elif not effect.is_minor and len(after) < _AFTER:
+                after = tuple(dict.fromkeys((*after, effect.key)))
+                self._errors.change(_render_error(key, _OPEN, after, error))
 
     def _ask(self, questions: Sequence[str]) -> None:
         self._state = replace_group(self._state, _QUESTION, list(questions)[:_QUESTIONS])
@@ -522,13 +483,16 @@ def _render_error(key: str, state: str, after: Sequence[str], error: str) -> str
     return f"- `{key}` ({state}{done}): {error}"
 
 
-def _parse_error(line: str) -> tuple[str, str, tuple[str, ...], str] | None:
+def _parse_error(line: str) -> tuple[str, str, tuple[str, ...], str]:
+    """Key, state, what was done since, and the error; all empty for a line of another form."""
     match = _ERROR_LINE.fullmatch(line)
-    return (match[1], match[2], tuple(re.findall(r"`([^`]*)`", match[3] or "")), match[4]) if match else None
+    return (
+        (match[1], match[2], tuple(re.findall(r"`([^`]*)`", match[3] or "")), match[4]) if match else ("", "", (), "")
+    )
 
 
 def _error_key(line: str) -> str:
-    return match[1] if (match := _ERROR_LINE.fullmatch(line)) else ""
+    return _parse_error(line)[0]
 
 
 def _task_key(line: str) -> str:
@@ -540,12 +504,8 @@ def _work_key(line: str) -> str:
     return match[0] if match else ""
 
 
-def _is_looking(command: str) -> bool:
-    return any(deed.is_minor for deed in describe_effects(ToolCall("", "bash", {"command": command})))
-
-
-def _is_done(ending: CallOutcome | None) -> bool:
-    return ending is None or ending.state in (CallState.OK, CallState.RUNNING)
+def _is_done(outcome: CallOutcome | None) -> bool:
+    return outcome is None or outcome.state in (CallState.OK, CallState.RUNNING)
 
 
 def _find_questions(text: str) -> list[str]:
@@ -562,5 +522,5 @@ def _stamp(at: datetime | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that begins a paragraph: none of the signs that would make a heading, a list or a fence of it."""
+    """A text that begins a paragraph: a sign that would begin a heading, a list or a fence is escaped."""
     return re.sub(r"^([#>*+\-=`~_|]|\d+[.)])", r"\\\1", text)
