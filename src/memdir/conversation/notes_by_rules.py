@@ -187,8 +187,8 @@ def describe_effects(call: ToolCall, root: str = "") -> tuple[CallEffect, ...]:
         paths = [*_list_paths(call.input), *_list_patched(call.input)]
         return tuple(CallEffect(EffectKind.WRITTEN, show_path(path, root)) for path in dict.fromkeys(paths))
     if name in _READERS or name in EDITORS:
-        paths = _list_paths(call.input)
-        return tuple(CallEffect(EffectKind.READ, show_path(path, root), is_minor=True) for path in paths)
+        shown = (show_path(path, root) for path in _list_paths(call.input))
+        return tuple(CallEffect(EffectKind.READ, path, is_minor=True) for path in shown)
     return (CallEffect(EffectKind.OTHER, _quote(call.name, 60), is_minor=True),)
 
 
