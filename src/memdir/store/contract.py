@@ -7,6 +7,7 @@ MemoryStore differ in nothing else.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -21,6 +22,7 @@ from memdir.text import replace_surrogates
 
 if TYPE_CHECKING:
     from memdir.store.batch import Edits, PlannedBatch
+    from memdir.store.history import History
 
 
 Clock = Callable[[], datetime]
@@ -81,15 +83,39 @@ class StoreBase(Inbox):
     @abstractmethod
     def index(self) -> str: ...
     @abstractmethod
-    def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]: ...
-    @abstractmethod
-    def find_last_change(self) -> Change | None: ...
-    @abstractmethod
-    def read_change(self, change: int) -> Change: ...
-    @abstractmethod
-    def read_content(self, digest: str) -> bytes: ...
-    @abstractmethod
-    def has_mark(self, mark: str) -> bool: ...
+    def _reading_history(self) -> AbstractContextManager["History | None"]:
+        """The history for readers; None if there is none yet."""
+
+    def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
+        """The changes of a memory, or all; newest first."""
+        with self._reading_history() as past:
+            return past.read_changes(path=None if name is None else f"{name}.md", limit=limit) if past else ()
+
+    def count_changes(self) -> int:
+        with self._reading_history() as past:
+            return past.count_changes() if past else 0
+
+    def find_last_change(self) -> Change | None:
+        with self._reading_history() as past:
+            return past.find_last() if past else None
+
+    def read_change(self, change: int) -> Change:
+        with self._reading_history() as past:
+            if past is None:
+                raise NotFoundError(f"no change {change} in this history", name=str(change))
+            return past.read_change(change)
+
+    def read_content(self, digest: str) -> bytes:
+        """The bytes of a recorded version."""
+        with self._reading_history() as past:
+            if past is None:
+                raise NotFoundError("this directory has no history", name=digest[:12])
+            return past.read_content(digest)
+
+    def has_mark(self, mark: str) -> bool:
+        """Whether a change with this mark has happened."""
+        with self._reading_history() as past:
+            return past is not None and past.find_marked(mark) is not None
 
     def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory:
         """Save a draft: a new memory, or with `expect` another version of one that exists."""

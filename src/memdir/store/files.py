@@ -25,7 +25,7 @@ from memdir.format.frontmatter import FrontmatterFields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
-from memdir.records import Change, Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
+from memdir.records import Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import history, inbox
 from memdir.store.apply import apply, heal
 from memdir.store.contract import ChangeResult, Clock, StoreBase, make_header, make_memory, utc_now
@@ -174,35 +174,10 @@ class FileStore(StoreBase):
 
     # Reading the history, the ledger of recalls and the inbox
 
-    def count_changes(self) -> int:
-        with self._reading_history() as past:
-            return past.count_changes() if past else 0
-
-    def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
-        with self._reading_history() as past:
-            return past.read_changes(path=None if name is None else f"{name}.md", limit=limit) if past else ()
-
-    def find_last_change(self) -> Change | None:
-        with self._reading_history() as past:
-            return past.find_last() if past else None
-
-    def read_change(self, change: int) -> Change:
-        with self._reading_history() as past:
-            if past is None:
-                raise NotFoundError(f"no change {change} in this history", name=str(change))
-            return past.read_change(change)
-
-    def read_content(self, digest: str) -> bytes:
-        with self._reading_history() as past:
-            if past is None:
-                raise NotFoundError("this directory has no history", name=digest[:12])
-            return past.read_content(digest)
-
     def has_mark(self, mark: str) -> bool:
         """Whether a change with this mark has happened, a killed one that had begun included."""
         self._heal_if_killed()
-        with self._reading_history() as past:
-            return past is not None and past.find_marked(mark) is not None
+        return super().has_mark(mark)
 
     def recorded(self) -> dict[str, str]:
         """Path to the digest of every file as history last saw it."""

@@ -26,7 +26,7 @@ import os
 import re
 import sqlite3
 from _thread import allocate_lock  # as `threading.Lock`, a module that takes too long for a cold recall
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +41,7 @@ from memdir.store.plan import FileChange, digest_of, is_index_path
 from memdir.text import fold_link, replace_surrogates
 
 FILE = "history.db"
+IN_MEMORY = ":memory:"
 OUTSIDE = "outside"
 MIGRATIONS = (
     """
@@ -102,6 +103,8 @@ class Database:
             # In a folder that cannot be written SQLite cannot make the file its log needs, unless it may assume no writer.
             frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
             uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"
+            if str(path) == IN_MEMORY:
+                uri = f"file:{IN_MEMORY}"
             self._db = sqlite3.connect(
                 uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False
             )
@@ -113,8 +116,15 @@ class Database:
                 raise
 
     def _prepare(self) -> None:
-        self._check_known()
-        if self._read_version() < len(self._migrations):
+        version, known = self._read_version(), len(self._migrations)
+        if version > known:  # readers use what they find
+            self._db.close()
+            raise DiskError(
+                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
+                path=str(self.path),
+                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
+            )
+        if version < known:
             self._db.execute("PRAGMA journal_mode = WAL")
             with self.transaction(durable=True):
                 # Asked again inside: another process may have been here since.
@@ -124,17 +134,6 @@ class Database:
                         self._db.execute(statement)
                     self._db.execute(f"PRAGMA user_version = {number}")
         self._db.execute("PRAGMA secure_delete = ON")
-
-    def _check_known(self) -> None:
-        """Refuse to write into a shape that a newer memdir has made; readers use what they find."""
-        version, known = self._read_version(), len(self._migrations)
-        if version > known:
-            self._db.close()
-            raise DiskError(
-                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
-                path=str(self.path),
-                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
-            )
 
     @property
     def version(self) -> int:
@@ -318,12 +317,21 @@ class History(Database):
 
     def _read_changes(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
         with self.reading() as db:
-            select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
-            undone = find_undone({target: undo for undo, target in db.execute(select)})
+            undone = self._find_undone()
             rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
             for change, at, verb, who, why, session, undoes in rows:
                 origin, files = Origin(who, why, session), tuple(self._read_files(change))
                 yield Change(change, datetime.fromisoformat(at), verb, origin, files, undoes, undone.get(change))
+
+    def _find_undone(self) -> dict[int, int]:
+        """Change to the undo that took it back; an undo that was itself undone does not count."""
+        select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
+        latest: dict[int, int] = {target: undo for undo, target in self._db.execute(select)}
+        undone: dict[int, int] = {}
+        for target in sorted(latest, reverse=True):
+            if latest[target] not in undone:
+                undone[target] = latest[target]
+        return undone
 
     def _read_files(self, change: int) -> Iterator[ChangedFile]:
         select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
@@ -420,15 +428,6 @@ def open_briefly(path: Path, *, busy_seconds: float) -> Iterator[History]:
         _ = reader.version  # only a connection that has read something counts
         with closing(History(path, busy_seconds=busy_seconds)) as past:
             yield past
-
-
-def find_undone(latest: Mapping[int, int]) -> dict[int, int]:
-    """Change to the undo that took it back, from each change's latest undo; an undone undo does not count."""
-    undone: dict[int, int] = {}
-    for target in sorted(latest, reverse=True):
-        if latest[target] not in undone:
-            undone[target] = latest[target]
-    return undone
 
 
 def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
