@@ -1,46 +1,44 @@
 """Which project a directory belongs to: the canonical git root, found from files alone.
 
-All worktrees of one repository lead to one root, so that they share one memory. A `.git` file is a claim, and anybody
-can put one into an archive; it is believed only if the repository's own record of the worktree points back at this
-very file. Otherwise the directory stands for itself: it can never borrow the memory of another project.
+All worktrees of one repository have one root, so that they share one memory. A `.git` file is a claim, and anybody can
+put one into an archive; it is trusted only if the repository's own record of the worktree points back to this very
+file. Otherwise the directory stands for itself: it can never use the memory of another project.
 
     .git is a directory              that directory's parent is the root
-    .git file, worktree, believed    the main work tree; for a bare repository the repository itself
+    .git file, worktree, trusted     the main work tree; for a bare repository the repository itself
     .git file, no `commondir`        a submodule, or --separate-git-dir: a project of its own
-    .git file, not believed          the directory itself, and a note that says why
+    .git file, not trusted           the directory itself, and a note that says why
     no .git on the way up            the working directory
 
-A link named `.git` counts where it leads to a directory, and then only for the directory it lies in.
-
-What this room does not do: ask git where the root is, read GIT_DIR and its like, or tell whether a repository is sound.
-Two questions that files cannot answer are asked of git itself, with a time limit: the first commit, and whether a file
-is tracked.
+A link named `.git` counts if it leads to a directory, and then only for the directory it is in. GIT_DIR and the like
+are not read. Git itself is asked, with a time limit, only for the first commit and whether a file is tracked.
 """
 
 import os
 import re
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from memdir.files import read_small
-from memdir.frozen import dataclass
+from memdir.frozen import compile_late, dataclass
 from memdir.project.settings import git_environ
 from memdir.text import one_line
 
 Kind = Literal["git", "worktree", "plain"]
 
-POINTER_BYTES = 4_096  # one path a file: no path is longer
+_POINTER_BYTES = 4_096  # one path a file: no path is longer
 CONFIG_BYTES = 262_144  # a repository's config with some hundred branches has 20 KB
-GIT_SECONDS = 2.0  # a person waits for `where`, not for the whole history of a large repository
-
-_REMOTE = re.compile(r'\[\s*remote\s+"((?:[^"\\]|\\.)*)"\s*\]\s*(.*)', re.IGNORECASE)
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*@)?([^?#]*)")
+_GIT_SECONDS = 2.0  # a person waits for `where`, not for the whole history of a large repository
+_SECTION = compile_late(r'\[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]\s*(.*)')
+_REMOTE = compile_late(r'remote\s+"((?:[^"\\]|\\.)*)"', re.IGNORECASE)
+_ADDRESS = compile_late(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*@)?([^?#]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class GitRoot:
-    """A project's root. `kind` is `worktree` when the question was asked inside a linked worktree."""
+    """A project's root. `kind` is `worktree` if the working directory is in a linked worktree."""
 
     path: Path
     kind: Kind
@@ -49,7 +47,7 @@ class GitRoot:
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
-    """What the `.git` of a directory turned out to be; `common` is where config and history are, if believed."""
+    """What the `.git` of a directory is; `common` is where config and history are, if it is trusted."""
 
     kind: Kind
     common: str | None
@@ -57,7 +55,7 @@ class _Repository:
 
 
 def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
-    """The root of the project that `cwd` is in; `worktree="own"` stays in the worktree. Never fails."""
+    """Returns the root of the project that `cwd` is in; `worktree="own"` stays in the worktree. Never raises."""
     start = os.path.realpath(cwd)
     top = _find_top(start)
     if top is None:
@@ -71,7 +69,7 @@ def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
 
 
 def find_git_dir(root: Path) -> Path | None:
-    """The directory that holds the repository's config and history; None where there is none, or a doubtful one."""
+    """Returns the directory with the repository's config and history; None if there is none, or an untrusted one."""
     if os.path.lexists(root / ".git"):
         common = _read_repository(os.path.realpath(root)).common
         return Path(common) if common else None
@@ -79,21 +77,21 @@ def find_git_dir(root: Path) -> Path | None:
 
 
 def find_remote(root: Path) -> str | None:
-    """The address of `origin`, else of the first remote, without any credentials."""
+    """Returns the address of `origin`, else of the first remote, without any credentials."""
     address = find_address(root)
     return strip_credentials(address) if address else None
 
 
 def find_address(root: Path) -> str | None:
-    """The same as it stands in the repository's config, credentials and all: for use, not for keeping."""
+    """The same as it is in the repository's config, with credentials: for use, not for storing."""
     common = find_git_dir(root)
     data = read_small(common / "config", CONFIG_BYTES).data if common else None
     addresses = _parse_remotes((data or b"").decode("utf-8", "replace"))
     return addresses.get("origin") or next(iter(addresses.values()), None)
 
 
-def find_root_commit(root: Path, timeout: float = GIT_SECONDS) -> str | None:
-    """The oldest commit without parents, which every clone has in common; None when git cannot say in time."""
+def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
+    """Returns the oldest commit without parents, which all clones share; None if git does not answer in time."""
     common = find_git_dir(root)
     if common is None or (common / "shallow").exists():  # a shallow clone ends somewhere in the middle
         return None
@@ -102,8 +100,8 @@ def find_root_commit(root: Path, timeout: float = GIT_SECONDS) -> str | None:
     return commits[-1] if code == 0 and commits and re.fullmatch(r"[0-9a-f]{40,64}", commits[-1]) else None
 
 
-def is_tracked(root: Path, name: str, timeout: float = GIT_SECONDS) -> bool:
-    """Whether a file below the root came with the repository. Only a clear "no" of git, or no repository, is a no."""
+def is_tracked(root: Path, name: str, timeout: float = _GIT_SECONDS) -> bool:
+    """Whether a file below the root came with the repository. False only if git says so, or there is no repository."""
     top = os.path.realpath(root)
     if _find_top(top) is None:
         return False
@@ -115,25 +113,23 @@ def is_tracked(root: Path, name: str, timeout: float = GIT_SECONDS) -> bool:
 
 
 def strip_credentials(address: str) -> str:
-    """A remote's address without user, password, query or fragment; `git@host:path` has nothing to hide."""
+    """Returns a remote's address without user, password, query or fragment; `git@host:path` has no secret."""
     match = _ADDRESS.match(address)
     return one_line(match[1] + match[3] if match else address)
 
 
 def _find_top(start: str) -> str | None:
     """The nearest directory upwards with a `.git` that is a directory, a file or a link."""
-    directory = start
-    while True:
+    directory, below = start, ""
+    while directory != below:
         try:
-            mode = os.lstat(os.path.join(directory, ".git")).st_mode
+            mode = stat.S_IFMT(os.lstat(os.path.join(directory, ".git")).st_mode)
         except (OSError, ValueError):
             mode = 0
-        if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+        if mode in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
             return directory
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return None
-        directory = parent
+        directory, below = os.path.dirname(directory), directory
+    return None
 
 
 def _read_repository(top: str) -> _Repository:
@@ -152,19 +148,16 @@ def _read_repository(top: str) -> _Repository:
     if not link:
         return _Repository("git", admin)
     common = os.path.realpath(os.path.join(admin, link))
-    if os.path.dirname(admin) != os.path.join(common, "worktrees") or not _points_back(admin, dot_git):
+    # The worktree's record must name this very file; the record may be relative to itself.
+    back = _read_line(os.path.join(admin, "gitdir"))
+    is_known = bool(back) and os.path.realpath(os.path.join(admin, back)) == os.path.realpath(dot_git)
+    if os.path.dirname(admin) != os.path.join(common, "worktrees") or not is_known:
         return _Repository("plain", None, f"{dot_git} names a worktree of {common} that does not point back here")
     return _Repository("worktree", common)
 
 
-def _points_back(admin: str, dot_git: str) -> bool:
-    """Whether the worktree's record names this very file; the record may be relative to itself."""
-    back = _read_line(os.path.join(admin, "gitdir"))
-    return bool(back) and os.path.realpath(os.path.join(admin, back)) == os.path.realpath(dot_git)
-
-
 def _read_line(path: str) -> str:
-    data = read_small(path, POINTER_BYTES, follow=False).data or b""
+    data = read_small(path, _POINTER_BYTES, follow=False).data or b""
     text = os.fsdecode(data).rstrip("\r\n")
     return "" if "\n" in text or "\0" in text else text
 
@@ -172,31 +165,28 @@ def _read_line(path: str) -> str:
 def _parse_remotes(config: str) -> dict[str, str]:
     """Each remote's first address, in the order of the file. Includes and rewritten addresses are not followed."""
     remotes: dict[str, str] = {}
-    name: str | None = None
-    for line in config.splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            section = _REMOTE.match(text)
-            name, text = (section[1], section[2]) if section else (None, "")
-        key, equals, value = text.partition("=")
-        if name is not None and equals and key.strip().lower() == "url" and (address := _unquote(value)):
-            remotes.setdefault(name, address)
+    for section, key, value in _parse_lines(config):
+        if key == "url" and value and (remote := _REMOTE.fullmatch(section)):
+            remotes.setdefault(remote[1], value)
     return remotes
 
 
 def parse_config(config: str, section: str) -> list[tuple[str, str]]:
-    """The keys, in small letters, and values of a plain section such as [user], in the order of the file."""
-    found: list[tuple[str, str]] = []
-    inside = False
+    """Returns keys, in lower case, and values of a plain section such as [user], in the order of the file."""
+    return [(key, value) for name, key, value in _parse_lines(config) if name.lower() == section]
+
+
+def _parse_lines(config: str) -> Iterator[tuple[str, str, str]]:
+    """Section, key in lower case and value of each line of a git config."""
+    section = ""
     for line in config.splitlines():
         text = line.strip()
         if text.startswith("["):
-            head, _, text = text.partition("]")
-            inside = head[1:].strip().lower() == section
+            head = _SECTION.match(text)
+            section, text = (head[1].strip(), head[2]) if head else ("", "")
         key, equals, value = text.partition("=")
-        if inside and equals:
-            found.append((key.strip().lower(), _unquote(value)))
-    return found
+        if equals:
+            yield section, key.strip().lower(), _unquote(value)
 
 
 def _unquote(value: str) -> str:
@@ -217,8 +207,8 @@ def _unquote(value: str) -> str:
 
 
 def run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
-    """Exit code and output; -1 when git is not there or took too long. No hook or monitor of the repository is run."""
-    # Imported here: no hook needs a git process, and subprocess costs milliseconds.
+    """Returns exit code and output; -1 if git is missing or took too long. Hooks and monitors are not run."""
+    # Imported here: hooks need no git process, and subprocess costs milliseconds.
     import subprocess
 
     quiet = ("--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")

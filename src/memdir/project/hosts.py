@@ -74,18 +74,17 @@ class Host:
     aliases: Mapping[str, HookEvent] = field(default_factory=dict)
 
 
+_OPENING = (Hook(HookEvent.START, "SessionStart"), Hook(HookEvent.PROMPT, "UserPromptSubmit"))
+_CLOSING = (Hook(HookEvent.STOP, "Stop"), Hook(HookEvent.COMPACT, "PreCompact"), Hook(HookEvent.AGENT, "SubagentStart"))
 CLAUDE_CODE = Host(
     "claude-code",
     "Claude Code",
     (
-        Hook(HookEvent.START, "SessionStart"),
-        Hook(HookEvent.PROMPT, "UserPromptSubmit"),
+        *_OPENING,
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Write|Edit|MultiEdit|NotebookEdit|Bash"),
         # It returns nothing, so nobody needs to wait for it.
         Hook(HookEvent.AFTER_TOOL, "PostToolUse", tools="Read|Write|Edit|MultiEdit", is_async=True),
-        Hook(HookEvent.STOP, "Stop"),
-        Hook(HookEvent.COMPACT, "PreCompact"),
-        Hook(HookEvent.AGENT, "SubagentStart"),
+        *_CLOSING,
         Hook(HookEvent.END, "SessionEnd", seconds=5),
     ),
     loads_index=True,
@@ -95,12 +94,9 @@ CODEX = Host(
     "codex",
     "Codex CLI",
     (
-        Hook(HookEvent.START, "SessionStart"),
-        Hook(HookEvent.PROMPT, "UserPromptSubmit"),
+        *_OPENING,
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Bash|apply_patch|Edit|Write"),
-        Hook(HookEvent.STOP, "Stop"),
-        Hook(HookEvent.COMPACT, "PreCompact"),
-        Hook(HookEvent.AGENT, "SubagentStart"),
+        *_CLOSING,
         Hook(HookEvent.END, "SessionEnd", seconds=3),  # more is cut to this
     ),
     learns=True,
@@ -129,8 +125,7 @@ VSCODE = Host(
     "vscode",
     "VS Code",
     (
-        Hook(HookEvent.START, "SessionStart"),
-        Hook(HookEvent.PROMPT, "UserPromptSubmit"),
+        *_OPENING,
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse"),  # it has no matchers
         Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
         Hook(HookEvent.AGENT, "SubagentStart"),
@@ -281,12 +276,9 @@ def find_hooks_file(host: Host, environment: Environment, root: Path | None) -> 
 
 def list_present(environment: Environment) -> tuple[Host, ...]:
     """Returns the hosts that have been used on this machine: those with a folder in the home."""
-    extra = {VSCODE.key: environment.home / ".vscode"}
-    return tuple(
-        host
-        for host in HOSTS.values()
-        if find_folder(host, environment).is_dir() or (host.key in extra and extra[host.key].is_dir())
-    )
+    folders = {host.key: [find_folder(host, environment)] for host in HOSTS.values()}
+    folders[VSCODE.key].append(environment.home / ".vscode")
+    return tuple(host for host in HOSTS.values() if any(folder.is_dir() for folder in folders[host.key]))
 
 
 def find_installed(environment: Environment, root: Path | None = None) -> tuple[InstalledHost, ...]:

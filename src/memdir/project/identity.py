@@ -1,18 +1,14 @@
 """Which project a memory directory belongs to, and finding the memory of a project that has moved.
 
-A directory's slug is lossy, so two projects can meet in one; and it follows the path, so a project that is moved,
-renamed or cloned anew leaves its memory behind. Against both, memdir writes the true root, the remote and the first
-commit beside its state. A directory of a living project is never taken over silently, and nothing here moves a memory
-unless `relink` is called for that very one.
-
-What this room does not do: make directories for memories, merge two memories, or take the lock: whoever relinks holds
-the locks of both directories.
+Two projects can have the same slug, and the slug follows the path, so a project that is moved, renamed or cloned again
+leaves its memory behind. Against both, memdir records root, remote and first commit in the state folder. A directory
+of a project that still exists is never taken over silently. `relink` moves one memory; its caller holds the locks of
+both directories.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from memdir.errors import NotFoundError, PathError
@@ -37,7 +33,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class RelinkCandidate:
-    """A memory directory that may be the one looked for; `rank` is lower for better ones."""
+    """A memory directory that may be the one searched for; `rank` is lower for better ones."""
 
     path: Path
     root: str
@@ -46,12 +42,12 @@ class RelinkCandidate:
 
 
 def find_identity(root: Path) -> Identity:
-    """What can be said of a project today; asks git for the first commit, so not for the hook path."""
+    """Returns the identity of a project; runs git for the first commit, so it is not for hooks."""
     return Identity(str(root), find_remote(root), find_root_commit(root))
 
 
 def read_identity(state_dir: Path) -> Identity | None:
-    """The recorded project; None when there is no record, or none that can be read."""
+    """Returns the recorded project; None if there is no record that can be read."""
     record = read_root_record(state_dir)
     return Identity(record["root"], record.get("remote"), record.get("root_commit")) if record else None
 
@@ -63,9 +59,9 @@ def write_identity(state_dir: Path, identity: Identity) -> None:
 
 
 def check_identity(state_dir: Path, root: Path) -> None:
-    """Refuse a directory that belongs to another project which is still there; raises PathError.
+    """Raise PathError for a directory that belongs to another project which still exists.
 
-    Only for a place whose `is_keyed` is true: where a person has chosen the directory, sharing it is their wish.
+    Only for a directory whose `is_keyed` is true: one that a person has chosen may be shared.
     """
     known = read_identity(state_dir)
     if known is None or _is_same(known.root, str(root)) or not os.path.isdir(known.root):
@@ -79,22 +75,25 @@ def check_identity(state_dir: Path, root: Path) -> None:
 
 
 def find_moved_directories(environment: Environment, identity: Identity) -> tuple[RelinkCandidate, ...]:
-    """Memory directories that may be those of `identity` under an earlier path, best first."""
-    found = [
-        candidate
-        for project in _list_projects(environment.claude_home / "projects")
-        if (candidate := _judge(project, environment, identity)) is not None
-    ]
+    """Returns memory directories that may be those of `identity` under an earlier path, best first."""
+    try:
+        with os.scandir(environment.claude_home / "projects") as entries:
+            projects = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        projects = []
+    found = [candidate for at in projects if (candidate := _judge(at, environment, identity)) is not None]
     return tuple(sorted(found, key=lambda candidate: (candidate.rank, str(candidate.path))))
 
 
 def relink(source: Path, target: Path, *, environment: Environment) -> None:
-    """Move a memory directory, and memdir's own files for it, to another place; raises and leaves all as it was.
+    """Move a memory directory, and memdir's own files for it, to another path; raises and leaves all as it was.
 
-    Refused when the target holds anything of its own. What memdir kept for an empty target is set aside in the new
-    state directory and not deleted: it may be the history of things forgotten there.
+    Raises PathError if the target holds anything of its own. What memdir kept for an empty target is moved into the new
+    state directory and not deleted: it may be the history of memories forgotten there.
     """
-    _check_no_links(source, target)
+    for path in (source, source.parent, target, target.parent):
+        if path.is_symlink():
+            raise PathError(str(path), "it is a link", hint="move by hand what the link leads to")
     if not source.is_dir():
         raise NotFoundError(f"there is no memory directory {source}", name=str(source))
     if _holds_anything(target):
@@ -108,8 +107,7 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
         aside = _move(source, target)
         if moved_state != new_state and moved_state.is_dir():
             make_private_dirs(new_state.parent)
-            older = _move(moved_state, new_state)
-            _keep(older, new_state)
+            _keep(_move(moved_state, new_state), new_state)
         _keep(aside, new_state)
     except OSError as error:
         raise disk_error(error, target) from error
@@ -120,8 +118,11 @@ def _judge(project: Path, environment: Environment, identity: Identity) -> Relin
     if memory.is_symlink() or not memory.is_dir() or not _holds_anything(memory):
         return None
     known = read_identity(find_state_dir(memory, environment))
-    if known is None:
-        return _judge_transcripts(project, identity)
+    if known is None:  # memdir has never recorded it; a project that exists keeps its own
+        cwd = find_transcript_cwd(project)
+        if cwd is None or os.path.isdir(cwd) or not _is_same_name(cwd, identity.root):
+            return None
+        return RelinkCandidate(memory, cwd, f"same name in its transcripts; {cwd} is gone", 3)
     if _is_same(known.root, identity.root):
         return None
     alive = os.path.isdir(known.root)
@@ -130,57 +131,33 @@ def _judge(project: Path, environment: Environment, identity: Identity) -> Relin
         return RelinkCandidate(memory, known.root, f"same first commit; {where}", 4 if alive else 0)
     if identity.remote and known.remote and _address(known.remote) == _address(identity.remote):
         return RelinkCandidate(memory, known.root, f"same remote; {where}", 5 if alive else 1)
-    if alive:
-        return None
-    if _is_same_name(known.root, identity.root):
+    if not alive and _is_same_name(known.root, identity.root):
         return RelinkCandidate(memory, known.root, f"same name; {where}", 2)
-    return RelinkCandidate(memory, known.root, where, 6)
-
-
-def _judge_transcripts(project: Path, identity: Identity) -> RelinkCandidate | None:
-    """A directory memdir has never recorded; a living project keeps its own."""
-    cwd = find_transcript_cwd(project)
-    if cwd is None or os.path.isdir(cwd) or not _is_same_name(cwd, identity.root):
-        return None
-    return RelinkCandidate(project / "memory", cwd, f"same name in its transcripts; {cwd} is gone", 3)
-
-
-def _list_projects(projects: Path) -> Iterator[Path]:
-    try:
-        with os.scandir(projects) as entries:
-            yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
+    return None if alive else RelinkCandidate(memory, known.root, where, 6)
 
 
 def _holds_anything(memory: Path) -> bool:
-    """Whether there is anything but memdir's own files and empty ones: a memory, an index, a log, whatever it is."""
+    """Whether there is anything but memdir's own files and empty ones."""
     try:
         with os.scandir(memory) as entries:
             for entry in entries:
                 if entry.name in _LEFT_BEHIND:
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    if _holds_anything(Path(entry.path)):
-                        return True
-                elif entry.is_symlink() or entry.stat(follow_symlinks=False).st_size > 0:
+                    found = _holds_anything(Path(entry.path))
+                else:
+                    found = entry.is_symlink() or entry.stat(follow_symlinks=False).st_size > 0
+                if found:
                     return True
     except FileNotFoundError:
         return False
     except OSError:
-        return True  # what cannot be looked into is not empty
+        return True  # what cannot be listed is not empty
     return False
 
 
-def _check_no_links(*memories: Path) -> None:
-    for memory in memories:
-        for path in (memory, memory.parent):
-            if path.is_symlink():
-                raise PathError(str(path), "it is a link", hint="move by hand what the link leads to")
-
-
 def _check_same_device(*pairs: tuple[Path, Path]) -> None:
-    """A rename cannot cross file systems; better to learn that before the first one."""
+    """A rename cannot cross file systems; check that before the first one."""
     for source, target in pairs:
         parent = next(path for path in target.parents if path.exists())
         if source.exists() and os.stat(source).st_dev != os.stat(parent).st_dev:
@@ -188,7 +165,7 @@ def _check_same_device(*pairs: tuple[Path, Path]) -> None:
 
 
 def _move(source: Path, target: Path) -> Path | None:
-    """Put the source in the target's place; what was there is returned under another name."""
+    """Rename the source to the target; returns the new path of what was there."""
     aside = _find_free(target.parent, ".memdir-replaced") if target.exists() else None
     if aside is not None:
         os.rename(target, aside)
@@ -204,7 +181,7 @@ def _move(source: Path, target: Path) -> Path | None:
 
 
 def _keep(aside: Path | None, state: Path) -> None:
-    """Lay what was replaced into the state directory."""
+    """Move what was replaced into the state directory."""
     if aside is not None:
         make_private_dirs(state)
         os.rename(aside, _find_free(state, "replaced"))
@@ -228,7 +205,7 @@ def _is_same_name(one: str, other: str) -> bool:
 
 
 def _address(remote: str) -> str:
-    """Host and path, so that a clone over ssh and one over https are seen as the same."""
+    """Host and path, so that a clone over ssh and one over https are the same."""
     plain = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://", "", remote)
     plain = re.sub(r"^[^@/:]+@", "", plain)
     return re.sub(r"^([^/:]+):(?:\d+/)?", r"\1/", plain).rstrip("/").removesuffix(".git").casefold()

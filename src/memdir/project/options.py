@@ -7,21 +7,9 @@ wins, is in `settings`.
 import math
 from collections.abc import Mapping
 
+from memdir import limits
 from memdir.errors import SettingsError
 from memdir.frozen import dataclass
-from memdir.limits import (
-    DAY_TOKENS,
-    DREAM_HOURS,
-    DREAM_SCAN_MINUTES,
-    DREAM_SESSIONS,
-    HALF_LIFE_FEEDBACK,
-    HALF_LIFE_PROJECT,
-    HALF_LIFE_REFERENCE,
-    HALF_LIFE_USER,
-    LOCK_SECONDS,
-    MODEL_SECONDS,
-    RUN_TOKENS,
-)
 from memdir.text import one_line, shorten
 
 Value = bool | int | float | str
@@ -74,7 +62,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("skip_index", False, "Save files only; leave MEMORY.md alone.", project=True),
     Setting("user_memory", True, "Load the memory for all projects too.", project=True),
     Setting("paused", False, "Nothing is remembered in the background, and nothing recalled."),
-    Setting("lock_seconds", LOCK_SECONDS, "How long a write waits for another one."),
+    Setting("lock_seconds", limits.LOCK_SECONDS, "How long a write waits for another one."),
     Setting("recall", True, "Bring memories into a conversation when they matter.", project=True),
     Setting(
         "selector",
@@ -100,17 +88,19 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("daily_log", False, "Append to a log a day instead of keeping an index."),
     Setting("notes", True, "Keep a running summary of each session.", project=True),
     Setting("dream", True, "Consolidate the memory between sessions.", project=True),
-    Setting("dream_hours", DREAM_HOURS, "Hours between two dreams."),
-    Setting("dream_sessions", DREAM_SESSIONS, "Sessions since the last dream before the next."),
-    Setting("dream_scan_minutes", DREAM_SCAN_MINUTES, "Minutes between two counts of the sessions."),
+    Setting("dream_hours", limits.DREAM_HOURS, "Hours between two dreams."),
+    Setting("dream_sessions", limits.DREAM_SESSIONS, "Sessions since the last dream before the next."),
+    Setting("dream_scan_minutes", limits.DREAM_SCAN_MINUTES, "Minutes between two counts of the sessions."),
     Setting(
         "half_life.project",
-        HALF_LIFE_PROJECT,
+        limits.HALF_LIFE_PROJECT,
         "Days after which a memory about the project counts half as fresh; 0 is never.",
     ),
-    Setting("half_life.reference", HALF_LIFE_REFERENCE, "The same for references, and for memories without a type."),
-    Setting("half_life.user", HALF_LIFE_USER, "The same for what is known of a person."),
-    Setting("half_life.feedback", HALF_LIFE_FEEDBACK, "The same for feedback."),
+    Setting(
+        "half_life.reference", limits.HALF_LIFE_REFERENCE, "The same for references, and for memories without a type."
+    ),
+    Setting("half_life.user", limits.HALF_LIFE_USER, "The same for what is known of a person."),
+    Setting("half_life.feedback", limits.HALF_LIFE_FEEDBACK, "The same for feedback."),
     Setting(
         "hook_patience",
         1.0,
@@ -119,10 +109,10 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("model", "none", "The model to use, as provider:name; `none` works with built-in patterns alone."),
     Setting("model_url", "default", "The address of the model's endpoint; `default` is the provider's own."),
-    Setting("model_seconds", MODEL_SECONDS, "How long a model may be silent.", minimum=1),
+    Setting("model_seconds", limits.MODEL_SECONDS, "How long a model may be silent.", minimum=1),
     Setting("claude", "claude", "The program behind `claude-cli`: its name or its whole path."),
-    Setting("budget.run_tokens", RUN_TOKENS, "Tokens one run may spend; 0 is no cap."),
-    Setting("budget.day_tokens", DAY_TOKENS, "Tokens one day may spend; 0 is no cap."),
+    Setting("budget.run_tokens", limits.RUN_TOKENS, "Tokens one run may spend; 0 is no cap."),
+    Setting("budget.day_tokens", limits.DAY_TOKENS, "Tokens one day may spend; 0 is no cap."),
 )
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 

@@ -149,7 +149,7 @@ def find_base(environment: Environment) -> tuple[Path, str]:
     if not (environment.remote and given):
         return environment.claude_home, ""
     try:
-        return _check_override(given), ""
+        return _check_path(given), ""
     except PathError as error:
         return environment.claude_home, f"{_REMOTE_DIR}: refused: {error.reason}"
 
@@ -181,15 +181,13 @@ def check_directory_setting(value: object, home: Path) -> Path:
     """Returns the directory in a settings file; raises PathError, also for the home or above. `~/` is the home."""
     if not isinstance(value, str):
         raise PathError(shorten(one_line(str(value)), 60), "a directory is written as text")
-    text = unicodedata.normalize("NFC", value)
-    if text == "~" or text.startswith(("~/", "~\\" if os.name == "nt" else "~/")):
-        text = f"{home}/{text[2:]}"
-    path = _check_path(text)
+    is_in_home = value == "~" or value.startswith(("~/", "~\\" if os.name == "nt" else "~/"))
+    path = _check_path(f"{home}/{value[2:]}" if is_in_home else value)
     for form, own in ((path, os.path.normpath(home)), (os.path.realpath(path), os.path.realpath(home))):
         if os.path.join(own, "").startswith(os.path.join(form, "")):
             hint = "name a directory of its own, for example ~/memory"
             raise PathError(value, "it is the home directory or above it", hint=hint)
-    return Path(path)
+    return path
 
 
 def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoot, base: Path) -> MemoryDirectory:
@@ -203,7 +201,7 @@ def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoo
         raise PathError(str(value), _NOT_COMMITTED)
 
     rules: tuple[tuple[str, object, Callable[[object], Path]], ...] = (
-        (_OVERRIDE, environment.memory_override, _check_override),
+        (_OVERRIDE, environment.memory_override, _check_path),
         *(
             (
                 f"{_DIRECTORY_KEY} in {source} settings",
@@ -304,15 +302,12 @@ def _are_nested(one: Path, other: Path) -> bool:
     return here.startswith(there) or there.startswith(here)
 
 
-def _check_override(value: object) -> Path:
-    return Path(_check_path(unicodedata.normalize("NFC", str(value))))
-
-
-def _check_path(text: str) -> str:
+def _check_path(value: object) -> Path:
     """The path normalised, checked as it is written and where its links lead."""
+    text = unicodedata.normalize("NFC", str(value))
     check_root(text)
     check_root(os.path.realpath(text))
-    return os.path.normpath(text)
+    return Path(os.path.normpath(text))
 
 
 def _check_dir_name(name: str, base: Path) -> Path:

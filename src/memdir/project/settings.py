@@ -1,18 +1,15 @@
-"""The environment and memdir's own settings: the only room that reads `os.environ`.
+"""The environment and memdir's own settings: the only module that reads `os.environ`.
 
-A setting has its value from the first of these that speaks:
+A setting has its value from the first of these that gives one:
 
-    1. its environment variable: MEMDIR_ and the key in capitals, dots as `_`; an empty one does not speak
+    1. its environment variable: MEMDIR_ and the key in capitals, dots as `_`; an empty one counts as not set
     2. the person's config file: $XDG_CONFIG_HOME/memdir/config.toml, else ~/.config/memdir/config.toml
     3. the project's committed file: <root>/.memdir.toml, for the keys marked `project` only
-    4. the default in the table (options)
+    4. the default in the table (`options`)
 
-The first two belong to the person: a wrong value there is an error that says where it stands. The third comes with a
-clone, so it is untrusted: it may narrow what memdir does, never widen it, and whatever is wrong in it is left out and
-listed in `ignored` or `notes`. It cannot make memdir fail.
-
-What this room does not do: read Claude Code's settings (claude_settings), write settings (config_file), or decide
-which directory they lead to (paths).
+The first two belong to the person: a wrong value there is an error that says where it is. The third comes with a clone
+and is untrusted: it may narrow what memdir does, never widen it; what is wrong in it is left out and listed in `ignored`
+or `notes`. It cannot make memdir fail.
 """
 
 import os
@@ -32,26 +29,17 @@ from memdir.text import one_line, shorten
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
-
-# --- settings ---
-
-CONFIG_BYTES = 65_536  # ours would fill 2 KB; a larger file is something else
+CONFIG_BYTES = 65_536  # all settings together need 2 KB; a larger file is something else
 PROJECT_FILE = ".memdir.toml"
-DEFAULT = "default"  # the source of what nobody has set
-VENDOR_VARIABLES = (
-    "MEMDIR_MODEL_KEY",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_BASE_URL",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "OLLAMA_HOST",
-)
+DEFAULT = "default"  # the source of what is not set
+_VENDOR_VARIABLES = (
+    "MEMDIR_MODEL_KEY ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_BASE_URL OPENAI_API_KEY OPENAI_BASE_URL OLLAMA_HOST"
+).split()
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Everything memdir takes from the environment, read once."""
+    """Everything memdir reads from the environment."""
 
     home: Path
     claude_home: Path
@@ -82,17 +70,17 @@ class Environment:
 
     @property
     def managed_dir(self) -> Path:
-        """Where the administrator of a machine puts what holds for everybody on it."""
+        """Where the administrator of a machine puts settings for all users."""
         return self.policy_file.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting's value and where it came from."""
+    """Every setting's value and its source."""
 
     values: Mapping[str, Value]
     sources: Mapping[str, str]
-    unknown: tuple[str, ...] = ()  # keys of the person's file that no setting has
+    unknown: tuple[str, ...] = ()  # keys of the person's file without a setting
     ignored: Mapping[str, str] = field(default_factory=dict)  # keys of the project's file -> why they do not count
     notes: tuple[str, ...] = ()
 
@@ -100,22 +88,20 @@ class Settings:
         return self.values[key]
 
     def flag(self, key: str) -> bool:
-        """The value of a setting that is on or off."""
         return bool(self.values[key])
 
     def text(self, key: str) -> str:
-        """The value of a setting that is a word."""
         return str(self.values[key])
 
     def number(self, key: str) -> float:
-        """The value of a setting that is a number."""
         return float(self.values[key])
 
 
 def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: Path | None = None) -> Environment:
-    """The environment as a record; raises SettingsError for a value that cannot be meant."""
+    """Returns the environment as a record; raises SettingsError for a value that cannot be used."""
     env = os.environ if environ is None else environ
     home = _find_home(env)
+    managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return Environment(
         home=home,
         claude_home=_find_claude_home(env, home),
@@ -124,7 +110,7 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         config_file=_xdg(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
         state_home=_xdg(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
         cache_home=_xdg(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
-        policy_file=policy_file or _policy_file(),
+        policy_file=policy_file or Path(managed, "managed-settings.json"),
         memory_override=env.get("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", ""),
         project_dir_name=env.get("CLAUDE_CODE_PROJECT_DIR_NAME", ""),
         disable_auto_memory=env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
@@ -140,14 +126,14 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
         project_dir=env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or "",
         entrypoint=env.get("CLAUDE_CODE_ENTRYPOINT", ""),
         inside=bool(env.get("MEMDIR_INSIDE")),
-        keys={name: env[name].strip() for name in VENDOR_VARIABLES if env.get(name, "").strip()},
+        keys={name: env[name].strip() for name in _VENDOR_VARIABLES if env.get(name, "").strip()},
         inherited=env,
         variables={item.key: env[item.variable] for item in SETTINGS if env.get(item.variable, "").strip()},
     )
 
 
 def read_settings(environment: Environment, *, root: Path | None) -> Settings:
-    """All settings by the precedence above; without a `root` no project file is looked for."""
+    """Returns all settings by the precedence above; without a `root` no project file is read."""
     values: dict[str, Value] = {item.key: item.default for item in SETTINGS}
     sources = dict.fromkeys(values, DEFAULT)
     ignored: dict[str, str] = {}
@@ -156,12 +142,12 @@ def read_settings(environment: Environment, *, root: Path | None) -> Settings:
         for key, value in _read_project_file(root / PROJECT_FILE, ignored, notes):
             values[key], sources[key] = value, f"project file {root / PROJECT_FILE}"
     unknown: list[str] = []
-    for key, raw in flatten(read_config(environment.config_file)):
-        if key not in BY_KEY:
+    source = f"config file {environment.config_file}"
+    for key, raw in _flatten(read_config(environment.config_file)):
+        if key in BY_KEY:
+            values[key], sources[key] = parse_value(BY_KEY[key], raw, source), source
+        else:
             unknown.append(key)
-            continue
-        source = f"config file {environment.config_file}"
-        values[key], sources[key] = parse_value(BY_KEY[key], raw, source), source
     for key, text in environment.variables.items():
         variable = BY_KEY[key].variable
         values[key], sources[key] = parse_value(BY_KEY[key], text, variable), variable
@@ -169,37 +155,37 @@ def read_settings(environment: Environment, *, root: Path | None) -> Settings:
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """The person's config file as a table, empty when there is none; raises SettingsError when it cannot be read."""
-    reading = read_small(path, CONFIG_BYTES)
-    if reading.problem:
-        raise SettingsError(f"config file {path} cannot be read: {reading.problem}", hint="mend it or move it away")
-    table, problem = _parse_toml(reading)
+    """Returns the person's config file as a table, empty if there is none; raises SettingsError if it cannot be read."""
+    result = read_small(path, CONFIG_BYTES)
+    if result.problem:
+        raise SettingsError(f"config file {path} cannot be read: {result.problem}", hint="fix it or move it away")
+    table, problem = _parse_toml(result)
     if problem:
-        raise SettingsError(f"config file {path} is not valid TOML: {problem}", hint="mend that line or move it away")
+        raise SettingsError(f"config file {path} is not valid TOML: {problem}", hint="fix that line or move it away")
     return table
 
 
-def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """A TOML table's leaves with dotted keys."""
+def _flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """A TOML table's values with dotted keys."""
     for name, value in table.items():
         if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 
 
 def git_environ() -> dict[str, str]:
-    """The environment for a git process that must look at the directory given and nowhere else, and ask nobody."""
+    """Returns the environment for a git process that uses the given directory only and never prompts."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return kept | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
 
 
 def _read_project_file(path: Path, ignored: dict[str, str], notes: list[str]) -> Iterator[tuple[str, Value]]:
-    reading = read_small(path, CONFIG_BYTES, follow=False)
-    table, problem = _parse_toml(reading)
-    if reading.problem or problem:
-        notes.append(f"project file {path} is ignored: {one_line(reading.problem or problem)}")
-    for key, raw in flatten(table):
+    result = read_small(path, CONFIG_BYTES, follow=False)
+    table, problem = _parse_toml(result)
+    if result.problem or problem:
+        notes.append(f"project file {path} is ignored: {one_line(result.problem or problem)}")
+    for key, raw in _flatten(table):
         setting = BY_KEY.get(key)
         value = convert(setting, raw) if setting else None
         if setting is None:
@@ -214,14 +200,14 @@ def _read_project_file(path: Path, ignored: dict[str, str], notes: list[str]) ->
             yield key, value
 
 
-def _parse_toml(reading: ReadResult) -> tuple[dict[str, object], str]:
-    if reading.data is None:
+def _parse_toml(result: ReadResult) -> tuple[dict[str, object], str]:
+    if result.data is None:
         return {}, ""
     # Imported here: every hook reads settings, few people have a config file, and the parser costs milliseconds.
     import tomllib
 
     try:
-        return tomllib.loads(reading.data.decode("utf-8-sig")), ""
+        return tomllib.loads(result.data.decode("utf-8-sig")), ""
     except UnicodeDecodeError:
         return {}, "it is not UTF-8"
     except ValueError as error:  # TOMLDecodeError, and int() on thousands of digits
@@ -252,13 +238,8 @@ def _find_claude_home(env: Mapping[str, str], home: Path) -> Path:
     return Path(unicodedata.normalize("NFC", given or str(home / ".claude")))
 
 
-def _policy_file() -> Path:
-    mac = "/Library/Application Support/ClaudeCode/managed-settings.json"
-    return Path(mac if sys.platform == "darwin" else "/etc/claude-code/managed-settings.json")
-
-
 def _xdg(env: Mapping[str, str], name: str, default: Path) -> Path:
-    """The XDG rules ask that a relative value be taken as none."""
+    """By the XDG rules a relative value counts as not set."""
     given = env.get(name, "")
     return Path(given) if os.path.isabs(given) else default
 
@@ -274,16 +255,13 @@ def _parse_now(text: str) -> datetime | None:
         raise SettingsError(message, key="MEMDIR_NOW", hint="for example 2026-03-05 or 2026-03-05T14:30:00Z") from error
 
 
-# --- config_file ---
-# Writing the person's config file: one key at a time, every comment and every other line kept.
-#
-# It does not read settings for use (settings does), and it never writes a project's committed file. Two writers at the
-# same moment leave a whole file, but the later one wins: people set one thing at a time.
+# --- writing the person's config file: one key at a time, every comment and every other line kept --------------------
+# tomlkit is imported inside, because only `config set` and `pause` write, and every hook loads this module. Two writers
+# at the same moment leave a whole file, and the later one wins.
 
 
 def write_setting(environment: Environment, key: str, value: object) -> Value:
-    """Set one key in the person's config file and return the value as it will be read; raises SettingsError."""
-    # Imported here: only `config set` and `pause` write, and tomlkit would cost every hook its import.
+    """Set one key in the person's config file; returns the value as it will be read. Raises SettingsError."""
     import tomlkit
 
     checked = parse_value(find_setting(key), value, "the value given")
@@ -298,14 +276,12 @@ def write_setting(environment: Environment, key: str, value: object) -> Value:
 
 
 def remove_setting(environment: Environment, key: str) -> bool:
-    """Take one key out of the person's config file, known or not; False when it was not there."""
+    """Remove one key from the person's config file, known or not; False when it was not there."""
     document = _read_document(environment.config_file)
     *tables, last = key.split(".")
     table: MutableMapping[str, object] = document
     for name in tables:
-        if name not in table:
-            return False
-        table = _step_into(table[name], key)
+        table = _step_into(table.get(name, {}), key)
     if last not in table:
         return False
     del table[last]
@@ -314,10 +290,10 @@ def remove_setting(environment: Environment, key: str) -> bool:
 
 
 def _read_document(path: Path) -> "TOMLDocument":
-    import tomlkit  # here, for the reason given above
+    import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    read_config(path)  # says in one voice what is wrong with it
+    read_config(path)  # raises the usual error for a broken file
     data = read_small(path, CONFIG_BYTES).data or b""
     try:
         return tomlkit.parse(data.decode("utf-8-sig"))
@@ -326,7 +302,7 @@ def _read_document(path: Path) -> "TOMLDocument":
 
 
 def _write_document(path: Path, document: "TOMLDocument") -> None:
-    # People keep their config files as links into a folder of their own; the link stays, its target is replaced.
+    # Config files are often links into a folder of the person's own; the link stays, its target is replaced.
     write_private(Path(os.path.realpath(path)), document.as_string().encode("utf-8"))
 
 
