@@ -21,7 +21,7 @@ from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.interfaces.sdk import make_missing
-from memdir.interfaces.tools import check_told, clean_result, list_told, render_refusal
+from memdir.interfaces.tools import check_visible, clean_result, list_visible, render_refusal
 from memdir.language.dates import make_absolute
 from memdir.records import Dialect, Forget, Header, Kind, Memory, Origin, Put, Scope
 from memdir.store import plan
@@ -325,7 +325,7 @@ class MemoryCommands:
 
     def clear(self) -> str:
         """Forget every memory, in one change that `memdir undo` takes back."""
-        names = [header.name for header in list_told(self.store)]
+        names = [header.name for header in list_visible(self.store)]
         if names:
             self.store.change([Forget(name) for name in names], verb="forget", origin=self.origin)
         return "All memory cleared"
@@ -353,7 +353,7 @@ class MemoryCommands:
         segments, text = self._take_file(given), _take_text(given, "file_text")
         path, name = say(str(given["path"])), make_name(segments)
         check_name(name)
-        check_told(self.store, name)
+        check_visible(self.store, name)
         if self._is_folder(segments):
             raise RefusedError(f"Error: The path {path} is a directory. Please provide the path of a file.")
         text, dated = self._date(text, frontmatter.parse_fields(text).kind)
@@ -424,7 +424,7 @@ class MemoryCommands:
             raise RefusedError(f"Error: The destination {new_path} already exists")
         is_file = self._find(old) is not None
         moves = [(name, make_name(new) if is_file else "/".join(new) + name[len("/".join(old)) :]) for name in names]
-        check_told(self.store, moves[0][1])
+        check_visible(self.store, moves[0][1])
         try:
             self.store.carry_out(lambda view: self._plan_moves(view, moves), verb="move", origin=self.origin)
         except ConflictError:
@@ -437,7 +437,7 @@ class MemoryCommands:
 
     def _list(self, segments: tuple[str, ...]) -> list[Header]:
         prefix = "".join(f"{segment}/" for segment in segments)
-        return [at for at in list_told(self.store) if at.name.startswith(prefix)]
+        return [at for at in list_visible(self.store) if at.name.startswith(prefix)]
 
     def _find(self, segments: tuple[str, ...]) -> Memory | None:
         """The memory that a path means, if it does."""
