@@ -97,7 +97,7 @@ def test_a_toolbox_on_a_store_alone_reads_nothing_of_the_environment(memory: Pat
     assert (change.origin.who, change.origin.why, change.origin.session) == ("agent", "by a test", "s1")
     for name, bad in (("memory_read", {"name": "none"}), ("memory_read", "no json"), ("dance", {}), ("memory_save", 7)):
         answer = box.call(name, bad)
-        assert answer.failed and answer.text.endswith(".")
+        assert answer.refused and answer.text.endswith(".")
     assert sorted(at.name for at in tmp_path.iterdir()) == ["project"]
     assert sorted(at.name for at in memory.iterdir()) == [".memdir", "MEMORY.md", "deploys.md"]
 

@@ -4,9 +4,9 @@
         async for message in query(prompt="…", options=memory.add_to(ClaudeAgentOptions(…))):
             …
 
-UserPromptSubmit recalls, Stop learns from the transcript, in the background; leaving waits for that. The tools are a
-server of the SDK's own kind. Each conversation is one of memdir's by the same id, so what one process told another does
-not tell again. Where memdir's hooks are installed for Claude Code itself, the client runs them too: use one of the two.
+UserPromptSubmit recalls; Stop extracts from the transcript in the background, and leaving waits for that. Each
+conversation is a memdir session of the same id, so a memory that one process has shown is not shown again by another. Where
+memdir's hooks are installed for Claude Code itself, the client runs them too: use one of the two.
 
 The SDK brings the client with it, some 350 MB; nothing of it is imported before `hooks`, `make_server` or `add_to`.
 """
@@ -16,7 +16,6 @@ import copy
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from memdir import __version__
@@ -26,7 +25,7 @@ from memdir.interfaces.sdk import make_missing
 from memdir.interfaces.sdk.tools import SdkTools
 from memdir.limits import DRAIN_SECONDS, HOOK_CHARS, HOOK_PROMPT_SECONDS, HOOK_TOKENS
 from memdir.recall.reminder import defuse, render_reminder
-from memdir.records import Excerpt, Model
+from memdir.records import Model
 from memdir.session import SILENT, Callbacks, RenderedReminders, Session
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -37,10 +36,7 @@ Given = Mapping[str, Any]
 
 
 class AgentMemory:
-    """Memory for all conversations of one process. `model` helps, if there is one; `callbacks` hear of it.
-
-    A prompt waits at most so many `seconds` for what is recalled for it.
-    """
+    """Memory for all conversations of one process. A prompt waits at most `seconds` for recalled memories."""
 
     def __init__(
         self,
@@ -50,8 +46,7 @@ class AgentMemory:
         callbacks: Callbacks = SILENT,
         seconds: float = HOOK_PROMPT_SECONDS,
     ) -> None:
-        self._where, self._model, self._callbacks = where, model, callbacks
-        self._seconds = seconds
+        self._where, self._model, self._callbacks, self._seconds = where, model, callbacks, seconds
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
         self._transcripts: dict[str, str] = {}
@@ -59,21 +54,19 @@ class AgentMemory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait for what is being learned; answers whether all of it is done.
+        """Wait for extraction; returns whether all of it is done.
 
-        The client writes its transcript a little behind, so that Stop may not see the end of it. Leave this after the
-        client has ended: then the rest is read here.
+        The client writes its transcript with a delay, so that Stop may not see the end of it. Call this after the client
+        has ended: then the rest is read.
         """
         with self._lock:
             sessions, transcripts = dict(self._sessions), dict(self._transcripts)
         for id, path in transcripts.items():
-            self._read(sessions[id], path)
+            self._extract(sessions[id], path)
         return all([session.close(seconds) for session in sessions.values()])
 
     def add_to(self, options: Any) -> Any:
@@ -104,27 +97,27 @@ class AgentMemory:
             from claude_agent_sdk import create_sdk_mcp_server, tool
         except ModuleNotFoundError as error:
             raise make_missing(error, "agent") from None
-        box = SdkTools(self._where, by="the Claude Agent SDK")
+        own = SdkTools(self._where, by="the Claude Agent SDK")
         tools = [
-            tool(offer.name, offer.description, dict(offer.input))(_make_call(box, offer.name)) for offer in box.offers
+            tool(offer.name, offer.description, dict(offer.input))(_make_call(own, offer.name)) for offer in own.offers
         ]
         return create_sdk_mcp_server(SERVER, __version__, tools)
 
     @staticmethod
     def list_tools() -> list[str]:
-        """What the client calls the tools, for `allowed_tools`."""
+        """The tools' names in the client, for `allowed_tools`."""
         return [f"mcp__{SERVER}__{offer.name}" for offer in SdkTools.offers]
 
     async def on_prompt(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Recall for what the person typed; a hook answers in time, with what is ready or nothing."""
+        """Recall for what the person typed; returns in time, with what is ready or nothing."""
         text = await asyncio.to_thread(self._recall, given)
         if not text:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
 
     async def on_stop(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Learn from the transcript, in the background."""
-        await asyncio.to_thread(self._learn, given)
+        """Extract from the transcript, in the background."""
+        await asyncio.to_thread(self._note_transcript, given)
         return {}
 
     def _recall(self, given: Given) -> str:
@@ -135,15 +128,18 @@ class AgentMemory:
         found = session.take_reminders(seconds=self._seconds)
         return "" if found is None else render_fitting(found, session.stores[0])
 
-    def _learn(self, given: Given) -> None:
+    def _note_transcript(self, given: Given) -> None:
         session, path = self._open(given), str(given.get("transcript_path") or "")
         if session is not None and path:
             with self._lock:
                 self._transcripts[session.id] = path
-            self._read(session, path)
+            self._extract(session, path)
 
-    def _read(self, session: Session, path: str) -> None:
-        self._try(lambda: session.turn_ended(list(read_messages(path))))
+    def _extract(self, session: Session, path: str) -> None:
+        try:
+            session.turn_ended(list(read_messages(path)))
+        except MemdirError as error:  # memory never stops an agent
+            self._callbacks.error(error)
 
     def _open(self, given: Given) -> Session | None:
         id, cwd = str(given.get("session_id") or ""), given.get("cwd")
@@ -151,43 +147,31 @@ class AgentMemory:
             return None
         with self._lock:
             if id not in self._sessions:
-                place = Path(str(cwd)) if cwd else None
-                self._try(lambda: self._sessions.__setitem__(id, self._make(id, place)))
+                path = Path(str(cwd)) if cwd else None
+                try:
+                    session = Session(self._where, model=self._model, id=id, cwd=path, callbacks=self._callbacks)
+                    self._sessions[id] = session
+                except MemdirError as error:
+                    self._callbacks.error(error)
             return self._sessions.get(id)
-
-    def _make(self, id: str, cwd: Path | None) -> Session:
-        return Session(self._where, model=self._model, id=id, cwd=cwd, callbacks=self._callbacks)
-
-    def _try(self, step: Callable[[], object]) -> None:
-        """A memory that cannot be had never stops an agent; whoever wants to hear of it has a callback."""
-        try:
-            step()
-        except MemdirError as error:
-            self._callbacks.error(error)
 
 
 def render_fitting(found: RenderedReminders, store: FileStore) -> str:
-    """What a hook may say of the memories: the best in full as long as there is room, the others by a line each.
-
-    Plain facts: the client wraps them itself.
-    """
-    now, said = store.clock(), ""
+    """The memories within a hook's limits: the best in full as long as they fit, the others by a line each."""
+    now, shown = store.clock(), ""
     for excerpt in found.recalled:
-        for text in (render_reminder(excerpt, now=now), _name(excerpt)):
-            longer = f"{said}\n\n{text}" if said else text
+        line = defuse(one_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})"))
+        for text in (render_reminder(excerpt, now=now), line):
+            longer = f"{shown}\n\n{text}" if shown else text
             if len(longer.encode("utf-16-le", "replace")) // 2 <= HOOK_CHARS and estimate_tokens(longer) <= HOOK_TOKENS:
-                said = longer
+                shown = longer
                 break
-    return said
+    return shown
 
 
-def _name(excerpt: Excerpt) -> str:
-    return defuse(one_line(f"Memory {excerpt.header.name}: {excerpt.header.description} ({excerpt.path})"))
-
-
-def _make_call(box: SdkTools, name: str) -> Callable[..., Any]:
+def _make_call(tools: SdkTools, name: str) -> Callable[..., Any]:
     async def call(given: Any) -> dict[str, Any]:
-        answer = await asyncio.to_thread(box.call, name, given)
-        return {"content": [{"type": "text", "text": answer.text}], "is_error": answer.failed}
+        result = await asyncio.to_thread(tools.call, name, given)
+        return {"content": [{"type": "text", "text": result.text}], "is_error": result.refused}
 
     return call

@@ -4,10 +4,10 @@
     session = MemorySession(memory, SQLiteSession(memory.id, "chat.db"))
     await Runner.run(agent, "…", session=session, run_config=session.run_config())
 
-What was said is kept by the session inside, as the SDK asks; this one adds what memory has to say, right after the
-message it is for, and learns when a turn has been answered. What it adds stands in the history at the same place ever
-after, so the beginning of a request never changes and stays in the provider's cache. The SDK hands a message over
-before it asks the model, but takes nothing in return: for the turn under way, the filter puts the same items in.
+The inner session keeps the items, as the SDK asks. This one adds recalled memories right after the message they are for,
+and extracts when a turn has been answered. Added items stay at their position in the history, so the beginning of a
+request never changes and stays in the provider's cache. The SDK hands a message over before it asks the model but takes
+nothing in return: for the current turn, the filter inserts the same items.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ try:
 except ModuleNotFoundError as error:
     raise make_missing(error, "openai-agents") from None
 
-RECALL_SECONDS = 10.0  # a turn has one chance to be told; the local search takes milliseconds, a model its time
+RECALL_SECONDS = 10.0  # a turn has one chance; the local search takes milliseconds, a model longer
 _BLOCK = "<system-reminder>"
 
 Item = Any  # a table in the shape of the Responses API
@@ -37,7 +37,7 @@ Item = Any  # a table in the shape of the Responses API
 class MemorySession:
     """The SDK's `Session`. `inner` keeps the items; without one they are kept until the process ends.
 
-    A message waits at most so many `seconds` for what is recalled for it.
+    A message waits at most `seconds` for recalled memories.
     """
 
     def __init__(self, memory: Session, inner: Any = None, *, seconds: float = RECALL_SECONDS) -> None:
@@ -46,8 +46,8 @@ class MemorySession:
         self.inner = SQLiteSession(memory.id) if inner is None else inner
         self.session_id = memory.id
         self.session_settings = getattr(self.inner, "session_settings", None)
-        self._before: Item | None = None  # told at the beginning, while the first turn is under way
-        self._after: list[tuple[Item, Item]] = []  # told in this turn: the message, and what was said after it
+        self._first: Item | None = None  # added at the beginning, during the first turn
+        self._added: list[tuple[Item, Item]] = []  # in this turn: the message, and what was added after it
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
         found: list[Item] = await self.inner.get_items(limit)
@@ -56,40 +56,40 @@ class MemorySession:
     async def add_items(self, items: list[Item]) -> None:
         kept: list[Item] = []
         if not await self.inner.get_items(1) and (text := await asyncio.to_thread(self.memory.context)):
-            self._before = _make_item(text)
-            kept.append(self._before)
+            self._first = _make_item(text)
+            kept.append(self._first)
         for item in items:
             kept.append(item)
-            if (told := await asyncio.to_thread(self._recall, item)) is not None:
-                kept.append(told)
-                self._after.append((item, told))
+            if (added := await asyncio.to_thread(self._recall, item)) is not None:
+                kept.append(added)
+                self._added.append((item, added))
         await self.inner.add_items(kept)
         if items and _is_answer(items[-1]):
-            self._before, self._after = None, []
+            self._first, self._added = None, []
             history = await self.inner.get_items()
             await asyncio.to_thread(self.memory.turn_ended, list(read_items(history)))
 
     async def pop_item(self) -> Item | None:
-        """The last item; what memory had added after it goes with it."""
+        """The last item; what memory added after it is removed, too."""
         while True:
             item = await self.inner.pop_item()
-            if item is None or not _is_told(item):
+            if item is None or not _is_added(item):
                 return item
 
     async def clear_session(self) -> None:
-        self._before, self._after = None, []
+        self._first, self._added = None, []
         await self.inner.clear_session()
         await asyncio.to_thread(self.memory.clear)
 
     async def filter_input(self, data: Any) -> Any:
-        """For `RunConfig.call_model_input_filter`: the model's input with what memory has said in this turn."""
+        """For `RunConfig.call_model_input_filter`: the model's input with what memory added in this turn."""
         items = list(data.model_data.input)
-        if self._before is not None and self._before not in items[:1]:
-            items.insert(0, self._before)
-        for item, told in self._after:
+        if self._first is not None and self._first not in items[:1]:
+            items.insert(0, self._first)
+        for item, added in self._added:
             at = next((at for at in range(len(items) - 1, -1, -1) if items[at] == item), None)
-            if at is not None and items[at + 1 : at + 2] != [told]:
-                items.insert(at + 1, told)
+            if at is not None and items[at + 1 : at + 2] != [added]:
+                items.insert(at + 1, added)
         return ModelInputData(input=items, instructions=data.model_data.instructions)
 
     def run_config(self, **settings: Any) -> Any:
@@ -97,7 +97,7 @@ class MemorySession:
         return RunConfig(call_model_input_filter=self.filter_input, **settings)
 
     def _recall(self, item: Item) -> Item | None:
-        if not isinstance(item, dict) or item.get("role") != "user" or _is_told(item):
+        if not isinstance(item, dict) or item.get("role") != "user" or _is_added(item):
             return None
         text = join_texts(item.get("content"))
         if not text.strip():
@@ -109,21 +109,21 @@ class MemorySession:
 
 def memory_tools(where: FileStore | Project, *, session: str = "") -> list[Any]:
     """The seven memory tools, for `Agent(tools=…)`."""
-    box = SdkTools(where, by="the OpenAI Agents SDK", session=session)
+    tools = SdkTools(where, by="the OpenAI Agents SDK", session=session)
     return [
         FunctionTool(
             name=offer.name,
             description=offer.description,
             params_json_schema=dict(offer.input),
-            on_invoke_tool=_make_invoke(box, offer.name),
+            on_invoke_tool=_make_invoke(tools, offer.name),
             strict_json_schema=False,
         )
-        for offer in box.offers
+        for offer in tools.offers
     ]
 
 
 def read_items(items: Sequence[Item]) -> Iterator[object]:
-    """Items of the Responses API as a memdir.Session takes them: messages as they are, calls and results as its own."""
+    """Items of the Responses API as a memdir.Session takes them: calls and results as memdir's messages."""
     for item in items:
         kind = item.get("type") if isinstance(item, dict) else None
         if kind == "function_call":
@@ -135,9 +135,9 @@ def read_items(items: Sequence[Item]) -> Iterator[object]:
             yield item
 
 
-def _make_invoke(box: SdkTools, name: str) -> Callable[..., Any]:
+def _make_invoke(tools: SdkTools, name: str) -> Callable[..., Any]:
     async def invoke(_: Any, arguments: str) -> str:
-        return (await asyncio.to_thread(box.call, name, arguments)).text
+        return (await asyncio.to_thread(tools.call, name, arguments)).text
 
     return invoke
 
@@ -146,7 +146,7 @@ def _make_item(text: str) -> Item:
     return {"role": "user", "content": text}
 
 
-def _is_told(item: Item) -> bool:
+def _is_added(item: Item) -> bool:
     content = item.get("content") if isinstance(item, dict) and item.get("role") == "user" else None
     return isinstance(content, str) and content.startswith(_BLOCK)
 

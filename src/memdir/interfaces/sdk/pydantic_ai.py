@@ -4,9 +4,9 @@
         agent = Agent(model, capabilities=[Memory(memory)])
         result = await agent.run("…", message_history=…)
 
-It begins to recall when a run begins, tells what it found with the first request (and there alone: it stays in the
-message history), offers the memory tools, and learns from the run when it is over. One `memdir.Session` is one
-conversation; a server with many gives each run a capability of its own: `agent.run(…, capabilities=[Memory(…)])`.
+It recalls when a run begins, adds what it found to the first request (from there it stays in the message history), offers
+the memory tools, and extracts from the run when it is over. One `memdir.Session` is one conversation; a server with many
+gives each run a capability of its own: `agent.run(…, capabilities=[Memory(…)])`.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ try:
 except ModuleNotFoundError as error:
     raise make_missing(error, "pydantic-ai") from None
 
-RECALL_SECONDS = 10.0  # a run has one chance to be told; the local search takes milliseconds, a model its time
+RECALL_SECONDS = 10.0  # a run has one chance; the local search takes milliseconds, a model longer
 
 
 class MemoryCapability(AbstractCapability[Any]):
-    """`where` is where the memory tools work, if not on the session's first store; `tools` whether there are any.
+    """`where` is what the memory tools work on, by default the session's first store; `tools`: whether to offer them.
 
-    The first request waits at most so many `seconds` for what is recalled for it.
+    The first request waits at most `seconds` for recalled memories.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class MemoryCapability(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """It holds an open conversation, which no file can describe."""
+        """It holds an open conversation, which cannot be serialized."""
         return None
 
     def get_instructions(self) -> Any:
@@ -73,7 +73,7 @@ class MemoryCapability(AbstractCapability[Any]):
             return request_context
         self._is_waiting = False
         is_first = not any(at.kind == "response" for at in request_context.messages)
-        for text in await asyncio.to_thread(self._tell, is_first):
+        for text in await asyncio.to_thread(self._list_texts, is_first):
             ctx.enqueue(text)
         return request_context
 
@@ -82,8 +82,8 @@ class MemoryCapability(AbstractCapability[Any]):
         await asyncio.to_thread(self.memory.turn_ended, messages)
         return result
 
-    def _tell(self, is_first: bool) -> list[str]:
-        """What the conversation is told now: the index at its beginning, and what was recalled."""
+    def _list_texts(self, is_first: bool) -> list[str]:
+        """The index at the beginning of a conversation, and what was recalled."""
         context = self.memory.context() if is_first else ""
         found = self.memory.take_reminders(seconds=self.seconds)
         return [text for text in (context, found.text if found else "") if text]
@@ -91,10 +91,10 @@ class MemoryCapability(AbstractCapability[Any]):
 
 def memory_toolset(where: FileStore | Project, *, session: str = "") -> Any:
     """The seven memory tools, for `Agent(toolsets=[…])`; the capability brings them too."""
-    box = SdkTools(where, by="pydantic-ai", session=session)
+    own = SdkTools(where, by="pydantic-ai", session=session)
     tools = [
-        Tool.from_schema(_make_call(box, offer.name), offer.name, offer.description, dict(offer.input))
-        for offer in box.offers
+        Tool.from_schema(_make_call(own, offer.name), offer.name, offer.description, dict(offer.input))
+        for offer in own.offers
     ]
     return FunctionToolset(tools, id="memdir")
 
@@ -126,14 +126,14 @@ def _read_request(parts: Iterable[Any]) -> Iterator[Message]:
 
 
 def _join(prompt: Any) -> str:
-    """The words of a prompt; pictures and files have none."""
+    """The text of a prompt, without pictures and files."""
     parts = [prompt] if isinstance(prompt, str) else list(prompt or ())
     texts = (part if isinstance(part, str) else getattr(part, "content", "") for part in parts)
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-def _make_call(box: SdkTools, name: str) -> Callable[..., Any]:
+def _make_call(tools: SdkTools, name: str) -> Callable[..., Any]:
     async def call(**given: Any) -> str:
-        return (await asyncio.to_thread(box.call, name, given)).text
+        return (await asyncio.to_thread(tools.call, name, given)).text
 
     return call
