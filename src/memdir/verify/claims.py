@@ -1,8 +1,11 @@
-"""A memory's text -> what it claims to be there, each with its place. Pure, and precision first.
+"""The text of a memory -> what it claims to be there, each with its position. Pure; precision comes first.
 
-In code spans and shell lines most things with a shape of their own count; in prose only what cannot be prose. What the
-memory itself says is no more ("`x` was removed", "instead of `y`") is kept as not checkable, as are placeholders,
-example paths and places outside the project. A weak claim counts only if the project has or had it.
+In code spans and lines of shell fences most things with a shape of their own count; in prose only what cannot be prose.
+What the memory itself says is gone ("`x` was removed", "instead of `y`") is kept as not checkable, as are placeholders,
+example paths and paths outside the project. A weak claim counts only if the project has or had it.
+
+A date is a claim if something ends with it ("freeze until 2026-03-05", "due March 5, 2026"). The date of an observation
+cannot pass, nor can a sentence about the past. Relative dates became absolute when the memory was written.
 """
 
 import re
@@ -19,14 +22,6 @@ from memdir.verify import shapes
 from memdir.verify.records import Claim, ClaimKind
 from memdir.verify.shapes import NamedThing, is_command, read_command
 
-# --- spans ---
-# A memory's text as lines of prose with the code in them marked, and the lines of shell fences. Places are kept.
-#
-# Code spans, addresses, tags and comments are blanked out of the prose at the same length, so that every place in it
-# is a
-# place in the file. Of the frontmatter only the description is read. Fences of other languages than the shell are
-# examples, and left out. Every rule is linear in the length of the text.
-
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})[ \t]*([\w+-]*)")
 _TICKS = re.compile(r"`+")
 _BLANKED = re.compile(
@@ -39,111 +34,17 @@ _BLANKED = re.compile(
     """,
     re.VERBOSE,
 )
-SHELLS = frozenset({"", "sh", "bash", "zsh", "shell", "console", "shell-session", "shellsession", "terminal"})
+_SHELLS = frozenset({"", "sh", "bash", "zsh", "shell", "console", "shell-session", "shellsession", "terminal"})
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
-
-@dataclass(frozen=True, slots=True)
-class TextLine:
-    """One line: where it starts in the text, its number from 1, and the same line without its code.
-
-    `codes` are the insides of its code spans, as places in the line. `is_shell` marks a line of a shell fence, which
-    is code as a whole; nothing is blanked then.
-    """
-
-    text: str
-    start: int
-    number: int
-    prose: str
-    codes: tuple[tuple[int, int], ...] = ()
-    is_shell: bool = False
-
-
-def read_text_lines(text: str) -> Iterator[TextLine]:
-    """The lines of a memory file that say something, its description first."""
-    parts = split_frontmatter(text)
-    body = len(text) - len(parts.body)
-    text = text[:body] + _COMMENT.sub(_blank, text[body:])
-    start, number, fence = 0, 0, ""
-    is_shell = False
-    for raw in split_lines(text):
-        line, number = raw.rstrip("\r\n"), number + 1
-        if start < body:
-            if line.startswith("description:"):
-                yield _make_line(" " * 12 + line[12:], start, number)
-        elif match := _FENCE.match(line):
-            if not fence:
-                fence, is_shell = match[1], match[2].lower() in SHELLS
-            elif match[1].startswith(fence) and not match[2]:
-                fence = ""
-            # A longer or another fence inside a fence is its text.
-        elif not fence and line.strip():
-            yield _make_line(line, start, number)
-        elif is_shell and line.strip():
-            yield TextLine(line, start, number, "", is_shell=True)
-        start += len(raw)
-
-
-def _make_line(line: str, start: int, number: int) -> TextLine:
-    codes = tuple(_find_codes(line))
-    pieces, place = list[str](), 0
-    for begin, end in codes:
-        pieces += (line[place:begin], " " * (end - begin))
-        place = end
-    prose = "".join((*pieces, line[place:]))
-    return TextLine(line, start, number, _BLANKED.sub(_blank, prose.replace("`", " ")) if prose.strip() else "", codes)
-
-
-def _blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
-
-
-def _find_codes(line: str) -> Iterator[tuple[int, int]]:
-    """The insides of code spans: from a run of backticks to the next run of the same length."""
-    runs = list(_TICKS.finditer(line))
-    following: dict[int, list[int]] = {}
-    for place in range(len(runs) - 1, -1, -1):
-        following.setdefault(len(runs[place][0]), []).append(place)
-    place = 0
-    while place < len(runs):
-        later = following[len(runs[place][0])]
-        while later and later[-1] <= place:
-            later.pop()
-        if later:
-            yield runs[place].end(), runs[later[-1]].start()
-            place = later[-1]
-        place += 1
-
-
-# --- deadlines ---
-# Dates that end something: "freeze until 2026-03-05", "due March 5, 2026", "spätestens 5. März 2026".
-#
-# A date of an observation ("as of 2026-03-05") claims nothing that could pass, nor does a sentence about the past.
-# Dates
-# are absolute here: relative ones become so when a memory is written.
-
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero",
-            "february feb februar février febrero",
-            "march mar märz mars marzo",
-            "april apr avril abril",
-            "may mai mayo",
-            "june jun juni juin junio",
-            "july jul juli juillet julio",
-            "august aug août agosto",
-            "september sep sept septembre septiembre",
-            "october oct oktober octobre octubre",
-            "november nov novembre noviembre",
-            "december dec dezember décembre diciembre",
-        ),
-        1,
-    )
-    for name in names.split()
-}
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_MONTHS = """
+january jan januar janvier enero | february feb februar février febrero | march mar märz mars marzo
+| april apr avril abril | may mai mayo | june jun juni juin junio | july jul juli juillet julio
+| august aug août agosto | september sep sept septembre septiembre | october oct oktober octobre octubre
+| november nov novembre noviembre | december dec dezember décembre diciembre
+"""
+_MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS.split("|"), 1) for name in names.split()}
+_MONTH = "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
 _DATE = re.compile(
     rf"""
       (?<![\d/-])(?P<y1>\d{{4}})-(?P<m1>\d{{2}})-(?P<d1>\d{{2}})(?![\d])
@@ -176,37 +77,8 @@ _PAST = re.compile(
 _LEAD_CHARS = 50
 _STOPS = re.compile(r"[.;!?。！？]\s|[。！？]")
 
-
-def find_deadlines(prose: str) -> Iterator[tuple[date, int, int]]:
-    """Each date in a line of prose that something ends with, and its place."""
-    for match in _DATE.finditer(prose):
-        day = _read_date(match)
-        lead = prose[max(0, match.start() - _LEAD_CHARS) : match.start()]
-        lead = _STOPS.split(lead)[-1]
-        trail = prose[match.end() : match.end() + _LEAD_CHARS]
-        said = _LEADS.search(lead) or _CLOSE_LEADS.search(lead) or _TRAILS.match(trail)
-        if (
-            day is not None
-            and said
-            and not _STARTS.search(lead)
-            and not _PAST.search(lead + " " + _STOPS.split(trail)[0])
-        ):
-            yield day, match.start(), match.end()
-
-
-def _read_date(match: re.Match[str]) -> date | None:
-    parts = {key[0]: value for key, value in match.groupdict().items() if value is not None}
-    month = _MONTHS.get(parts["m"].lower()) or (int(parts["m"]) if parts["m"].isdecimal() else 0)
-    try:
-        return date(int(parts["y"]), month, int(parts["d"]))
-    except ValueError:
-        return None
-
-
-# --- claims ---
-
 _CODE_CHARS = 400  # a longer span is a quotation
-_NEAR = 48  # characters either side that are looked at for what is said of a thing
+_NEAR = 48  # characters either side that are searched for what is said of a thing
 _TOKEN = re.compile(r"[!-~]+")
 _STRIPPED = "\"'()[]{}<>,;!?*“”|"
 _STRINGS = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -214,14 +86,6 @@ _WORD = re.compile(rf"(?<![\w$.-]){shapes.WORD}(?:(?:\.|::|->){shapes.WORD})*(?:
 _DEFINING = re.compile(r"\b(?:def|class|function|func|fn|interface|struct|enum|trait|type)\s+([A-Za-z_$][\w$]*)")
 _BARE_FILE = re.compile(r"[A-Z]{3,}\Z|\.[a-z][a-z0-9]*(?:[-_.][a-z0-9]+)*\Z")
 _PLAIN = re.compile(r"_?[A-Za-z][A-Za-z0-9]{2,}\Z")
-_KEYWORDS = frozenset(
-    """
-    null none true false undefined string number boolean object array list dict tuple bool int float void any async
-    await class function return import export const static public private type interface enum self this error
-    exception test yes main master head origin todo json yaml html css http https url api name value key data file
-    path text user default
-    """.split()
-)
 _LINK_TARGET = re.compile(r"\]\(([^()\s]{1,300})\)")
 _ENV = re.compile(r"\benv(?:ironment)?\b|\.env\b|\bUmgebungsvariable|环境变量|環境変数", re.IGNORECASE)
 _THING = (
@@ -246,10 +110,10 @@ _PROSE_RUN = re.compile(
     r"(?<![\w-])(?:(?:npm|pnpm|yarn|bun) run [A-Za-z][\w:.-]*\w|python3? -m [A-Za-z_]\w*(?:\.\w+)*)"
 )
 _NO_MORE = "the memory itself says it is no more"
-# The line that an approved repair adds, and the things it tells about (`dream.drifting`, `records.render_claim`).
+# The line that an approved repair adds, and the things it is about (`dream.stale`, `records.render_claim`).
 _CHECKED = re.compile(r"^\*\*Checked \d{4}-\d{2}-\d{2}:\*\*.*$", re.MULTILINE)
 _KNOWN = re.compile(r"`([^`]+)`(?: is gone| is now |: )|the date (\d{4}-\d{2}-\d{2}) has passed")
-# What is said of a thing that is no more.
+# What is said of a thing that is gone.
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:removed|deleted|dropped|deprecated|legacy|former|formerly|previously|old|obsolete|dead|instead of|"
     r"rather than|renamed(?: from)?|replac(?:es|ed|ing)|superseded|used to (?:be|use|call|live in)|was called|"
@@ -267,8 +131,24 @@ _DENIED_AFTER = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line: where it starts in the text, its number from 1, and the same line with its code blanked.
+
+    `codes` are the insides of its code spans, as positions in the line. `is_shell` marks a line of a shell fence, which
+    is code as a whole; nothing is blanked then.
+    """
+
+    text: str
+    start: int
+    number: int
+    prose: str
+    codes: tuple[tuple[int, int], ...] = ()
+    is_shell: bool = False
+
+
 def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
-    """Every claim of a memory file, in the order of its text, each thing once a line."""
+    """Return every claim of a memory file, in the order of its text, each thing once a line."""
     found: dict[tuple[str, str, int], Claim] = {}
     known = {match[1] or match[2] for line in _CHECKED.findall(text) for match in _KNOWN.finditer(line)}
     for claim in islice(_read(text, kind), CLAIMS):
@@ -278,59 +158,127 @@ def find_claims(text: str, kind: Kind | None = None) -> tuple[Claim, ...]:
 
 
 def _read(text: str, kind: Kind | None) -> Iterator[Claim]:
-    for line in read_text_lines(text):
-        if line.is_shell:
-            for named in read_command(line.text.strip()) if line.text.strip()[:1] != "#" else ():
-                yield _place(line, named, len(line.text) - len(line.text.lstrip()))
-            continue
-        for begin, end in line.codes:
-            for named in _read_code(line, begin, end):
-                yield _place(line, named, begin)
-        for named in _read_prose(line.prose, line.text):
-            yield _place(line, named, 0)
-        for target in _LINK_TARGET.finditer(line.prose):
-            yield from (_place(line, named, 0) for named in _read_target(target))
-        if kind is Kind.PROJECT:
-            for day, begin, end in find_deadlines(line.text):
-                yield _make(line, ClaimKind.DATE, day.isoformat(), begin, end)
-    yield from _read_links(text)
+    for line in _read_lines(text):
+        yield from (_make_claim(line, named) for named in _read_line(line))
+        if kind is Kind.PROJECT and not line.is_shell:
+            for day, begin, end in _find_deadlines(line.text):
+                start = line.start
+                yield Claim(ClaimKind.DATE, day.isoformat(), line.number, begin + 1, start + begin, start + end)
+    number, begin, place = 1, 0, 0
+    for link, row in find_links(text):
+        while number < row:
+            begin = place = text.find("\n", begin) + 1
+            number += 1
+        start = text.find(link, place)
+        place = start + len(link)
+        yield Claim(ClaimKind.LINK, link, row, start - begin + 1, start, place)
 
 
-def _place(line: TextLine, named: NamedThing, offset: int) -> Claim:
-    begin, end = named.start + offset, named.end + offset
-    kind, reason = named.kind, ""
+def _read_line(line: _Line) -> Iterator[NamedThing]:
+    if line.is_shell:
+        command = line.text.strip()
+        indent = len(line.text) - len(line.text.lstrip())
+        yield from (named.shift(indent) for named in (read_command(command) if command[:1] != "#" else ()))
+        return
+    for begin, end in line.codes:
+        yield from (named.shift(begin) for named in _read_code(line, begin, end))
+    yield from _read_prose(line.prose)
+    for target in _LINK_TARGET.finditer(line.prose):
+        # Where a Markdown link goes, if that is a file of the project; a memory's own neighbours are not.
+        path, start = target[1].partition("#")[0], target.start(1)
+        if "/" in path and shapes.is_path(path, is_code=True) and not path.endswith(".md"):
+            yield NamedThing(ClaimKind.PATH, path, start, start + len(path))
+
+
+def _make_claim(line: _Line, named: NamedThing) -> Claim:
+    begin, end, kind, reason = named.start, named.end, named.kind, ""
+    before, after = line.text[max(0, begin - _NEAR) : begin], line.text[end : end + _NEAR]
     if kind is ClaimKind.CONSTANT and _ENV.search(line.text[max(0, begin - _NEAR) : end + _NEAR]):
         kind = ClaimKind.VARIABLE
     if kind is ClaimKind.PATH:
         reason = shapes.find_path_problem(named.text)
-    if not reason and _is_denied(line.text, begin, end):
+    if not reason and (_DENIED_BEFORE.search(before.rstrip("`*([ ")) or _DENIED_AFTER.match(after)):
         reason = _NO_MORE
-    return _make(line, kind, named.text, begin, end, named.extra, reason, named.is_weak)
+    at = line.start
+    return Claim(kind, named.text, line.number, begin + 1, at + begin, at + end, named.extra, reason, named.is_weak)
 
 
-def _make(
-    line: TextLine,
-    kind: ClaimKind,
-    text: str,
-    begin: int,
-    end: int,
-    extra: str = "",
-    reason: str = "",
-    is_weak: bool = False,
-) -> Claim:
-    return Claim(kind, text, line.number, begin + 1, line.start + begin, line.start + end, extra, reason, is_weak)
+def _read_lines(text: str) -> Iterator[_Line]:
+    """The lines of a memory file that count, its description first. Fences of other languages are examples.
+
+    Code spans, addresses, tags and comments are blanked at the same length, so that every position in the prose is one
+    in the file. Every rule is linear in the length of the text.
+    """
+    body = len(text) - len(split_frontmatter(text).body)
+    text = text[:body] + _COMMENT.sub(_blank, text[body:])
+    start, fence, is_shell = 0, "", False
+    for number, raw in enumerate(split_lines(text), 1):
+        line = raw.rstrip("\r\n")
+        if start < body:
+            if line.startswith("description:"):
+                yield _make_line(" " * 12 + line[12:], start, number)
+        elif match := _FENCE.match(line):
+            if not fence:
+                fence, is_shell = match[1], match[2].lower() in _SHELLS
+            elif match[1].startswith(fence) and not match[2]:
+                fence = ""
+            # A longer or another fence inside a fence is its text.
+        elif not fence and line.strip():
+            yield _make_line(line, start, number)
+        elif is_shell and line.strip():
+            yield _Line(line, start, number, "", is_shell=True)
+        start += len(raw)
 
 
-def _is_denied(text: str, begin: int, end: int) -> bool:
-    before, after = text[max(0, begin - _NEAR) : begin], text[end : end + _NEAR]
-    return bool(_DENIED_BEFORE.search(before.rstrip("`*([ ")) or _DENIED_AFTER.match(after))
+def _make_line(line: str, start: int, number: int) -> _Line:
+    codes = tuple(_find_codes(line))
+    pieces, place = list[str](), 0
+    for begin, end in codes:
+        pieces += (line[place:begin], " " * (end - begin))
+        place = end
+    prose = "".join((*pieces, line[place:]))
+    return _Line(line, start, number, _BLANKED.sub(_blank, prose.replace("`", " ")) if prose.strip() else "", codes)
 
 
-# --- code -----------------------------------------------------------------------------------------------------------
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
 
 
-def _read_code(line: TextLine, begin: int, end: int) -> Iterator[NamedThing]:
-    """What a code span names; places are within the span."""
+def _find_codes(line: str) -> Iterator[tuple[int, int]]:
+    """The insides of code spans: from a run of backticks to the next run of the same length."""
+    runs = list(_TICKS.finditer(line))
+    following: dict[int, list[int]] = {}
+    for place in range(len(runs) - 1, -1, -1):
+        following.setdefault(len(runs[place][0]), []).append(place)
+    place = 0
+    while place < len(runs):
+        later = following[len(runs[place][0])]
+        while later and later[-1] <= place:
+            later.pop()
+        if later:
+            yield runs[place].end(), runs[later[-1]].start()
+            place = later[-1]
+        place += 1
+
+
+def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
+    """Each date in a line that something ends with, and its position."""
+    for match in _DATE.finditer(line):
+        lead = _STOPS.split(line[max(0, match.start() - _LEAD_CHARS) : match.start()])[-1]
+        trail = line[match.end() : match.end() + _LEAD_CHARS]
+        ends = _LEADS.search(lead) or _CLOSE_LEADS.search(lead) or _TRAILS.match(trail)
+        if not ends or _STARTS.search(lead) or _PAST.search(lead + " " + _STOPS.split(trail)[0]):
+            continue
+        parts = {key[0]: value for key, value in match.groupdict().items() if value is not None}
+        month = _MONTH_NUMBERS.get(parts["m"].lower()) or (int(parts["m"]) if parts["m"].isdecimal() else 0)
+        try:
+            yield date(int(parts["y"]), month, int(parts["d"])), match.start(), match.end()
+        except ValueError:
+            continue
+
+
+def _read_code(line: _Line, begin: int, end: int) -> Iterator[NamedThing]:
+    """What a code span names; positions are within the span."""
     code = line.text[begin:end]
     lead = len(code) - len(code.lstrip())
     code = code.strip()
@@ -342,8 +290,7 @@ def _read_code(line: TextLine, begin: int, end: int) -> Iterator[NamedThing]:
         named = list(read_command(code))
     elif not named and len(code.split()) > 1:
         named = list(_read_fragment(code))
-    for at in named:
-        yield NamedThing(at.kind, at.text, at.start + lead, at.end + lead, at.extra, at.is_weak)
+    yield from (at.shift(lead) for at in named)
 
 
 def _read_whole(code: str, before: str, after: str) -> Iterator[NamedThing]:
@@ -382,7 +329,7 @@ def _read_name(code: str, before: str, after: str) -> Iterator[NamedThing]:
         yield NamedThing(kind, symbol[1], symbol.start(1), symbol.end(1))
     elif shapes.is_weak_path(path) or _BARE_FILE.match(code):
         yield NamedThing(ClaimKind.PATH, path, 0, len(path), place, is_weak=True)
-    elif symbol and _PLAIN.match(code) and code.lower() not in _KEYWORDS:
+    elif symbol and _PLAIN.match(code) and code.lower() not in shapes.find_words("keywords"):
         yield NamedThing(ClaimKind.SYMBOL, code, 0, len(code), is_weak=True)
 
 
@@ -411,15 +358,11 @@ def _read_fragment(code: str) -> Iterator[NamedThing]:
             yield NamedThing(ClaimKind.SYMBOL, name, match.start(), match.start() + len(name))
 
 
-# --- prose ----------------------------------------------------------------------------------------------------------
-
-
-def _read_prose(prose: str, line: str) -> Iterator[NamedThing]:
+def _read_prose(prose: str) -> Iterator[NamedThing]:
     taken: list[tuple[int, int]] = []
     for run in _PROSE_RUN.finditer(prose):
         taken.append(run.span())
-        for at in read_command(run[0]):
-            yield NamedThing(at.kind, at.text, at.start + run.start(), at.end + run.start(), at.extra, at.is_weak)
+        yield from (at.shift(run.start()) for at in read_command(run[0]))
     for match in _TOKEN.finditer(prose):
         if any(begin <= match.start() < end for begin, end in taken):
             continue
@@ -456,25 +399,6 @@ def _read_word(word: str, token: str, start: int) -> Iterator[NamedThing]:
         yield NamedThing(ClaimKind.VARIABLE, variable[1], start + variable.start(1), start + variable.end(1))
     elif re.fullmatch(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*", word):
         parts = word.split(".")
-        if any(shapes.is_plain_camel(part) or shapes.is_snake(part) for part in parts) and not word.startswith(
-            "_"
-        ) | word.endswith("_"):
+        is_shaped = any(shapes.is_plain_camel(part) or shapes.is_snake(part) for part in parts)
+        if is_shaped and not word.startswith("_") and not word.endswith("_"):
             yield NamedThing(ClaimKind.SYMBOL, word, *span)
-
-
-def _read_target(target: re.Match[str]) -> Iterator[NamedThing]:
-    """Where a Markdown link goes, if that is a file of the project; a memory's own neighbours are not."""
-    path = target[1].partition("#")[0]
-    if "/" in path and shapes.is_path(path, is_code=True) and not path.endswith(".md"):
-        yield NamedThing(ClaimKind.PATH, path, target.start(1), target.start(1) + len(path))
-
-
-def _read_links(text: str) -> Iterator[Claim]:
-    line, begin, place = 1, 0, 0
-    for link, number in find_links(text):
-        while line < number:
-            begin = place = text.find("\n", begin) + 1
-            line += 1
-        start = text.find(link, place)
-        place = start + len(link)
-        yield Claim(ClaimKind.LINK, link, number, start - begin + 1, start, place)

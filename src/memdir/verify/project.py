@@ -1,8 +1,13 @@
-"""The project a memory speaks of: its files as git lists them, or a bounded walk outside git, and its state as a key.
+"""The project that memories are about: its files, the words and definitions in them, and what its manifests name.
 
-Nothing of the repository is run or written: no hook, no monitor, no filter. Whether a file has changed is asked of
-`stat`, not of git, because git would run a clean filter to know. What git ignores is not listed, but `has` looks for
-it on the disk. A listing that is not whole says so: nothing may count as gone then.
+Files are those that git lists, or outside git those of a bounded walk. Nothing of the repository is run or written: no
+hook, no monitor, no filter. Whether a file has changed is decided by `stat`, because git would run a clean filter. A
+listing that is not whole says so: nothing may count as gone then. What git ignores is not listed, but `has` finds it.
+
+One pass over the files finds all wanted words: a file is split into words by two passes of C code, so that a hundred
+memories cost little more than one, and lines are read only in files with a wanted word. What defines a word is decided
+by the line's shape, for the common languages together; a parser for each was measured and is not worth its weight
+(docs/decisions/0013). Only regular files up to a size are read, and no link is followed.
 """
 
 import hashlib
@@ -20,8 +25,6 @@ from memdir.frozen import dataclass, field, replace
 from memdir.limits import VERIFY_BYTES, VERIFY_FILE_BYTES, VERIFY_FILES, VERIFY_GIT_SECONDS
 from memdir.project.git import find_git_dir, run_git
 
-# --- project ---
-
 _ENTRY = re.compile(r"([HSMRCK?]) (?:(\d{6}) [0-9a-f]+ \d\t)?(.+)", re.DOTALL)
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", "target", "dist", "build"})
 _CONFIG_BYTES = 262_144
@@ -29,151 +32,10 @@ _PLAIN_FILES = 20_000  # outside git the root may be somebody's home
 _PLAIN_SECONDS = 5.0
 _NO_LISTING = "git does not list the project's files: it is missing, too slow, or does not trust this folder"
 
-
-@dataclass(frozen=True, slots=True)
-class ProjectFile:
-    """One file: its mode, size and time, by which a change is seen."""
-
-    path: str
-    mode: int
-    size: int
-    mtime_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectListing:
-    """`commit` is empty outside git and before the first commit. `inner` are folders whose files are not listed.
-
-    `key` is the same as long as no listed file and no commit has changed. `problem` says why there is no listing.
-    """
-
-    root: Path
-    entries: dict[str, ProjectFile]
-    folders: frozenset[str]
-    commit: str
-    key: str
-    inner: tuple[str, ...] = ()
-    is_git: bool = False
-    is_whole: bool = True
-    problem: str = ""
-
-    def has(self, path: str) -> bool:
-        """Whether there is such a file or folder, ignored ones included; nothing outside the root."""
-        bare = path.strip("/")
-        if bare in self.entries or bare in self.folders:
-            return True
-        if not bare or "\0" in bare or ".." in bare.split("/"):
-            return False
-        place = f"{self.root}/{bare}"
-        inside = os.path.realpath(os.path.dirname(place))
-        root = os.path.realpath(self.root)
-        return (inside == root or inside.startswith(f"{root}/")) and os.path.lexists(place)
-
-
-def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectListing:
-    """List a project. Never fails: where git does not answer, the listing is empty and not whole."""
-    ends = time.monotonic() + seconds
-    if find_git_dir(root) is None:
-        return _make(root, *_walk(root, min(ends, time.monotonic() + _PLAIN_SECONDS)), is_git=False)
-    code, output = run_git(root, ("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard"), seconds)
-    if code != 0:
-        return replace(_make(root, {}, (), False, is_git=True), problem=_NO_LISTING)
-    head, commit = run_git(
-        root, ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), max(0.1, ends - time.monotonic())
-    )
-    entries, inner, is_whole = _read_listing(root, output)
-    return _make(root, entries, inner, is_whole, commit=commit.strip() if head == 0 else "", is_git=True)
-
-
-def has_partial_history(root: Path) -> bool:
-    """Whether git would have to ask a server for some of its objects: then history is not looked at."""
-    folder = find_git_dir(root)
-    config = read_small(folder / "config", _CONFIG_BYTES).data if folder else None
-    return config is None or b"promisor" in config.lower() or b"partialclone" in config.lower()
-
-
-def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:
-    entries: dict[str, ProjectFile] = {}
-    inner: list[str] = []
-    listed = output.split("\0")
-    for line in listed[:VERIFY_FILES]:
-        match = _ENTRY.match(line)
-        if match is None:
-            continue
-        tag, mode, path = match.groups()
-        if mode == "160000" or path.endswith("/"):
-            inner.append(path.rstrip("/"))
-        elif found := _look(root, path):
-            entries[path] = found
-        elif tag == "S":  # a sparse checkout leaves it out; it is there all the same
-            entries[path] = ProjectFile(path, 0, 0, 0)
-    return entries, tuple(inner), len(listed) <= VERIFY_FILES
-
-
-def _walk(root: Path, ends: float) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:
-    entries: dict[str, ProjectFile] = {}
-    top = len(str(root).rstrip("/")) + 1
-    for place, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
-        for name in names:
-            path = os.path.join(place, name)[top:]
-            if found := _look(root, path):
-                entries[path] = found
-        if len(entries) > _PLAIN_FILES or time.monotonic() > ends:
-            return entries, (), False
-    return entries, (), True
-
-
-def _look(root: Path, path: str) -> ProjectFile | None:
-    try:
-        at = os.lstat(f"{root}/{path}")
-    except (OSError, ValueError):
-        return None
-    return None if stat.S_ISDIR(at.st_mode) else ProjectFile(path, at.st_mode, at.st_size, at.st_mtime_ns)
-
-
-def _make(
-    root: Path,
-    entries: dict[str, ProjectFile],
-    inner: tuple[str, ...],
-    is_whole: bool,
-    *,
-    commit: str = "",
-    is_git: bool,
-) -> ProjectListing:
-    folders = frozenset(_list_folders(entries)) | frozenset(inner)
-    digest = hashlib.sha256(f"{root}\0{commit}\0".encode("utf-8", "replace"))
-    for path in sorted(entries):
-        at = entries[path]
-        digest.update(f"{path}\0{at.size} {at.mtime_ns} {at.mode}\0".encode("utf-8", "replace"))
-    return ProjectListing(root, entries, folders, commit, digest.hexdigest()[:32], inner, is_git, is_whole)
-
-
-def _list_folders(paths: dict[str, ProjectFile]) -> Iterator[str]:
-    seen: set[str] = set()
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        while folder and folder not in seen:
-            seen.add(folder)
-            yield folder
-            folder = folder.rpartition("/")[0]
-
-
-# --- words ---
-# One pass over a project's files for all wanted words at once, and the lines in which they are defined.
-#
-# A file is cut into words with two passes of C code, so that a hundred memories cost little more than one. Only in
-# files
-# that have a wanted word are lines looked at. What defines a word is told by the line's shape, for the common
-# languages
-# together; a parser for each was measured and is not worth its weight (docs/decisions/0013).
-#
-# Only regular files up to a size are read, and no link is followed.
-
 _KEPT = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$"
 WORDS = bytes(at if at in _KEPT or at >= 128 else 32 for at in range(256))
 _DASHED = bytes(at if at in _KEPT + b"-" or at >= 128 else 32 for at in range(256))
-C_ENDINGS = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".m", ".mm")
+_C_ENDINGS = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".m", ".mm")
 _FILES = 50  # places kept for one word
 _DOCUMENTS = frozenset("md mdx rst txt adoc tex html htm po pot".split())
 _LOGS = re.compile(
@@ -220,10 +82,64 @@ _LOOK_BACK = 80
 _LINE_BYTES = 1_000  # of a line either side of a word; what is longer was not written by hand
 _PLACES = 500  # of one word in one file that are looked at
 
+_TARGETS = re.compile(
+    r"^\.PHONY[ \t]*:[ \t]*(.+)$"
+    r"|^@?([A-Za-z0-9_./%-]+(?:[ \t]+[A-Za-z0-9_./%-]+)*)(?:[ \t]+[^:=\n]*)?[ \t]*::?(?!=)",
+    re.MULTILINE,
+)
+_PACKAGE = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)*")
+_DEPENDING = re.compile(
+    r"(?:^|/)(?:package\.json|pyproject\.toml|setup\.(?:py|cfg)|requirements[^/]*\.(?:txt|in)|constraints[^/]*\.txt|Pipfile|"
+    r"environment\.ya?ml|Cargo\.toml|go\.mod|Gemfile|[^/]+\.gemspec|composer\.json|pom\.xml|build\.gradle(?:\.kts)?|"
+    r"pubspec\.yaml|mix\.exs|Package\.swift|deno\.jsonc?|[^/]+\.csproj)\Z"
+)
+_MAKEFILE = re.compile(r"(?:^|/)(?:GNUm|M|m)akefile\Z|\.mk\Z")
+_JUSTFILE = re.compile(r"(?:^|/)\.?[Jj]ustfile\Z")
+_SCRIPT_TABLES = ("project scripts", "project gui-scripts", "tool poetry scripts", "tool pdm scripts", "tool poe tasks")
+_MANIFESTS = 400  # read at most; the largest monorepos have as many packages
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """One file: its mode, size and time, by which a change is seen."""
+
+    path: str
+    mode: int
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectListing:
+    """`commit` is empty outside git and before the first commit. `inner` are folders whose files are not listed.
+
+    `key` is the same as long as no listed file and no commit has changed. `problem` says why there is no listing.
+    """
+
+    root: Path
+    entries: dict[str, ProjectFile]
+    folders: frozenset[str]
+    commit: str
+    key: str
+    inner: tuple[str, ...] = ()
+    is_git: bool = False
+    is_whole: bool = True
+    problem: str = ""
+
+    def has(self, path: str) -> bool:
+        """Whether there is such a file or folder, ignored ones included, inside the root."""
+        bare = path.strip("/")
+        if bare in self.entries or bare in self.folders:
+            return True
+        if not bare or "\0" in bare or ".." in bare.split("/"):
+            return False
+        path, root = f"{self.root}/{bare}", os.path.realpath(self.root)
+        return f"{os.path.realpath(os.path.dirname(path))}/".startswith(f"{root}/") and os.path.lexists(path)
+
 
 @dataclass(frozen=True, slots=True)
 class WordPlaces:
-    """Where a word stands: files of code, of documents, and the code files that define it."""
+    """The files of code and the documents that have a word, and the code files that define it."""
 
     code: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
@@ -232,10 +148,7 @@ class WordPlaces:
 
 @dataclass(frozen=True, slots=True)
 class FoundWords:
-    """What the pass found; a word that is nowhere is not in it. A flag has one file.
-
-    It is not whole where the project is too large to be searched.
-    """
+    """The words and flags that were found; a flag has one file. Not whole if the project is too large to search."""
 
     words: dict[str, WordPlaces] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)
@@ -245,57 +158,71 @@ class FoundWords:
         return self.words.get(word, WordPlaces())
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectManifests:
+    """`scripts` by `tool:name` (npm:build, make:test, script:memdir) to the file; `packages` folded, to the file."""
+
+    scripts: dict[str, str] = field(default_factory=dict)
+    packages: dict[str, str] = field(default_factory=dict)
+
+
+def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectListing:
+    """List a project. Never fails: if git gives no listing, it is empty and not whole."""
+    ends = time.monotonic() + seconds
+    if find_git_dir(root) is None:
+        return _make_listing(root, *_walk(root, min(ends, time.monotonic() + _PLAIN_SECONDS)))
+    code, output = run_git(root, ("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard"), seconds)
+    if code != 0:
+        return replace(_make_listing(root, {}, (), False), is_git=True, problem=_NO_LISTING)
+    arguments = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    head, commit = run_git(root, arguments, max(0.1, ends - time.monotonic()))
+    listing = _make_listing(root, *_read_listing(root, output), commit=commit.strip() if head == 0 else "")
+    return replace(listing, is_git=True)
+
+
+def has_partial_history(root: Path) -> bool:
+    """Whether git would have to fetch some of its objects from a server: then history is not read."""
+    folder = find_git_dir(root)
+    config = read_small(folder / "config", _CONFIG_BYTES).data if folder else None
+    return config is None or b"promisor" in config.lower() or b"partialclone" in config.lower()
+
+
 def is_document(path: str) -> bool:
-    """Text for people, where a word may be told about long after it is gone."""
-    return path.rpartition(".")[2].lower() in _DOCUMENTS or is_log(path)
-
-
-def is_log(path: str) -> bool:
-    """Text about the past."""
-    return bool(_LOGS.search(path))
-
-
-def is_searched(path: str) -> bool:
-    return not _LOCKS.search(path)
+    """Text for people, which may mention a word long after it is gone."""
+    return path.rpartition(".")[2].lower() in _DOCUMENTS or bool(_LOGS.search(path))
 
 
 def look_up(project: ProjectListing, words: Collection[str], flags: Collection[str] = ()) -> FoundWords:
-    """Every wanted word with its places; a flag with the first file that has it, spelled or as an identifier."""
+    """Return every wanted word with its files; a flag with the first file that has it, as typed or as an identifier."""
     wanted = {word.encode("utf-8", "replace"): word for word in words}
     dashed = _spell_flags(flags)
-    code: dict[str, list[str]] = {}
-    documents: dict[str, list[str]] = {}
-    defined: dict[str, list[str]] = {}
+    found: dict[str, tuple[list[str], list[str], list[str]]] = {}
     seen: dict[str, str] = {}
     left = VERIFY_BYTES
-    for path, data in _read_files(project) if wanted or dashed else ():
+    for path, entry in project.entries.items() if wanted or dashed else ():
+        data = None if _LOCKS.search(path) else read_entry(project.root, entry)
+        if data is None:
+            continue
         left -= len(data)
         if left < 0:
             break
+        if _LOGS.search(path):
+            continue
         if dashed:
             for spelled in dashed.keys() & set(data.translate(_DASHED).split()):
-                if not is_log(path):
-                    seen.setdefault(dashed[spelled], path)
-        hits = wanted.keys() & set(data.translate(WORDS).split())
-        if not hits or is_log(path):
-            continue
-        into = documents if is_document(path) else code
-        for hit in hits:
-            _keep(into, wanted[hit], path)
-        if into is code:
-            for hit in hits:
-                if is_defined(data, hit, is_c=path.endswith(C_ENDINGS)):
-                    _keep(defined, wanted[hit], path)
-    names = code.keys() | documents.keys()
-    made = {
-        at: WordPlaces(tuple(code.get(at, ())), tuple(documents.get(at, ())), tuple(defined.get(at, ())))
-        for at in names
-    }
-    return FoundWords(made, seen, left >= 0)
+                seen.setdefault(dashed[spelled], path)
+        is_prose = is_document(path)
+        for hit in wanted.keys() & set(data.translate(WORDS).split()):
+            code, documents, defined = found.setdefault(wanted[hit], ([], [], []))
+            (documents if is_prose else code).append(path)
+            if not is_prose and is_defined(data, hit, is_c=path.endswith(_C_ENDINGS)):
+                defined.append(path)
+    places = {word: WordPlaces(*(tuple(paths[:_FILES]) for paths in at)) for word, at in found.items()}
+    return FoundWords(places, seen, left >= 0)
 
 
 def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
-    """Whether some line defines this word. In C a name may begin its line, the type standing above it."""
+    """Whether some line defines this word. In C a name may begin its line, with the type on the line above."""
     defines = _DEFINES_C if is_c else _DEFINES
     return any(
         defines.search(data[begin:place] + _MARK + data[place + len(word) : end])
@@ -310,9 +237,7 @@ def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
         before = _OWNED.search(data[max(0, place - _LOOK_BACK) : place])
         if before is not None and before[1] == owner:
             return True
-    if not places:
-        return False
-    for begin, place, end in _find_word(data, owner):
+    for begin, place, end in _find_word(data, owner) if places else ():
         if _OWNING.search(data[begin:place]):
             until = _find_end(data, begin, end)
             if any(begin <= at < until for at in places):
@@ -320,8 +245,120 @@ def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
     return False
 
 
+def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
+    """A text file's bytes; None for links, data, and what is too large or cannot be read."""
+    if not stat.S_ISREG(entry.mode) or entry.size > VERIFY_FILE_BYTES:
+        return None
+    try:
+        handle = os.open(f"{root}/{entry.path}", os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+    except (OSError, ValueError):
+        return None
+    try:
+        data = os.read(handle, VERIFY_FILE_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return None if b"\0" in data[:8_000] else data
+
+
+def fold_package(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def read_manifests(project: ProjectListing) -> ProjectManifests:
+    """Return the scripts, targets and dependencies that manifests name; one that cannot be parsed names none."""
+    scripts: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    paths = [at for at in project.entries if any(kind.search(at) for kind in (_DEPENDING, _MAKEFILE, _JUSTFILE))]
+    for path in sorted(paths, key=lambda path: (path.count("/"), path))[:_MANIFESTS]:
+        text = (read_entry(project.root, project.entries[path]) or b"").decode("utf-8", "replace")
+        for script in _read_scripts(path, text):
+            scripts.setdefault(script, path)
+        if _DEPENDING.search(path):
+            for match in _PACKAGE.finditer(text):
+                packages.setdefault(fold_package(match[0]), path)
+    return ProjectManifests(scripts, packages)
+
+
+def _read_scripts(path: str, text: str) -> Iterator[str]:
+    if _MAKEFILE.search(path) or _JUSTFILE.search(path):
+        tool = "just" if _JUSTFILE.search(path) else "make"
+        for match in _TARGETS.finditer(text):
+            yield from (f"{tool}:{name}" for name in (match[1] or match[2]).split())
+        return
+    is_node, is_python = path.endswith("package.json"), path.endswith("pyproject.toml")
+    try:
+        found = json.loads(text) if is_node else tomllib.loads(text) if is_python else None
+    except (ValueError, RecursionError):
+        return
+    for keys in ("scripts", "bin") if is_node else _SCRIPT_TABLES:
+        table = found
+        for key in keys.split():
+            table = table.get(key) if isinstance(table, dict) else None
+        tool = "npm" if keys == "scripts" else "script"
+        yield from (f"{tool}:{name}" for name in (table if isinstance(table, dict) else ()))
+
+
+def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:
+    entries: dict[str, ProjectFile] = {}
+    inner: list[str] = []
+    listed = output.split("\0")
+    for line in listed[:VERIFY_FILES]:
+        match = _ENTRY.match(line)
+        if match is None:
+            continue
+        tag, mode, path = match.groups()
+        if mode == "160000" or path.endswith("/"):
+            inner.append(path.rstrip("/"))
+        elif found := _look(root, path):
+            entries[path] = found
+        elif tag == "S":  # a sparse checkout leaves it out, but it exists
+            entries[path] = ProjectFile(path, 0, 0, 0)
+    return entries, tuple(inner), len(listed) <= VERIFY_FILES
+
+
+def _walk(root: Path, ends: float) -> tuple[dict[str, ProjectFile], tuple[str, ...], bool]:
+    entries: dict[str, ProjectFile] = {}
+    top = len(str(root).rstrip("/")) + 1
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in names:
+            path = os.path.join(folder, name)[top:]
+            if found := _look(root, path):
+                entries[path] = found
+        if len(entries) > _PLAIN_FILES or time.monotonic() > ends:
+            return entries, (), False
+    return entries, (), True
+
+
+def _look(root: Path, path: str) -> ProjectFile | None:
+    try:
+        at = os.lstat(f"{root}/{path}")
+    except (OSError, ValueError):
+        return None
+    return None if stat.S_ISDIR(at.st_mode) else ProjectFile(path, at.st_mode, at.st_size, at.st_mtime_ns)
+
+
+def _make_listing(
+    root: Path, entries: dict[str, ProjectFile], inner: tuple[str, ...], is_whole: bool, *, commit: str = ""
+) -> ProjectListing:
+    folders: set[str] = set()
+    for path in entries:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    digest = hashlib.sha256(f"{root}\0{commit}\0".encode("utf-8", "replace"))
+    for path in sorted(entries):
+        at = entries[path]
+        digest.update(f"{path}\0{at.size} {at.mtime_ns} {at.mode}\0".encode("utf-8", "replace"))
+    key = digest.hexdigest()[:32]
+    return ProjectListing(root, entries, frozenset(folders.union(inner)), commit, key, inner, is_whole=is_whole)
+
+
 def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where a whole word stands: the beginning of its line, its own place, the end of its line. Long lines are cut."""
+    """Where a whole word stands: the start of its line, its own start, the end of its line. Long lines are cut."""
     place, count = data.find(word), 0
     while place >= 0 and count < _PLACES:
         after = place + len(word)
@@ -346,14 +383,8 @@ def _find_end(data: bytes, begin: int, end: int) -> int:
     return len(data)
 
 
-def _keep(into: dict[str, list[str]], word: str, path: str) -> None:
-    places = into.setdefault(word, [])
-    if len(places) < _FILES:
-        places.append(path)
-
-
 def _spell_flags(flags: Collection[str]) -> dict[bytes, str]:
-    """How a flag may stand in code: as typed, without its dashes, or as the identifier a library makes of it."""
+    """How code may spell a flag: as typed, without its dashes, or as the identifier a library makes of it."""
     spelled: dict[bytes, str] = {}
     for flag in flags:
         bare = flag.lstrip("-")
@@ -363,119 +394,3 @@ def _spell_flags(flags: Collection[str]) -> dict[bytes, str]:
         for form in forms:
             spelled[form.encode("utf-8", "replace")] = flag
     return spelled
-
-
-def _read_files(project: ProjectListing) -> Iterator[tuple[str, bytes]]:
-    for path, entry in project.entries.items():
-        if is_searched(path) and (data := read_entry(project.root, entry)) is not None:
-            yield path, data
-
-
-def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
-    """A text file's bytes; None for links, data, and what is too large or cannot be read."""
-    if not stat.S_ISREG(entry.mode) or entry.size > VERIFY_FILE_BYTES:
-        return None
-    try:
-        handle = os.open(f"{root}/{entry.path}", os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
-    except (OSError, ValueError):
-        return None
-    try:
-        data = os.read(handle, VERIFY_FILE_BYTES + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-    return None if b"\0" in data[:8_000] else data
-
-
-# --- manifests ---
-# What a project's manifests name: scripts of package.json, targets of Makefiles, entry points, dependencies.
-#
-# Read forgivingly: a manifest that cannot be parsed names nothing. Nothing is run to know more.
-
-_TARGET = re.compile(
-    r"^@?([A-Za-z0-9_./%-]+(?:[ \t]+[A-Za-z0-9_./%-]+)*)(?:[ \t]+[^:=\n]*)?[ \t]*::?(?!=)", re.MULTILINE
-)
-_PHONY = re.compile(r"^\.PHONY[ \t]*:[ \t]*(.+)$", re.MULTILINE)
-_PACKAGE = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)*")
-_DEPENDING = re.compile(
-    r"(?:^|/)(?:package\.json|pyproject\.toml|setup\.(?:py|cfg)|requirements[^/]*\.(?:txt|in)|constraints[^/]*\.txt|Pipfile|"
-    r"environment\.ya?ml|Cargo\.toml|go\.mod|Gemfile|[^/]+\.gemspec|composer\.json|pom\.xml|build\.gradle(?:\.kts)?|"
-    r"pubspec\.yaml|mix\.exs|Package\.swift|deno\.jsonc?|[^/]+\.csproj)\Z"
-)
-_MAKEFILE = re.compile(r"(?:^|/)(?:GNUm|M|m)akefile\Z|\.mk\Z")
-_JUSTFILE = re.compile(r"(?:^|/)\.?[Jj]ustfile\Z")
-_SCRIPT_TABLES = (
-    ("project", "scripts"),
-    ("project", "gui-scripts"),
-    ("tool", "poetry", "scripts"),
-    ("tool", "pdm", "scripts"),
-    ("tool", "poe", "tasks"),
-)
-_MANIFESTS = 400  # read at most; the largest monorepos have as many packages
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectManifests:
-    """`scripts` by `tool:name` (npm:build, make:test, script:memdir) to the file; `packages` folded, to the file."""
-
-    scripts: dict[str, str] = field(default_factory=dict)
-    packages: dict[str, str] = field(default_factory=dict)
-
-
-def is_manifest(path: str) -> bool:
-    return bool(_DEPENDING.search(path) or _MAKEFILE.search(path) or _JUSTFILE.search(path))
-
-
-def fold_package(name: str) -> str:
-    return name.lower().replace("_", "-")
-
-
-def read_manifests(project: ProjectListing) -> ProjectManifests:
-    scripts: dict[str, str] = {}
-    packages: dict[str, str] = {}
-    paths = sorted((path for path in project.entries if is_manifest(path)), key=lambda path: (path.count("/"), path))
-    for path in paths[:_MANIFESTS]:
-        text = (read_entry(project.root, project.entries[path]) or b"").decode("utf-8", "replace")
-        for script in _read_scripts(path, text):
-            scripts.setdefault(script, path)
-        if _DEPENDING.search(path):
-            for match in _PACKAGE.finditer(text):
-                packages.setdefault(fold_package(match[0]), path)
-    return ProjectManifests(scripts, packages)
-
-
-def _read_scripts(path: str, text: str) -> Iterator[str]:
-    if _MAKEFILE.search(path) or _JUSTFILE.search(path):
-        tool = "just" if _JUSTFILE.search(path) else "make"
-        for match in _TARGET.finditer(text):
-            yield from (f"{tool}:{name}" for name in match[1].split())
-        for match in _PHONY.finditer(text):
-            yield from (f"{tool}:{name}" for name in match[1].split())
-    elif path.endswith("package.json"):
-        yield from (f"npm:{name}" for name in _table(_parse_json(text), "scripts"))
-        yield from (f"script:{name}" for name in _table(_parse_json(text), "bin"))
-    elif path.endswith("pyproject.toml"):
-        found = _parse_toml(text)
-        for keys in _SCRIPT_TABLES:
-            yield from (f"script:{name}" for name in _table(found, *keys))
-
-
-def _table(found: object, *keys: str) -> dict[str, object]:
-    for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def _parse_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _parse_toml(text: str) -> object:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return None
