@@ -1,17 +1,17 @@
-"""The Messages API: a request in its shape, its answer as a reply.
+"""The Messages API: a request rendered for it, its response read as a reply.
 
-A parent's body goes out as it came, block for block, because it is the key of the cache; so a schema is not sent with
-one (it would be another key), and the task must ask for JSON in words. Of the four breakpoints the API allows, what is
-rendered here uses at most three: the end of system prompt and tools, and the ends of what stays the same.
+A parent's body is sent unchanged, block for block, because it is the key of the cache; a schema would change the key, so
+it is not sent with a parent, and the task must ask for JSON in words. Of the four breakpoints that the API allows, at
+most three are set here: at the end of system prompt and tools, and at the ends of the stable messages.
 """
 
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from memdir.errors import ModelError, ReplyError, UnreachableError
+from memdir.errors import ReplyError, UnreachableError
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
 from memdir.models.connection import (
     Connection,
@@ -20,20 +20,222 @@ from memdir.models.connection import (
     as_table,
     as_text,
     check_request,
-    make_fault,
     narrow_schema,
     role_of,
     wrong_parent,
 )
-from memdir.models.openai import THINKS, AdaptedReply, ask_adapting
+from memdir.models.openai import THINKS, AdaptedReply, ask_adapting, gather
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 
-# --- anthropic_events ---
-# The events of a Messages API stream, put together again to the message they are parts of. Pure.
+Block = dict[str, object]
+BREAKPOINTS = 4
+_MARK = {"type": "ephemeral"}
+_PLAIN = "plain"  # the quirk of an endpoint without structured output
+_CURES = {_PLAIN: re.compile(r"output_config|output_format|json_schema|schema", re.IGNORECASE)}
+_STOPS = {
+    "tool_use": StopReason.CALLS,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "refusal": StopReason.REFUSED,
+}
+_SAMPLING, _OLDER = ("temperature", "top_p", "top_k"), "2023-06-01"
+_THINKING = ("thinking", "redacted_thinking")
+
+
+class AnthropicModel:
+    has_tools = True
+
+    def __init__(self, name: str, connection: Connection) -> None:
+        self._name, self._connection = name, connection
+        self._quirks: set[str] = set()
+
+    def __call__(self, request: Request) -> Reply:
+        check_request(request)
+        return ask_adapting(self._send, request, self._quirks, _CURES)
+
+    def render(self, request: Request) -> dict[str, object]:
+        """The body that is sent for a request, for a fork to continue."""
+        return render_anthropic_body(self._name, request, frozenset(self._quirks))
+
+    def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
+        body, headers = render_anthropic_body(self._name, request, quirks), make_headers(request.parent or {})
+        message: Mapping[str, object]
+        if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
+            message = self._connection.ask(body, request, headers)
+        else:
+            stream = AnthropicStream()
+            with closing(self._connection.stream({**body, "stream": True}, request, headers)) as events:
+                gather(events, stream, request, self._connection.who, read_anthropic_usage)
+            message = stream.message()
+        return read_anthropic_reply(message, self._connection.who)
+
+
+def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
+    """The body of a request: a new one, or the parent's with the request's messages added."""
+    room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
+    if request.parent is not None:
+        return _extend(name, request.parent, request, room)
+    body: dict[str, object] = {"model": name, "max_tokens": room}
+    tools: list[Block] = [
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
+        for tool in request.tools
+    ]
+    if request.system:
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
+    elif tools:
+        tools[-1]["cache_control"] = _MARK
+    if tools:
+        body["tools"] = tools
+    rendered = [_render(message) for message in request.messages]
+    _mark_stable(request, rendered)
+    body["messages"] = _merge(request.messages, rendered)
+    if request.schema is not None and _PLAIN not in quirks:
+        body["output_config"] = {"format": {"type": "json_schema", "schema": narrow_schema(request.schema)}}
+    return body
+
+
+def make_headers(parent: Mapping[str, object]) -> dict[str, str]:
+    """The headers that a parent's body needs: its betas, and the version that accepts all of its fields."""
+    betas = as_list(parent.get("betas"))
+    headers = {"anthropic-beta": ",".join(map(str, betas))} if betas else {}
+    return headers | ({"anthropic-version": _OLDER} if any(name in parent for name in _SAMPLING) else {})
+
+
+def _extend(name: str, parent: Mapping[str, object], request: Request, room: int) -> dict[str, object]:
+    check_anthropic_parent(parent)
+    rendered = [_render(message) for message in request.messages]
+    if count_marks(parent) < BREAKPOINTS and not parent.get("cache_control"):
+        for block in rendered[-1][-1:]:
+            block["cache_control"] = _MARK
+    body = {key: value for key, value in parent.items() if key not in ("stream", "betas")}
+    body.setdefault("model", name)
+    body["messages"] = [*as_list(parent["messages"]), *_merge(request.messages, rendered)]
+    # The API requires more tokens than thinking may use; changing what it may use would change the cache key.
+    body["max_tokens"] = room + as_count(as_table(parent.get("thinking")).get("budget_tokens"))
+    return body
+
+
+def check_anthropic_parent(parent: Mapping[str, object]) -> None:
+    """Raises if this is not a body of the Messages API."""
+    messages = parent.get("messages")
+    if not isinstance(messages, list | tuple) or not messages:
+        raise wrong_parent("the Messages API", "it has no messages")
+    for message in map(as_table, messages):
+        if message.get("role") not in ("user", "assistant", "system"):
+            raise wrong_parent("the Messages API", f"it has a message of the role {message.get('role')!r}")
+        if "tool_calls" in message or not isinstance(message.get("content"), str | list | tuple):
+            raise wrong_parent("the Messages API", "a message has no content of its shape")
+    if as_table(messages[0]).get("role") == "system":
+        raise wrong_parent("the Messages API", "its system prompt is a message")
+    if any("function" in as_table(tool) for tool in as_list(parent.get("tools"))):
+        raise wrong_parent("the Messages API", "its tools are functions")
+
+
+def count_marks(body: Mapping[str, object]) -> int:
+    """The number of breakpoints in a body."""
+    blocks = [*as_list(body.get("tools")), *as_list(body.get("system"))]
+    for message in as_list(body.get("messages")):
+        for block in as_list(as_table(message).get("content")):
+            blocks += [block, *as_list(as_table(block).get("content"))]
+    return sum(1 for block in blocks if as_table(block).get("cache_control")) + bool(body.get("cache_control"))
+
+
+def is_anthropic_state(raw: object) -> bool:
+    """Whether a message has the format of this API, so that it can be sent back unchanged."""
+    message = as_table(raw)
+    blocks = message.get("content")
+    return (
+        message.get("role") in ("user", "assistant")
+        and "tool_calls" not in message
+        and isinstance(blocks, list)
+        and bool(blocks)
+        and all(as_table(block).get("type") for block in blocks)
+    )
+
+
+def _render(message: Message) -> list[Block]:
+    """A message's blocks; none for one that is sent back unchanged."""
+    if is_anthropic_state(message.raw):
+        return []
+    if message.role == "tool":
+        result: Block = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text or "(nothing)"}
+        return [{**result, "is_error": True} if message.failed else result]
+    blocks: list[Block] = [{"type": "text", "text": message.text}] if message.text.strip() else []
+    for call in message.calls:
+        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)})
+    return blocks
+
+
+def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
+    """Set breakpoints where the next request will begin like this one.
+
+    A run with tools continues: mark the ends of the last two user turns, since a turn of many calls is longer than the
+    API looks back. Without tools everything before the last message stays the same.
+    """
+    turns = list(zip(request.messages, rendered, strict=True))
+    if not request.tools:
+        said = [blocks for message, blocks in turns if blocks and role_of(message) == "user"]
+        marked = said[:1] if len(said) > 1 else []
+    else:
+        marked, before = [], ""
+        for message, blocks in turns:
+            if role_of(message) == "user" and blocks:
+                marked = [*(marked[:-1] if before == "user" else marked), blocks]
+            before = role_of(message)
+    for blocks in marked[-2:]:
+        blocks[-1]["cache_control"] = _MARK
+
+
+def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list[object]:
+    """Messages with alternating roles: neighbours of one role are merged, except those sent back unchanged."""
+    merged: list[object] = []
+    open_role = ""
+    content: list[Block] = []
+    for message, blocks in zip(messages, rendered, strict=True):
+        if is_anthropic_state(message.raw):
+            merged.append(copy.deepcopy(message.raw))
+            open_role = ""
+        elif blocks and role_of(message) == open_role:
+            content.extend(blocks)
+        elif blocks:
+            open_role, content = role_of(message), blocks
+            merged.append({"role": open_role, "content": content})
+    return merged
+
+
+def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedReply:
+    """A message as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        raise ReplyError(f"{who} did not answer with a message", hint="is the address one of the Messages API?")
+    blocks = [as_table(block) for block in content]
+    usage = read_anthropic_usage(as_table(message.get("usage")))
+    reason = as_text(message.get("stop_reason"))
+    text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
+    calls = tuple(
+        ToolCall(as_text(block.get("id")), as_text(block.get("name")), as_table(block.get("input")))
+        for block in blocks
+        if block.get("type") == "tool_use"
+    )
+    stop = _STOPS.get(reason, StopReason.CALLS if calls else StopReason.DONE)
+    raw = {"role": "assistant", "content": content} if content else None
+    thought = any(block.get("type") in _THINKING for block in blocks)
+    return AdaptedReply(
+        Reply(text, usage, calls, stop, raw), stop is StopReason.LENGTH and thought and not text and not calls
+    )
+
+
+def read_anthropic_usage(usage: Mapping[str, object]) -> Usage:
+    return Usage(
+        fresh=as_count(usage.get("input_tokens")),
+        cached=as_count(usage.get("cache_read_input_tokens")),
+        output=as_count(usage.get("output_tokens")),
+        stored=as_count(usage.get("cache_creation_input_tokens")),
+    )
 
 
 class AnthropicStream:
-    """A message put together from the events of a stream."""
+    """A message assembled from the events of a stream."""
 
     def __init__(self) -> None:
         self.usage: dict[str, object] = {}
@@ -43,7 +245,7 @@ class AnthropicStream:
         self._inputs: dict[object, str] = {}
 
     def add(self, event: Mapping[str, object]) -> str:
-        """Take one event; what it adds to the text is returned."""
+        """Add one event; returns what it adds to the text."""
         kind, index = event.get("type"), event.get("index")
         if kind == "message_start":
             self.usage.update(as_table(as_table(event.get("message")).get("usage")))
@@ -88,244 +290,6 @@ class AnthropicStream:
             parsed = None
         if isinstance(parsed, dict):
             return parsed
-        if self._stop == "max_tokens":  # cut by the limit; nobody carries it out
+        if self._stop == "max_tokens":  # truncated by the limit and never executed
             return {}
         raise ReplyError("the input of a tool call is not JSON")
-
-
-# --- anthropic ---
-
-Block = dict[str, object]
-BREAKPOINTS = 4
-_MARK = {"type": "ephemeral"}
-_PLAIN = "plain"  # the quirk of an endpoint without structured output
-_CURES = {_PLAIN: re.compile(r"output_config|output_format|json_schema|schema", re.IGNORECASE)}
-_STOPS = {
-    "tool_use": StopReason.CALLS,
-    "max_tokens": StopReason.LENGTH,
-    "model_context_window_exceeded": StopReason.LENGTH,
-    "refusal": StopReason.REFUSED,
-}
-_SAMPLING, _OLDER = ("temperature", "top_p", "top_k"), "2023-06-01"
-_THINKING = ("thinking", "redacted_thinking")
-
-
-class AnthropicModel:
-    has_tools = True
-
-    def __init__(self, name: str, line: Connection) -> None:
-        self._name, self._line = name, line
-        self._quirks: set[str] = set()
-
-    def __call__(self, request: Request) -> Reply:
-        check_request(request)
-        return ask_adapting(self._send, request, self._quirks, _CURES)
-
-    def render(self, request: Request) -> dict[str, object]:
-        """The body as this endpoint is sent it, for a fork to go on from."""
-        return render_anthropic_body(self._name, request, frozenset(self._quirks))
-
-    def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
-        body = render_anthropic_body(self._name, request, quirks)
-        headers = make_headers(request.parent or {})
-        if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
-            message = self._line.ask(body, request, headers)
-        else:
-            with closing(self._line.stream({**body, "stream": True}, request, headers)) as events:
-                message = self._gather(events, request)
-        return read_anthropic_reply(message, self._line.who)
-
-    def _gather(self, events: Iterator[Mapping[str, object]], request: Request) -> Mapping[str, object]:
-        """The message that a stream of events amounts to."""
-        gathered = AnthropicStream()
-        try:
-            for event in events:
-                text = gathered.add(event)
-                if text and request.on_text is not None:
-                    request.on_text(text)
-            if not gathered.is_whole:
-                raise make_fault(self._line.who, "broken")
-        except ModelError as error:
-            error.usage = read_anthropic_usage(gathered.usage) if gathered.usage else None
-            raise
-        return gathered.message()
-
-
-# --- out --------------------------------------------------------------------------------------------------------------
-
-
-def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
-    """The body of a request, the parent's with our messages after it or our own."""
-    room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
-    if request.parent is not None:
-        return _extend(name, request.parent, request, room)
-    body: dict[str, object] = {"model": name, "max_tokens": room}
-    tools: list[Block] = [
-        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
-        for tool in request.tools
-    ]
-    if request.system:
-        body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
-    elif tools:
-        tools[-1]["cache_control"] = _MARK
-    if tools:
-        body["tools"] = tools
-    rendered = [_render(message) for message in request.messages]
-    _mark_stable(request, rendered)
-    body["messages"] = _merge(request.messages, rendered)
-    if request.schema is not None and _PLAIN not in quirks:
-        body["output_config"] = {"format": {"type": "json_schema", "schema": narrow_schema(request.schema)}}
-    return body
-
-
-def make_headers(parent: Mapping[str, object]) -> dict[str, str]:
-    """What a parent's body needs said beside it: its betas, and the version that still knows all of its fields."""
-    betas = as_list(parent.get("betas"))
-    headers = {"anthropic-beta": ",".join(map(str, betas))} if betas else {}
-    return headers | ({"anthropic-version": _OLDER} if any(name in parent for name in _SAMPLING) else {})
-
-
-def _extend(name: str, parent: Mapping[str, object], request: Request, room: int) -> dict[str, object]:
-    check_anthropic_parent(parent)
-    rendered = [_render(message) for message in request.messages]
-    if count_marks(parent) < BREAKPOINTS and not parent.get("cache_control"):
-        _mark(rendered[-1])
-    body = {key: value for key, value in parent.items() if key not in ("stream", "betas")}
-    body.setdefault("model", name)
-    body["messages"] = [*as_list(parent["messages"]), *_merge(request.messages, rendered)]
-    # The API asks for more room than thinking may take; to change what it may take would be another cache key.
-    body["max_tokens"] = room + as_count(as_table(parent.get("thinking")).get("budget_tokens"))
-    return body
-
-
-def check_anthropic_parent(parent: Mapping[str, object]) -> None:
-    """Raise if this is not a body of the Messages API."""
-    messages = parent.get("messages")
-    if not isinstance(messages, list | tuple) or not messages:
-        raise wrong_parent("the Messages API", "it has no messages")
-    for message in map(as_table, messages):
-        if message.get("role") not in ("user", "assistant", "system"):
-            raise wrong_parent("the Messages API", f"it has a message of the role {message.get('role')!r}")
-        if "tool_calls" in message or not isinstance(message.get("content"), str | list | tuple):
-            raise wrong_parent("the Messages API", "a message has no content of its shape")
-    if as_table(messages[0]).get("role") == "system":
-        raise wrong_parent("the Messages API", "its system prompt is a message")
-    if any("function" in as_table(tool) for tool in as_list(parent.get("tools"))):
-        raise wrong_parent("the Messages API", "its tools are functions")
-
-
-def count_marks(body: Mapping[str, object]) -> int:
-    """How many breakpoints a body has."""
-    blocks = [*as_list(body.get("tools")), *as_list(body.get("system"))]
-    for message in as_list(body.get("messages")):
-        for block in as_list(as_table(message).get("content")):
-            blocks += [block, *as_list(as_table(block).get("content"))]
-    return sum(1 for block in blocks if as_table(block).get("cache_control")) + bool(body.get("cache_control"))
-
-
-def is_anthropic_state(raw: object) -> bool:
-    """Whether a message was written in this shape, so that it can go back as it is."""
-    message = as_table(raw)
-    blocks = message.get("content")
-    return (
-        message.get("role") in ("user", "assistant")
-        and "tool_calls" not in message
-        and isinstance(blocks, list)
-        and bool(blocks)
-        and all(as_table(block).get("type") for block in blocks)
-    )
-
-
-def _render(message: Message) -> list[Block]:
-    """A message's blocks; none for one that goes back as it came."""
-    if is_anthropic_state(message.raw):
-        return []
-    if message.role == "tool":
-        result: Block = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text or "(nothing)"}
-        return [{**result, "is_error": True} if message.failed else result]
-    blocks: list[Block] = [{"type": "text", "text": message.text}] if message.text.strip() else []
-    for call in message.calls:
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)})
-    return blocks
-
-
-def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
-    """Breakpoints where the next request will begin like this one.
-
-    A run with tools goes on: the ends of what was said to the model the last two times, since a turn of many calls is
-    longer than the API looks back. Without tools, what comes before the last message stays, the last one does not.
-    """
-    said = [at for message, at in zip(request.messages, rendered, strict=True) if at and role_of(message) == "user"]
-    if request.tools:
-        turns = _find_turn_ends(request.messages, rendered)
-        for at in turns[-2:]:
-            _mark(at)
-    elif len(said) > 1:
-        _mark(said[0])
-
-
-def _find_turn_ends(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list[list[Block]]:
-    ends: list[list[Block]] = []
-    before = ""
-    for message, at in zip(messages, rendered, strict=True):
-        role = role_of(message)
-        if role == "user" and at:
-            ends = [*ends[:-1], at] if before == "user" and ends else [*ends, at]
-        before = role
-    return ends
-
-
-def _mark(blocks: list[Block]) -> None:
-    if blocks:
-        blocks[-1]["cache_control"] = _MARK
-
-
-def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list[object]:
-    """Messages in turn: neighbours of one role are one, except those that go back as they came."""
-    merged: list[object] = []
-    open_role = ""
-    content: list[Block] = []
-    for message, blocks in zip(messages, rendered, strict=True):
-        if is_anthropic_state(message.raw):
-            merged.append(copy.deepcopy(message.raw))
-            open_role = ""
-        elif blocks and role_of(message) == open_role:
-            content.extend(blocks)
-        elif blocks:
-            open_role, content = role_of(message), blocks
-            merged.append({"role": open_role, "content": content})
-    return merged
-
-
-# --- back -------------------------------------------------------------------------------------------------------------
-
-
-def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedReply:
-    """A whole message as a reply; with Stop.LENGTH its calls may be cut and must not be carried out."""
-    content = message.get("content")
-    if not isinstance(content, list):
-        raise ReplyError(f"{who} did not answer with a message", hint="is the address one of the Messages API?")
-    blocks = [as_table(block) for block in content]
-    usage = read_anthropic_usage(as_table(message.get("usage")))
-    reason = as_text(message.get("stop_reason"))
-    text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
-    calls = tuple(
-        ToolCall(as_text(block.get("id")), as_text(block.get("name")), as_table(block.get("input")))
-        for block in blocks
-        if block.get("type") == "tool_use"
-    )
-    stop = _STOPS.get(reason, StopReason.CALLS if calls else StopReason.DONE)
-    raw = {"role": "assistant", "content": content} if content else None
-    thought = any(block.get("type") in _THINKING for block in blocks)
-    return AdaptedReply(
-        Reply(text, usage, calls, stop, raw), stop is StopReason.LENGTH and thought and not text and not calls
-    )
-
-
-def read_anthropic_usage(usage: Mapping[str, object]) -> Usage:
-    return Usage(
-        fresh=as_count(usage.get("input_tokens")),
-        cached=as_count(usage.get("cache_read_input_tokens")),
-        output=as_count(usage.get("output_tokens")),
-        stored=as_count(usage.get("cache_creation_input_tokens")),
-    )

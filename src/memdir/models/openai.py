@@ -1,13 +1,18 @@
-"""The chat completions shape: OpenAI's own endpoint, any other that speaks it, and a local ollama.
+"""The chat completions API: OpenAI's own endpoint, any other that implements it, and a local ollama.
 
-There are no breakpoints in it: such endpoints cache by prefix on their own, so what is stable comes first and that is
-all. A parent's body goes out as it came, with our messages after it. Bodies of the Responses API are not taken.
+It has no breakpoints: such endpoints cache by prefix, so what is stable comes first. A parent's body is sent unchanged,
+with the request's messages after it. Bodies of the Responses API are not accepted.
+
+Many servers implement only a part of a vendor's API. Instead of a table of servers, the error itself is read: if it
+names something optional, the request is sent again without it, and that quirk is remembered (`ask_adapting`, which the
+Messages API uses too).
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from typing import Protocol
 
 from memdir.errors import ModelError, ReplyError, UnreachableError
 from memdir.frozen import dataclass, replace
@@ -27,57 +32,7 @@ from memdir.models.connection import (
 )
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 
-# --- adapting ---
-# Endpoints that are like another one, but not quite: what one refuses is left out, once, and remembered.
-#
-# Many servers speak the shape of a vendor and know only a part of it. Rather than a table of servers, the refusal
-# itself
-# is read: if it names something that can be done without, the request goes out again without it.
-
-THINKS = "thinks"
-
-
-@dataclass(frozen=True, slots=True)
-class AdaptedReply:
-    """A reply, and whether thinking left no room for it."""
-
-    reply: Reply
-    starved: bool = False
-
-
-def ask_adapting(
-    send: Callable[[Request, frozenset[str]], AdaptedReply],
-    request: Request,
-    quirks: set[str],
-    cures: Mapping[str, re.Pattern[str]],
-) -> Reply:
-    """Send; of what is refused by name, note the quirk and send again. `quirks` is what is known of the endpoint."""
-    spent = None
-    while True:
-        try:
-            heard = send(request, frozenset(quirks))
-        except UnreachableError as error:
-            cure = _find_cure(error, quirks, cures)
-            if cure is None:
-                raise
-            quirks.add(cure)
-            continue
-        usage = heard.reply.usage if spent is None else add_usage(spent, heard.reply.usage)
-        if heard.starved and THINKS not in quirks:
-            quirks.add(THINKS)
-            spent = usage
-            continue
-        return replace(heard.reply, usage=usage)
-
-
-def _find_cure(error: UnreachableError, quirks: set[str], cures: Mapping[str, re.Pattern[str]]) -> str | None:
-    if error.reason != "refused":
-        return None
-    return next((name for name, words in cures.items() if name not in quirks and words.search(str(error))), None)
-
-
-# --- openai ---
-
+THINKS = "thinks"  # the quirk of a model whose thinking needs more tokens
 # What an endpoint may not know, and the words of a refusal that says so.
 PLAIN, OTHER_LIMIT, NO_USAGE = "plain", "other_limit", "no_usage"
 _CURES = {
@@ -95,13 +50,76 @@ _LIMITS = ("max_completion_tokens", "max_tokens")
 _OURS = (*_LIMITS, "stream", "stream_options")
 
 
+@dataclass(frozen=True, slots=True)
+class AdaptedReply:
+    """A reply, and whether thinking used all tokens."""
+
+    reply: Reply
+    starved: bool = False
+
+
+def ask_adapting(
+    send: Callable[[Request, frozenset[str]], AdaptedReply],
+    request: Request,
+    quirks: set[str],
+    cures: Mapping[str, re.Pattern[str]],
+) -> Reply:
+    """Send a request; if an optional part is refused by name, add the quirk to `quirks` and send it again."""
+    spent = None
+    while True:
+        try:
+            adapted = send(request, frozenset(quirks))
+        except UnreachableError as error:
+            named = (name for name, words in cures.items() if name not in quirks and words.search(str(error)))
+            quirk = next(named, None) if error.reason == "refused" else None
+            if quirk is None:
+                raise
+            quirks.add(quirk)
+            continue
+        usage = adapted.reply.usage if spent is None else add_usage(spent, adapted.reply.usage)
+        if not adapted.starved or THINKS in quirks:
+            return replace(adapted.reply, usage=usage)
+        quirks.add(THINKS)
+        spent = usage
+
+
+class ReplyStream(Protocol):
+    """A reply that is assembled from events."""
+
+    @property
+    def is_whole(self) -> bool: ...
+    @property
+    def usage(self) -> Mapping[str, object]: ...
+    def add(self, event: Mapping[str, object]) -> str: ...
+
+
+def gather(
+    events: Iterable[Mapping[str, object]],
+    stream: ReplyStream,
+    request: Request,
+    who: str,
+    read_usage: Callable[[Mapping[str, object]], Usage],
+) -> None:
+    """Add all events to a stream and pass on their text; an error has the usage so far."""
+    try:
+        for event in events:
+            text = stream.add(event)
+            if text and request.on_text is not None:
+                request.on_text(text)
+        if not stream.is_whole:
+            raise make_fault(who, "broken")
+    except ModelError as error:
+        error.usage = read_usage(stream.usage) if stream.usage else None
+        raise
+
+
 class OpenAIModel:
-    """`is_vendor`: OpenAI's own endpoint, which calls the limit by its newer name; `is_free`: on this machine."""
+    """`is_vendor`: OpenAI's own endpoint, which has a newer name for the limit; `is_free`: on this machine."""
 
     has_tools = True
 
-    def __init__(self, name: str, line: Connection, *, is_vendor: bool = False, is_free: bool = False) -> None:
-        self._name, self._line, self._is_vendor = name, line, is_vendor
+    def __init__(self, name: str, connection: Connection, *, is_vendor: bool = False, is_free: bool = False) -> None:
+        self._name, self._connection, self._is_vendor = name, connection, is_vendor
         self._dollars = 0.0 if is_free else None
         self._quirks: set[str] = set()
 
@@ -110,42 +128,24 @@ class OpenAIModel:
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
     def render(self, request: Request) -> dict[str, object]:
-        """The body as this endpoint is sent it, for a fork to go on from."""
+        """The body that is sent for a request, for a fork to continue."""
         return render_openai_body(self._name, request, frozenset(self._quirks), is_vendor=self._is_vendor)
 
     def _send(self, request: Request, quirks: frozenset[str]) -> AdaptedReply:
         body = render_openai_body(self._name, request, quirks, is_vendor=self._is_vendor)
         if request.on_text is None and request.max_tokens <= STREAM_TOKENS:
-            answer = self._line.ask(body, request, {})
-        else:
-            counted = {} if NO_USAGE in quirks else {"stream_options": {"include_usage": True}}
-            with closing(self._line.stream({**body, "stream": True, **counted}, request, {})) as events:
-                answer = self._gather(events, request)
-        return read_openai_reply(answer, self._line.who, self._dollars)
-
-    def _gather(self, events: Iterator[Mapping[str, object]], request: Request) -> Mapping[str, object]:
-        """The answer that a stream of deltas amounts to."""
-        gathered = OpenAIStream()
-        try:
-            for event in events:
-                text = gathered.add(event)
-                if text and request.on_text is not None:
-                    request.on_text(text)
-            if not gathered.finish:
-                raise make_fault(self._line.who, "broken")
-        except ModelError as error:
-            error.usage = read_openai_usage(gathered.usage, self._dollars) if gathered.usage else None
-            raise
-        return gathered.answer()
-
-
-# --- out --------------------------------------------------------------------------------------------------------------
+            return read_openai_reply(self._connection.ask(body, request, {}), self._connection.who, self._dollars)
+        stream = OpenAIStream()
+        counted = {} if NO_USAGE in quirks else {"stream_options": {"include_usage": True}}
+        with closing(self._connection.stream({**body, "stream": True, **counted}, request, {})) as events:
+            gather(events, stream, request, self._connection.who, lambda usage: read_openai_usage(usage, self._dollars))
+        return read_openai_reply(stream.answer(), self._connection.who, self._dollars)
 
 
 def render_openai_body(
     name: str, request: Request, quirks: frozenset[str] = frozenset(), *, is_vendor: bool = False
 ) -> dict[str, object]:
-    """The body of a request, the parent's with our messages after it or our own."""
+    """The body of a request: a new one, or the parent's with the request's messages added."""
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     limit = "max_completion_tokens" if is_vendor != (OTHER_LIMIT in quirks) else "max_tokens"
     if request.parent is not None:
@@ -153,7 +153,7 @@ def render_openai_body(
         body = {key: value for key, value in request.parent.items() if key not in _OURS}
         body.setdefault("model", name)
         body["messages"] = [*as_list(request.parent["messages"]), *render_openai_messages(request.messages)]
-        # The host knows by which name its endpoint takes the limit.
+        # The host knows which name of the limit its endpoint accepts.
         own = next((name for name in _LIMITS if name in request.parent and OTHER_LIMIT not in quirks), limit)
         return {**body, own: room}
     system = [{"role": "system", "content": request.system}] if request.system else []
@@ -171,7 +171,7 @@ def render_openai_body(
 
 
 def is_strict(schema: object) -> bool:
-    """Whether every property is required, everywhere: only such a schema can be held to the letter."""
+    """Whether every property is required, everywhere: only such a schema can be strict."""
     if isinstance(schema, list | tuple):
         return all(is_strict(part) for part in schema)
     table = as_table(schema)
@@ -181,7 +181,7 @@ def is_strict(schema: object) -> bool:
 
 
 def check_openai_parent(parent: Mapping[str, object]) -> None:
-    """Raise if this is not a body of the chat completions shape."""
+    """Raises if this is not a body of the chat completions API."""
     what = "the chat completions shape"
     messages = parent.get("messages")
     if not isinstance(messages, list | tuple) or not messages:
@@ -198,7 +198,7 @@ def check_openai_parent(parent: Mapping[str, object]) -> None:
 
 
 def is_openai_state(raw: object) -> bool:
-    """Whether a message was written in this shape, so that it can go back as it is."""
+    """Whether a message has the format of this API, so that it can be sent back unchanged."""
     message = as_table(raw)
     if not as_text(message.get("role")):
         return False
@@ -210,7 +210,7 @@ def is_openai_state(raw: object) -> bool:
 
 
 def render_openai_messages(messages: Sequence[Message]) -> list[object]:
-    """Messages in this shape; what a person says in two messages is one: some endpoints insist on turns."""
+    """Messages in this format; adjacent ones of the user are merged, because some endpoints require turns."""
     rendered: list[object] = []
     said: dict[str, object] | None = None
     for message in messages:
@@ -235,21 +235,17 @@ def _render(message: Message) -> dict[str, object]:
     rendered: dict[str, object] = {"role": "assistant", "content": message.text or None}
     if message.calls:
         rendered["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _dump(call.input)}}
-            for call in message.calls
+            _render_call(call.id, call.name, json.dumps(dict(call.input), ensure_ascii=False)) for call in message.calls
         ]
     return rendered
 
 
-def _dump(table: Mapping[str, object]) -> str:
-    return json.dumps(dict(table), ensure_ascii=False)
-
-
-# --- back -------------------------------------------------------------------------------------------------------------
+def _render_call(id: str, name: str, arguments: str) -> dict[str, object]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | None = None) -> AdaptedReply:
-    """A whole answer as a reply; with Stop.LENGTH its calls may be cut and must not be carried out."""
+    """An answer as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
     choices = as_list(answer.get("choices"))
     choice = as_table(choices[0]) if choices else {}
     _check_error(answer, choice, who)
@@ -259,15 +255,10 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     usage = read_openai_usage(as_table(answer.get("usage")), dollars)
     finish = as_text(choice.get("finish_reason"))
     wanted = [as_table(at) for at in as_list(message.get("tool_calls"))]
-    calls = tuple(_read_call(at, place, finish, usage) for place, at in enumerate(wanted))
+    calls = tuple(_read_call(at, number, finish, usage) for number, at in enumerate(wanted))
     stop = _STOPS.get(finish, StopReason.DONE)
-    stop = (
-        StopReason.CALLS
-        if calls and stop is StopReason.DONE
-        else StopReason.DONE
-        if stop is StopReason.CALLS and not calls
-        else stop
-    )
+    if stop in (StopReason.DONE, StopReason.CALLS):
+        stop = StopReason.CALLS if calls else StopReason.DONE
     text, refusal = _read_text(message.get("content")), as_text(message.get("refusal"))
     if refusal and not text:
         text, stop = refusal, StopReason.REFUSED
@@ -276,7 +267,7 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     }
     raw = {"role": "assistant", "content": None, **raw} if text or calls else {}
     if not all(as_text(at.get("id")) for at in wanted):
-        raw = {}  # answers go by id: the calls go back with those they were given here
+        raw = {}  # results refer to ids, so the calls go back with the ids made here
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
     return AdaptedReply(
         Reply(text, usage, calls, stop, raw or None), stop is StopReason.LENGTH and bool(thought) and not raw
@@ -284,7 +275,7 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
 
 
 def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who: str) -> None:
-    """Raise for an error that comes with the status of success, as gateways tell of the provider behind them."""
+    """Raises for an error that comes with a success status, as gateways report errors of the provider."""
     found = next((at for at in (answer, choice) if as_table(at.get("error"))), None)
     if found is not None:
         code = as_count(as_table(found["error"]).get("code"))
@@ -305,7 +296,7 @@ def _read_text(content: object) -> str:
     return "".join(as_text(as_table(part).get("text")) for part in as_list(content))
 
 
-def _read_call(call: Mapping[str, object], place: int, finish: str, usage: Usage) -> ToolCall:
+def _read_call(call: Mapping[str, object], number: int, finish: str, usage: Usage) -> ToolCall:
     function = as_table(call.get("function"))
     given = function.get("arguments")
     try:
@@ -315,12 +306,12 @@ def _read_call(call: Mapping[str, object], place: int, finish: str, usage: Usage
     if not isinstance(parsed, Mapping):
         if finish != "length":
             raise ReplyError("the input of a tool call is not JSON", usage=usage)
-        parsed = {}  # cut by the limit; nobody carries it out
-    return ToolCall(as_text(call.get("id")) or f"call_{place}", as_text(function.get("name")), parsed)
+        parsed = {}  # truncated by the limit and never executed
+    return ToolCall(as_text(call.get("id")) or f"call_{number}", as_text(function.get("name")), parsed)
 
 
 class OpenAIStream:
-    """An answer put together from the deltas of a stream."""
+    """An answer assembled from the deltas of a stream."""
 
     def __init__(self) -> None:
         self.usage: Mapping[str, object] = {}
@@ -329,25 +320,29 @@ class OpenAIStream:
         self._refusal = ""
         self._calls: list[tuple[object, dict[str, str]]] = []
 
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.finish)
+
     def add(self, event: Mapping[str, object]) -> str:
-        """Take one chunk; what it adds to the text is returned."""
+        """Add one chunk; returns what it adds to the text."""
         self.usage = as_table(event.get("usage")) or self.usage
         choices = as_list(event.get("choices"))
         choice = as_table(choices[0]) if choices else {}
         delta = as_table(choice.get("delta"))
         self.finish = as_text(choice.get("finish_reason")) or self.finish
         self._refusal += as_text(delta.get("refusal"))
-        for place, at in enumerate(map(as_table, as_list(delta.get("tool_calls")))):
-            self._add_call(at.get("index", place), at)
+        for number, at in enumerate(map(as_table, as_list(delta.get("tool_calls")))):
+            self._add_call(at.get("index", number), at)
         text = as_text(delta.get("content"))
         self._text += text
         return text
 
     def _add_call(self, index: object, part: Mapping[str, object]) -> None:
-        """A piece of a call. Some endpoints give all calls one index: another id is another call."""
+        """Add a piece of a call. Some endpoints give all calls one index: another id is another call."""
         id, function = as_text(part.get("id")), as_table(part.get("function"))
         name = as_text(function.get("name"))
-        call = next((at for place, at in reversed(self._calls) if place == index), None)
+        call = next((at for known, at in reversed(self._calls) if known == index), None)
         if call is None or (id and call["id"] and id != call["id"]):
             call = {"id": "", "name": "", "arguments": ""}
             self._calls.append((index, call))
@@ -356,9 +351,6 @@ class OpenAIStream:
         call["arguments"] += as_text(function.get("arguments"))
 
     def answer(self) -> dict[str, object]:
-        calls = [
-            {"id": at["id"], "type": "function", "function": {"name": at["name"], "arguments": at["arguments"]}}
-            for _, at in self._calls
-        ]
+        calls = [_render_call(**call) for _, call in self._calls]
         message = {"role": "assistant", "content": self._text, "tool_calls": calls, "refusal": self._refusal}
         return {"choices": [{"message": message, "finish_reason": self.finish}], "usage": self.usage}
