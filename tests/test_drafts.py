@@ -18,7 +18,7 @@ from memdir.format.drafts import (
     make_slug,
 )
 from memdir.guard import check_name
-from memdir.language.filler import count_content
+from memdir.language.words import count_content
 from memdir.records import Kind
 
 DESCRIPTIONS = [

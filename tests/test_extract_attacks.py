@@ -11,7 +11,7 @@ from loads import ROOT, bench
 from memdir.extraction import ConversationSource, ExtractResult, extract
 from memdir.extraction.provenance import Trust, judge_words, trace
 from memdir.format.drafts import make_slug
-from memdir.language.filler import count_content
+from memdir.language.words import count_content
 from memdir.records import Kind, Message, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore

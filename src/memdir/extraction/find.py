@@ -17,7 +17,6 @@ from memdir.extraction.spans import split_message
 from memdir.extraction.word import guess_request_kind, tidy, word_memory
 from memdir.frozen import dataclass, replace
 from memdir.language.dates import make_absolute
-from memdir.language.filler import count_content
 from memdir.language.ignore import IgnoreReach, find_ignoring
 from memdir.language.requests import (
     RequestCategory,
@@ -33,7 +32,7 @@ from memdir.language.requests import (
     skip_interjections,
     starts,
 )
-from memdir.language.words import Sentence, compile_any, split_items, split_sentences
+from memdir.language.words import Sentence, compile_any, count_content, split_items, split_sentences
 from memdir.records import Draft, Kind, Message
 from memdir.store.inbox import MASK
 from memdir.store.secrets import find_secrets

@@ -11,9 +11,8 @@ from memdir.errors import FormatError
 from memdir.format.drafts import check_description, compose_body
 from memdir.frozen import dataclass
 from memdir.language.dates import make_absolute
-from memdir.language.filler import count_content
 from memdir.language.requests import RequestLanguage, compile_pattern, has, starts
-from memdir.language.words import compile_any, load_today
+from memdir.language.words import compile_any, count_content, load_today
 from memdir.records import Kind
 from memdir.text import one_line, shorten
 

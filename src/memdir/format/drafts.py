@@ -9,7 +9,7 @@ import unicodedata
 from memdir import limits
 from memdir.errors import FormatError
 from memdir.frozen import compile_late
-from memdir.language.filler import count_content
+from memdir.language.words import count_content
 from memdir.records import Kind
 from memdir.text import fold
 

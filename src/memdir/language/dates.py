@@ -14,7 +14,6 @@ Where people disagree, all six languages follow the same rules:
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -23,7 +22,7 @@ from typing import Any
 
 from memdir.frozen import dataclass, field, replace
 from memdir.language import CODES, read_section
-from memdir.language.words import CJK
+from memdir.language.words import CJK, compile_any
 
 _REACH = 60  # characters of context looked at on either side
 _SENTENCE = 4 * _REACH
@@ -34,30 +33,15 @@ _EDGES = {  # what may not touch a phrase: it would be part of a name, a path, a
     True: (rf"(?<!{_LETTER})(?<![/\\@#$%=.~^+-])", rf"(?!{_LETTER}|[/\\@=(]|-\w|\.\w|['’](?=\w)(?!s\b))"),
     False: (r"(?<![/\\_@#$%=])", r"(?![/\\_@=]|-\w|\.\w)"),
 }
-_MONTHS = (
-    "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|janv|fév|avr|juin|juil|août|déc|ene|abr|ago|dic)"
-    r"[a-zäéû]*\.?"
-)
-_NUMBERED = r"\d{1,2}(?:st|nd|rd|th|er|\.)?"
-_ABSOLUTE = (
-    r"(?:\d{4}-(?:\d\d(?:-\d\d)?|Q[1-4])(?!\w)|\d{4}/\d{1,2}/\d{1,2}|"
-    r"\d{1,2}[./]\d{1,2}(?![\d:])(?:[./](?:\d{2,4})?)?(?!\s*(?:Uhr|h\b|[ap]m))|"
-    rf"(?:{_NUMBERED}\s*[-–]\s*)?{_NUMBERED}\s+(?:of\s+|de\s+)?{_MONTHS}(?!\w)|{_MONTHS}\s+{_NUMBERED}(?![\w:])|"
-    r"\d{1,2}(?:st|nd|rd|th)\b|(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号號])?|\d{4}年|(?:in|en|of|de)\s+\d{4}(?!\w))"
-)
-_LINKED = r"(?:(?:on|the|in|of|week|am|im|den|dem|der|le|el|du|del|en|la|semaine|semana|Woche|vom)[^\S\n]+)"
-_BESIDE = r"[^\S\n]*(?:(?:[,:(（\[、，–—-]|\n)[^\S\n]*)?"
-_ABSOLUTE_AFTER = re.compile(rf"{_BESIDE}{_LINKED}{{0,4}}{_ABSOLUTE}", re.IGNORECASE)
-_ABSOLUTE_BEFORE = re.compile(rf"(?<![\w.]){_ABSOLUTE}{_BESIDE}{_LINKED}?\Z", re.IGNORECASE)
 _CLAUSE_START = re.compile(r"(?:\A|[\n.!?;:。！？；：(（—–>#|*+-]|\d[.)])[^\S\n]*\Z")
 _SENTENCE_END = re.compile(r"[!?\n。！？]|\.(?=\s|\Z)")
 _TO = r"\s*(?:to|through|thru|until|till|bis|à|au|a|al|から|到|至|[-–—~〜～/])\s*(?:the\s+|zum\s+|le\s+|el\s+)?"
 _AND = r"\s*(?:and|und|et|y|和|と|及)\s*(?:le\s+|el\s+)?"
 
 
-_FENCE = re.compile(r"^[ >]*(`{3,}|~{3,})[^\n]*(?:\n|\Z)", re.MULTILINE)
+_FENCED = re.compile(r"^[ >]*(`{3,}|~{3,})[^\n]*(?:\n|\Z)(?:.*?^[ >]*\1[^\n]*(?:\n|\Z)|.*)", re.MULTILINE | re.DOTALL)
 _BREAK = re.compile(r"\n\s*\n|\n(?=[^\S\n]*(?:[-*+#>|]|\d{1,9}[.)])[^\S\n])")
-_TICKS = re.compile(r"`+")
+_CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 _PROSELESS = re.compile(
     r"""
       (?<!\w)[A-Za-z][A-Za-z0-9+.-]{1,20}://\S*            # an address
@@ -76,7 +60,6 @@ _PROSELESS = re.compile(
 
 _FRIDAY = 4
 _COLUMN = {"day": 0, "offset": 0, "span": 1, "year": 1, "week": 2}
-_MONTH_BEFORE = re.compile(rf"(?<!\w)(?:{_MONTHS}|Q[1-4])[^\S\n]+\Z", re.IGNORECASE)
 _LABELLED = re.compile(r"[:(\[=|：（]\**[^\S\n]*\Z")
 _APPOSED = re.compile(r"[^\S\n]*[,(（，、]?[^\S\n]*(?:(?:on|am)[^\S\n]+)?")
 _LINE_END = re.compile(r"\r?\n[^\S\n]*")
@@ -108,7 +91,6 @@ class DateForm(StrEnum):
 FormTypes = tuple[DateForm, ...]
 Form = tuple[str, DateForm, int] | tuple[str, DateForm, int, str]
 Vetoes = Mapping[FormTypes, str]
-Span = tuple[int, int]
 
 _PERIODS: FormTypes = (DateForm.WEEK, DateForm.MONTH, DateForm.QUARTER, DateForm.YEAR)
 _OFFSETS: FormTypes = (DateForm.DAYS, DateForm.WEEKS, DateForm.MONTHS, DateForm.YEARS)
@@ -213,9 +195,10 @@ def _apply(text: str, done: tuple[ReplacedDate, ...]) -> str:
 
 
 def _replace(text: str, today: date) -> Iterator[ReplacedDate]:
-    found = _find_phrases(text)
-    shielded = _find_shielded(text) if found else ()
-    phrases = [one for one in found if not _is_shielded(shielded, one.start, one.end)]
+    phrases = _find_phrases(text)
+    for pattern in (_CODE, _PROSELESS) if phrases else ():
+        masked = pattern.sub(lambda found: "\0" * len(found[0]), text)
+        phrases = [one for one in phrases if "\0" not in masked[one.start : one.end]]
     touched = -1  # where the last date ended: two that touch are set apart
     for place, one in enumerate(phrases):
         beside = [*phrases[max(0, place - 1) : place], *phrases[place + 1 : place + 2]]
@@ -320,7 +303,9 @@ def _glue(text: str, one: DatePhrase, grain: str) -> str:
     if _starts_clause(text, one.start) and re.match(rf"\s*(?:\Z|\n|[:：]|(?:{verbs})\b)", after):
         return ""
     return (
-        "" if one.what in _PERIODS and _MONTH_BEFORE.search(text, low, one.start) else one.language.glue.get(grain, "")
+        ""
+        if one.what in _PERIODS and compile_any("month_before").search(text, low, one.start)
+        else one.language.glue.get(grain, "")
     )
 
 
@@ -360,13 +345,18 @@ def _find_phrases(text: str) -> list[DatePhrase]:
 
 def _is_meant(text: str, one: DatePhrase) -> bool:
     """Whether nothing around the phrase says that it is something else."""
+    low = max(0, one.start - _REACH)
     if one.what is DateForm.SHORT and not one.preposition:
         return False
-    if _ABSOLUTE_AFTER.match(text, one.end) or _ABSOLUTE_BEFORE.search(text, max(0, one.start - _REACH), one.start):
+    if compile_any("date_after").match(text, one.end) or compile_any("date_before").search(text, low, one.start):
         return False
     if _is_vetoed(text, one) or not _has_language(text, one):
         return False
-    return one.what not in _BARE or not (_is_habit(text, one) or _is_range(text, one))
+    if one.what not in _BARE:
+        return True
+    # Monday to Friday: mostly a habit, and the coming Friday may be before the Monday.
+    upto, since = _compile_ranges()
+    return not (_is_habit(text, one) or upto.match(text, one.end) or since.search(text, low, one.core))
 
 
 def _starts_clause(text: str, place: int) -> bool:
@@ -376,6 +366,7 @@ def _starts_clause(text: str, place: int) -> bool:
 
 def _find_in_language(text: str, language: DateLanguage) -> Iterator[DatePhrase]:
     forms = _compile_forms(language)
+    days = [*enumerate(language.weekdays), *enumerate(language.short)]
     for match in forms.finditer(text):
         name = match.lastgroup or ""
         _, what, step, *tail = language.forms[int(name[1:])]
@@ -389,8 +380,8 @@ def _find_in_language(text: str, language: DateLanguage) -> Iterator[DatePhrase]
             what=what,
             step=step,
             tail=tail[0] if tail else "",
-            count=_read_number(language, word) if what in _OFFSETS else 0,
-            weekday=_read_weekday(language, word) if what not in _OFFSETS else 0,
+            count=0 if what not in _OFFSETS else (language.numbers.get(word.lower()) or int(word)) if word else 1,
+            weekday=next((day for day, name in days if word and re.fullmatch(name, word)), 0),
             preposition=preposition,
         )
 
@@ -428,12 +419,6 @@ def _is_habit(text: str, one: DatePhrase) -> bool:
     return any(re.search(language.habit, sentence, re.IGNORECASE) for language in load_date_languages())
 
 
-def _is_range(text: str, one: DatePhrase) -> bool:
-    """Monday to Friday, between Monday and Friday: mostly a habit, and the coming Friday may be before the Monday."""
-    upto, since = _compile_ranges()
-    return bool(upto.match(text, one.end) or since.search(text, max(0, one.start - _REACH), one.core))
-
-
 def _has_language(text: str, one: DatePhrase) -> bool:
     words, expected, unexpected = one.language.needs
     if not re.fullmatch(words, text[one.core : one.end]):
@@ -446,30 +431,15 @@ def _pick(vetoes: Vetoes, what: DateForm) -> list[str]:
     return [pattern for whats, pattern in vetoes.items() if what in whats]
 
 
-def _read_number(language: DateLanguage, word: str) -> int:
-    """The number a word says; a phrase that counts nothing ("a week ago") says one."""
-    return (language.numbers.get(word.lower()) or int(word)) if word else 1
-
-
-def _read_weekday(language: DateLanguage, word: str) -> int:
-    names = (language.weekdays, language.short)
-    return next((day for days in names for day, name in enumerate(days) if word and re.fullmatch(name, word)), 0)
-
-
 @cache
 def _compile_forms(language: DateLanguage) -> re.Pattern[str]:
     before, after = _EDGES[language.spaced]
+    start = r"\w"  # what a form may start with, to pass over most places quickly
+    if not language.spaced:
+        patterns = "".join([*(form[0] for form in language.forms), *language.weekdays, *language.numbers])
+        start = f"[0-9{''.join(sorted({letter for letter in patterns if not letter.isascii()}))}]"
     forms = "|".join(f"(?P<f{place}>{_spell(language, form[0])})" for place, form in enumerate(language.forms))
-    return re.compile(rf"{before}(?={_starts(language)})(?:{forms}){after}", re.MULTILINE)
-
-
-def _starts(language: DateLanguage) -> str:
-    """What a form may start with, to pass over most places quickly."""
-    if language.spaced:
-        return r"\w"
-    patterns = [*(form[0] for form in language.forms), *language.weekdays, *language.numbers]
-    letters = sorted({letter for pattern in patterns for letter in pattern if not letter.isascii()})
-    return f"[0-9{''.join(letters)}]"
+    return re.compile(rf"{before}(?={start})(?:{forms}){after}", re.MULTILINE)
 
 
 def _spell(language: DateLanguage, pattern: str) -> str:
@@ -515,75 +485,19 @@ def load_date_languages() -> tuple[DateLanguage, ...]:
 def _make_language(section: dict[str, Any]) -> DateLanguage:
     section["forms"] = tuple((pattern, DateForm(what), *rest) for pattern, what, *rest in section["forms"])
     for key in ("before", "after", "follows"):
-        section[key] = {_find_forms(names): pattern for names, pattern in section.get(key, {}).items()}
+        section[key] = {
+            tuple(form for name in names.split() for form in _GROUPS.get(name) or (DateForm(name),)): pattern
+            for names, pattern in section.get(key, {}).items()
+        }
     return DateLanguage(**section)
 
 
-def _find_forms(names: str) -> FormTypes:
-    return tuple(form for name in names.split() for form in _GROUPS.get(name) or (DateForm(name),))
-
-
-def _find_blocks(text: str) -> Iterator[Span]:
+def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
     """The prose of a text, block by block: paragraphs and list items, outside of fences."""
     place = 0
-    for start, end in [*_find_fences(text), (len(text), len(text))]:
+    for start, end in [*(found.span() for found in _FENCED.finditer(text)), (len(text), len(text))]:
         for gap in [*_BREAK.finditer(text, place, start), None]:
             stop = gap.start() if gap else start
             if text[place:stop].strip():
                 yield place, stop
             place = gap.end() if gap else end
-
-
-def _find_shielded(block: str) -> tuple[Span, ...]:
-    """The spans of a block to keep out of, in order and apart."""
-    return tuple(_merge(sorted([*_find_ticks(block), *(match.span() for match in _PROSELESS.finditer(block))])))
-
-
-def _is_shielded(spans: tuple[Span, ...], start: int, end: int) -> bool:
-    """Whether anything between start and end lies in one of the spans."""
-    place = bisect_right(spans, (end - 1, len(spans) + end)) - 1
-    return place >= 0 and spans[place][1] > start
-
-
-def _find_fences(text: str) -> list[Span]:
-    spans: list[Span] = []
-    opened: re.Match[str] | None = None
-    for match in _FENCE.finditer(text):
-        if opened is None:
-            opened = match
-        elif match[1].startswith(opened[1]):
-            spans.append((opened.start(), match.end()))
-            opened = None
-    if opened is not None:
-        spans.append((opened.start(), len(text)))
-    return spans
-
-
-def _find_ticks(text: str) -> list[Span]:
-    """Code spans: a run of backticks up to the next run of the same length in its line."""
-    runs = list(_TICKS.finditer(text))
-    nearest: dict[int, int] = {}
-    following: list[int | None] = [None] * len(runs)
-    for place in range(len(runs) - 1, -1, -1):
-        length = len(runs[place][0])
-        following[place] = nearest.get(length)
-        nearest[length] = place
-    spans: list[Span] = []
-    place = 0
-    while place < len(runs):
-        close = following[place]
-        if close is not None and "\n" not in text[runs[place].end() : runs[close].start()]:
-            spans.append((runs[place].start(), runs[close].end()))
-            place = close
-        place += 1
-    return spans
-
-
-def _merge(spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in spans:
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged

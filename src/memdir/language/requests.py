@@ -13,7 +13,7 @@ from typing import Any
 
 from memdir.frozen import dataclass, once
 from memdir.language import CODES, read_section
-from memdir.language.words import CJK, KANA
+from memdir.language.words import CJK, HIRAGANA, KATAKANA, load_stop_words
 from memdir.records import Kind
 
 # Where a clause may begin: the sentence, or after a comma, dash, colon or bracket.
@@ -22,7 +22,7 @@ _LONGEST = 2_000  # of a sentence: requests are cut at a quarter of it, and the 
 _LEADS = 8
 _LOOK = 1000  # characters by which the language is recognized
 _WIDE = re.compile(rf"[{CJK}]")
-_KANA = re.compile(rf"[{KANA}]")
+_KANA = re.compile(rf"[{HIRAGANA}{KATAKANA}]")
 _SMALL_WORD = re.compile(r"[a-zà-ÿ']+")
 
 
@@ -161,8 +161,8 @@ def load_request_languages() -> tuple[RequestLanguage, ...]:
 
 def _make_language(code: str, section: dict[str, Any]) -> RequestLanguage:
     section["rules"] = tuple(rule for group in section["rules"] for rule in _make_rules(**group))
-    for key in ("links", "empty"):
-        section[key] = frozenset(section[key])
+    section["links"] = frozenset(section["links"])
+    section["empty"] = (load_stop_words(code) | frozenset(section["empty"])) - section["links"]
     return RequestLanguage(name=code, **section)
 
 

@@ -1,6 +1,7 @@
-"""Sentences, small words, scripts, and the patterns that are tried before the language of a text is known."""
+"""Sentences, stop words, content words, scripts, and patterns that are tried before the language of a text is known."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
@@ -10,8 +11,13 @@ from memdir.language import CODES, read_section
 
 # Characters of Chinese and Japanese, for use inside a character class.
 HIRAGANA = r"\u3040-\u309f"
-KANA = r"\u3040-\u30ff"
-CJK = rf"\u3005{KANA}\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+KATAKANA = r"\u30a0-\u30ff\uff66-\uff9f"
+HAN = r"\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+CJK = f"{HIRAGANA}{KATAKANA}{HAN}"
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer: no spaces between words either
+_SPACED = rf"(?:(?![{CJK}{_UNSPACED}])[^\W_])+"
+_TOKEN = rf"[{CJK}]+|[{_UNSPACED}]+|{_SPACED}(?:['.:-]{_SPACED})*"
+_ELIDED = r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)'(?=\w)|'(?:s|re|ve|ll|m|d)$"
 
 _QUOTED = re.compile(
     r"`[^`\n]*`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|"
@@ -41,6 +47,14 @@ class Sentence:
     bullet: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WordCount:
+    """Content words of a text, and how many of them are not empty."""
+
+    words: int
+    telling: int
+
+
 def split_sentences(text: str) -> list[Sentence]:
     """The sentences of a message as somebody typed it: list items, abbreviations and quotes are seen."""
     return list(_split(text.replace("\u2019", "'").replace("\u02bc", "'").replace("\xa0", " ").replace("\u202f", " ")))
@@ -56,6 +70,36 @@ def split_items(text: str) -> list[str]:
     """The parts of "1) this, 2) that"; a text without such numbers is one part."""
     parts = [part for item in _ITEMS.split(text) if (part := item.strip(" ,;"))]
     return parts if len(_ITEMS.findall(text)) > 1 else [text]
+
+
+def count_content(text: str) -> WordCount:
+    """Count the different words of a text without stop words and type words, and those of them that are not empty."""
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    patterns = read_section("filler", "cjk")
+    spaced: set[str] = set()
+    words = telling = 0
+    for token in re.findall(_TOKEN, folded):
+        if re.match(rf"[{CJK}]", token):
+            rest = re.sub(patterns["grammar"], " ", token)
+            words += _count_cjk(rest)
+            telling += _count_cjk(re.sub(patterns["empty"], " ", rest))
+        elif re.match(rf"[{_UNSPACED}]", token):
+            many = max(1, len(token) // 4)
+            words, telling = words + many, telling + many
+        else:
+            spaced.add(re.sub(_ELIDED, "", token))
+    content = spaced - _read_filler("stop") - _read_filler("type")
+    return WordCount(words + len(content), telling + len(content - _read_filler("empty")))
+
+
+def _count_cjk(text: str) -> int:
+    """About how many words: two Han characters make one, a run of katakana is one, hiragana is mostly grammar."""
+    han = sum((len(run) + 1) // 2 for run in re.findall(rf"[{HAN}]+", text))
+    return (
+        han
+        + len(re.findall(rf"[{KATAKANA}]+", text))
+        + sum(len(run) // 4 for run in re.findall(rf"[{HIRAGANA}]+", text))
+    )
 
 
 def _split(text: str) -> Iterator[Sentence]:
@@ -86,9 +130,16 @@ def load_words(name: str) -> frozenset[str]:
 
 
 @cache
+def load_stop_words(code: str) -> frozenset[str]:
+    """The stop words of a language; none of Chinese and Japanese, which write words without spaces."""
+    return frozenset(read_section("filler", "stop").get(code, "").split())
+
+
+@cache
 def load_small_words() -> frozenset[str]:
     """Words that claim nothing, of the four languages whose words stand apart."""
-    return frozenset(chain.from_iterable(read_section(code, "words").get("small", ()) for code in CODES))
+    framing = chain.from_iterable(read_section(code, "words").get("small", ()) for code in CODES)
+    return frozenset(framing).union(*map(load_stop_words, CODES))
 
 
 @cache
@@ -107,3 +158,8 @@ def load_today() -> Mapping[str, str]:
 @cache
 def _read_patterns() -> Mapping[str, str]:
     return read_section("any", "patterns")
+
+
+@cache
+def _read_filler(section: str) -> frozenset[str]:
+    return frozenset(" ".join(read_section("filler", section).values()).split())
