@@ -33,7 +33,7 @@ class Chats(Cli):
     def call(self, *argv: str, **variables: str) -> Result:
         out, err = (TextIOWrapper(BytesIO(), encoding="utf-8", newline="") for _ in range(2))
         with redirect_stdout(out), redirect_stderr(err):
-            code = run(list(argv), environ={**self.variables, **variables}, cwd=self.project, doors=DOORS)
+            code = run(list(argv), environ={**self.variables, **variables}, cwd=self.project, interfaces=DOORS)
         data, told = (_read(stream) for stream in (out, err))
         return Result(code, data, told.decode("utf-8"))
 

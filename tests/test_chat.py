@@ -6,13 +6,12 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from chatting import THREE_DAYS, Chats, answer_to
 from loads import ROOT
 from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.transcripts import read_messages
-from test_json_docs import SCHEMAS, close
+from test_json_docs import check
 
 
 @pytest.fixture
@@ -218,13 +217,12 @@ def test_memory_that_is_off_or_paused_is_said_and_nothing_is_kept(chats: Chats) 
 
 
 def test_each_event_is_what_the_page_says(chats: Chats) -> None:
-    check = Draft202012Validator(close(SCHEMAS["chat"]))
     events = chats.events(
         "remember that we deploy on Tuesdays\nwhen do we deploy?\n/now 2026-03-02\n/undo\n/x\n/recall\n"
     )
     events += chats.events("", "--resume") + chats.events("")
     for event in events:
-        check.validate(event)
+        check("chat", event)
     kinds = [event["event"] for event in events]
     assert kinds[0] == "start" and {"heard", "answer", "saved", "skipped", "output", "day", "error", "end"} <= set(
         kinds

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
+from cli_reference import list_commands
 from clihelp import SOURCE, Cli, memory_text
 from memdir import __version__
 from memdir.errors import LockedError, MemdirError, NotFoundError, ReplyError
-from memdir.interfaces.cli import VERBS, app
 from memdir.interfaces.cli.output import (
     NEXT,
     TableColumn,
@@ -21,7 +21,6 @@ from memdir.interfaces.cli.output import (
     render_error,
     render_json,
 )
-from memdir.interfaces.cli.reference import walk_commands
 
 
 @pytest.fixture
@@ -85,16 +84,12 @@ def test_an_option_of_the_program_behind_the_verb_says_where_it_goes(cli: Cli) -
 
 
 def test_every_verb_has_help_with_an_example() -> None:
-    context = click.Context(app, info_name="memdir")
-    for verb in [verb for verbs in VERBS.values() for verb in verbs]:
-        for path, command in walk_commands(app.get_command(context, verb), f"memdir {verb}"):
-            if isinstance(command, click.Group):
-                continue
-            text = command.get_help(click.Context(command, info_name=path))
-            assert ("Example" in text and f"\n  {path.split()[0]}" in text.partition("Example")[2]) or "eval" in text, (
-                path
-            )
-            assert command.short_help or len(command.get_short_help_str(80)) < 80
+    for path, command in list_commands():
+        if isinstance(command, click.Group):
+            continue
+        text = command.get_help(click.Context(command, info_name=path))
+        assert ("Example" in text and "\n  memdir" in text.partition("Example")[2]) or "eval" in text, path
+        assert command.short_help or len(command.get_short_help_str(80)) < 80
 
 
 def test_help_is_shown_for_short_and_long(cli: Cli) -> None:

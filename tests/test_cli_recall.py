@@ -14,7 +14,7 @@ import click
 import pytest
 
 from clihelp import Cli, memory_text
-from memdir.interfaces.cli import RecallCall, parse_recall
+from memdir.interfaces.cli.quick import RecallCall, parse_recall
 from memdir.interfaces.cli.recall import recall_verb
 
 DEPLOY = "how do we deploy the billing service?"
@@ -132,7 +132,7 @@ def test_explain_shows_every_part_and_why_not(cli: Cli) -> None:
     assert known["lexical"] > 0 and known["score"] == pytest.approx(known["lexical"] + known["semantic"], abs=0.001)
     fresh = cli("recall", DEPLOY, "--explain", "--json").json["candidates"]
     assert fresh[0]["name"] == "deploy-steps" and fresh[0]["dropped"] is None and fresh[0]["prior"] > 0
-    assert cli("recall", DEPLOY, "--explain").lines[0].split("\t")[0::6] == ["deploy-steps", "taken"]
+    assert cli("recall", DEPLOY, "--explain").lines[0].split("\t")[0::6] == ["deploy-steps", "selected"]
 
 
 def test_explaining_surfaces_nothing(cli: Cli) -> None:

@@ -1,40 +1,30 @@
-"""Every `--json` is described in docs/json.md, and what it prints is what the page says."""
+"""docs/schemas.json is made from the rows, and every `--json` prints what it says."""
 
 import json
-import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
+from cli_reference import list_commands
 from clihelp import Cli, memory_text
 from homes import git
+from json_schemas import render_schemas
 from memdir.frozen import replace
-from memdir.interfaces.cli import VERBS, app
-from memdir.interfaces.cli.reference import walk_commands
 from memdir.records import Forget, InboxItem, InboxKind
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 
-PAGE = (Path(__file__).parent.parent / "docs" / "json.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^## `memdir ([a-z ]+) --json`\n\n(.+?)\n\n```json\n(.+?)\n```$", re.MULTILINE | re.DOTALL)
-SCHEMAS: dict[str, Any] = {match[1]: json.loads(match[3]) for match in BLOCK.finditer(PAGE)}
-
-
-def commands_with_json() -> Iterator[str]:
-    context = click.Context(app, info_name="memdir")
-    for verb in [verb for verbs in VERBS.values() for verb in verbs]:
-        for path, command in walk_commands(app.get_command(context, verb), verb):
-            if any("--json" in at.opts for at in command.params):
-                yield path
+DOCS = Path(__file__).parent.parent / "docs"
+FILE = (DOCS / "schemas.json").read_text(encoding="utf-8")
+SCHEMA: dict[str, Any] = json.loads(FILE)
+COMMANDS: dict[str, Any] = SCHEMA["properties"]
 
 
 def close(schema: Any) -> Any:
-    """The schema with no room for fields it does not name: the page must name them all."""
+    """The schema without fields that it does not name: the file must name them all."""
     if isinstance(schema, list):
         return [close(at) for at in schema]
     if not isinstance(schema, dict):
@@ -43,19 +33,28 @@ def close(schema: Any) -> Any:
     return closed | {"additionalProperties": False} if "properties" in schema else closed
 
 
+ROWS = close(SCHEMA["$defs"])
+
+
 def check(command: str, printed: Any) -> None:
-    Draft202012Validator(close(SCHEMAS[command]), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(printed)
+    schema = {**COMMANDS[command], "$defs": ROWS}
+    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(printed)
 
 
-def test_every_command_with_json_has_a_block_and_no_other_has() -> None:
-    assert list(SCHEMAS) == list(commands_with_json())
-    assert PAGE.count("```json") == len(SCHEMAS)
+def test_the_file_is_in_step_with_the_code() -> None:
+    assert render_schemas() == FILE, "run: python scripts/json_schemas.py > docs/schemas.json"
 
 
-@pytest.mark.parametrize("command", sorted(SCHEMAS))
-def test_each_schema_is_one_and_names_what_it_requires(command: str) -> None:
-    Draft202012Validator.check_schema(SCHEMAS[command])
-    assert SCHEMAS[command]["$schema"].endswith("2020-12/schema")
+def test_the_file_is_a_schema_that_names_every_command_with_json_and_no_other() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    with_json = [path for path, command in list_commands() if any("--json" in at.opts for at in command.params)]
+    assert list(COMMANDS) == with_json
+
+
+def test_the_page_lists_every_command_and_its_row() -> None:
+    page = (DOCS / "json.md").read_text(encoding="utf-8")
+    rows = {path: (schema.get("items") or schema)["$ref"].rpartition("/")[2] for path, schema in COMMANDS.items()}
+    assert [path for path, row in rows.items() if f"`{path}`" not in page or f"`{row}`" not in page] == []
 
 
 def test_a_wrong_field_would_be_seen(tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def name_command(argv: list[str]) -> str:
 
 
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)
-def test_what_a_command_prints_is_what_the_page_says(cli: Cli, argv: list[str]) -> None:
+def test_what_a_command_prints_is_what_the_file_says(cli: Cli, argv: list[str]) -> None:
     command = name_command(argv)
     told = cli(*argv, "--json")
     assert told.code == (1 if argv[0] == "doctor" else 0), told.err
@@ -161,7 +160,7 @@ def test_what_a_command_prints_is_what_the_page_says(cli: Cli, argv: list[str]) 
 
 def test_every_command_is_run_here() -> None:
     run = {name_command(argv) for argv in RUNS} | {"chat", "relink", *(f"team {verb}" for verb in TEAM_VERBS)}
-    assert run == set(SCHEMAS)
+    assert run == set(COMMANDS)
 
 
 TEAM_VERBS = ("init", "join", "sync", "status", "log", "revert", "leave")
@@ -199,7 +198,7 @@ def test_relink_in_all_its_forms(tmp_path: Path) -> None:
         check("relink", told.json)
 
 
-def test_empty_places_print_what_the_page_says(tmp_path: Path) -> None:
+def test_empty_places_print_what_the_file_says(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     for command in (
         "list",

@@ -17,7 +17,7 @@ def main() -> int:
         os._exit(run_hook(sys.argv[2:]))
     from memdir.interfaces.cli import run
 
-    code = run(sys.argv[1:], doors={"mcp": _serve_mcp, "chat": _chat, "demo": _demo})
+    code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "chat": _chat, "demo": _demo})
     gc.freeze()
     return code
 

@@ -1,11 +1,11 @@
-"""All that the command line prints goes through here, and nothing leaves uncleaned.
+"""Everything the command line prints: lines, tables, JSON rows, diffs, errors.
 
-Names, titles, bodies and paths come from files that anybody may have written. Every piece of text is made printable at
-this last step, so no verb can forget it: control characters and direction marks show as escapes. On a terminal there
-are tables that fit and, where the `color` extra is installed, colour; in a pipe plain lines, nothing cut, cells apart
-by tabs.
+Names, titles, bodies and paths come from files that anybody may have written, so every text is made printable here, at
+the last step: control characters and direction marks show as escapes. A terminal gets tables that fit and, where the
+`color` extra is installed, colour; a pipe gets plain lines, uncut, with tabs between cells.
 
-It does not decide what to say; the verbs do.
+A row of `--json` is a TypedDict. `fill` makes it from records, tables show its fields, and scripts/json_schemas.py writes
+its schema to docs/schemas.json.
 """
 
 import json
@@ -14,11 +14,24 @@ import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from difflib import unified_diff
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    NotRequired,
+    TextIO,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
 
 from memdir.errors import (
     BudgetError,
@@ -34,7 +47,7 @@ from memdir.errors import (
     SettingsError,
 )
 from memdir.format.age import render_age
-from memdir.records import Change, ChangedFile, Header, Scope
+from memdir.records import Change, ChangedFile, Header, Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.plan import decode, is_index_path
 from memdir.text import one_line, printable, replace_surrogates, shorten
@@ -44,92 +57,46 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from memdir.format.clip import IndexFill
-
-
-# --- columns ---
-# Rows of text as columns that fit a width, counted as terminals count: wide characters are two, marks are none.
-#
-# Pure. What does not fit is cut with an ellipsis, in the columns that may be cut only.
-
-GAP = 2
-_LEAST = 12  # a cut column narrower than this says nothing
-
-
-class TableColumn(NamedTuple):
-    """A column's head, its colour, and whether it may be cut to fit."""
-
-    title: str
-    style: str = ""
-    is_cut: bool = False
-
-
-def measure_width(text: str) -> int:
-    """How many cells of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_measure_char, text))
-
-
-def cut_width(text: str, width: int) -> str:
-    """The text in at most so many cells, with an ellipsis where something is missing."""
-    if measure_width(text) <= width:
-        return text
-    room, kept = max(width - 1, 0), []
-    for char in text:
-        room -= _measure_char(char)
-        if room < 0:
-            break
-        kept.append(char)
-    return "".join(kept).rstrip() + "…"
-
-
-def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """The head and every row, each cell padded; together no wider than `width` where cutting can do it."""
-    table = [[column.title for column in columns], *rows]
-    widths = [max(measure_width(row[at]) for row in table) for at in range(len(columns))]
-    widths = _shrink(columns, widths, width)
-    last = len(columns) - 1
-    return [
-        [_pad(cut_width(cell, widths[at]), widths[at] + GAP if at < last else 0) for at, cell in enumerate(row)]
-        for row in table
-    ]
-
-
-def _shrink(columns: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:
-    """Take what is too much from the widest column that may be cut, again and again."""
-    widths = list(widths)
-    excess = sum(widths) + GAP * (len(widths) - 1) - width
-    while excess > 0:
-        wide = [at for at, column in enumerate(columns) if column.is_cut and widths[at] > _LEAST]
-        if not wide:
-            break
-        widest = max(wide, key=lambda at: widths[at])
-        others = [widths[at] for at in wide if at != widest]
-        step = max(1, min(excess, widths[widest] - max([_LEAST, *others])))
-        widths[widest] -= step
-        excess -= step
-    return widths
-
-
-def _pad(text: str, width: int) -> str:
-    return text + " " * max(width - measure_width(text), 0)
-
-
-def _measure_char(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-# --- output ---
-
 COLOR_CHOICES = ("auto", "always", "never")
+# Exit codes: done (an empty list is done), refused or failed or nothing found, wrong use, interrupted.
+DONE, REFUSED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+NO_TYPE = "none"  # what a missing or unknown type is called where a word is needed
+PURGED = "(this version was purged)"
+GAP = 2  # spaces between columns
+
+_LEAST = 12  # a cut column is not made narrower than this
+_SHORT = 40  # lines of a shortened diff
+_LENGTH = 2_000  # of an error: long enough for any path, so that a hostile argument does not fill the screen
 _BREAKS = str.maketrans({"\n": "\\n", "\t": "\\t"})
+
+# What to do next, for errors that do not say it themselves.
+NEXT: Mapping[type[MemdirError], str] = {
+    SettingsError: "`memdir config list` shows every setting and where it comes from",
+    PathError: "`memdir where` shows the directories in use",
+    SecretError: "take the secret out and say where it is kept instead",
+    FormatError: "`memdir save --help` shows what a memory needs",
+    NotFoundError: "`memdir list` shows what there is",
+    ConflictError: "`memdir history` shows what changed",
+    LockedError: "try again in a moment",
+    DiskError: "see that the place is writable and has room, then try again",
+    BudgetError: "raise the cap or wait until it renews",
+    ModelError: "try again, or work without a model: `memdir config set model none`",
+    MemdirError: "`memdir doctor` looks for what is wrong",
+}
+# What click says in the words of a programmer, and what is meant.
+_PLAIN = (("is not a valid integer range", "is no whole number"), ("is not a valid float range", "is no number"))
+# Options of the whole program, which people also write behind the verb.
+_BEFORE_VERB = ("--dir", "--color")
+
+Row = dict[str, Any]
+RowType = TypeVar("RowType")
+Time = Annotated[str, ("format", "date-time")]
+Count = Annotated[int, ("minimum", 0)]
+Share = Annotated[float, ("minimum", 0), ("maximum", 1)]
 
 
 class PipeClosedError(Exception):
-    """Whoever read our output has gone; there is nobody to tell."""
+    """The reader of standard output has gone."""
 
 
 class Styled(NamedTuple):
@@ -142,23 +109,19 @@ class Styled(NamedTuple):
 Piece = str | Styled
 
 
-def render_json(value: object, *, ascii_only: bool = False) -> str:
-    """JSON in which no character acts on a terminal: what `json` leaves bare is written as an escape."""
-    if isinstance(value, list):
-        # Rows one a line: easier on the eye for many, and several times faster than indented ones.
-        rows = ",\n  ".join(json.dumps(row, ensure_ascii=ascii_only) for row in value)
-        text = f"[\n  {rows}\n]" if value else "[]"
-    else:
-        text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
-    text = replace_surrogates(text)
-    if (text.isascii() and "\x7f" not in text) or printable(text) == text:
-        return text
-    # Outside of its strings JSON is plain ASCII, so every such character stands inside one.
-    return "".join(json.dumps(at)[1:-1] if at not in "\n\t" and printable(at) != at else at for at in text)
+class TableColumn(NamedTuple):
+    """A column: its title, its colour, the field of a row that it shows (or a function of the row), whether it may be
+    cut to fit, and whether it is a time, which a terminal shows as an age."""
+
+    title: str
+    style: str = ""
+    cell: str | Callable[[Any], object] = ""
+    is_cut: bool = False
+    is_time: bool = False
 
 
 class Output:
-    """Where the words go: standard output and standard error, as they are at the time of writing."""
+    """Standard output and standard error, as they are at the time of writing."""
 
     def __init__(self, color: str = "auto", *, no_color: bool = False) -> None:
         self.is_terminal = is_terminal(sys.stdout)
@@ -183,7 +146,7 @@ class Output:
         self._put([_clean_piece(piece) for piece in pieces])
 
     def block(self, text: str) -> None:
-        """Text of several lines, as a body is."""
+        """Text of several lines, such as a body."""
         cleaned = printable(text.replace("\r\n", "\n"))
         _write(sys.stdout, cleaned if cleaned.endswith("\n") or not cleaned else cleaned + "\n")
 
@@ -193,27 +156,24 @@ class Output:
             style = "bold" if line.startswith(("+++", "---")) else styles.get(line[:1], "")
             self.line(Styled(line, style))
 
-    def table(self, columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> None:
-        """Rows that fit the terminal; in a pipe whole cells with tabs between them, without a head."""
-        cells = [[_clean_cell(cell) for cell in row] for row in rows]
+    def table(self, columns: Sequence[TableColumn], rows: Sequence[Any], now: datetime | None = None) -> None:
+        """Rows that fit the terminal; in a pipe whole cells with tabs between them, without titles."""
+        now = now.astimezone() if now is not None and self.is_table else None
+        cells = [[_clean_cell(_render_cell(column, row, now)) for column in columns] for row in rows]
         if not self.is_table:
             _write(sys.stdout, "".join("\t".join(row) + "\n" for row in cells))
             return
         used = [at for at in range(len(columns)) if any(row[at] for row in cells)]
         columns, cells = [columns[at] for at in used], [[row[at] for at in used] for row in cells]
-        for head, row in zip(
-            ("head", *("row" for _ in cells)), render_columns(columns, cells, self.width), strict=True
-        ):
-            self._put(
-                [Styled(text, "bold" if head == "head" else at.style) for at, text in zip(columns, row, strict=True)]
-            )
+        for number, row in enumerate(render_columns(columns, cells, self.width)):
+            self._put([Styled(text, at.style if number else "bold") for at, text in zip(columns, row, strict=True)])
 
     def json(self, value: object) -> None:
         plain = (getattr(sys.stdout, "encoding", "") or "utf-8").lower().replace("-", "") != "utf8"
         _write(sys.stdout, render_json(value, ascii_only=plain) + "\n")
 
     def raw(self, data: bytes) -> None:
-        """Exact bytes, for a pipe; a terminal gets them cleaned."""
+        """Exact bytes to a pipe; a terminal gets them cleaned."""
         stream = getattr(sys.stdout, "buffer", None)
         if self.is_terminal or stream is None:
             self.block(data.decode("utf-8", "replace"))
@@ -225,7 +185,7 @@ class Output:
             raise PipeClosedError from None
 
     def progress(self, text: str) -> None:
-        """How far long work has come, on a line that the next one replaces; nothing where nobody looks on."""
+        """A line that the next one replaces, on a terminal only."""
         if (text or self._has_progress) and is_terminal(sys.stderr):
             _write(sys.stderr, f"\r\x1b[K{one_line(text)}")
             flush(sys.stderr)
@@ -247,12 +207,12 @@ class Output:
 
 
 def complain(text: str) -> None:
-    """One line on standard error, whatever the text holds."""
+    """One line on standard error."""
     try:
         _write(sys.stderr, f"memdir: {one_line(text)}\n")
         flush(sys.stderr)
     except PipeClosedError:
-        pass  # nobody reads our complaints; the exit code still tells
+        pass  # the exit code still tells
 
 
 def flush(stream: TextIO | None) -> None:
@@ -270,6 +230,23 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
+def count_words(number: int, one: str, many: str = "") -> str:
+    """A number with its noun, as in `1 memory` and `2 memories`."""
+    plural = many or (f"{one[:-1]}ies" if one.endswith("y") else f"{one}s")
+    return f"{number} {one if number == 1 else plural}"
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """To a stream of any encoding; what it cannot encode is written as an escape."""
+    if stream is None:
+        return
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    except BrokenPipeError:
+        raise PipeClosedError from None
+
+
 def _clean_cell(text: str) -> str:
     # Most cells are plain; a thousand rows of them should not cost a search each.
     plain = text.isascii() and text.isprintable() and "  " not in text
@@ -279,17 +256,6 @@ def _clean_cell(text: str) -> str:
 def _clean_piece(piece: Piece) -> Styled:
     text, style = (piece.text, piece.style) if isinstance(piece, Styled) else (piece, "")
     return Styled(printable(text).translate(_BREAKS), style)
-
-
-def _write(stream: TextIO | None, text: str) -> None:
-    """To a stream of any encoding; what it cannot spell is written as an escape."""
-    if stream is None:
-        return
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    except BrokenPipeError:
-        raise PipeClosedError from None
 
 
 def _assemble(pieces: Sequence[Styled]) -> "Text":
@@ -305,15 +271,197 @@ def _open_console() -> "Console | None":
         from rich.console import Console  # optional: pip install 'memdir[color]'
     except ImportError:
         return None
-    page = StringIO()
-    return Console(file=page, force_terminal=True, no_color=False, markup=False, highlight=False, emoji=False)
+    return Console(file=StringIO(), force_terminal=True, no_color=False, markup=False, highlight=False, emoji=False)
 
 
-# --- rows ---
-# Records as rows of JSON: one shape each, used by every verb (docs/json.md has the schemas).
+# Tables. Widths are counted as terminals count: wide characters are two cells, combining marks none.
 
-Row = dict[str, Any]
-NO_TYPE = "none"  # how a missing or unknown type is called where a word is needed
+
+def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The titles and every row, each cell padded; together no wider than `width` where cutting can do it."""
+    table = [[column.title for column in columns], *rows]
+    widths = [max(measure_width(row[at]) for row in table) for at in range(len(columns))]
+    excess = sum(widths) + GAP * (len(widths) - 1) - width
+    while excess > 0:  # the widest column that may be cut gives first
+        wide = [at for at, column in enumerate(columns) if column.is_cut and widths[at] > _LEAST]
+        if not wide:
+            break
+        widest = max(wide, key=lambda at: widths[at])
+        others = [widths[at] for at in wide if at != widest]
+        step = max(1, min(excess, widths[widest] - max([_LEAST, *others])))
+        widths[widest] -= step
+        excess -= step
+    last = len(columns) - 1
+    return [
+        [_pad(cut_width(cell, widths[at]), widths[at] + GAP if at < last else 0) for at, cell in enumerate(row)]
+        for row in table
+    ]
+
+
+def measure_width(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    return len(text) if text.isascii() else sum(map(_measure_char, text))
+
+
+def cut_width(text: str, width: int) -> str:
+    """The text in at most so many cells, with an ellipsis where something is missing."""
+    if measure_width(text) <= width:
+        return text
+    left, kept = max(width - 1, 0), []
+    for char in text:
+        left -= _measure_char(char)
+        if left < 0:
+            break
+        kept.append(char)
+    return "".join(kept).rstrip() + "…"
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * max(width - measure_width(text), 0)
+
+
+def _measure_char(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _render_cell(column: TableColumn, row: Any, now: datetime | None) -> str:
+    value = row[column.cell] if isinstance(column.cell, str) else column.cell(row)
+    if isinstance(value, str):
+        return render_age(datetime.fromisoformat(value), now) if column.is_time and value and now else value
+    if isinstance(value, bool):
+        return str(column.cell) if value else ""
+    if isinstance(value, list):
+        return ", ".join(value)
+    return "" if value is None else str(value)
+
+
+# JSON rows.
+
+
+class MemoryRow(TypedDict):
+    """A memory. `type` is null where the file has none that is known; `author` is known of team memories only."""
+
+    name: str
+    path: str
+    title: str
+    description: str
+    type: Kind | None
+    scope: Scope
+    modified: Time
+    pinned: bool
+    author: str | None
+
+
+class FileChangeRow(TypedDict):
+    """A file before and after, by digest; null for no file."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class ChangeRow(TypedDict):
+    """A change of the history. `who` is `outside` for an edit made without memdir."""
+
+    id: Annotated[int, ("minimum", 1)]
+    at: Time
+    verb: str
+    who: str
+    why: str
+    session: str
+    names: list[str]
+    files: list[FileChangeRow]
+    undoes: int | None
+    undone_by: int | None
+
+
+class FillRow(TypedDict):
+    """How full an index is."""
+
+    lines: Count
+    bytes: Count
+    share: Annotated[float, ("minimum", 0)]
+
+
+class SkipRow(TypedDict):
+    """A reason why something was not done, and the reason in words."""
+
+    reason: str
+    words: str
+
+
+class TokensRow(TypedDict):
+    """Tokens of requests to a model: read fresh, read from the cache, put into the cache, written."""
+
+    fresh: Count
+    cached: Count
+    stored: Count
+    output: Count
+
+
+def fill(shape: Callable[..., RowType], *sources: object, **given: Any) -> RowType:
+    """A row of this TypedDict: each field as given, or else from the first source that has it, as JSON has it.
+
+    A source is a record or another row; `is_NAME` of a record gives the field NAME. A time and a path become text, a tuple a list, a record a row of the field's
+    type; an empty text becomes null in a field that may be null.
+    """
+    values: Row = {}
+    for key, is_required, convert in _list_fields(shape):
+        if key in given:
+            values[key] = convert(given[key])
+            continue
+        for source in sources:
+            if isinstance(source, dict) and key in source:
+                values[key] = source[key]
+                break
+            name = key if hasattr(source, key) else f"is_{key}"
+            if hasattr(source, name):
+                values[key] = convert(getattr(source, name))
+                break
+        else:
+            if is_required:
+                raise TypeError(f"nothing gives {key} of {shape}")
+    return values  # type: ignore[return-value]
+
+
+@cache
+def _list_fields(shape: Any) -> tuple[tuple[str, bool, Callable[[Any], Any]], ...]:
+    fields = shape.__annotations__.items()
+    return tuple((key, key in shape.__required_keys__, _make_converter(kind)) for key, kind in fields)
+
+
+def _make_converter(kind: Any) -> Callable[[Any], Any]:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is NotRequired:
+        return _make_converter(args[0])
+    if origin in (Union, UnionType):
+        inner = next((_make_converter(at) for at in args if at is not NoneType), None)
+        return lambda value: None if value is None or value == "" else inner(value) if inner else value
+    if origin is list:
+        each = _make_converter(args[0])
+        return lambda value: [each(at) for at in value]
+    if is_typeddict(kind):
+        return lambda value: value if isinstance(value, dict) else fill(kind, value)
+    return lambda value: (
+        make_time(value) if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
+    )
+
+
+def render_json(value: object, *, ascii_only: bool = False) -> str:
+    """JSON in which no character acts on a terminal: what `json` leaves bare is written as an escape."""
+    if isinstance(value, list):
+        # Rows one a line: easier on the eye for many, and several times faster than indented ones.
+        rows = ",\n  ".join(json.dumps(row, ensure_ascii=ascii_only) for row in value)
+        text = f"[\n  {rows}\n]" if value else "[]"
+    else:
+        text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
+    text = replace_surrogates(text)
+    if (text.isascii() and "\x7f" not in text) or printable(text) == text:
+        return text
+    # Outside of its strings JSON is plain ASCII, so every such character stands inside one.
+    return "".join(json.dumps(at)[1:-1] if at not in "\n\t" and printable(at) != at else at for at in text)
 
 
 def make_time(when: datetime) -> str:
@@ -324,20 +472,20 @@ def make_time(when: datetime) -> str:
     return when.isoformat(timespec="milliseconds")
 
 
-def show_time(out: "Output", when: datetime, now: datetime) -> str:
-    """Words for a person, the very time for a pipe."""
+def show_time(out: Output, when: datetime, now: datetime) -> str:
+    """An age for a person, the time itself for a pipe."""
     return render_age(when, now.astimezone()) if out.is_table else make_time(when)
 
 
-def make_row(header: Header, store: FileStore) -> Row:
-    """A memory, as `list --json` prints it."""
+def make_row(header: Header, store: FileStore) -> MemoryRow:
+    # By hand and not by `fill`: a list may have thousands.
     return {
         "name": header.name,
         "path": os.path.join(store.root, header.file),
         "title": header.title,
         "description": header.description,
-        "type": header.kind.value if header.kind else None,
-        "scope": header.scope.value,
+        "type": header.kind,
+        "scope": header.scope,
         "modified": make_time(header.modified),
         "pinned": header.pinned,
         "author": find_author(header, store),
@@ -364,19 +512,8 @@ def _read_authors(state: Path, *_: int) -> dict[str, str]:
     return {name: author.name for name, author in read_authors(state).items()}
 
 
-def make_change_row(change: Change) -> Row:
-    return {
-        "id": change.id,
-        "at": make_time(change.at),
-        "verb": change.verb,
-        "who": change.origin.who,
-        "why": change.origin.why,
-        "session": change.origin.session,
-        "names": list(find_change_names(change)),
-        "files": [{"path": at.path, "before": at.before, "after": at.after} for at in change.files],
-        "undoes": change.undoes,
-        "undone_by": change.undone_by,
-    }
+def make_change_row(change: Change) -> ChangeRow:
+    return fill(ChangeRow, change, change.origin, names=list(find_change_names(change)))
 
 
 def find_change_names(change: Change) -> tuple[str, ...]:
@@ -386,7 +523,7 @@ def find_change_names(change: Change) -> tuple[str, ...]:
     return tuple(path.removesuffix(".md") for path in topics) or tuple(paths)
 
 
-def make_skip_rows() -> list[Row]:
+def make_skip_rows() -> list[SkipRow]:
     """The closed list of why recall brings nothing."""
     # Imported here: a list of memories has no use for it.
     from memdir.recall.pipeline import RecallSkip
@@ -394,50 +531,7 @@ def make_skip_rows() -> list[Row]:
     return [{"reason": skip.value, "words": skip.words} for skip in RecallSkip]
 
 
-def make_all_skip_rows() -> dict[str, list[Row]]:
-    """The closed lists of why recall brings nothing, a turn is not learned from, and there is no dream."""
-    # Imported here: only `status` tells them all, and counting sessions needs rooms that a list has no use for.
-    from memdir.dream import DreamSkip
-    from memdir.extraction import ExtractSkip
-
-    learning = [{"reason": skip.value, "words": skip.words} for skip in ExtractSkip]
-    dreams = [{"reason": skip.value, "words": skip.words} for skip in DreamSkip]
-    return {"recall": make_skip_rows(), "extract": learning, "dream": dreams}
-
-
-def make_fill_row(fill: "IndexFill") -> Row:
-    return {"lines": fill.lines, "bytes": fill.bytes, "share": round(fill.share, 4)}
-
-
-# --- words ---
-# Errors in the command line's words: one line that says what is wrong and what to do next, and the exit code.
-#
-# 0    done; an empty list is done
-# 1    refused, failed, or nothing found: any MemdirError
-# 2    wrong use
-# 130  interrupted
-
-DONE, REFUSED, MISUSED, INTERRUPTED = 0, 1, 2, 130
-_LENGTH = 2_000  # long enough for any path; a hostile argument does not fill the screen
-
-# What to do next, for errors that do not say it themselves.
-NEXT: Mapping[type[MemdirError], str] = {
-    SettingsError: "`memdir config list` shows every setting and where it comes from",
-    PathError: "`memdir where` shows the directories in use",
-    SecretError: "take the secret out and say where it is kept instead",
-    FormatError: "`memdir save --help` shows what a memory needs",
-    NotFoundError: "`memdir list` shows what there is",
-    ConflictError: "`memdir history` shows what changed",
-    LockedError: "try again in a moment",
-    DiskError: "see that the place is writable and has room, then try again",
-    BudgetError: "raise the cap or wait until it renews",
-    ModelError: "try again, or work without a model: `memdir config set model none`",
-    MemdirError: "`memdir doctor` looks for what is wrong",
-}
-# What click says in the words of a programmer, and what is meant.
-_PLAIN = (("is not a valid integer range", "is no whole number"), ("is not a valid float range", "is no number"))
-# Options of the whole program, which people also write behind the verb.
-_BEFORE_VERB = ("--dir", "--color")
+# Errors: one line that says what is wrong and what to do next.
 
 
 def render_error(error: MemdirError) -> str:
@@ -470,15 +564,14 @@ def _join(message: str, hint: str) -> str:
     return shorten(f"{one_line(message).rstrip('.')}; {one_line(hint)}", _LENGTH)
 
 
-# --- diffs ---
-# Differences as lines: of texts, of recorded changes, and of the lines that a change changed in an index.
-
-_SHORT = 40
-PURGED = "(this version was purged)"
+# Diffs.
 
 
 def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
     """A unified diff without line ends; a missing one at the end of a text is said."""
+    # Imported here: most calls show no difference.
+    from difflib import unified_diff
+
     lines = []
     for line in unified_diff(_split(before), _split(after), old, new):
         lines.append(line.rstrip("\r\n"))
@@ -488,14 +581,12 @@ def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
 
 
 def shorten_diff(lines: Sequence[str], limit: int = _SHORT) -> list[str]:
-    if len(lines) <= limit:
-        return list(lines)
-    return [*lines[:limit], f"… and {len(lines) - limit} more lines"]
+    return list(lines) if len(lines) <= limit else [*lines[:limit], f"… and {len(lines) - limit} more lines"]
 
 
 def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str]:
-    """One file of a change. Of an index only the lines are kept that changed, so their surroundings are not shown."""
-    old, new = _name_sides(change)
+    """One file of a change. Of an index history keeps the changed lines only, so no context is shown."""
+    old, new = (change.path if digest else "(no file)" for digest in (change.before, change.after))
     if is_index_path(change.path):
         if change.splice is None:
             return [f"--- {old}", f"+++ {new}", PURGED]
@@ -504,20 +595,13 @@ def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str
         marked = [*(f"-{line}" for line in gone), *(f"+{line}" for line in came)]
         return [f"--- {old}", f"+++ {new}", *(line.rstrip("\r\n") for line in marked)]
     try:
-        before = decode(read(change.before)) if change.before else ""
-        after = decode(read(change.after)) if change.after else ""
+        before, after = (decode(read(digest)) if digest else "" for digest in (change.before, change.after))
     except NotFoundError:
         return [f"--- {old}", f"+++ {new}", PURGED]
     return render_text_diff(before, after, old, new)
 
 
-def _name_sides(change: ChangedFile) -> tuple[str, str]:
-    nothing = "(no file)"
-    return change.path if change.before else nothing, change.path if change.after else nothing
-
-
 def _split(text: str) -> list[str]:
     """Lines with their ends, cut at line feeds alone."""
-    return [line + "\n" for line in text.split("\n")[:-1]] + (
-        [text.rpartition("\n")[2]] if text[-1:] != "\n" and text else []
-    )
+    *lines, rest = text.split("\n")
+    return [*(line + "\n" for line in lines), *([rest] if rest else [])]

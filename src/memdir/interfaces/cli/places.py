@@ -1,121 +1,93 @@
-"""`where`: every directory in use, and the rule that chose it."""
+"""`where`, `relink`, `config`, `pause` and `resume`: which directories and settings are in use, and how to change them."""
 
-import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict
 
 import click
+from click.shell_completion import CompletionItem
 
-from memdir.errors import NotFoundError, PathError
+from memdir.errors import ModelError, NotFoundError, PathError
 from memdir.frozen import dataclass
 from memdir.guard import check_root
-from memdir.interfaces.cli import CliContext, CliVerb, json_option
-from memdir.interfaces.cli.output import Output, Styled, is_terminal
+from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli.app import VerbGroup, confirm, json_option, verb
+from memdir.interfaces.cli.output import Output, Styled, TableColumn, fill, render_error
 from memdir.project.identity import Identity, RelinkCandidate, check_identity, find_identity, find_moved_directories
+from memdir.project.options import SETTINGS, Setting, Value, find_setting
 from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, find_state_dir, read_paths
-from memdir.project.settings import Environment
+from memdir.project.settings import Environment, Settings, remove_setting, write_setting
 from memdir.records import Scope
 from memdir.store.move import claim, move_memory
 
-# --- placing ---
-
-
-@click.command(
-    "where",
-    short_help="Which directories, and which rule chose them.",
-    cls=CliVerb,
-    examples=("memdir where", "memdir where --json"),
+_SETTINGS = (
+    TableColumn("KEY", "cyan", "key"),
+    TableColumn("VALUE", "bold", lambda row: show_value(row["value"])),
+    TableColumn("DEFAULT", "dim", lambda row: show_value(row["default"])),
+    TableColumn("SOURCE", "dim", "source", is_cut=True),
 )
-@json_option
-@click.pass_obj
-def where_verb(call: CliContext, as_json: bool) -> None:
-    """Print each directory in use, which rule chose it, and what every rule before it said."""
-    environment = call.environment
-    _, places = read_paths(environment, call.cwd.absolute())
-    if call.directory is not None:
-        step = PathStep("--dir", str(call.directory), "taken")
-        place = MemoryDirectory(Scope.PRIVATE, call.directory, "--dir", (step,))
-        places = ProjectPaths(places.root, places.switch, place, None, places.notes)
-    collision = find_collision(environment, places)
-    notes = [*places.notes, *([f"{collision}; {collision.hint}"] if collision else [])]
-    facts = _make_facts(environment, places, notes)
-    if as_json:
-        call.out.json(facts)
-    else:
-        _show(call.out, facts, places)
-
-
-def find_collision(environment: Environment, places: ProjectPaths) -> PathError | None:
-    """The refusal if another living project has the same directory."""
-    if not places.private.is_keyed:
-        return None
-    try:
-        check_identity(find_state_dir(places.private.path, environment), places.root.path)
-    except PathError as error:
-        return error
-    return None
-
-
-def _make_facts(environment: Environment, places: ProjectPaths, notes: Sequence[str]) -> dict[str, Any]:
-    user = places.user
-    return {
-        "project": {"root": str(places.root.path), "kind": places.root.kind},
-        "on": places.switch.on,
-        "rule": places.switch.rule,
-        "private": _make_place(places.private, environment),
-        "user": None if user is None else _make_place(user, environment),
-        "own": None if places.project is None else _make_place(places.project, environment),
-        "config": {"path": str(environment.config_file), "exists": environment.config_file.is_file()},
-        "notes": list(notes),
-    }
-
-
-def _make_place(place: MemoryDirectory, environment: Environment) -> dict[str, Any]:
-    state = find_state_dir(place.path, environment)
-    return {
-        "path": str(place.path),
-        "exists": place.path.is_dir(),
-        "rule": place.rule,
-        "steps": [{"rule": at.rule, "value": at.value, "verdict": at.verdict} for at in place.steps],
-        "state": str(state),
-        "state_exists": state.is_dir(),
-    }
-
-
-def _show(out: Output, facts: dict[str, Any], places: ProjectPaths) -> None:
-    _row(out, "project", facts["project"]["root"], facts["project"]["kind"])
-    _row(out, "memory is", "on" if facts["on"] else "off", facts["rule"])
-    for label in ("private", "user"):
-        place = facts[label]
-        if place is None:
-            _row(out, label, "none", "--dir" if places.private.rule == "--dir" else "user_memory, see the notes")
-            continue
-        _row(out, label, place["path"], place["rule"], exists=place["exists"])
-        if label == "private":
-            for step in place["steps"]:
-                value = f" = {step['value']}" if step["value"] and step["verdict"] != "taken" else ""
-                out.line(Styled(f"{'':<11}{step['rule']}{value}: {step['verdict']}", "dim"))
-        _row(out, "  state", place["state"], "", exists=place["state_exists"])
-    if own := facts["own"]:
-        _row(out, "project", own["path"], own["rule"])
-        _row(out, "  state", own["state"], "", exists=own["state_exists"])
-    _row(out, "config", facts["config"]["path"], "", exists=facts["config"]["exists"])
-    for note in facts["notes"]:
-        out.line(Styled("note: ", "yellow"), note)
-
-
-def _row(out: Output, label: str, value: str, rule: str, *, exists: bool = True) -> None:
-    missing = "" if exists else "; not made yet"
-    told = f" ({rule}{missing})" if rule else f" ({missing[2:]})" if missing else ""
-    out.line(Styled(f"{label:<11}", "bold"), value, Styled(told, "dim"))
-
-
-# --- relinking ---
-# `relink`: the memory of a project that was moved, renamed or cloned anew, found and put in its place.
-
 # Candidates of this rank or worse belong to a project that is still there.
 _ALIVE = 4
+
+
+class RootRow(TypedDict):
+    root: str
+    kind: str
+
+
+class StepRow(TypedDict):
+    """A rule that was tried, and what it said."""
+
+    rule: str
+    value: str
+    verdict: str
+
+
+class DirectoryRow(TypedDict):
+    """A memory directory; `steps` are the rules that were tried, in order."""
+
+    path: str
+    exists: bool
+    rule: str
+    steps: list[StepRow]
+    state: str
+    state_exists: bool
+
+
+class ConfigFileRow(TypedDict):
+    path: str
+    exists: bool
+
+
+class WhereRow(TypedDict):
+    """Every directory in use; `own` is `.claude/memory` where the project keeps one in its own history."""
+
+    project: RootRow
+    on: bool
+    rule: str
+    private: DirectoryRow
+    user: DirectoryRow | None
+    own: DirectoryRow | None
+    config: ConfigFileRow
+    notes: list[str]
+
+
+class CandidateDirectoryRow(TypedDict):
+    path: str
+    root: str
+    reason: str
+
+
+class RelinkRow(TypedDict):
+    """What was found, or what was done. `source` is the directory that was (or with `dry_run` would be) moved."""
+
+    action: Literal["found", "moved", "claimed"]
+    dry_run: bool
+    source: str | None
+    target: str
+    root: str
+    candidates: list[CandidateDirectoryRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +100,89 @@ class RelinkRequest:
     seconds: float
 
 
-@click.command(
-    "relink",
-    short_help="The memory of a project that has moved.",
-    cls=CliVerb,
-    examples=("memdir relink", "memdir relink --from ~/.claude/projects/-old-place/memory --yes"),
-)
+@verb("where", "Which directories are used; `context` shows what is loaded.", "memdir where", "memdir where --json")
+@json_option(WhereRow)
+@click.pass_obj
+def where_verb(call: CliContext, as_json: bool) -> None:
+    """Print each directory in use, which rule chose it, and what every rule before it said."""
+    environment = call.environment
+    _, paths = read_paths(environment, call.cwd.absolute())
+    if call.directory is not None:
+        step = PathStep("--dir", str(call.directory), "taken")
+        own = MemoryDirectory(Scope.PRIVATE, call.directory, "--dir", (step,))
+        paths = ProjectPaths(paths.root, paths.switch, own, None, paths.notes)
+    collision = find_collision(environment, paths)
+    notes = [*paths.notes, *([f"{collision}; {collision.hint}"] if collision else [])]
+    row = fill(
+        WhereRow,
+        paths.switch,
+        project={"root": str(paths.root.path), "kind": paths.root.kind},
+        private=_make_directory(paths.private, environment),
+        user=paths.user and _make_directory(paths.user, environment),
+        own=paths.project and _make_directory(paths.project, environment),
+        config={"path": str(environment.config_file), "exists": environment.config_file.is_file()},
+        notes=notes,
+    )
+    if as_json:
+        call.out.json(row)
+    else:
+        _show_where(call.out, row)
+
+
+def find_collision(environment: Environment, paths: ProjectPaths) -> PathError | None:
+    """The refusal if another living project has the same directory."""
+    if not paths.private.is_keyed:
+        return None
+    try:
+        check_identity(find_state_dir(paths.private.path, environment), paths.root.path)
+    except PathError as error:
+        return error
+    return None
+
+
+def _make_directory(directory: MemoryDirectory, environment: Environment) -> DirectoryRow:
+    state, exists = find_state_dir(directory.path, environment), directory.path.is_dir()
+    return fill(DirectoryRow, directory, exists=exists, state=state, state_exists=state.is_dir())
+
+
+def _show_where(out: Output, row: WhereRow) -> None:
+    def show(label: str, value: str, rule: str, *, exists: bool = True) -> None:
+        missing = "" if exists else "; not made yet"
+        note = f" ({rule}{missing})" if rule else f" ({missing[2:]})" if missing else ""
+        out.line(Styled(f"{label:<11}", "bold"), value, Styled(note, "dim"))
+
+    private, user, own = row["private"], row["user"], row["own"]
+    show("project", row["project"]["root"], row["project"]["kind"])
+    show("memory is", "on" if row["on"] else "off", row["rule"])
+    show("private", private["path"], private["rule"], exists=private["exists"])
+    for step in private["steps"]:
+        value = f" = {step['value']}" if step["value"] and step["verdict"] != "taken" else ""
+        out.line(Styled(f"{'':<11}{step['rule']}{value}: {step['verdict']}", "dim"))
+    show("  state", private["state"], "", exists=private["state_exists"])
+    if user is None:
+        show("user", "none", "--dir" if private["rule"] == "--dir" else "user_memory, see the notes")
+    else:
+        show("user", user["path"], user["rule"], exists=user["exists"])
+        show("  state", user["state"], "", exists=user["state_exists"])
+    if own is not None:
+        show("project", own["path"], own["rule"])
+        show("  state", own["state"], "", exists=own["state_exists"])
+    show("config", row["config"]["path"], "", exists=row["config"]["exists"])
+    for note in row["notes"]:
+        out.line(Styled("note: ", "yellow"), note)
+
+
+@verb(
+    "relink", "The memory of a project that has moved.",
+    "memdir relink", "memdir relink --from ~/.claude/projects/-old-place/memory --yes",
+)  # fmt: skip
 @click.option("--from", "source", metavar="DIR", help="The memory directory to take.")
 @click.option(
     "--claim", "is_claim", is_flag=True, help="Record this project as the owner of the directory it already uses."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask; without --from take the one candidate that is clear.")
-@json_option
+@json_option(RelinkRow)
 @click.pass_obj
 def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Find the memory of a project that was moved, renamed or cloned anew, and move it here.
@@ -150,40 +192,55 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
     """
     if source is not None and is_claim:
         raise click.UsageError("--from and --claim exclude one another")
-    wish = _make_wish(call)
+    asked = _make_request(call)
+    candidates: Sequence[RelinkCandidate] = ()
+    chosen = None
     if is_claim:
+        action = "claimed"
         if not dry_run:
-            claim(wish.target, wish.identity, environment=wish.environment, seconds=wish.seconds)
-        _report(call, "claimed", (), wish.target, wish, dry_run=dry_run, as_json=as_json)
+            claim(asked.target, asked.identity, environment=asked.environment, seconds=asked.seconds)
+    else:
+        candidates = find_moved_directories(asked.environment, asked.identity)
+        chosen = _choose(call, source, candidates, yes=yes)
+        action = "found" if chosen is None else "moved"
+        if chosen is not None and not dry_run:
+            question = f"Move {str(chosen)!r} to {str(asked.target)!r}?"
+            confirm(question, "this moves a directory", yes=yes)
+            move_memory(chosen, asked.target, asked.identity, environment=asked.environment, seconds=asked.seconds)
+    if as_json:
+        facts = {"action": action, "dry_run": dry_run, "source": chosen, "candidates": candidates}
+        call.out.json(fill(RelinkRow, asked, root=asked.identity.root, **facts))
         return
-    candidates = find_moved_directories(wish.environment, wish.identity)
-    chosen = _choose(call, source, candidates, yes=yes)
-    if chosen is None or dry_run:
-        _report(
-            call, "found" if chosen is None else "moved", candidates, chosen, wish, dry_run=dry_run, as_json=as_json
-        )
-        return
-    _confirm(chosen, wish.target, yes=yes)
-    move_memory(chosen, wish.target, wish.identity, environment=wish.environment, seconds=wish.seconds)
-    _report(call, "moved", candidates, chosen, wish, dry_run=False, as_json=as_json)
+    would = "would be " if dry_run else ""
+    if action == "claimed":
+        call.out.line(f"{asked.target} {would}recorded as the memory of {asked.identity.root}")
+    elif action == "moved":
+        call.out.line(f"{would}moved {chosen}")
+        call.out.line(f"to {asked.target}")
+    else:
+        for at in candidates:
+            call.out.line(Styled(str(at.path), "cyan"), f" ({at.reason})")
+        call.out.line("`memdir relink --from DIR` takes one of them; `--yes` takes the first if it is clear")
 
 
-def _make_wish(call: CliContext) -> RelinkRequest:
+def _make_request(call: CliContext) -> RelinkRequest:
     environment = call.environment
-    settings, places = read_paths(environment, call.cwd.absolute())
-    place = places.private
-    if call.directory is not None or not place.is_keyed:
-        rule = "--dir" if call.directory is not None else place.rule
-        raise PathError(
-            str(place.path), f"{rule} chose this directory, not the project's path", hint="change that rule"
-        )
-    return RelinkRequest(place.path, find_identity(places.root.path), environment, settings.number("lock_seconds"))
+    settings, paths = read_paths(environment, call.cwd.absolute())
+    own = paths.private
+    if call.directory is not None or not own.is_keyed:
+        rule = "--dir" if call.directory is not None else own.rule
+        reason = f"{rule} chose this directory, not the project's path"
+        raise PathError(str(own.path), reason, hint="change that rule")
+    return RelinkRequest(own.path, find_identity(paths.root.path), environment, settings.number("lock_seconds"))
 
 
 def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCandidate], *, yes: bool) -> Path | None:
     """The directory to move; None when there are only candidates to show."""
     if source is not None:
-        return _find_source((call.cwd / source).absolute())
+        path = (call.cwd / source).absolute()
+        check_root(str(path))
+        inner = path / "memory"  # the project's folder that it lies in may be named, too
+        return inner if inner.is_dir() and path.parent.name == "projects" else path
     if not candidates:
         hint = "`memdir relink --from DIR` takes a directory you know"
         raise NotFoundError("no memory of a moved project was found", hint=hint)
@@ -191,60 +248,132 @@ def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCan
         return None
     best = [at for at in candidates if at.rank == candidates[0].rank]
     if len(best) > 1 or best[0].rank >= _ALIVE:
-        raise NotFoundError(
-            "it is not clear which memory is meant", hint="choose with --from; `memdir relink` lists them"
-        )
+        hint = "choose with --from; `memdir relink` lists them"
+        raise NotFoundError("it is not clear which memory is meant", hint=hint)
     return best[0].path
 
 
-def _find_source(path: Path) -> Path:
-    """A memory directory, also when it was called by the project's folder it lies in."""
-    check_root(str(path))
-    inner = path / "memory"
-    return inner if inner.is_dir() and path.parent.name == "projects" else path
+# `config`, `pause` and `resume`.
 
 
-def _confirm(source: Path, target: Path, *, yes: bool) -> None:
-    if yes:
-        return
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise click.UsageError("this moves a directory and nobody can be asked here; say --yes")
-    click.confirm(f"Move {str(source)!r} to {str(target)!r}?", abort=True, err=True)
+class SettingRow(TypedDict):
+    """A setting as it holds now; an environment variable may be stronger than what was written. For a key that no setting
+    has, `value` and `default` are null."""
+
+    key: str
+    value: Value | None
+    default: Value | None
+    source: str
 
 
-def _report(
-    call: CliContext,
-    action: str,
-    candidates: Sequence[RelinkCandidate],
-    chosen: Path | None,
-    wish: RelinkRequest,
-    *,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def _complete_keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(item.key, help=item.help) for item in SETTINGS if item.key.startswith(incomplete)]
+
+
+_key = click.argument("key", shell_complete=_complete_keys)
+
+
+@click.group("config", short_help="Look at settings and change them.", cls=VerbGroup)
+def config_verb() -> None:
+    """Look at settings and change your own (docs/settings.md has them all)."""
+
+
+@config_verb.command("list", examples=("memdir config list", "memdir config list --json"))
+@json_option(list[SettingRow])
+@click.pass_obj
+def _list(call: CliContext, as_json: bool) -> None:
+    """List every setting: key, value, default, and where the value comes from."""
+    settings = _read_settings(call)
+    call.show_rows(_SETTINGS, [make_setting(settings, item) for item in SETTINGS], as_json=as_json)
+
+
+@config_verb.command("get", examples=("memdir config get index_order",))
+@_key
+@json_option(SettingRow)
+@click.pass_obj
+def _get(call: CliContext, key: str, as_json: bool) -> None:
+    """Print the value of one setting."""
+    item = find_setting(key)
+    row = make_setting(_read_settings(call), item)
     if as_json:
-        call.out.json(_make_row(action, candidates, chosen, wish, dry_run=dry_run))
-        return
-    would = "would be " if dry_run else ""
-    if action == "claimed":
-        call.out.line(f"{wish.target} {would}recorded as the memory of {wish.identity.root}")
-    elif action == "moved":
-        call.out.line(f"{would}moved {chosen}")
-        call.out.line(f"to {wish.target}")
+        call.out.json(row)
     else:
-        for at in candidates:
-            call.out.line(Styled(str(at.path), "cyan"), f" ({at.reason})")
-        call.out.line("`memdir relink --from DIR` takes one of them; `--yes` takes the first if it is clear")
+        call.out.line(show_value(row["value"]))
 
 
-def _make_row(
-    action: str, candidates: Sequence[RelinkCandidate], chosen: Path | None, wish: RelinkRequest, *, dry_run: bool
-) -> dict[str, Any]:
-    return {
-        "action": action,
-        "dry_run": dry_run,
-        "source": None if chosen is None or action == "claimed" else str(chosen),
-        "target": str(wish.target),
-        "root": wish.identity.root,
-        "candidates": [{"path": str(at.path), "root": at.root, "reason": at.reason} for at in candidates],
-    }
+@config_verb.command("set", examples=("memdir config set index_order file",))
+@_key
+@click.argument("value")
+@json_option(SettingRow)
+@click.pass_obj
+def _set(call: CliContext, key: str, value: str, as_json: bool) -> None:
+    """Write one setting into your config file; comments and other lines stay."""
+    item, problem = find_setting(key), ""
+    if key == "model":
+        try:
+            # Imported by name: only this one setting needs the package.
+            import_module("memdir.models").open_model(value, environment=call.environment)
+        except ModelError as error:  # the model is known, but lacks something, such as a key
+            problem = render_error(error)
+    written = write_setting(call.environment, key, value)
+    _report_setting(call, item, f"{key} = {show_value(written)}", as_json=as_json)
+    if problem:
+        call.out.warn(problem)
+
+
+@config_verb.command("unset", examples=("memdir config unset index_order",))
+@_key
+@json_option(SettingRow)
+@click.pass_obj
+def _unset(call: CliContext, key: str, as_json: bool) -> None:
+    """Take one setting out of your config file, so that the default counts again."""
+    was_there = remove_setting(call.environment, key)
+    known = {item.key: item for item in SETTINGS}.get(key) if was_there else find_setting(key)
+    done = f"{key} is unset" if was_there else f"{key} was not set in your config file"
+    if known is not None:
+        _report_setting(call, known, done, as_json=as_json)
+    elif as_json:
+        call.out.json(SettingRow(key=key, value=None, default=None, source="none"))
+    else:
+        call.out.line(done)
+
+
+@verb("pause", "Remember and recall nothing for a while.", "memdir pause")
+@json_option(SettingRow)
+@click.pass_obj
+def pause_verb(call: CliContext, as_json: bool) -> None:
+    """Remember nothing in the background and recall nothing until `memdir resume`; what you save is still saved."""
+    write_setting(call.environment, "paused", True)
+    _report_setting(call, find_setting("paused"), "paused", as_json=as_json)
+
+
+@verb("resume", "End a pause.", "memdir resume")
+@json_option(SettingRow)
+@click.pass_obj
+def resume_verb(call: CliContext, as_json: bool) -> None:
+    """End a pause."""
+    remove_setting(call.environment, "paused")
+    _report_setting(call, find_setting("paused"), "resumed", as_json=as_json)
+
+
+def make_setting(settings: Settings, item: Setting) -> SettingRow:
+    return SettingRow(key=item.key, value=settings[item.key], default=item.default, source=settings.sources[item.key])
+
+
+def show_value(value: Value | None) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read_settings(call: CliContext) -> Settings:
+    return read_paths(call.environment, call.cwd.absolute())[0]
+
+
+def _report_setting(call: CliContext, item: Setting, done: str, *, as_json: bool) -> None:
+    """What was done, and what holds now: an environment variable may be stronger."""
+    row = make_setting(_read_settings(call), item)
+    if as_json:
+        call.out.json(row)
+        return
+    call.out.line(done)
+    if row["source"] == item.variable:
+        call.out.warn(f"{item.variable} in the environment still says {show_value(row['value'])}")

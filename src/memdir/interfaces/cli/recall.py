@@ -1,4 +1,9 @@
-"""What `recall` answers, on a terminal, in a pipe and as JSON. No word here of how it was asked."""
+"""`recall`, `search`, `why` and `bench`: find memories, and measure how well they are found.
+
+`bench` turns each group of a corpus into a memory directory of Markdown files and asks each question in a conversation
+of its own, through `recall` as it is shipped. A question that recall does not answer counts as a miss. It judges by the
+identity of the memories alone, not by what a model would make of them.
+"""
 
 import json
 import os
@@ -8,153 +13,132 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import click
 
 from memdir.conversation.transcripts import TranscriptHit, list_folders, search_transcripts
 from memdir.errors import DiskError, FormatError
-from memdir.format.age import render_age
 from memdir.format.drafts import make_slug
 from memdir.format.frontmatter import compose_file
 from memdir.frozen import asdict, dataclass
-from memdir.interfaces.cli import CliContext, CliVerb, RecallCall, VerbGroup, json_option, name_argument, scope_option
-from memdir.interfaces.cli.names import find_surfaced
-from memdir.interfaces.cli.output import Output, Styled, TableColumn, make_skip_rows, make_time, show_time
+from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli.app import VerbGroup, find_past, json_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.output import (
+    Count,
+    Share,
+    SkipRow,
+    Styled,
+    TableColumn,
+    Time,
+    count_words,
+    fill,
+    make_skip_rows,
+)
+from memdir.interfaces.cli.quick import RecallCall, RecallRow, show_recall
 from memdir.limits import DESCRIPTION_CHARS, SELECTED
-from memdir.recall.find import SearchHit, search_memories
-from memdir.recall.pipeline import RecallResult, RecallSkip, recall, recall_in_project
+from memdir.recall.find import search_memories
+from memdir.recall.pipeline import recall
 from memdir.recall.select import LocalSearch
-from memdir.records import Dialect, Excerpt, Pick, Surfacing
+from memdir.records import Dialect, Scope
 from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore
-from memdir.store.open import Project
 from memdir.text import fold, one_line, shorten
 
-# --- answering ---
-
-_STEP = 200  # so many files are read in a fraction of a second; fewer are not worth a word
-_COLUMNS = (
-    TableColumn("NAME", "cyan", is_cut=True),
-    TableColumn("SCORE", "bold"),
-    TableColumn("WORDS"),
-    TableColumn("MEANING"),
-    TableColumn("PRIOR"),
-    TableColumn("MATCHED", "magenta", is_cut=True),
-    TableColumn("WHY", "dim", is_cut=True),
+_LIMIT = 20
+_MEMORIES = (
+    TableColumn("NAME", "cyan", "name", is_cut=True),
+    TableColumn("LINE", "dim", "line"),
+    TableColumn("TEXT", "", "snippet", is_cut=True),
+)
+_TRANSCRIPTS = (
+    TableColumn("TRANSCRIPT", "cyan", lambda row: os.path.basename(row["path"]), is_cut=True),
+    TableColumn("LINE", "dim", "line"),
+    TableColumn("WHEN", "dim", "time", is_time=True),
+    TableColumn("WHO", "magenta", "role"),
+    TableColumn("TEXT", "", "snippet", is_cut=True),
+)
+_SURFACED = (
+    TableColumn("WHEN", "dim", "at", is_time=True),
+    TableColumn("SCORE", "bold", lambda row: f"{row['score']:.3f}"),
+    TableColumn("QUESTION", "", "query", is_cut=True),
+    TableColumn("SESSION", "dim", "session", is_cut=True),
+    TableColumn("BY", "magenta", "selector"),
 )
 
 
-def answer(call: CliContext, wish: RecallCall) -> None:
-    opened = call.open()
-    found = recall_in_project(
-        opened,
-        " ".join(wish.query),
-        session=wish.session,
-        tools=tuple(tool.strip() for tool in wish.tools.split(",") if tool.strip()),
-        limit=wish.limit,
-        semantic=not wish.no_semantic,
-        peek=wish.explain,
-        on_read=lambda count: _show_reading(call.out, count),
-    )
-    call.out.progress("")
-    if wish.as_json:
-        call.out.json(_make_answer(found, opened, explain=wish.explain))
-        return
-    if wish.explain and found.picks:
-        call.out.table(_COLUMNS, [_make_cells(pick) for pick in found.picks])
-    elif found.memories:
-        _show(call.out, found, opened)
-    if found.skipped is not None and not (wish.explain and found.picks and not call.out.is_table):
-        call.out.line(_say_why(found.skipped))
+class SearchHitRow(TypedDict):
+    """A memory that holds every word; `line` counts from 1, and is 0 where only its name holds them."""
+
+    name: str
+    path: str
+    scope: Scope
+    line: Count
+    snippet: str
 
 
-def _show_reading(out: Output, count: int) -> None:
-    if count % _STEP == 0:
-        out.progress(f"reading memories into the index: {count:,}")
+class TranscriptHitRow(TypedDict):
+    """A message of a past conversation; `role` says who spoke, `time` when, if the record says so."""
+
+    path: str
+    line: Count
+    time: Time | None
+    role: Literal["user", "assistant", "tool", "summary"]
+    snippet: str
 
 
-def _make_answer(found: RecallResult, opened: Project, *, explain: bool) -> dict[str, Any]:
-    answer: dict[str, Any] = {
-        "query": found.query,
-        "selector": found.selector,
-        "memories": [_make_row(excerpt, opened) for excerpt in found.memories],
-        "skipped": found.skipped.value if found.skipped else None,
-        "elapsed_ms": round(found.elapsed_ms, 2),
-    }
-    return answer | {"candidates": [_make_candidate(pick) for pick in found.picks]} if explain else answer
+class SearchRow(TypedDict):
+    """Where the words are. `transcripts` is null unless `--transcripts` was given, and newest first."""
+
+    query: str
+    memories: list[SearchHitRow]
+    transcripts: list[TranscriptHitRow] | None
 
 
-def _make_row(excerpt: Excerpt, opened: Project) -> dict[str, Any]:
-    header = excerpt.header
-    return {
-        "name": header.name,
-        "path": excerpt.path,
-        "type": header.kind.value if header.kind else None,
-        "scope": header.scope.value,
-        "description": header.description,
-        "modified": make_time(header.modified),
-        "age": render_age(excerpt.dated, opened.now().astimezone()),
-        "since": make_time(excerpt.dated),
-        "caveat": excerpt.caveat,
-        "score": round(excerpt.score, 4),
-        "truncated": excerpt.truncated,
-        "author": excerpt.author or None,
-    }
+class SurfacedRow(TypedDict):
+    """A question for which a memory came up; `session` is empty outside of any conversation."""
+
+    at: Time
+    query: str
+    session: str
+    selector: str
+    score: float
 
 
-def _make_candidate(pick: Pick) -> dict[str, Any]:
-    parts = pick.evidence
-    return {
-        "name": pick.header.name,
-        "scope": pick.header.scope.value,
-        "score": round(pick.score, 4),
-        "lexical": round(parts.lexical, 4),
-        "semantic": round(parts.semantic, 4),
-        "prior": round(parts.prior, 4),
-        "words": list(parts.words),
-        "dropped": pick.dropped or None,
-    }
+class WhyRow(TypedDict):
+    """When a memory was recalled, newest first. `count` is how often, as far back as the ledger goes; `surfaced` may be
+    cut by `--limit`. `skip_reasons` is the closed list of why recall brings nothing."""
+
+    name: str
+    scope: Scope
+    count: Count
+    surfaced: list[SurfacedRow]
+    skip_reasons: list[SkipRow]
 
 
-def _make_cells(pick: Pick) -> list[str]:
-    parts = pick.evidence
-    numbers = (pick.score, parts.lexical, parts.semantic, parts.prior)
-    return [pick.header.name, *(f"{at:.3f}" for at in numbers), " ".join(parts.words), pick.dropped or "taken"]
+class FiguresRow(TypedDict):
+    """Shares of `n` questions: the first memory was right, any of the first k, all that were wanted among them. The keys
+    carry the k: `any_at_5` and `all_at_5`, with `--k 10` `any_at_10` and `all_at_10`."""
+
+    n: Count
+    hit_at_1: Share
 
 
-def _say_why(skip: RecallSkip) -> str:
-    return "nothing here fits" if skip is RecallSkip.NOTHING_FITS else f"nothing is recalled: {skip.words}"
+class BenchRecallRow(TypedDict):
+    """Times are those of one question over an index that is open, and of building all indexes."""
+
+    all: FiguresRow
+    categories: dict[str, FiguresRow]
+    p50_ms: float
+    p95_ms: float
+    index_s: float
+    selector: str
 
 
-def _show(out: Output, found: RecallResult, opened: Project) -> None:
-    # Imported here: the tables against forged reminders are large, and JSON shows no memory's text.
-    from memdir.recall.reminder import render_reminder
-
-    now = opened.now().astimezone()
-    for number, excerpt in enumerate(found.memories):
-        header = excerpt.header
-        if number:
-            out.line()
-        scope = f"{header.scope.value} by {excerpt.author}" if excerpt.author else header.scope.value
-        facts = (header.kind or "no type", scope, render_age(excerpt.dated, now))
-        out.line(Styled(header.name, "bold"), Styled(f"  {' · '.join(facts)}", "dim"))
-        if header.description:
-            out.line(header.description)
-        out.line()
-        out.block("\n".join(f"  {line}".rstrip() for line in render_reminder(excerpt, now=now).split("\n")))
-
-
-# --- recalling ---
-# `recall`: what fits a question.
-
-
-@click.command(
-    "recall",
-    short_help="What fits a question.",
-    cls=CliVerb,
-    examples=("memdir recall 'how do we deploy?'", "memdir recall --explain --no-semantic 'who reviews migrations?'"),
-)
+@verb(
+    "recall", "What fits a question, by meaning; `search` finds exact words.",
+    "memdir recall 'how do we deploy?'", "memdir recall --explain --no-semantic 'who reviews migrations?'",
+)  # fmt: skip
 @click.argument("query", nargs=-1, required=True, metavar="QUERY")
 @click.option("--session", metavar="ID", default="", help="The conversation: what it was given already is left out.")
 @click.option("--tools", metavar="A,B", default="", help="Tools in use at the moment.")
@@ -165,42 +149,26 @@ def _show(out: Output, found: RecallResult, opened: Project) -> None:
     "--explain", is_flag=True, help="Every candidate with the parts of its score; nothing counts as recalled by it."
 )
 @click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
-@json_option
+@json_option(RecallRow)
 @click.pass_obj
 def recall_verb(call: CliContext, /, **options: Any) -> None:
     """Print the memories that fit a question, or say why there are none: nothing is a good answer, and exits with 0.
 
-    They come as a conversation would be given them: with their age, cut where they are long. `memdir why NAME` tells
+    They come as a conversation would be given them: with their age, cut where they are long. `memdir why NAME` shows
     later for which questions a memory came up. In a pipe, --explain prints name, score, its three parts, the words
-    that matched, and `taken` or why not, with tabs between.
+    that matched, and `selected` or why not, with tabs between.
     """
-    answer(call, RecallCall(**options))
+    show_recall(call, RecallCall(**options))
 
 
-# --- searching ---
-# `search`: plain search over memories and past transcripts, with the place.
-
-_LIMIT = 20
-_MEMORIES = (TableColumn("NAME", "cyan", is_cut=True), TableColumn("LINE", "dim"), TableColumn("TEXT", is_cut=True))
-_TRANSCRIPTS = (
-    TableColumn("TRANSCRIPT", "cyan", is_cut=True),
-    TableColumn("LINE", "dim"),
-    TableColumn("WHEN", "dim"),
-    TableColumn("WHO", "magenta"),
-    TableColumn("TEXT", is_cut=True),
-)
-
-
-@click.command(
-    "search",
-    short_help="Where certain words stand.",
-    cls=CliVerb,
-    examples=("memdir search merge freeze", "memdir search --transcripts 'flaky test' --limit 5"),
-)
+@verb(
+    "search", "Where certain words stand; `recall` finds by meaning.",
+    "memdir search merge freeze", "memdir search --transcripts 'flaky test' --limit 5",
+)  # fmt: skip
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
 @click.option("--transcripts", is_flag=True, help="Look into past conversations of this project too.")
 @click.option("--limit", type=click.IntRange(min=1), default=_LIMIT, show_default=True, help="At most so many of each.")
-@json_option
+@json_option(SearchRow)
 @click.pass_obj
 def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limit: int, as_json: bool) -> None:
     """Find memories that hold every word of TEXT, in any case and form, with the line where they stand.
@@ -208,141 +176,119 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
     With --transcripts also messages of past conversations that Claude Code has kept of this project, newest first. In
     a pipe each memory is one line: path, line, text; each message: path, line, time, who, text; with tabs between.
     """
-    opened = call.open()
-    words = " ".join(text)
-    hits = search_memories(opened.stores, words, limit=limit)
-    said: tuple[TranscriptHit, ...] = ()
+    project, out, words = call.open(), call.out, " ".join(text)
+    memories = [fill(SearchHitRow, hit, hit.header) for hit in search_memories(project.stores, words, limit=limit)]
+    hits: Sequence[TranscriptHit] = ()
     if transcripts:
-        folders = list_folders(opened.places, opened.environment.claude_home, call.cwd)
-        said = search_transcripts(folders, words, limit=limit)
+        folders = list_folders(project.places, project.environment.claude_home, call.cwd)
+        hits = search_transcripts(folders, words, limit=limit)
+    said = [fill(TranscriptHitRow, hit, path=hit.file, time=hit.at) for hit in hits]
     if as_json:
-        rows = [_searching_make_row(at) for at in said] if transcripts else None
-        call.out.json({"query": words, "memories": [_make_hit_row(hit) for hit in hits], "transcripts": rows})
-    else:
-        _searching_show(call.out, opened, hits, said)
+        out.json(SearchRow(query=words, memories=memories, transcripts=said if transcripts else None))
+        return
 
+    def show(columns: Sequence[TableColumn], rows: Sequence[Any]) -> None:
+        first = columns[0] if out.is_table else columns[0]._replace(cell="path")
+        out.table((first, *columns[1:]), rows, project.now())
 
-def _make_hit_row(hit: SearchHit) -> dict[str, Any]:
-    return {
-        "name": hit.header.name,
-        "path": hit.path,
-        "scope": hit.header.scope.value,
-        "line": hit.line,
-        "snippet": hit.snippet,
-    }
-
-
-def _searching_make_row(said: TranscriptHit) -> dict[str, Any]:
-    return {
-        "path": said.file,
-        "line": said.line,
-        "time": make_time(said.at) if said.at else None,
-        "role": said.role,
-        "snippet": said.snippet,
-    }
-
-
-def _searching_show(out: Output, opened: Project, hits: tuple[SearchHit, ...], said: tuple[TranscriptHit, ...]) -> None:
-    if hits:
-        names = [at.header.name if out.is_table else at.path for at in hits]
-        out.table(_MEMORIES, [[name, str(at.line), at.snippet] for name, at in zip(names, hits, strict=True)])
-    if hits and said and out.is_table:
+    if memories:
+        show(_MEMORIES, memories)
+    if memories and said and out.is_table:
         out.line()
     if said:
-        out.table(_TRANSCRIPTS, [_searching_make_cells(at, out, opened) for at in said])
-    if not hits and not said and out.is_table:
+        show(_TRANSCRIPTS, said)
+    if not memories and not said and out.is_table:
         out.line("these words stand nowhere together")
 
 
-def _searching_make_cells(said: TranscriptHit, out: Output, opened: Project) -> list[str]:
-    when = show_time(out, said.at, opened.now()) if said.at else ""
-    file = os.path.basename(said.file) if out.is_table else said.file
-    return [file, str(said.line), when, said.role, said.snippet]
-
-
-# --- telling ---
-# `why`: when and for which question a memory was surfaced.
-
-_TELLING_LIMIT = 20
-_TELLING_COLUMNS = (
-    TableColumn("WHEN", "dim"),
-    TableColumn("SCORE", "bold"),
-    TableColumn("QUESTION", is_cut=True),
-    TableColumn("SESSION", "dim", is_cut=True),
-    TableColumn("BY", "magenta"),
-)
-
-
-@click.command(
-    "why",
-    short_help="For which questions a memory came up.",
-    cls=CliVerb,
-    examples=("memdir why terse-replies", "memdir why terse-replies --json"),
-)
+@verb(
+    "why", "For which questions a memory came up.", "memdir why terse-replies", "memdir why terse-replies --json"
+)  # fmt: skip
 @name_argument()
-@click.option(
-    "--limit", type=click.IntRange(min=0), default=_TELLING_LIMIT, show_default=True, help="At most so many; 0 all."
-)
+@click.option("--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="At most so many; 0 all.")
 @scope_option
-@json_option
+@json_option(WhyRow)
 @click.pass_obj
 def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json: bool) -> None:
-    """Tell when and for which questions a memory was brought into a conversation, newest first, or that it never was.
+    """Show when and for which questions a memory was brought into a conversation, newest first, or that it never was.
 
     If it never was, the reasons for which recall brings nothing at all are listed; `memdir recall --explain QUESTION`
     shows why it did not come up for a certain one. In a pipe: time, score, question, session, selector, with tabs
     between.
     """
-    opened = call.open()
-    store, found = find_surfaced(opened, name, scope)
-    rows = store.recalls(found)
-    shown = rows[: limit or None]
+    project, out = call.open(), call.out
+    store, found = find_past(project, name, scope, recalled=True)
+    recalls = store.recalls(found)
+    rows = [fill(SurfacedRow, at, score=round(at.score, 4)) for at in recalls[: limit or None]]
     if as_json:
-        call.out.json(_telling_make_answer(store, found, rows, shown))
-        return
-    if rows:
-        if call.out.is_table:
-            often = "once" if len(rows) == 1 else f"{len(rows)} times"
-            call.out.line(Styled(found, "bold"), f" was recalled {often}")
-        times = [show_time(call.out, row.at, opened.now()) for row in shown]
-        facts = [[f"{row.score:.3f}", row.query, row.session, row.selector] for row in shown]
-        call.out.table(_TELLING_COLUMNS, [[when, *fact] for when, fact in zip(times, facts, strict=True)])
-    elif call.out.is_table:
-        call.out.line(Styled(found, "bold"), " was never recalled. Recall brings nothing at all when")
+        facts = {"count": len(recalls), "surfaced": rows, "skip_reasons": make_skip_rows()}
+        out.json(fill(WhyRow, name=found, scope=store.scope, **facts))
+    elif rows:
+        if out.is_table:
+            often = "once" if len(recalls) == 1 else count_words(len(recalls), "time")
+            out.line(Styled(found, "bold"), f" was recalled {often}")
+        out.table(_SURFACED, rows, project.now())
+    elif out.is_table:
+        out.line(Styled(found, "bold"), " was never recalled. Recall brings nothing at all when")
         for skip in make_skip_rows():
-            call.out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
+            out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
 
 
-def _telling_make_answer(
-    store: FileStore, name: str, rows: tuple[Surfacing, ...], shown: tuple[Surfacing, ...]
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "scope": store.scope.value,
-        "count": len(rows),
-        "surfaced": [
-            {
-                "at": make_time(row.at),
-                "query": row.query,
-                "session": row.session,
-                "selector": row.selector,
-                "score": round(row.score, 4),
-            }
-            for row in shown
-        ],
-        "skip_reasons": make_skip_rows(),
-    }
+# `bench`.
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-# --- bench ---
-# How well recall finds: a corpus and questions with known answers, run through the shipped path on real files.
-#
-# Each group of the corpus becomes a memory directory of Markdown files; each question is a conversation of its own,
-# with
-# every gate and the floor as a person would meet them. Nothing is special-cased: what is measured is `recall` over the
-# local index, and a question that recall does not answer counts as a miss.
-#
-# It judges by the identity of the memories alone, not by what a model would make of them.
+@click.group("bench", short_help="How well recall finds.", cls=VerbGroup)
+def bench_verb() -> None:
+    """Measure memdir on data with known answers."""
+
+
+@bench_verb.command("recall", examples=("memdir bench recall --corpus corpus.jsonl --queries queries.jsonl --json",))
+@click.option("--corpus", metavar="FILE", type=_FILE, required=True, help="Memories, a JSON object a line.")
+@click.option("--queries", metavar="FILE", type=_FILE, required=True, help="Questions and their right answers.")
+@click.option(
+    "--k", type=click.IntRange(min=1), default=SELECTED, show_default=True, help="How many memories a question gets."
+)
+@click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
+@json_option(BenchRecallRow)
+@click.pass_obj
+def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_semantic: bool, as_json: bool) -> None:
+    """Run every question through recall as it is shipped, over real files in a throw-away directory for each group.
+
+    A row of the corpus is {"id", "group", "text"} and may have "description" and "date"; a question is {"id", "group",
+    "query", "gold": [ids], "category"}. One with no gold is answered right by nothing at all.
+    """
+    out = call.out
+    report = bench_recall(
+        call.cwd / corpus,
+        call.cwd / queries,
+        now=call.environment.now or utc_now(),
+        k=k,
+        semantic=not no_semantic,
+        on_progress=lambda done, total: out.progress(f"{done} of {total} questions"),
+    )
+    out.progress("")
+    if as_json:
+        figures = {name: _make_figures(at, k) for name, at in report.categories.items()}
+        times = {key: round(getattr(report, key), 3) for key in ("p50_ms", "p95_ms", "index_s")}
+        out.json(fill(BenchRecallRow, report, all=_make_figures(report.all, k), categories=figures, **times))
+        return
+    columns = (
+        TableColumn("CATEGORY", "cyan", lambda row: row[0]),
+        TableColumn("N", "", lambda row: row[1].n),
+        TableColumn("HIT@1", "", lambda row: f"{row[1].hit_at_1:.3f}"),
+        TableColumn(f"ANY@{k}", "", lambda row: f"{row[1].any_at_k:.3f}"),
+        TableColumn(f"ALL@{k}", "", lambda row: f"{row[1].all_at_k:.3f}"),
+    )
+    out.table(columns, [*report.categories.items(), ("all", report.all)])
+    times_shown = f"p50 {report.p50_ms:.1f} ms, p95 {report.p95_ms:.1f} ms, indexed in {report.index_s:.1f} s"
+    out.line(Styled(f"{times_shown}, selector {report.selector}", "dim"))
+
+
+def _make_figures(figures: "BenchFigures", k: int) -> dict[str, Any]:
+    return {name.replace("_k", f"_{k}"): round(value, 4) for name, value in asdict(figures).items()}
+
 
 CORPUS_ROW = '{"id", "group", "text"} with, where known, "description" and "date"'
 QUERY_ROW = '{"id", "group", "query", "gold": [ids], "category"}'
@@ -588,74 +534,3 @@ def _take_id(path: Path, number: int, row: Mapping[str, object], key: str, shape
 
 def _refuse(path: Path, number: int, what: str, shape: str) -> FormatError:
     return FormatError(f"{path} line {number}: {what}", field="row", hint=f"a row is {shape}")
-
-
-# --- benching ---
-# `bench`: how well recall finds, on data with known answers.
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
-
-@click.group("bench", short_help="How well recall finds.", cls=VerbGroup)
-def bench_verb() -> None:
-    """Measure memdir on data with known answers."""
-
-
-@bench_verb.command(
-    "recall",
-    examples=("memdir bench recall --corpus corpus.jsonl --queries queries.jsonl --json",),
-)
-@click.option("--corpus", metavar="FILE", type=_FILE, required=True, help="Memories, a JSON object a line.")
-@click.option("--queries", metavar="FILE", type=_FILE, required=True, help="Questions and their right answers.")
-@click.option(
-    "--k", type=click.IntRange(min=1), default=SELECTED, show_default=True, help="How many memories a question gets."
-)
-@click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
-@json_option
-@click.pass_obj
-def _recall(call: CliContext, corpus: Path, queries: Path, k: int, no_semantic: bool, as_json: bool) -> None:
-    """Run every question through recall as it is shipped, over real files in a throw-away directory for each group.
-
-    A row of the corpus is {"id", "group", "text"} and may have "description" and "date"; a question is {"id", "group",
-    "query", "gold": [ids], "category"}. One with no gold is answered right by nothing at all.
-    """
-    report = bench_recall(
-        call.cwd / corpus,
-        call.cwd / queries,
-        now=call.environment.now or utc_now(),
-        k=k,
-        semantic=not no_semantic,
-        on_progress=lambda done, total: call.out.progress(f"{done} of {total} questions"),
-    )
-    call.out.progress("")
-    if as_json:
-        call.out.json(_benching_make_answer(report))
-    else:
-        _benching_show(call, report)
-
-
-def _benching_make_answer(report: BenchReport) -> dict[str, Any]:
-    return {
-        "all": _make_figures(report.all, report.k),
-        "categories": {name: _make_figures(at, report.k) for name, at in report.categories.items()},
-        "p50_ms": round(report.p50_ms, 3),
-        "p95_ms": round(report.p95_ms, 3),
-        "index_s": round(report.index_s, 3),
-        "selector": report.selector,
-    }
-
-
-def _make_figures(figures: BenchFigures, k: int) -> dict[str, Any]:
-    return {name.replace("_k", f"_{k}"): round(value, 4) for name, value in asdict(figures).items()}
-
-
-def _benching_show(call: CliContext, report: BenchReport) -> None:
-    columns = (TableColumn("CATEGORY", "cyan"), *map(TableColumn, ("N", "HIT@1", f"ANY@{report.k}", f"ALL@{report.k}")))
-    rows = [*report.categories.items(), ("all", report.all)]
-    call.out.table(columns, [_benching_make_cells(name, figures) for name, figures in rows])
-    times = f"p50 {report.p50_ms:.1f} ms, p95 {report.p95_ms:.1f} ms, indexed in {report.index_s:.1f} s"
-    call.out.line(Styled(f"{times}, selector {report.selector}", "dim"))
-
-
-def _benching_make_cells(name: str, at: BenchFigures) -> list[str]:
-    return [name, str(at.n), *(f"{share:.3f}" for share in (at.hit_at_1, at.any_at_k, at.all_at_k))]

@@ -1,48 +1,51 @@
-"""`status`: how much is remembered, how full it is, and which settings are in force."""
+"""`status`, `verify` and `doctor`: the state of the memory, what no longer holds, and what is wrong."""
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from importlib import import_module
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Annotated, Literal, TypedDict
 
 import click
-from click.shell_completion import CompletionItem
 
 from memdir.conversation.instructions import build_instructions
 from memdir.conversation.transcripts import list_transcripts
-from memdir.errors import DiskError, ModelError, SettingsError
+from memdir.dream import DreamSkip
+from memdir.errors import DiskError, SettingsError
+from memdir.extraction import ExtractSkip
 from memdir.format.clip import clip_index, measure_index
 from memdir.frozen import dataclass, replace
-from memdir.interfaces.cli import (
+from memdir.interfaces.cli import CliContext, choose_store, choose_stores, name_scope
+from memdir.interfaces.cli.app import (
     KINDS,
-    CliContext,
-    CliVerb,
-    VerbGroup,
-    choose_store,
     complete_names,
+    find_memory,
     json_option,
-    name_scope,
     scope_option,
+    verb,
 )
-from memdir.interfaces.cli.names import find_memory
+from memdir.interfaces.cli.context import make_part_rows
 from memdir.interfaces.cli.output import (
     NO_TYPE,
     REFUSED,
+    ChangeRow,
+    Count,
+    FillRow,
     Output,
+    SkipRow,
     Styled,
     TableColumn,
+    Time,
+    TokensRow,
+    count_words,
+    fill,
     find_change_names,
-    make_all_skip_rows,
     make_change_row,
-    make_fill_row,
+    make_skip_rows,
     make_time,
-    render_error,
     show_time,
 )
-from memdir.interfaces.cli.places import find_collision
-from memdir.interfaces.cli.read import make_part_rows
+from memdir.interfaces.cli.places import SettingRow, find_collision, make_setting, show_value
 from memdir.interfaces.doctor import (
     LEVELS,
     DoctorFinding,
@@ -55,12 +58,11 @@ from memdir.interfaces.doctor import (
     repair_background,
 )
 from memdir.models.connection import add_usage
-from memdir.models.usage import FILE, UsageReport, UsageRow, UsageTotal, read_usage_report, render_usage_row
+from memdir.models.usage import FILE, UsageReport, UsageTotal, read_usage_report, render_usage_row
 from memdir.project.hosts import find_installed
-from memdir.project.options import SETTINGS, Setting, Value, find_setting
+from memdir.project.options import SETTINGS
 from memdir.project.paths import read_paths
-from memdir.project.settings import Settings, remove_setting, write_setting
-from memdir.records import Header, Scope, Usage
+from memdir.records import Header, Scope
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
@@ -70,7 +72,7 @@ from memdir.store.secrets import OwnSecretRules, read_own_rules
 from memdir.text import estimate_tokens
 from memdir.verify.check import StampResult, VerifyReport, stamp, verify
 from memdir.verify.records import (
-    CheckedClaim,
+    ClaimKind,
     ClaimStatus,
     Verdict,
     VerifyState,
@@ -79,46 +81,296 @@ from memdir.verify.records import (
     render_claim,
 )
 
-# --- spending ---
-# The part of `status` about models: what they took, by week and project, and whether the memories are used at all.
-
-ELSEWHERE = "other projects"
 _WEEKS_SHOWN = 4
+_SKIP_TITLES = {
+    "recall": "recall brings nothing when",
+    "extract": "nothing is learned from a turn when",
+    "dream": "there is no dream when",
+}
+_STATE_STYLES = {
+    VerifyState.VERIFIED: "green",
+    VerifyState.PARTLY: "yellow",
+    VerifyState.STALE: "bold red",
+    VerifyState.UNCHECKED: "dim",
+}
+_LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
 
 
-def make_usage_row(opened: Project) -> dict[str, Any]:
-    """What models took, for `--json`; `problem` says why it could not be read."""
-    report, problem = _read(opened)
-    caps = {name: int(opened.settings.number(f"budget.{name}")) for name in ("run_tokens", "day_tokens")}
-    return {
-        "path": str(opened.environment.state_home / FILE),
-        "problem": problem or None,
-        "caps": caps,
-        "today_tokens": report.today,
-        "weeks": [_make_total_row(total) for total in report.totals],
-        "requests": [_make_entry_row(entry) for entry in report.last],
-    }
+class LoadedPartRow(TypedDict):
+    part: str
+    path: str | None
+    tokens: Count
 
 
-def make_recalled_row(store: FileStore) -> dict[str, int]:
+class LoadsRow(TypedDict):
+    """What a session is given of its memory at its start; `memdir context` has the instruction files too."""
+
+    guidance_tokens: Count
+    index_tokens: Count
+    parts: list[LoadedPartRow]
+
+
+class IndexFillRow(FillRow):
+    """`tokens` is of the part that a session loads, after the cut."""
+
+    tokens: Count
+
+
+class HistorySizeRow(TypedDict):
+    changes: Count
+    bytes: Count
+
+
+class RecalledCountRow(TypedDict):
     """How often memories were recalled, how many of those that are there, and how many never."""
-    uses, names = store.uses(), {header.name for header in store.scan()}
-    used = [name for name in names if uses.get(name)]
-    return {"times": sum(uses.get(name, 0) for name in names), "memories": len(used), "never": len(names) - len(used)}
+
+    times: Count
+    memories: Count
+    never: Count
 
 
-def show_usage(out: Output, opened: Project, *, whole: bool) -> None:
+class ScopeRow(TypedDict):
+    """Counts and sizes of one memory directory."""
+
+    scope: Scope
+    path: str
+    memories: Count
+    types: dict[str, Count]
+    pinned: Count
+    waiting: Count
+    index: IndexFillRow
+    history: HistorySizeRow
+    last_change: ChangeRow | None
+    recalled: RecalledCountRow
+    verdicts: dict[VerifyState, Count]
+
+
+class CapsRow(TypedDict):
+    run_tokens: Count
+    day_tokens: Count
+
+
+class WeekRow(TokensRow):
+    """The requests of a week for one project and purpose."""
+
+    week: Annotated[str, ("format", "date")]
+    project: str
+    purpose: str
+    requests: Annotated[int, ("minimum", 1)]
+    failed: Count
+    unpriced: Count
+    dollars: float | None
+
+
+class RequestRow(TokensRow):
+    """One request to a model; `counted` are the tokens that count for the budget."""
+
+    at: Time
+    project: str
+    purpose: str
+    model: str
+    outcome: str
+    counted: Count
+    dollars: float | None
+
+
+class UsageTotalsRow(TypedDict):
+    """What models took; `problem` says why it could not be read."""
+
+    path: str
+    problem: str | None
+    caps: CapsRow
+    today_tokens: Count
+    weeks: list[WeekRow]
+    requests: list[RequestRow]
+
+
+class SkipReasonsRow(TypedDict):
+    """The closed lists of why recall brings nothing, a turn is not learned from, and there is no dream."""
+
+    recall: list[SkipRow]
+    extract: list[SkipRow]
+    dream: list[SkipRow]
+
+
+class StatusRow(TypedDict):
+    """Counts and sizes for each memory that is read here, every setting, and the closed lists of why nothing was done.
+    Tokens are estimates (docs/benchmarks.md says how good)."""
+
+    on: bool
+    rule: str
+    paused: bool
+    loads: LoadsRow
+    scopes: list[ScopeRow]
+    settings: list[SettingRow]
+    skip_reasons: SkipReasonsRow
+    usage: UsageTotalsRow
+
+
+@verb(
+    "status", "Counts, sizes, settings, and what models cost.",
+    "memdir status", "memdir status --usage", "memdir status --json",
+)  # fmt: skip
+@click.option("--usage", is_flag=True, help="Only what models took, with the last requests one by one.")
+@json_option(StatusRow)
+@click.pass_obj
+def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
+    """Print counts, how full each index is, the size of history, what models cost, and every setting."""
+    project = call.open()
+    report, problem = _read_usage(project)
+    if usage and not as_json:
+        _show_usage(call.out, project, report, problem, whole=True)
+        return
+    told = build_instructions(project, make=False)
+    parts = make_part_rows(told)
+    tokens, guidance = [row["tokens"] for row in parts], len(told.parts)
+    loads = {"guidance_tokens": sum(tokens[:guidance]), "index_tokens": sum(tokens[guidance:])}
+    skips: tuple[tuple[str, Iterable[ExtractSkip | DreamSkip]], ...] = (("extract", ExtractSkip), ("dream", DreamSkip))
+    learned = {key: [{"reason": at.value, "words": at.words} for at in kinds] for key, kinds in skips}
+    row = fill(
+        StatusRow,
+        project.places.switch,
+        paused=project.settings.flag("paused"),
+        loads={**loads, "parts": [fill(LoadedPartRow, part) for part in parts]},
+        scopes=[_make_scope(store, project.settings.text("index_order")) for store in project.stores],
+        settings=[make_setting(project.settings, item) for item in SETTINGS],
+        skip_reasons={"recall": make_skip_rows(), **learned},
+        usage=_make_usage(project, report, problem),
+    )
+    if as_json:
+        call.out.json(row)
+        return
+    _show_status(call.out, project, row)
+    call.out.line()
+    _show_usage(call.out, project, report, problem, whole=False)
+    _show_lists(call.out, row)
+
+
+def _read_usage(project: Project) -> tuple[UsageReport, str]:
+    try:
+        return read_usage_report(project.environment.state_home / FILE, now=project.now()), ""
+    except DiskError as error:
+        return UsageReport(), str(error)
+
+
+def _make_usage(project: Project, report: UsageReport, problem: str) -> UsageTotalsRow:
+    return fill(
+        UsageTotalsRow,
+        path=project.environment.state_home / FILE,
+        problem=problem,
+        caps={name: int(project.settings.number(f"budget.{name}")) for name in ("run_tokens", "day_tokens")},
+        today_tokens=report.today,
+        weeks=[fill(WeekRow, total, total.usage) for total in report.totals],
+        requests=[fill(RequestRow, entry, entry.usage) for entry in report.last],
+    )
+
+
+def _make_scope(store: FileStore, order: str) -> ScopeRow:
+    headers, index = store.scan(), store.index()
+    kinds = Counter(header.kind or NO_TYPE for header in headers)
+    last, used = store.changes(limit=1), measure_index(index, headers)
+    uses = store.uses()
+    times = [uses.get(name, 0) for name in {header.name for header in headers}]
+    size = 0
+    for suffix in ("", "-wal"):
+        try:
+            size += os.stat(store.state / f"{HISTORY}{suffix}", follow_symlinks=False).st_size
+        except OSError:
+            continue
+    tokens = estimate_tokens(clip_index(index, headers, order=order).text)
+    return fill(
+        ScopeRow,
+        scope=store.scope,
+        path=store.root,
+        memories=len(headers),
+        types={kind: kinds[kind] for kind in (*KINDS, NO_TYPE)},
+        pinned=sum(header.pinned for header in headers),
+        waiting=len(store.inbox()),
+        index=fill(IndexFillRow, used, share=round(used.share, 4), tokens=tokens),
+        history={"changes": store.count_changes(), "bytes": size},
+        last_change=make_change_row(last[0]) if last else None,
+        recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)},
+        verdicts=_count_verdicts(store, headers),
+    )
+
+
+def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
+    """How many memories hold by the last verification of the text they have now."""
+    verdicts, digests = read_verdicts(store), store.recorded() if store.count_changes() else {}
+    counts = Counter(_find_state(store, header, verdicts, digests) for header in headers)
+    return {state.value: counts[state] for state in VerifyState}
+
+
+def _find_state(
+    store: FileStore, header: Header, verdicts: Mapping[str, Verdict], digests: Mapping[str, str]
+) -> VerifyState:
+    verdict = verdicts.get(header.name)
+    if verdict is None:
+        return VerifyState.UNCHECKED
+    digest = digests.get(header.file) or digest_of(store.read_bytes(header.file) or b"")
+    return verdict.state if verdict.digest == digest else VerifyState.UNCHECKED
+
+
+def _show_status(out: Output, project: Project, row: StatusRow) -> None:
+    state = "on" if row["on"] else "off"
+    out.line(Styled("memory is ", "bold"), Styled(state, "green" if row["on"] else "red"), f" ({row['rule']})")
+    if row["paused"]:
+        out.line(Styled("paused: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
+    loads = row["loads"]
+    guidance, index = loads["guidance_tokens"], loads["index_tokens"]
+    out.line(f"a session loads about {guidance + index:,} tokens: {guidance:,} of guidance and {index:,} of index")
+    if parts := ", ".join(f"{part['part']} {part['tokens']:,}" for part in loads["parts"]):
+        out.line(Styled(f"  {parts}; `memdir context` adds the instruction files", "dim"))
+    if waiting := sum(scope["waiting"] for scope in row["scopes"]):
+        out.line(Styled(f"{waiting} in the inbox, waiting for you: `memdir inbox`", "yellow"))
+    for scope, store in zip(row["scopes"], project.stores, strict=True):
+        out.line()
+        out.line(Styled(scope["scope"], "bold"), Styled(f"  {scope['path']}", "dim"))
+        types = ", ".join(f"{count} {kind}" for kind, count in scope["types"].items() if count)
+        pinned = f", {scope['pinned']} pinned" if scope["pinned"] else ""
+        out.line(f"  memories  {scope['memories']}", f" ({types}{pinned})" if types else "")
+        used, history, recalled = scope["index"], scope["history"], scope["recalled"]
+        size = f"{used['lines']} lines, {used['bytes']:,} bytes; about {used['tokens']:,} tokens"
+        out.line(f"  index     {used['share']:.0%} full ({size})")
+        out.line(f"  history   {history['changes']} changes, {history['bytes']:,} bytes")
+        out.line(f"  recalled  {recalled['times']} times; {recalled['never']} never recalled")
+        if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
+            counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
+            out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))
+        if last := next(iter(store.changes(limit=1)), None):
+            when = show_time(out, last.at, project.now())
+            out.line(f"  last      {last.verb} {', '.join(find_change_names(last))} by {last.origin.who}, {when}")
+
+
+def _show_lists(out: Output, row: StatusRow) -> None:
+    """Every setting, and why nothing is done."""
+    out.line()
+    out.line(Styled("settings", "bold"), Styled(" (a star: not the default)", "dim"))
+    width = max(len(setting["key"]) for setting in row["settings"])
+    for setting in row["settings"]:
+        is_default = setting["source"] == "default"
+        source = "" if is_default else f"  from {setting['source']}"
+        text = f"{' ' if is_default else '*'} {setting['key']:<{width}}  {show_value(setting['value'])}"
+        out.line(text, Styled(source, "dim"))
+    skips = row["skip_reasons"]
+    for title, rows in zip(_SKIP_TITLES.values(), (skips["recall"], skips["extract"], skips["dream"]), strict=True):
+        out.line()
+        out.line(Styled(title, "bold"))
+        for skip in rows:
+            out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
+
+
+def _show_usage(out: Output, project: Project, report: UsageReport, problem: str, *, whole: bool) -> None:
     """A line a week for this project and all others; with `whole` the newest requests too, a line each."""
-    report, problem = _read(opened)
-    day_cap = int(opened.settings.number("budget.day_tokens"))
+    day_cap = int(project.settings.number("budget.day_tokens"))
     cap = f" of {day_cap:,}" if day_cap else ""
-    out.line(Styled("models", "bold"), f"  {opened.settings.text('model')}; today {report.today:,}{cap} tokens")
+    out.line(Styled("models", "bold"), f"  {project.settings.text('model')}; today {report.today:,}{cap} tokens")
     if problem:
         out.line(Styled(f"  {problem}", "red"))
     elif not report.last:
         out.line("  no model has been asked yet")
-    for week, where, total in _sum_weeks(report, str(opened.places.root.path)):
-        out.line(f"  week of {week}  {where:<15}{_say(total)}")
+    for week, where, total in _sum_weeks(report, str(project.places.root.path)):
+        out.line(f"  week of {week}  {where:<15}{_describe_total(total)}")
     if whole and report.last:
         out.line()
         out.line(Styled("the last requests", "bold"))
@@ -126,401 +378,88 @@ def show_usage(out: Output, opened: Project, *, whole: bool) -> None:
             out.line(f"  {make_time(entry.at)}  {render_usage_row(entry)}", Styled(f"  {entry.project}", "dim"))
 
 
-def _read(opened: Project) -> tuple[UsageReport, str]:
-    try:
-        return read_usage_report(opened.environment.state_home / FILE, now=opened.now()), ""
-    except DiskError as error:
-        return UsageReport(), str(error)
-
-
-def _sum_weeks(report: UsageReport, project: str) -> list[tuple[str, str, UsageTotal]]:
+def _sum_weeks(report: UsageReport, root: str) -> list[tuple[str, str, UsageTotal]]:
     sums: dict[tuple[str, str], UsageTotal] = {}
     for total in report.totals:
-        key = (total.week, "this project" if total.project == project else ELSEWHERE)
-        before = sums.get(key)
-        sums[key] = total if before is None else _add(before, total)
+        key = (total.week, "this project" if total.project == root else "other projects")
+        if key not in sums:
+            sums[key] = total
+            continue
+        counts = {name: getattr(sums[key], name) + getattr(total, name) for name in ("requests", "failed", "unpriced")}
+        sums[key] = replace(sums[key], usage=add_usage(sums[key].usage, total.usage), **counts)
     weeks = sorted({week for week, _ in sums}, reverse=True)[:_WEEKS_SHOWN]
     return [(week, where, total) for (week, where), total in sorted(sums.items(), reverse=True) if week in weeks]
 
 
-def _add(one: UsageTotal, other: UsageTotal) -> UsageTotal:
-    return replace(
-        one,
-        requests=one.requests + other.requests,
-        failed=one.failed + other.failed,
-        unpriced=one.unpriced + other.unpriced,
-        usage=add_usage(one.usage, other.usage),
-    )
-
-
-def _say(total: UsageTotal) -> str:
+def _describe_total(total: UsageTotal) -> str:
     usage = total.usage
     failed = f" ({total.failed} failed)" if total.failed else ""
     share = f" ({usage.cached / usage.input:.0%} cached)" if usage.input else ""
     more = " and more" if total.unpriced and usage.dollars is not None else ""
     cost = "price unknown" if usage.dollars is None else f"about ${usage.dollars:.2f}{more}"
-    read = f"{usage.input:,} tokens in{share}, {usage.output:,} out"
-    return f"{total.requests} requests{failed}, {read}, {cost}"
+    return f"{total.requests} requests{failed}, {usage.input:,} tokens in{share}, {usage.output:,} out, {cost}"
 
 
-def _make_total_row(total: UsageTotal) -> dict[str, Any]:
-    return {
-        "week": total.week,
-        "project": total.project,
-        "purpose": total.purpose,
-        "requests": total.requests,
-        "failed": total.failed,
-        "unpriced": total.unpriced,
-        **_make_tokens(total.usage),
-    }
+# `verify`.
 
 
-def _make_entry_row(entry: UsageRow) -> dict[str, Any]:
-    return {
-        "at": make_time(entry.at),
-        "project": entry.project,
-        "purpose": entry.purpose,
-        "model": entry.model,
-        "outcome": entry.outcome,
-        "counted": entry.counted,
-        **_make_tokens(entry.usage),
-    }
+class ClaimRow(TypedDict):
+    """A claim; `line` and `column` count from 1 in the file. `where` is the file it was found in, `to` where a moved one is
+    now, `commit` the one that removed or moved it, `came` what came with that commit instead, `note` why."""
+
+    kind: ClaimKind
+    text: str
+    line: Annotated[int, ("minimum", 1)]
+    column: Annotated[int, ("minimum", 1)]
+    status: ClaimStatus
+    where: str | None
+    to: str | None
+    commit: str | None
+    came: str | None
+    note: str | None
 
 
-def _make_tokens(usage: Usage) -> dict[str, Any]:
-    return {
-        "fresh": usage.fresh,
-        "cached": usage.cached,
-        "stored": usage.stored,
-        "output": usage.output,
-        "dollars": usage.dollars,
-    }
+class VerdictRow(TypedDict):
+    """A memory with what came of its claims; `unchecked` when nothing in it could be looked up. `caveat` is what recall
+    would say."""
+
+    name: str
+    path: str
+    scope: Scope
+    state: VerifyState
+    checked: Time
+    caveat: str | None
+    claims: list[ClaimRow]
 
 
-# --- tuning ---
-# `config`, `pause` and `resume`: the person's own settings.
+class VerifyRow(TypedDict):
+    """Each memory with what came of its claims. The exit code is 1 if any claim has moved, gone or passed; the JSON is
+    printed all the same. `stamped` and `changes` are empty without `--stamp`."""
 
-_COLUMNS = (
-    TableColumn("KEY", "cyan"),
-    TableColumn("VALUE", "bold"),
-    TableColumn("DEFAULT", "dim"),
-    TableColumn("SOURCE", "dim", is_cut=True),
-)
-
-
-def _offer_keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(item.key, help=item.help) for item in SETTINGS if item.key.startswith(incomplete)]
-
-
-_KEY = click.argument("key", shell_complete=_offer_keys)
-
-
-@click.group("config", short_help="Look at settings and change them.", cls=VerbGroup)
-def config_verb() -> None:
-    """Look at settings and change your own (docs/settings.md has them all)."""
-
-
-@config_verb.command("list", examples=("memdir config list", "memdir config list --json"))
-@json_option
-@click.pass_obj
-def _list(call: CliContext, as_json: bool) -> None:
-    """List every setting: key, value, default, and where the value comes from."""
-    settings = _tuning_read(call)
-    rows = [make_setting_row(settings, item) for item in SETTINGS]
-    if as_json:
-        call.out.json(rows)
-        return
-    cells = [[at["key"], show_value(at["value"]), show_value(at["default"]), at["source"]] for at in rows]
-    call.out.table(_COLUMNS, cells)
-
-
-@config_verb.command("get", examples=("memdir config get index_order",))
-@_KEY
-@json_option
-@click.pass_obj
-def _get(call: CliContext, key: str, as_json: bool) -> None:
-    """Print the value of one setting."""
-    item = find_setting(key)
-    row = make_setting_row(_tuning_read(call), item)
-    if as_json:
-        call.out.json(row)
-    else:
-        call.out.line(show_value(row["value"]))
-
-
-@config_verb.command("set", examples=("memdir config set index_order file",))
-@_KEY
-@click.argument("value")
-@json_option
-@click.pass_obj
-def _set(call: CliContext, key: str, value: str, as_json: bool) -> None:
-    """Write one setting into your config file; comments and other lines stay."""
-    item = find_setting(key)
-    problem = _check_model(call, value) if key == "model" else ""
-    written = write_setting(call.environment, key, value)
-    _report(call, item, f"{key} = {show_value(written)}", as_json=as_json)
-    if problem:
-        call.out.warn(problem)
-
-
-@config_verb.command("unset", examples=("memdir config unset index_order",))
-@click.argument("key", shell_complete=_offer_keys)
-@json_option
-@click.pass_obj
-def _unset(call: CliContext, key: str, as_json: bool) -> None:
-    """Take one setting out of your config file, so that the default counts again."""
-    was_there = remove_setting(call.environment, key)
-    known = {item.key: item for item in SETTINGS}.get(key) if was_there else find_setting(key)
-    done = f"{key} is unset" if was_there else f"{key} was not set in your config file"
-    if known is not None:
-        _report(call, known, done, as_json=as_json)
-    elif as_json:
-        call.out.json({"key": key, "value": None, "default": None, "source": "none"})
-    else:
-        call.out.line(done)
-
-
-@click.command("pause", short_help="Remember and recall nothing for a while.", cls=CliVerb, examples=("memdir pause",))
-@json_option
-@click.pass_obj
-def pause_verb(call: CliContext, as_json: bool) -> None:
-    """Remember nothing in the background and recall nothing until `memdir resume`; what you save is still saved."""
-    write_setting(call.environment, "paused", True)
-    _report(call, find_setting("paused"), "paused", as_json=as_json)
-
-
-@click.command("resume", short_help="End a pause.", cls=CliVerb, examples=("memdir resume",))
-@json_option
-@click.pass_obj
-def resume_verb(call: CliContext, as_json: bool) -> None:
-    """End a pause."""
-    remove_setting(call.environment, "paused")
-    _report(call, find_setting("paused"), "resumed", as_json=as_json)
-
-
-def make_setting_row(settings: Settings, item: Setting) -> dict[str, Any]:
-    key = item.key
-    return {"key": key, "value": settings[key], "default": item.default, "source": settings.sources[key]}
-
-
-def show_value(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _tuning_read(call: CliContext) -> Settings:
-    return read_paths(call.environment, call.cwd.absolute())[0]
-
-
-def _check_model(call: CliContext, value: str) -> str:
-    """Refuses what names no model; answers what one that does still lacks, such as a key."""
-    try:
-        # Imported by name: only this one setting needs the room.
-        import_module("memdir.models").open_model(value, environment=call.environment)
-    except ModelError as error:
-        return render_error(error)
-    return ""
-
-
-def _report(call: CliContext, item: Setting, done: str, *, as_json: bool) -> None:
-    """What was done, and what holds now: something stronger may still say otherwise."""
-    row = make_setting_row(_tuning_read(call), item)
-    if as_json:
-        call.out.json(row)
-        return
-    call.out.line(done)
-    if row["source"] == item.variable:
-        call.out.warn(f"{item.variable} in the environment still says {show_value(row['value'])}")
-
-
-# --- standing ---
-
-_SKIP_TITLES = {
-    "recall": "recall brings nothing when",
-    "extract": "nothing is learned from a turn when",
-    "dream": "there is no dream when",
-}
-
-
-@click.command(
-    "status",
-    short_help="Counts, sizes, settings, and what models cost.",
-    cls=CliVerb,
-    examples=("memdir status", "memdir status --usage", "memdir status --json"),
-)
-@click.option("--usage", is_flag=True, help="Only what models took, with the last requests one by one.")
-@json_option
-@click.pass_obj
-def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
-    """Print counts, how full each index is, the size of history, what models cost, and every setting."""
-    opened = call.open()
-    if usage and not as_json:
-        show_usage(call.out, opened, whole=True)
-        return
-    switch = opened.places.switch
-    scopes = [_make_scope(store, opened.settings.text("index_order")) for store in opened.stores]
-    facts = {
-        "on": switch.on,
-        "rule": switch.rule,
-        "paused": opened.settings.flag("paused"),
-        "loads": _make_loads(opened),
-        "scopes": scopes,
-        "settings": [make_setting_row(opened.settings, item) for item in SETTINGS],
-        "skip_reasons": make_all_skip_rows(),
-        "usage": make_usage_row(opened),
-    }
-    if as_json:
-        call.out.json(facts)
-    else:
-        _show(call.out, opened, facts)
-
-
-def _make_loads(opened: Project) -> dict[str, Any]:
-    """What a session is told of its memory from the start, in tokens, whole and part by part."""
-    told = build_instructions(opened, make=False)
-    rows = make_part_rows(told)
-    counts = [row["tokens"] for row in rows]
-    return {
-        "guidance_tokens": sum(counts[: len(told.parts)]),
-        "index_tokens": sum(counts[len(told.parts) :]),
-        "parts": [{key: row[key] for key in ("part", "path", "tokens")} for row in rows],
-    }
-
-
-def _make_scope(store: FileStore, order: str) -> dict[str, Any]:
-    headers, index = store.scan(), store.index()
-    kinds = Counter(header.kind or NO_TYPE for header in headers)
-    last = store.changes(limit=1)
-    return {
-        "scope": store.scope.value,
-        "path": str(store.root),
-        "memories": len(headers),
-        "types": {kind: kinds[kind] for kind in (*KINDS, NO_TYPE)},
-        "pinned": sum(header.pinned for header in headers),
-        "waiting": len(store.inbox()),
-        "index": {
-            **make_fill_row(measure_index(index, headers)),
-            "tokens": estimate_tokens(clip_index(index, headers, order=order).text),
-        },
-        "history": {"changes": store.count_changes(), "bytes": _measure_history(store)},
-        "last_change": make_change_row(last[0]) if last else None,
-        "recalled": make_recalled_row(store),
-        "verdicts": _count_verdicts(store, headers),
-    }
-
-
-def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
-    """How many memories hold by the last verification of the text they have now."""
-    verdicts, digests = read_verdicts(store), store.recorded() if store.count_changes() else {}
-    counts = Counter(
-        _find_state(store, header, verdicts[header.name], digests) if header.name in verdicts else VerifyState.UNCHECKED
-        for header in headers
-    )
-    return {state.value: counts[state] for state in VerifyState}
-
-
-def _find_state(store: FileStore, header: Header, verdict: Verdict, digests: Mapping[str, str]) -> VerifyState:
-    digest = digests.get(header.file) or digest_of(store.read_bytes(header.file) or b"")
-    return verdict.state if verdict.digest == digest else VerifyState.UNCHECKED
-
-
-def _measure_history(store: FileStore) -> int:
-    total = 0
-    for suffix in ("", "-wal"):
-        try:
-            total += os.stat(store.state / f"{HISTORY}{suffix}", follow_symlinks=False).st_size
-        except OSError:
-            continue
-    return total
-
-
-def _show(out: Output, opened: Project, facts: dict[str, Any]) -> None:
-    state = "on" if facts["on"] else "off"
-    out.line(Styled("memory is ", "bold"), Styled(state, "green" if facts["on"] else "red"), f" ({facts['rule']})")
-    if facts["paused"]:
-        out.line(Styled("paused: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
-    loads = facts["loads"]
-    guidance, index = loads["guidance_tokens"], loads["index_tokens"]
-    out.line(f"a session loads about {guidance + index:,} tokens: {guidance:,} of guidance and {index:,} of index")
-    if parts := ", ".join(f"{row['part']} {row['tokens']:,}" for row in loads["parts"]):
-        out.line(Styled(f"  {parts}; `memdir context` adds the instruction files", "dim"))
-    if waiting := sum(scope["waiting"] for scope in facts["scopes"]):
-        out.line(Styled(f"{waiting} in the inbox, waiting for you: `memdir inbox`", "yellow"))
-    for scope, store in zip(facts["scopes"], opened.stores, strict=True):
-        _show_scope(out, opened, scope, store)
-    out.line()
-    show_usage(out, opened, whole=False)
-    out.line()
-    out.line(Styled("settings", "bold"), Styled(" (a star: not the default)", "dim"))
-    width = max(len(row["key"]) for row in facts["settings"])
-    for row in facts["settings"]:
-        is_default = row["source"] == "default"
-        mark = " " if is_default else "*"
-        source = "" if is_default else f"  from {row['source']}"
-        out.line(f"{mark} {row['key']:<{width}}  {show_value(row['value'])}", Styled(source, "dim"))
-    for what, title in _SKIP_TITLES.items():
-        out.line()
-        out.line(Styled(title, "bold"))
-        for row in facts["skip_reasons"][what]:
-            out.line(f"  {row['words']}", Styled(f"  ({row['reason']})", "dim"))
-
-
-def _show_scope(out: Output, opened: Project, scope: dict[str, Any], store: FileStore) -> None:
-    out.line()
-    out.line(Styled(scope["scope"], "bold"), Styled(f"  {scope['path']}", "dim"))
-    types = ", ".join(f"{count} {kind}" for kind, count in scope["types"].items() if count)
-    pinned = f", {scope['pinned']} pinned" if scope["pinned"] else ""
-    out.line(f"  memories  {scope['memories']}", f" ({types}{pinned})" if types else "")
-    fill = scope["index"]
-    size = f"{fill['lines']} lines, {fill['bytes']:,} bytes; about {fill['tokens']:,} tokens"
-    out.line(f"  index     {fill['share']:.0%} full ({size})")
-    out.line(f"  history   {scope['history']['changes']} changes, {scope['history']['bytes']:,} bytes")
-    used = scope["recalled"]
-    out.line(f"  recalled  {used['times']} times; {used['never']} never recalled")
-    if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
-        told = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
-        out.line(f"  verified  {told}", Styled("  (`memdir verify` looks again)", "dim"))
-    last = next(iter(store.changes(limit=1)), None)
-    if last is not None:
-        when = show_time(out, last.at, opened.now())
-        out.line(f"  last      {last.verb} {', '.join(find_change_names(last))} by {last.origin.who}, {when}")
-
-
-# --- verifying ---
-# `verify`: what memories name, looked up in the project.
-
-_STYLES = {
-    VerifyState.VERIFIED: "green",
-    VerifyState.PARTLY: "yellow",
-    VerifyState.STALE: "bold red",
-    VerifyState.UNCHECKED: "dim",
-}
+    memories: list[VerdictRow]
+    counts: dict[VerifyState, Count]
+    stamped: list[str]
+    changes: list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedRow:
-    """What was said of one store's memories, and what was stamped there."""
+class VerifiedStore:
+    """The verdicts on one store's memories, and what was stamped there."""
 
     store: FileStore
     report: VerifyReport
     stamped: StampResult
 
 
-@click.command(
-    "verify",
-    short_help="Look up in the project what memories name.",
-    cls=CliVerb,
-    examples=(
-        "memdir verify",
-        "memdir verify deploy-freeze",
-        "memdir verify --changed --stamp",
-        "memdir verify --json",
-    ),
-)
+@verb(
+    "verify", "Look up in the project what memories name.",
+    "memdir verify", "memdir verify deploy-freeze", "memdir verify --changed --stamp", "memdir verify --json",
+)  # fmt: skip
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_names)
 @click.option("--stamp", "is_stamping", is_flag=True, help="Write `verified` into each memory whose claims all hold.")
 @click.option("--changed", is_flag=True, help="Only memories whose files changed since they were last verified.")
 @scope_option
-@json_option
+@json_option(VerifyRow)
 @click.pass_context
 def verify_verb(
     ctx: click.Context, names: tuple[str, ...], is_stamping: bool, changed: bool, scope: str | None, as_json: bool
@@ -534,141 +473,128 @@ def verify_verb(
     has one line with the last five empty.
     """
     call = ctx.ensure_object(CliContext)
-    opened = call.open_to_write() if is_stamping else call.open()
+    out, project = call.out, call.open_to_write() if is_stamping else call.open()
     seen = []
-    for store, wanted in _choose(opened, names, scope):
-        root = None if store.scope is Scope.USER else opened.places.root.path
-        report = verify(
-            store,
-            root,
-            wanted,
-            now=opened.now(),
-            changed_only=changed,
-            on_progress=lambda text: call.out.progress(text),
+    for store, wanted in _choose(project, names, scope):
+        root, now = None if store.scope is Scope.USER else project.places.root.path, project.now()
+        report = verify(store, root, wanted, now=now, changed_only=changed, on_progress=out.progress)
+        done = stamp(store, report, now=now, origin=call.origin()) if is_stamping else StampResult(None)
+        seen.append(VerifiedStore(store, report, done))
+    out.progress("")
+    found = [(one.store, verdict) for one in seen for verdict in one.report.verdicts]
+    counts = Counter(verdict.state for _, verdict in found)
+    if as_json:
+        out.json(
+            fill(
+                VerifyRow,
+                memories=[_make_verdict(store, verdict) for store, verdict in found],
+                counts={state.value: counts[state] for state in VerifyState},
+                stamped=[name for one in seen for name in one.stamped.names],
+                changes=[one.stamped.change for one in seen if one.stamped.change is not None],
+            )
         )
-        done = stamp(store, report, now=opened.now(), origin=call.origin()) if is_stamping else StampResult(None)
-        seen.append(VerifiedRow(store, report, done))
-    call.out.progress("")
-    _verifying_report(call.out, seen, as_json=as_json)
+    elif out.is_table:
+        _show_verdicts(out, found, counts)
+        for one in seen:
+            if one.stamped.names:
+                out.line(f"stamped {len(one.stamped.names)}; `memdir undo {one.stamped.change}` takes it back")
+    else:
+        cells = [row for store, verdict in found for row in _make_cells(store, verdict)]
+        out.table([TableColumn("", "", itemgetter(at)) for at in range(8)], cells)
     for problem in dict.fromkeys(at.report.problem for at in seen if at.report.problem):
-        call.out.warn(problem)
+        out.warn(problem)
     for name, reason in [at for one in seen for at in one.stamped.refused]:
-        call.out.warn(f"{name} is not stamped: {reason}")
+        out.warn(f"{name} is not stamped: {reason}")
     if any(at.report.has_stale for at in seen):
         ctx.exit(REFUSED)
 
 
-def _choose(opened: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
+def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
     """The stores to look at, each with the names wanted of it; None for all."""
     if names:
         wanted: dict[int, tuple[FileStore, list[str]]] = {}
         for name in names:
-            store, header = find_memory(opened, name, scope)
+            store, header = find_memory(project, name, scope)
             wanted.setdefault(id(store), (store, []))[1].append(header.name)
         return list(wanted.values())
     if scope in (Scope.PRIVATE.value, Scope.TEAM.value):
-        store = choose_store(opened, scope)
+        store = choose_store(project, scope)
         return [(store, [at.name for at in store.scan() if (at.scope is Scope.TEAM) == (scope == Scope.TEAM.value)])]
-    return [(store, None) for store in (opened.stores if scope is None else (choose_store(opened, scope),))]
+    return [(store, None) for store in choose_stores(project, scope)]
 
 
-def _verifying_report(out: Output, seen: Sequence[VerifiedRow], *, as_json: bool) -> None:
-    if as_json:
-        out.json(_make_answer(seen))
-        return
-    found = [(one.store, verdict) for one in seen for verdict in one.report.verdicts]
-    if not out.is_table:
-        out.table((), [cells for store, verdict in found for cells in _make_cells(store, verdict)])
-        return
-    for store, verdict in found:
-        if verdict.state is not VerifyState.UNCHECKED:
-            _verifying_show(out, store, verdict)
-    counts = Counter(verdict.state for _, verdict in found)
-    words = {VerifyState.UNCHECKED: "with nothing to check"}
-    said = ", ".join(f"{counts[state]} {words.get(state, state.value)}" for state in VerifyState if counts[state])
-    out.line(f"{len(found)} {'memory' if len(found) == 1 else 'memories'}" + (f": {said}" if said else ""))
-    for one in seen:
-        if one.stamped.names:
-            out.line(f"stamped {len(one.stamped.names)}; `memdir undo {one.stamped.change}` takes it back")
-
-
-def _verifying_show(out: Output, store: FileStore, verdict: Verdict) -> None:
-    known = [at for at in verdict.claims if at.status is not ClaimStatus.UNKNOWN]
-    held = len(known) - len(verdict.stale)
-    what = f"{held} of {len(known)} hold" if verdict.stale else f"{len(known)} {'holds' if len(known) == 1 else 'hold'}"
-    name = f"{name_scope(store, verdict.name)}: {verdict.name}"
-    out.line(
-        Styled(verdict.state.value, _STYLES[verdict.state]), "  ", Styled(name, "cyan"), Styled(f"  {what}", "dim")
+def _make_verdict(store: FileStore, verdict: Verdict) -> VerdictRow:
+    return fill(
+        VerdictRow,
+        verdict,
+        path=store.root / f"{verdict.name}.md",
+        scope=name_scope(store, verdict.name),
+        caveat=render_caveat(verdict),
+        claims=[fill(ClaimRow, at, at.claim) for at in verdict.claims],
     )
-    for at in verdict.stale:
-        out.line(f"    line {at.claim.line}: {render_claim(at)}")
 
 
-def _make_cells(store: FileStore, verdict: Verdict) -> list[list[str]]:
+def _make_cells(store: FileStore, verdict: Verdict) -> Iterator[list[str]]:
     head = [name_scope(store, verdict.name), verdict.name, verdict.state.value]
-    rows = [
-        [*head, str(at.claim.line), at.claim.kind.value, at.claim.text, at.status.value, render_claim(at)]
-        for at in verdict.stale
-    ]
-    return rows or [[*head, "", "", "", "", ""]]
+    if not verdict.stale:
+        yield [*head, "", "", "", "", ""]
+    for at in verdict.stale:
+        yield [*head, str(at.claim.line), at.claim.kind.value, at.claim.text, at.status.value, render_claim(at)]
 
 
-def _make_answer(seen: Sequence[VerifiedRow]) -> dict[str, Any]:
-    found = [(one.store, verdict) for one in seen for verdict in one.report.verdicts]
-    counts = Counter(verdict.state for _, verdict in found)
-    return {
-        "memories": [_make_row(store, verdict) for store, verdict in found],
-        "counts": {state.value: counts[state] for state in VerifyState},
-        "stamped": [name for one in seen for name in one.stamped.names],
-        "changes": [one.stamped.change for one in seen if one.stamped.change is not None],
-    }
+def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: Mapping[VerifyState, int]) -> None:
+    for store, verdict in found:
+        if verdict.state is VerifyState.UNCHECKED:
+            continue
+        known = [at for at in verdict.claims if at.status is not ClaimStatus.UNKNOWN]
+        held = len(known) - len(verdict.stale)
+        what = f"{held} of {len(known)} hold" if verdict.stale else f"{len(known)} hold{'s' if len(known) == 1 else ''}"
+        name = Styled(f"{name_scope(store, verdict.name)}: {verdict.name}", "cyan")
+        state = Styled(verdict.state.value, _STATE_STYLES[verdict.state])
+        out.line(state, "  ", name, Styled(f"  {what}", "dim"))
+        for at in verdict.stale:
+            out.line(f"    line {at.claim.line}: {render_claim(at)}")
+    words = {VerifyState.UNCHECKED: "with nothing to check"}
+    summary = ", ".join(f"{counts[state]} {words.get(state, state.value)}" for state in VerifyState if counts[state])
+    out.line(count_words(len(found), "memory") + (f": {summary}" if summary else ""))
 
 
-def _make_row(store: FileStore, verdict: Verdict) -> dict[str, Any]:
-    return {
-        "name": verdict.name,
-        "path": os.path.join(store.root, f"{verdict.name}.md"),
-        "scope": name_scope(store, verdict.name),
-        "state": verdict.state.value,
-        "checked": make_time(verdict.checked),
-        "caveat": render_caveat(verdict) or None,
-        "claims": [_make_claim(at) for at in verdict.claims],
-    }
+# `doctor`.
 
 
-def _make_claim(at: CheckedClaim) -> dict[str, Any]:
-    return {
-        "kind": at.claim.kind.value,
-        "text": at.claim.text,
-        "line": at.claim.line,
-        "column": at.claim.column,
-        "status": at.status.value,
-        "where": at.where or None,
-        "to": at.to or None,
-        "commit": at.commit or None,
-        "came": at.came or None,
-        "note": at.note or None,
-    }
+class FindingRow(TypedDict):
+    """What is wrong and what to do. `scope` is `settings` or `background` (hooks, queue, sync) for what is in no memory
+    directory. docs/doctor.md explains each kind."""
+
+    kind: Annotated[str, ("enum", tuple(LEVELS))]
+    level: Literal["error", "warning", "advice"]
+    scope: Literal["private", "user", "project", "settings", "background"]
+    where: str
+    line: int | None
+    message: str
+    fix: str
+    fixable: bool
 
 
-# --- checking ---
-# `doctor`: what is wrong, one line each with its fix; and the fix for what can be rebuilt.
+class DoctorRow(TypedDict):
+    """What is wrong, how many of each kind, and how many `--fix` has fixed."""
 
-_CHECKING_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorRow:
-    scope: str
-    finding: DoctorFinding
+    findings: list[FindingRow]
+    counts: dict[Annotated[str, ("enum", tuple(LEVELS))], Count]
+    fixed: Count
 
 
-@click.command(
-    "doctor",
-    short_help="What is wrong, and how to mend it.",
-    cls=CliVerb,
-    examples=("memdir doctor", "memdir doctor --fix", "memdir doctor --json"),
+_FINDINGS = (
+    *(TableColumn("", "", key) for key in ("level", "kind", "scope")),
+    TableColumn("", "", lambda row: _name_place(row)),
+    *(TableColumn("", "", key) for key in ("message", "fix")),
 )
+PlacedFinding = tuple[str, DoctorFinding]  # with its scope
+
+
+@verb(
+    "doctor", "What is wrong, and how to fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --json"
+)  # fmt: skip
 @click.option(
     "--fix",
     "is_fixing",
@@ -676,7 +602,7 @@ class DoctorRow:
     help="Rebuild what can be rebuilt, such as index lines. Memories are not touched.",
 )
 @scope_option
-@json_option
+@json_option(DoctorRow)
 @click.pass_context
 def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json: bool) -> None:
     """Look for what is wrong. Exits with 1 if there is anything above advice.
@@ -684,135 +610,83 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json:
     In a pipe: level, kind, scope, place, what is wrong, what to do, with tabs between.
     """
     call = ctx.ensure_object(CliContext)
+    out = call.out
     found, fixed = _look(call, scope, is_fixing=is_fixing)
-    _checking_report(call.out, found, fixed, is_fixing=is_fixing, as_json=as_json)
-    if any(at.finding.level != "advice" for at in found):
+    rows = [fill(FindingRow, finding, scope=where) for where, finding in found]
+    if as_json:
+        out.json(DoctorRow(findings=rows, counts=count_kinds([at for _, at in found]), fixed=fixed))
+    else:
+        if out.is_table:
+            for level in dict.fromkeys(LEVELS.values()):
+                _show_level(out, level, [row for row in rows if row["level"] == level])
+        else:
+            out.table(_FINDINGS, rows)
+        if fixed:
+            out.line(f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back")
+        elif is_fixing:
+            out.line("nothing to fix by itself")
+        if not rows and out.is_table:
+            out.line(Styled("nothing wrong", "green"))
+    if any(row["level"] != "advice" for row in rows):
         ctx.exit(REFUSED)
 
 
-def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[DoctorRow], int]:
+def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[PlacedFinding], int]:
     """Everything that is wrong, and how much of what was wrong has been fixed."""
     environment = call.environment
     try:
-        settings, places = read_paths(environment, call.cwd.absolute())
+        settings, paths = read_paths(environment, call.cwd.absolute())
     except SettingsError as error:
         # Settings say where memory is: without them nothing else can be looked at.
         what = f"{error}; nothing else was looked at"
-        return [
-            DoctorRow("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "mend it"))
-        ], 0
-    found = [DoctorRow("settings", at) for at in check_settings(settings, places)]
-    collision = None if call.directory is not None else find_collision(environment, places)
-    fixed = 0
+        return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
+    found = [("settings", at) for at in check_settings(settings, paths)]
+    collision = None if call.directory is not None else find_collision(environment, paths)
     if collision is not None:
         # The files there are another project's; nothing can be said of this one's until it has a place.
-        where = str(places.private.path)
-        found.append(DoctorRow("private", DoctorFinding("slug_collision", where, collision.reason, collision.hint)))
-    else:
-        opened = call.open()
-        if is_fixing:
-            opened.check_on()
-            fixed = _fix(opened, scope)
-        found += _examine(opened, scope)
-    return found, fixed
-
-
-def _examine(opened: Project, scope: str | None) -> list[DoctorRow]:
-    skip = opened.settings.flag("skip_index")
-    own, problem = _read_rules(opened)
-    found = [DoctorRow("settings", problem)] if problem else []
-    stores = opened.stores if scope is None else (choose_store(opened, scope),)
-    found += [DoctorRow(at.scope.value, found) for at in stores for found in examine(at, skip_index=skip, own=own)]
-    return found if scope else [*found, *(DoctorRow("background", at) for at in _examine_background(opened))]
-
-
-def _read_rules(opened: Project) -> tuple[OwnSecretRules, DoctorFinding | None]:
-    """A person's own rules for secrets, or what is wrong with them."""
+        where = str(paths.private.path)
+        return [*found, ("private", DoctorFinding("slug_collision", where, collision.reason, collision.hint))], 0
+    project = call.open()
+    stores, skip_index = choose_stores(project, scope), project.settings.flag("skip_index")
     try:
-        return read_own_rules(opened.environment.config_file.with_name(SECRETS_FILE)), None
+        own = read_own_rules(project.environment.config_file.with_name(SECRETS_FILE))
     except SettingsError as error:
-        return OwnSecretRules(), DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "mend it")
+        own = OwnSecretRules()
+        found.append(("settings", DoctorFinding("setting", SECRETS_FILE, str(error), error.hint or "fix it")))
+    fixed = 0
+    if is_fixing:
+        project.check_on()
+        for store in stores:
+            fixed += repair(store, [at for at in examine(store, skip_index=skip_index, own=own) if at.fixable])
+        for state in (project.private.state, project.environment.state_home) if scope is None else ():
+            fixed += repair_background(state, examine_background(state, now=project.now()), now=project.now())
+    found += [(store.scope.value, at) for store in stores for at in examine(store, skip_index=skip_index, own=own)]
+    return (found if scope else [*found, *(("background", at) for at in _examine_background(project))]), fixed
 
 
-def _examine_background(opened: Project) -> Sequence[DoctorFinding]:
+def _examine_background(project: Project) -> Sequence[DoctorFinding]:
     # Where memory is off hooks leave no trace, and where worktrees have their own, sessions cannot be told apart.
-    is_known = opened.places.switch.on and opened.settings.text("worktree") == "shared"
-    installed = find_installed(opened.environment, opened.places.root.path) if is_known else ()
-    ran = _list_ran(opened, min(at.since for at in installed)) if installed else ()
-    found = examine_background(opened.private.state, now=opened.now(), installed=installed, ran=ran)
-    # What went wrong before a hook knew its project is kept with the person.
-    return [*found, *examine_background(opened.environment.state_home, now=opened.now())]
-
-
-def _list_ran(opened: Project, since: datetime) -> Sequence[HostConversation]:
-    """The conversations of this project since then, as far as transcripts tell when they began."""
-    found = list_transcripts(opened.environment, opened.places.root.path, since=since)
-    return [
-        HostConversation(at.host.value, at.started, at.ended or at.modified) for at in found if at.started is not None
+    environment, root, now = project.environment, project.places.root.path, project.now()
+    is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
+    installed = find_installed(environment, root) if is_known else ()
+    since = min((at.since for at in installed), default=now)
+    past = list_transcripts(environment, root, since=since) if installed else ()
+    ran = [
+        HostConversation(at.host.value, at.started, at.ended or at.modified) for at in past if at.started is not None
     ]
+    found = examine_background(project.private.state, now=now, installed=installed, ran=ran)
+    # What went wrong before a hook knew its project is kept with the person.
+    return [*found, *examine_background(environment.state_home, now=now)]
 
 
-def _fix(opened: Project, scope: str | None) -> int:
-    fixed, own = 0, _read_rules(opened)[0]
-    for store in opened.stores if scope is None else (choose_store(opened, scope),):
-        findings = examine(store, skip_index=opened.settings.flag("skip_index"), own=own)
-        fixed += repair(store, [at for at in findings if at.fixable])
-    if scope is None:
-        for state in (opened.private.state, opened.environment.state_home):
-            fixed += repair_background(state, examine_background(state, now=opened.now()), now=opened.now())
-    return fixed
+def _show_level(out: Output, level: str, rows: Sequence[FindingRow]) -> None:
+    if rows:
+        counted = f"{len(rows)} advice" if level == "advice" else count_words(len(rows), level)
+        out.line(Styled(counted, _LEVEL_STYLES[level]))
+    for row in rows:
+        place, fix = Styled(f"{row['scope']}: {_name_place(row)}", "cyan"), Styled(f" — {row['fix']}", "dim")
+        out.line("  ", place, f": {row['message']}", fix)
 
 
-def _checking_report(out: Output, found: Sequence[DoctorRow], fixed: int, *, is_fixing: bool, as_json: bool) -> None:
-    if as_json:
-        counts = count_kinds([at.finding for at in found])
-        out.json({"findings": [_checking_make_row(at) for at in found], "counts": counts, "fixed": fixed})
-        return
-    if not out.is_table:
-        out.table((), [_checking_make_cells(at) for at in found])
-    else:
-        for level in dict.fromkeys(LEVELS.values()):
-            _show_level(out, level, [at for at in found if at.finding.level == level])
-    if fixed:
-        out.line(f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back")
-    elif is_fixing:
-        out.line("nothing to fix by itself")
-    if not found and out.is_table:
-        out.line(Styled("nothing wrong", "green"))
-
-
-def _show_level(out: Output, level: str, found: Sequence[DoctorRow]) -> None:
-    if not found:
-        return
-    plural = {"error": "errors", "warning": "warnings"}.get(level, level)
-    out.line(Styled(f"{len(found)} {level if len(found) == 1 else plural}", _CHECKING_STYLES[level]))
-    for at in found:
-        out.line(
-            "  ",
-            Styled(f"{at.scope}: {_name_place(at.finding)}", "cyan"),
-            f": {at.finding.message}",
-            Styled(f" — {at.finding.fix}", "dim"),
-        )
-
-
-def _name_place(finding: DoctorFinding) -> str:
-    return finding.where if finding.line is None else f"{finding.where}:{finding.line}"
-
-
-def _checking_make_cells(at: DoctorRow) -> list[str]:
-    finding = at.finding
-    return [finding.level, finding.kind, at.scope, _name_place(finding), finding.message, finding.fix]
-
-
-def _checking_make_row(at: DoctorRow) -> dict[str, Any]:
-    finding = at.finding
-    return {
-        "kind": finding.kind,
-        "level": finding.level,
-        "scope": at.scope,
-        "where": finding.where,
-        "line": finding.line,
-        "message": finding.message,
-        "fix": finding.fix,
-        "fixable": finding.fixable,
-    }
+def _name_place(row: FindingRow) -> str:
+    return row["where"] if row["line"] is None else f"{row['where']}:{row['line']}"

@@ -1,22 +1,45 @@
-"""`team`: share memories over git: begin, take part, sync, look, take back, leave."""
+"""`promote`, `demote`, `team` and `agent`: share memories with all projects, with a team over git, or with an agent."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
 import click
 
 from memdir.conversation.instructions import find_frame, load_indexes
-from memdir.errors import MemdirError, PathError, SettingsError
+from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE
-from memdir.interfaces.cli import CliContext, VerbGroup, json_option
-from memdir.interfaces.cli.output import REFUSED, Output, Row, Styled, TableColumn, make_row, make_time
-from memdir.interfaces.cli.read import make_index_row, show_index
+from memdir.interfaces.cli import CliContext, scope_flag
+from memdir.interfaces.cli.app import (
+    SCOPES,
+    VerbGroup,
+    find_memory,
+    json_option,
+    name_argument,
+    scope_option,
+    verb,
+    warn_of_secrets,
+    warn_of_team,
+)
+from memdir.interfaces.cli.context import IndexRow, make_index_row, show_index
+from memdir.interfaces.cli.output import (
+    REFUSED,
+    Count,
+    MemoryRow,
+    Output,
+    Styled,
+    TableColumn,
+    Time,
+    count_words,
+    fill,
+    make_row,
+)
 from memdir.limits import TEAM_SECONDS
-from memdir.records import InboxState, Origin
+from memdir.records import Header, InboxState, Origin, Scope
+from memdir.store.files import FileStore
+from memdir.store.move import MoveResult, move
 from memdir.store.open import (
-    AgentDefinition,
     AgentDirectory,
     AgentScope,
     Project,
@@ -29,7 +52,6 @@ from memdir.store.open import (
 from memdir.team import (
     Membership,
     SyncOutcome,
-    SyncRefusal,
     SyncResult,
     enter,
     leave,
@@ -43,22 +65,130 @@ from memdir.team import (
     start_sync,
     sync,
 )
-from memdir.team.git import TeamCommit, hash_blob, read_commits
+from memdir.team.git import hash_blob, read_commits
 from memdir.team.news import WAIT, name_memory, render_row
 from memdir.team.plan import TEAM_FILE, read_local
 from memdir.team.state import BRANCH, resolve_remote
 from memdir.team.sync import find_point
 from memdir.text import fold
 
-# --- team_shown ---
-# What `team` prints: how a sync went, how things stand, who wrote what.
+# `promote` and `demote`.
+
+
+class OldPlaceRow(TypedDict):
+    name: str
+    scope: Scope
+
+
+class MovedRow(MemoryRow):
+    """The memory where it is now. Inside one directory a move is one change; between two it is two, and `source_change`
+    is the one where the memory was. `undo` are the calls that take it back, in this order."""
+
+    action: Literal["promoted", "demoted"]
+    was: OldPlaceRow
+    change: int | None
+    source_change: int | None
+    undo: list[str]
+    warnings: list[str]
+
+
+_named = click.option("--name", "named", metavar="NEW", help="Call it this there; its own name if not given.")
+
+
+@verb(
+    "promote", "Share a memory with the team or with all your projects.",
+    "memdir promote deploy-days", "memdir promote terse-replies --to user",
+)  # fmt: skip
+@name_argument()
+@click.option(
+    "--to", type=click.Choice(("team", "user", "project")), default=Scope.TEAM.value, show_default=True,
+    help="The team's memory, yours for all projects, or .claude/memory of the repository.",
+)  # fmt: skip
+@_named
+@scope_option
+@json_option(MovedRow)
+@click.pass_obj
+def promote_verb(call: CliContext, name: str, to: str, named: str | None, scope: str | None, as_json: bool) -> None:
+    """Move a memory to where more can use it. Its bytes and its index line go along, and history keeps both ends.
+
+    Refused: a user memory and anything with a secret for a team, a project or reference memory for all projects, a
+    description that says nothing, and a name that is taken there. Nothing is committed or pushed by it.
+    """
+    _move(call, name, Scope(to), named, scope, "promote", as_json=as_json)
+
+
+@verb(
+    "demote", "Take a shared memory back to yourself.",
+    "memdir demote team/deploy-days", "memdir demote terse-replies --scope user",
+)  # fmt: skip
+@name_argument()
+@click.option(
+    "--to", type=click.Choice((Scope.PRIVATE.value,)), default=Scope.PRIVATE.value, show_default=True,
+    help="Your memory for this project.",
+)  # fmt: skip
+@_named
+@scope_option
+@json_option(MovedRow)
+@click.pass_obj
+def demote_verb(call: CliContext, name: str, to: str, named: str | None, scope: str | None, as_json: bool) -> None:
+    """Move a memory of the team, or of all your projects, to your own memory for this project.
+
+    With the next sync it is gone for the team too; what others have committed or copied stays theirs.
+    """
+    _move(call, name, Scope(to), named, scope, "demote", as_json=as_json)
+
+
+def _move(
+    call: CliContext, name: str, to: Scope, named: str | None, scope: str | None, done: str, *, as_json: bool
+) -> None:
+    project, out = call.open_to_write(), call.out
+    store, header = _find_movable(project, name, scope, to)
+    new_name = (named or "").removesuffix(".md")
+    moved = move(project, store, header.name, to, verb=done, origin=call.origin(), named=new_name)
+    now = moved.memory.header
+    warnings = warn_of_team(moved.store, now.scope)
+    if to in (Scope.PRIVATE, Scope.USER):
+        warnings += warn_of_secrets(moved.memory.text, now.file, project.environment)
+    undos = _list_undos(moved)
+    if as_json:
+        row, was = make_row(now, moved.store), fill(OldPlaceRow, header)
+        out.json(fill(MovedRow, row, moved, action=f"{done}d", was=was, undo=undos, warnings=warnings))
+    else:
+        out.line(f"{done}d ", Styled(header.name, "cyan"), f" ({header.scope}) to ", Styled(now.name, "cyan"))
+        out.line(Styled(f"  {moved.store.root / now.file}", "dim"))
+        undo = " and then ".join(f"`{undo}`" for undo in undos)
+        out.line(f"  {undo} {'takes' if len(undos) == 1 else 'take'} it back")
+    for warning in warnings:
+        out.warn(warning)
+
+
+def _find_movable(project: Project, name: str, scope: str | None, to: Scope) -> tuple[FileStore, Header]:
+    """The memory meant; if it is where it should go already, one of that name in another scope: a move was cut short."""
+    found = find_memory(project, name, scope)
+    if scope is not None or found[1].scope is not to:
+        return found
+    for other in (at for at in SCOPES if at != to.value):
+        try:
+            return find_memory(project, name, other)
+        except (NotFoundError, SettingsError):
+            continue
+    return found
+
+
+def _list_undos(moved: MoveResult) -> list[str]:
+    """What takes the move back; the old place first, so that the memory is never nowhere."""
+    pairs = ((moved.source, moved.source_change), (moved.store, moved.change))
+    return [f"memdir undo{scope_flag(store)} {change}" for store, change in pairs if change is not None]
+
+
+# `team`.
 
 _LOG = (
-    TableColumn("WHEN", "dim"),
-    TableColumn("AUTHOR", "cyan", is_cut=True),
-    TableColumn("ADDRESS", "dim", is_cut=True),
-    TableColumn("CHANGE", "yellow"),
-    TableColumn("MEMORY", is_cut=True),
+    TableColumn("WHEN", "dim", "at"),
+    TableColumn("AUTHOR", "cyan", "author", is_cut=True),
+    TableColumn("ADDRESS", "dim", "email", is_cut=True),
+    TableColumn("CHANGE", "yellow", "change"),
+    TableColumn("MEMORY", "", lambda row: name_memory(row["path"]), is_cut=True),
 )
 _WORDS = {
     SyncOutcome.SYNCED: "in step with the team",
@@ -67,156 +197,102 @@ _WORDS = {
     SyncOutcome.BUSY: "another sync is under way",
     SyncOutcome.FAILED: "the sync failed; nothing of yours is lost",
 }
-
-
-def make_sync_row(done: SyncResult | None) -> Row:
-    """A sync, as `--json` prints it; None for one that was only begun."""
-    if done is None:
-        done, outcome = SyncResult(SyncOutcome.BUSY), "started"
-    else:
-        outcome = done.outcome.value
-    return {
-        "outcome": outcome,
-        "error": done.error or None,
-        "sent": list(done.sent),
-        "received": [render_row(at) for at in done.received],
-        "clashes": list(done.clashes),
-        "refused": [_make_refusal(at) for at in done.refused],
-        "withheld": [_make_refusal(at) for at in done.withheld],
-        "waiting": list(done.waiting),
-        "notes": list(done.notes),
-        "change": done.change,
-        "commit": done.commit or None,
-        "pid": None,
-    }
-
-
-def show_synced(out: Output, done: SyncResult) -> None:
-    out.line(Styled(_WORDS[done.outcome], "bold"))
-    for note in done.notes:
-        out.warn(note)
-    if done.error:
-        out.warn(done.error)
-    for name in done.sent:
-        out.line("  sent      ", Styled(name, "cyan"))
-    for at in done.received:
-        by = f" by {at.author}" if at.author else ""
-        out.line(f"  {at.change:<9} ", Styled(at.name, "cyan"), by)
-    for name in done.clashes:
-        out.line("  both kept ", Styled(name, "yellow"), ": `memdir inbox` shows the two sides")
-    for name in done.waiting:
-        out.line("  waits     ", Styled(name, "yellow"), ": `memdir inbox` shows it")
-    _show_refusals(out, "refused ", done.refused)
-    _show_refusals(out, "not sent", done.withheld)
-    if done.change is not None:
-        out.line(f"`memdir undo {done.change}` takes back what came")
-
-
-def make_status_row(opened: Project) -> Row:
-    """How things stand, without asking the remote."""
-    store = opened.private
-    member, record = read_membership(store.state), read_sync_record(store.state)
-    try:
-        address = resolve_remote(member, opened.places.root.path) if member else None
-    except SettingsError:
-        address = None
-    waiting = [item for item in store.inbox(InboxState.WAITING) if item.key.startswith(WAIT)]
-    return {
-        "member": member is not None,
-        "remote": address,
-        "branch": member.branch if member else None,
-        "read_only": bool(member and member.read_only),
-        "review": bool(member and member.review),
-        "last": _make_time(record.at),
-        "last_good": _make_time(record.last_good),
-        "outcome": record.outcome or None,
-        "error": record.error or None,
-        "unsent": _find_unsent(opened) if member else [],
-        "waiting": len(waiting),
-        "news": len(read_team_news(store.state)),
-        "refused": [{"path": path, "why": why} for path, why in sorted(record.refused.items())],
-        "withheld": [{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
-    }
-
-
-def show_status(out: Output, row: Row) -> None:
-    if not row["member"]:
-        out.line("this project is in no team; `memdir team init` begins one, `memdir team join` takes part in one")
-        return
-    how = ", ".join(word for word, is_on in (("read-only", row["read_only"]), ("review", row["review"])) if is_on)
-    facts: list[tuple[str, Any]] = [
-        ("remote", row["remote"] or "none: this project has no git remote"),
-        ("branch", row["branch"]),
-        ("part", how),
-        ("last sync", f"{row['outcome']}, {row['last']}" if row["last"] else "never"),
-        ("error", row["error"]),
-        ("in step", row["last_good"] if row["last_good"] != row["last"] else None),
-        ("unsent", ", ".join(row["unsent"])),
-        ("waiting", f"{row['waiting']} in `memdir inbox`" if row["waiting"] else None),
-        ("news", f"{row['news']} since the last session" if row["news"] else None),
-    ]
-    for label, text in facts:
-        if text:
-            out.line(Styled(f"{label:<10}", "dim"), str(text))
-    _show_refusals(out, "refused ", [SyncRefusal(at["path"], at["why"]) for at in row["refused"]])
-    _show_refusals(out, "not sent", [SyncRefusal(at["path"], at["why"]) for at in row["withheld"]])
-
-
-def make_commit_row(commit: TeamCommit) -> Row:
-    own = (INDEX_FILE, TEAM_FILE)
-    changes = [{"path": path, "change": how} for path, how in sorted(commit.changes.items()) if path not in own]
-    when = commit.author.when
-    return {
-        "commit": commit.sha,
-        "at": None if when is None else make_time(when),
-        "author": commit.author.name,
-        "email": commit.author.email,
-        "changes": changes,
-    }
-
-
-def show_log(out: Output, rows: list[Row]) -> None:
-    cells = [
-        [row["at"] or "", row["author"], row["email"], at["change"], name_memory(at["path"])]
-        for row in rows
-        for at in row["changes"]
-    ]
-    if cells:
-        out.table(_LOG, cells)
-    elif out.is_table:
-        out.line("nobody has written anything yet")
-
-
-def _find_unsent(opened: Project) -> list[str]:
-    """What differs from the last sync here."""
-    point = find_point(opened.private)
-    files = read_local(opened.private).files
-    changed = [path for path, data in files.items() if point.find(path) != hash_blob(data)]
-    return [name_memory(path) for path in sorted(changed)]
-
-
-def _make_refusal(at: SyncRefusal) -> Row:
-    return {"path": at.path, "why": at.why, "new": at.is_new}
-
-
-def _show_refusals(out: Output, label: str, refusals: Any) -> None:
-    for at in refusals:
-        out.line(f"  {label}  ", Styled(at.path, "yellow"), f": {at.why}")
-
-
-def _make_time(when: datetime | None) -> str | None:
-    return None if when is None else make_time(when)
-
-
-# --- teaming ---
-
-_REMOTE = click.option("--remote", metavar="URL", default="", help="Another remote than the project's own.")
-_BRANCH = click.option("--branch", metavar="NAME", default=BRANCH, show_default=True, help="The branch to share.")
-_REVIEW = click.option("--review", is_flag=True, help="What others write waits in your inbox.")
-_TIMEOUT = click.option(
+_remote = click.option("--remote", metavar="URL", default="", help="Another remote than the project's own.")
+_branch = click.option("--branch", metavar="NAME", default=BRANCH, show_default=True, help="The branch to share.")
+_timeout = click.option(
     "--timeout", "seconds", type=click.FloatRange(min=1), default=TEAM_SECONDS, show_default=True, metavar="SECONDS",
     help="How long it may take in all.",
 )  # fmt: skip
+
+
+class ReceivedRow(TypedDict):
+    name: str
+    change: Literal["added", "changed", "deleted"]
+    author: str
+    line: str
+    at: Time | None
+
+
+class HeldBackRow(TypedDict):
+    path: str
+    why: str
+
+
+class SyncRefusalRow(HeldBackRow):
+    """`new` is false if the last sync said so too."""
+
+    new: bool
+
+
+class SyncRow(TypedDict):
+    """How a sync went. `offline` and `denied` are no errors: nothing is lost, and the next one goes on. `sent` and
+    `received` are memories; `clashes` those that now hold both sides; `refused` are files of the branch that were not
+    taken, `withheld` files here that were not sent; `waiting` are in the inbox. `change` is the number `memdir undo`
+    takes. `started` and `pid` are for `--background`."""
+
+    outcome: Literal["synced", "offline", "denied", "busy", "failed", "started"]
+    error: str | None
+    sent: list[str]
+    received: list[ReceivedRow]
+    clashes: list[str]
+    refused: list[SyncRefusalRow]
+    withheld: list[SyncRefusalRow]
+    waiting: list[str]
+    notes: list[str]
+    change: int | None
+    commit: str | None
+    pid: int | None
+
+
+class TeamStatusRow(TypedDict):
+    """The state of the sync, without asking the remote. `unsent` are memories that were changed here since the last sync;
+    `news` is how many came that no session was told of."""
+
+    member: bool
+    remote: str | None
+    branch: str | None
+    read_only: bool
+    review: bool
+    last: Time | None
+    last_good: Time | None
+    outcome: Literal["synced", "offline", "denied", "failed"] | None
+    error: str | None
+    unsent: list[str]
+    waiting: Count
+    news: Count
+    refused: list[HeldBackRow]
+    withheld: list[HeldBackRow]
+
+
+class CommitChangeRow(TypedDict):
+    path: str
+    change: Literal["added", "changed", "deleted"]
+
+
+class CommitRow(TypedDict):
+    """A commit and the memories it changed. Author, address and time are what the commit says of itself."""
+
+    commit: str
+    at: Time | None
+    author: str
+    email: str
+    changes: list[CommitChangeRow]
+
+
+class RevertRow(TypedDict):
+    """What was taken back. `left` are memories whose earlier version may not be shared any more."""
+
+    author: str
+    commits: Annotated[int, ("minimum", 1)]
+    names: list[str]
+    left: list[str]
+    change: int | None
+
+
+class LeftRow(TypedDict):
+    """Whether there was a team to leave."""
+
+    left: bool
 
 
 @click.group("team", short_help="Share memories with a team over git.", cls=VerbGroup)
@@ -231,89 +307,102 @@ def team_verb() -> None:
 @team_verb.command(
     "init", examples=("memdir team init", "memdir team init --remote git@example.org:team/memory.git --review")
 )
-@_REMOTE
-@_BRANCH
+@_remote
+@_branch
 @click.option("--review", is_flag=True, help="Ask everybody to look at what others write.")
-@_TIMEOUT
-@json_option
+@_timeout
+@json_option(SyncRow)
 @click.pass_obj
 def _init(call: CliContext, remote: str, branch: str, review: bool, seconds: float, as_json: bool) -> int:
     """Begin a team's memory, or take part in one that is there: the first sync sends what lies in `team/`."""
-    opened = call.open_to_write()
-    done = enter(opened, Membership(remote, branch, review=review), now=opened.now(), create=True, seconds=seconds)
-    return _tell(call, done, as_json=as_json)
+    project = call.open_to_write()
+    member = Membership(remote, branch, review=review)
+    return _report(call, enter(project, member, now=project.now(), create=True, seconds=seconds), as_json=as_json)
 
 
 @team_verb.command("join", examples=("memdir team join", "memdir team join --remote ../team.git --read-only"))
-@_REMOTE
-@_BRANCH
+@_remote
+@_branch
 @click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
-@_REVIEW
-@_TIMEOUT
-@json_option
+@click.option("--review", is_flag=True, help="What others write waits in your inbox.")
+@_timeout
+@json_option(SyncRow)
 @click.pass_obj
 def _join(
     call: CliContext, remote: str, branch: str, read_only: bool, review: bool, seconds: float, as_json: bool
 ) -> int:
     """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there."""
-    opened = call.open_to_write()
+    project = call.open_to_write()
     member = Membership(remote, branch, read_only, review)
-    return _tell(call, enter(opened, member, now=opened.now(), create=False, seconds=seconds), as_json=as_json)
+    return _report(call, enter(project, member, now=project.now(), create=False, seconds=seconds), as_json=as_json)
 
 
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
-@_TIMEOUT
+@_timeout
 @click.option("--background", "is_detached", is_flag=True, help="Let it run by itself; nobody waits.")
-@json_option
+@json_option(SyncRow)
 @click.pass_obj
 def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) -> int:
     """Send what was changed here, take what others changed. Offline it says so, and the next one sends it."""
-    opened = call.open_to_write()
-    task = open_sync(opened, seconds=seconds)
-    if is_detached:
-        where = ("--dir", str(call.directory)) if call.directory else ()
-        pid = start_sync(call.cwd, *where, environ=opened.environment.inherited)
-        if as_json:
-            call.out.json(make_sync_row(None) | {"pid": pid})
-        else:
-            call.out.line(f"a sync runs as process {pid}; `memdir team status` tells how it went")
-        return 0
-    return _tell(call, sync(task, now=opened.now()), as_json=as_json)
+    project = call.open_to_write()
+    task = open_sync(project, seconds=seconds)
+    if not is_detached:
+        return _report(call, sync(task, now=project.now()), as_json=as_json)
+    where = ("--dir", str(call.directory)) if call.directory else ()
+    pid = start_sync(call.cwd, *where, environ=project.environment.inherited)
+    if as_json:
+        call.out.json(fill(SyncRow, SyncResult(SyncOutcome.BUSY), outcome="started", pid=pid))
+    else:
+        call.out.line(f"a sync runs as process {pid}; `memdir team status` tells how it went")
+    return 0
 
 
 @team_verb.command("status", examples=("memdir team status", "memdir team status --json"))
-@json_option
+@json_option(TeamStatusRow)
 @click.pass_obj
 def _status(call: CliContext, as_json: bool) -> None:
     """Which remote, how the last sync went, what waits to be sent, and what is refused."""
-    opened = call.open()
-    row = make_status_row(opened)
+    row = _make_status(call.open())
     if as_json:
         call.out.json(row)
     else:
-        show_status(call.out, row)
+        _show_status(call.out, row)
 
 
 @team_verb.command("log", examples=("memdir team log", "memdir team log --author ada@example.org"))
 @click.option("--author", metavar="NAME", default="", help="Only by whom this is a part of the name or address.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, the newest.")
-@json_option
+@json_option(list[CommitRow])
 @click.pass_obj
 def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     """Who changed what, newest first, as far as the last sync knows. Names are what commits say of themselves.
 
     In a pipe: time, author, address, change, memory, with tabs between.
     """
-    opened = call.open()
-    task = open_sync(opened)
+    task = open_sync(call.open())
     commits = read_commits(open_team_copy(task), read_remote_head(task).head)
     wanted = fold(author.strip())
     found = [at for at in commits if wanted in fold(f"{at.author.name} <{at.author.email}>")][:limit]
-    rows = [make_commit_row(at) for at in found]
+    rows = [
+        fill(
+            CommitRow,
+            at.author,
+            commit=at.sha,
+            at=at.author.when,
+            author=at.author.name,
+            changes=[
+                {"path": path, "change": how}
+                for path, how in sorted(at.changes.items())
+                if path not in (INDEX_FILE, TEAM_FILE)
+            ],
+        )
+        for at in found
+    ]
     if as_json:
         call.out.json(rows)
     else:
-        show_log(call.out, rows)
+        lines = [{**row, **change} for row in rows for change in row["changes"]]
+        call.show_rows(_LOG, lines, as_json=False, empty="nobody has written anything yet")
 
 
 @team_verb.command(
@@ -322,93 +411,174 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
 )
 @click.option("--author", metavar="NAME", required=True, help="The whole name or address, as `team log` shows it.")
 @click.option("--since", metavar="DAY", help="Only what was written on this day or later: YYYY-MM-DD.")
-@json_option
+@json_option(RevertRow)
 @click.pass_obj
 def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> None:
     """Take back what one author wrote; what others wrote in the same memories stays.
 
     It is one change, so `memdir undo` takes it back, and the next sync brings it to the others.
     """
-    opened = call.open_to_write()
-    task = open_sync(opened)
-    origin = Origin(why=f"what {author} wrote was taken back", session=opened.environment.session)
-    begin = _parse_day(since) if since else None
-    done = revert_author(
-        opened.private, open_team_copy(task), read_remote_head(task).head, author, since=begin, origin=origin
-    )
+    project, out = call.open_to_write(), call.out
+    task = open_sync(project)
+    origin = Origin(why=f"what {author} wrote was taken back", session=project.environment.session)
+    try:
+        begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
+    except ValueError:
+        raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
+    head = read_remote_head(task).head
+    done = revert_author(project.private, open_team_copy(task), head, author, since=begin, origin=origin)
     if as_json:
-        call.out.json(
-            {
-                "author": author,
-                "commits": done.commits,
-                "names": list(done.names),
-                "left": list(done.left),
-                "change": done.change,
-            }
-        )
+        out.json(fill(RevertRow, done, author=author))
         return
-    call.out.line(f"took back {_count(done.commits, 'commit')}, which changed {_count(len(done.names), 'memory')}")
+    memories = count_words(len(done.names), "memory")
+    out.line(f"took back {count_words(done.commits, 'commit')}, which changed {memories}")
     for name in done.names:
-        call.out.line(f"  {name}")
+        out.line(f"  {name}")
     for name in done.left:
-        call.out.warn(f"{name} as it was before may not be shared any more; it was left alone")
+        out.warn(f"{name} as it was before may not be shared any more; it was left alone")
     if done.change is not None:
-        call.out.line(f"`memdir undo {done.change}` brings it back; `memdir team sync` tells the others")
+        out.line(f"`memdir undo {done.change}` brings it back; `memdir team sync` tells the others")
 
 
 @team_verb.command("leave", examples=("memdir team leave",))
-@json_option
+@json_option(LeftRow)
 @click.pass_obj
-def _leave(call: CliContext, as_json: bool) -> int:
-    """Forget the remote. The memories in `team/` stay here but are told no more; the others keep theirs."""
+def _leave(call: CliContext, as_json: bool) -> None:
+    """Forget the remote. The memories in `team/` stay here but are shown no more; the others keep theirs."""
     was_in = leave(call.open())
     if as_json:
-        call.out.json({"left": was_in})
+        call.out.json(LeftRow(left=was_in))
     elif was_in:
-        call.out.line(
-            "left the team; the memories in `team/` stay, and are told again after `memdir config set team true`"
-        )
+        again = "are shown again after `memdir config set team true`"
+        call.out.line(f"left the team; the memories in `team/` stay, and {again}")
     else:
         call.out.line("this project is in no team")
-    return 0
 
 
-def _tell(call: CliContext, done: SyncResult, *, as_json: bool) -> int:
+def _report(call: CliContext, done: SyncResult, *, as_json: bool) -> int:
     if as_json:
-        call.out.json(make_sync_row(done))
+        received = [render_row(at) for at in done.received]
+        call.out.json(fill(SyncRow, done, received=received, pid=None))
     else:
-        show_synced(call.out, done)
+        _show_sync(call.out, done)
     return REFUSED if done.outcome is SyncOutcome.FAILED else 0
 
 
-def _parse_day(text: str) -> datetime:
+def _show_sync(out: Output, done: SyncResult) -> None:
+    out.line(Styled(_WORDS[done.outcome], "bold"))
+    for note in (*done.notes, *([done.error] if done.error else [])):
+        out.warn(note)
+    for name in done.sent:
+        out.line("  sent      ", Styled(name, "cyan"))
+    for at in done.received:
+        out.line(f"  {at.change:<9} ", Styled(at.name, "cyan"), f" by {at.author}" if at.author else "")
+    for name in done.clashes:
+        out.line("  both kept ", Styled(name, "yellow"), ": `memdir inbox` shows the two sides")
+    for name in done.waiting:
+        out.line("  waits     ", Styled(name, "yellow"), ": `memdir inbox` shows it")
+    _show_held_back(out, [(at.path, at.why) for at in done.refused], [(at.path, at.why) for at in done.withheld])
+    if done.change is not None:
+        out.line(f"`memdir undo {done.change}` takes back what came")
+
+
+def _show_held_back(out: Output, refused: Sequence[tuple[str, str]], withheld: Sequence[tuple[str, str]]) -> None:
+    for label, rows in (("refused ", refused), ("not sent", withheld)):
+        for path, why in rows:
+            out.line(f"  {label}  ", Styled(path, "yellow"), f": {why}")
+
+
+def _make_status(project: Project) -> TeamStatusRow:
+    store = project.private
+    member, record = read_membership(store.state), read_sync_record(store.state)
     try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no day; write it as 2026-03-05") from None
-    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+        remote = resolve_remote(member, project.places.root.path) if member else None
+    except SettingsError:
+        remote = None
+    point = find_point(store) if member else None
+    changed = [path for path, data in read_local(store).files.items() if point and point.find(path) != hash_blob(data)]
+    return fill(
+        TeamStatusRow,
+        record,
+        member or Membership("", ""),
+        member=member is not None,
+        remote=remote,
+        last=record.at,
+        unsent=[name_memory(path) for path in sorted(changed)],
+        waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
+        news=len(read_team_news(store.state)),
+        refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
+        withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
+    )
 
 
-def _count(number: int, what: str) -> str:
-    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{number} {what if number == 1 else many}"
+def _show_status(out: Output, row: TeamStatusRow) -> None:
+    if not row["member"]:
+        out.line("this project is in no team; `memdir team init` begins one, `memdir team join` takes part in one")
+        return
+    how = ", ".join(word for word, is_on in (("read-only", row["read_only"]), ("review", row["review"])) if is_on)
+    facts = {
+        "remote": row["remote"] or "none: this project has no git remote",
+        "branch": row["branch"],
+        "part": how,
+        "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
+        "error": row["error"],
+        "in step": row["last_good"] if row["last_good"] != row["last"] else None,
+        "unsent": ", ".join(row["unsent"]),
+        "waiting": f"{row['waiting']} in `memdir inbox`" if row["waiting"] else None,
+        "news": f"{row['news']} since the last session" if row["news"] else None,
+    }
+    for label, text in facts.items():
+        if text:
+            out.line(Styled(f"{label:<10}", "dim"), text)
+    refused, withheld = ([(at["path"], at["why"]) for at in rows] for rows in (row["refused"], row["withheld"]))
+    _show_held_back(out, refused, withheld)
 
 
-# --- agenting ---
-# `agent`: the memories that agents keep for themselves; who has one, what is in it, and where it lies.
+# `agent`.
 
-_COLUMNS = (
-    TableColumn("AGENT", "cyan", is_cut=True),
-    TableColumn("MEMORY", "magenta"),
-    TableColumn("COUNT", "bold"),
-    TableColumn("DIRECTORY", "dim", is_cut=True),
-    TableColumn("PROBLEM", "yellow", is_cut=True),
+_AGENTS = (
+    TableColumn("AGENT", "cyan", "agent", is_cut=True),
+    TableColumn("MEMORY", "magenta", lambda row: row["scope"] or "none"),
+    TableColumn("COUNT", "bold", "memories"),
+    TableColumn("DIRECTORY", "dim", "path", is_cut=True),
+    TableColumn("PROBLEM", "yellow", "problem", is_cut=True),
 )
-_scope = click.option(
+_agent_scope = click.option(
     "--scope",
     type=click.Choice([scope.value for scope in AgentScope]),
     help="All projects, committed with this one, or this machine; what its definition says if not given.",
 )
+
+
+class AgentListRow(TypedDict):
+    """An agent that is defined here, or a memory that no definition asks for. `scope` is null where an agent asks for no
+    memory."""
+
+    agent: str
+    scope: AgentScope | None
+    path: str | None
+    exists: bool
+    memories: Count
+    definition: str | None
+    problem: str | None
+
+
+class AgentRow(TypedDict):
+    """Where an agent keeps its memory, and which rule says so."""
+
+    agent: str
+    scope: AgentScope
+    rule: str
+    path: str
+    exists: bool
+    on: bool
+
+
+class AgentMemoryRow(AgentRow):
+    """What an agent would load of its memory, and the memories in it. `indexes` is empty where memory is off."""
+
+    indexes: list[IndexRow]
+    memories: list[MemoryRow]
 
 
 @click.group("agent", short_help="Memories that agents keep for themselves.", cls=VerbGroup)
@@ -421,117 +591,96 @@ def agent_verb() -> None:
 
 
 @agent_verb.command("list", examples=("memdir agent list", "memdir agent list --json"))
-@json_option
+@json_option(list[AgentListRow])
 @click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
     """List the agents that are defined here or have a memory here.
 
     In a pipe: agent, scope or `none`, how many memories, directory, problem, with tabs between.
     """
-    rows = list(_find_rows(call.open()))
-    if as_json:
-        call.out.json(rows)
-    elif rows:
-        call.out.table(_COLUMNS, [_make_cells(row) for row in rows])
-    elif call.out.is_table:
-        call.out.line("no agent is defined here, and none has a memory here")
+    empty = "no agent is defined here, and none has a memory here"
+    call.show_rows(_AGENTS, list(_list_agents(call.open())), as_json=as_json, empty=empty)
 
 
 @agent_verb.command("show", examples=("memdir agent show reviewer", "memdir agent show reviewer --scope local --json"))
 @click.argument("name", metavar="NAME")
-@_scope
-@json_option
+@_agent_scope
+@json_option(AgentMemoryRow)
 @click.pass_obj
 def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
     """Print what an agent would load of its memory, and the memories that are in it."""
-    opened = call.open()
-    place, rule = find_agent_directory(opened, name, None if scope is None else AgentScope(scope))
-    clips = load_indexes(find_frame(opened, agent=place))
-    with closing(open_agent_store(opened, place)) as store:
-        rows = [make_row(header, store) for header in store.scan()]
+    project, out = call.open(), call.out
+    own, row = _find_agent(project, name, scope)
+    indexes = load_indexes(find_frame(project, agent=own))
+    with closing(open_agent_store(project, own)) as store:
+        memories = [make_row(header, store) for header in store.scan()]
     if as_json:
-        index = [make_index_row(at) for at in clips]
-        call.out.json(_make_facts(opened, place, rule) | {"indexes": index, "memories": rows})
+        out.json(fill(AgentMemoryRow, row, indexes=[make_index_row(at) for at in indexes], memories=memories))
         return
-    if not opened.places.switch.on:
-        call.out.line(f"memory is off ({opened.places.switch.rule}): an agent loads nothing")
-    for loaded in clips:
-        show_index(call, loaded)
-    call.out.line(Styled(f"{len(rows)} {'memory' if len(rows) == 1 else 'memories'}", "dim"))
-    for row in rows:
-        call.out.line("  ", Styled(row["name"], "cyan"), f"  {row['description']}")
+    if not row["on"]:
+        out.line(f"memory is off ({project.places.switch.rule}): an agent loads nothing")
+    for loaded in indexes:
+        show_index(out, loaded)
+    out.line(Styled(count_words(len(memories), "memory"), "dim"))
+    for memory in memories:
+        out.line("  ", Styled(memory["name"], "cyan"), f"  {memory['description']}")
 
 
 @agent_verb.command(
     "where", examples=("memdir agent where reviewer", "memdir agent where plugin:reviewer --scope user")
 )
 @click.argument("name", metavar="NAME")
-@_scope
-@json_option
+@_agent_scope
+@json_option(AgentRow)
 @click.pass_obj
 def _where(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
-    """Print the directory of an agent's memory, and which rule chose it. Nothing is made by asking."""
-    opened = call.open()
-    place, rule = find_agent_directory(opened, name, None if scope is None else AgentScope(scope))
-    facts = _make_facts(opened, place, rule)
+    """Print the directory of an agent's memory, and which rule chose it. Nothing is created by asking."""
+    own, row = _find_agent(call.open(), name, scope)
     if as_json:
-        call.out.json(facts)
+        call.out.json(row)
         return
-    missing = "" if facts["exists"] else "; not made yet"
-    call.out.line(str(place.path), Styled(f" ({place.scope}, {rule}{missing})", "dim"))
+    missing = "" if row["exists"] else "; not made yet"
+    call.out.line(str(own.path), Styled(f" ({own.scope}, {row['rule']}{missing})", "dim"))
 
 
-def _make_facts(opened: Project, place: AgentDirectory, rule: str) -> dict[str, Any]:
-    switch = opened.places.switch
-    return {
-        "agent": place.name,
-        "scope": place.scope.value,
-        "rule": rule,
-        "path": str(place.path),
-        "exists": place.path.is_dir(),
-        "on": switch.on,
-    }
+def _find_agent(project: Project, name: str, scope: str | None) -> tuple[AgentDirectory, AgentRow]:
+    own, rule = find_agent_directory(project, name, None if scope is None else AgentScope(scope))
+    on = project.places.switch.on
+    return own, fill(AgentRow, own, agent=own.name, rule=rule, exists=own.path.is_dir(), on=on)
 
 
-def _find_rows(opened: Project) -> Iterator[Row]:
+def _list_agents(project: Project) -> Iterator[AgentListRow]:
     """One row for each definition, then one for each memory that no definition asks for."""
-    environment, root = opened.environment, opened.places.root.path
+    environment, root = project.environment, project.places.root.path
     asked: set[tuple[str, AgentScope]] = set()
     for definition in list_definitions(environment, root):
-        place, problem = None, definition.problem
+        own, problem = None, definition.problem
         if definition.memory is not None:
             try:
-                place = find_agent_place(definition.name, definition.memory, environment=environment, root=root)
-                asked.add((fold(place.name), place.scope))
+                own = find_agent_place(definition.name, definition.memory, environment=environment, root=root)
+                asked.add((fold(own.name), own.scope))
             except PathError as error:
                 problem = str(error)
-        yield _make_row(opened, definition.name, place, definition, problem)
+        yield _make_agent(project, definition.name, own, definition.path, problem)
     for kept in list_agent_memories(environment, root):
         if (fold(kept.name), kept.scope) not in asked:
-            yield _make_row(opened, kept.name, kept, None, "")
+            yield _make_agent(project, kept.name, kept, None, "")
 
 
-def _make_row(
-    opened: Project, name: str, place: AgentDirectory | None, definition: AgentDefinition | None, problem: str
-) -> Row:
-    return {
-        "agent": name,
-        "scope": None if place is None else place.scope.value,
-        "path": None if place is None else str(place.path),
-        "exists": place is not None and place.path.is_dir(),
-        "memories": 0 if place is None else _agenting_count(opened, place),
-        "definition": None if definition is None else str(definition.path),
-        "problem": problem or None,
-    }
-
-
-def _agenting_count(opened: Project, place: AgentDirectory) -> int:
-    try:
-        with closing(open_agent_store(opened, place)) as store:
-            return len(store.scan())
-    except MemdirError:
-        return 0
-
-
-def _make_cells(row: Row) -> list[str]:
-    return [row["agent"], row["scope"] or "none", str(row["memories"]), row["path"] or "", row["problem"] or ""]
+def _make_agent(project: Project, name: str, own: AgentDirectory | None, definition: Any, problem: str) -> AgentListRow:
+    count = 0
+    if own is not None:
+        try:
+            with closing(open_agent_store(project, own)) as store:
+                count = len(store.scan())
+        except MemdirError:
+            pass  # its directory cannot be read
+    return fill(
+        AgentListRow,
+        own or {"scope": None, "path": None},
+        agent=name,
+        exists=own is not None and own.path.is_dir(),
+        memories=count,
+        definition=definition,
+        problem=problem,
+    )

@@ -1,20 +1,20 @@
-"""docs/cli.md, made from the commands themselves: `python -m memdir.interfaces.cli.reference > docs/cli.md`.
+"""Prints docs/cli.md, made from the commands themselves: `python scripts/cli_reference.py > docs/cli.md`.
 
-A test keeps the file in step. It is written from the commands' data and not from click's help screen, so that another
-version of click makes no other page.
+A test checks that the page is in step. It is written from the commands' data and not from click's help screen, so that
+another version of click makes no other page.
 """
 
+import sys
 from collections.abc import Iterator
 from inspect import cleandoc
 
 import click
 
-from memdir.interfaces.cli import VERBS, CliVerb, app
-from memdir.interfaces.cli.output import Output
+from memdir.interfaces.cli.app import VERBS, CliVerb, app
 
 _HEAD = """# The command line
 
-Made from the commands by `python -m memdir.interfaces.cli.reference`; do not edit it by hand.
+Made from the commands by `python scripts/cli_reference.py`; do not edit it by hand.
 What each `--json` prints is in [json.md](json.md), every setting in [settings.md](settings.md).
 
 """
@@ -30,6 +30,14 @@ def render_reference() -> str:
             for path, command in walk_commands(app.get_command(context, verb), f"memdir {verb}"):
                 parts.append(_render_command(command, path, "###"))
     return "".join(parts).rstrip("\n") + "\n"
+
+
+def list_commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command that people see, in the order of the help, with the words that call it behind `memdir`."""
+    context = click.Context(app, info_name="memdir")
+    for verbs in VERBS.values():
+        for verb in verbs:
+            yield from walk_commands(app.get_command(context, verb), verb)
 
 
 def walk_commands(command: click.Command | None, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -77,4 +85,4 @@ def _name_value(option: click.Option) -> str:
 
 
 if __name__ == "__main__":
-    Output("never").block(render_reference())
+    sys.stdout.buffer.write(render_reference().encode())

@@ -1,0 +1,381 @@
+"""The click program: its options, its verbs by subject, what verbs share, and names as people type them."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from memdir import __version__
+from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
+from memdir.interfaces.cli import CliContext, choose_stores
+from memdir.interfaces.cli.output import (
+    COLOR_CHOICES,
+    DONE,
+    INTERRUPTED,
+    MISUSED,
+    REFUSED,
+    Styled,
+    complain,
+    count_words,
+    is_terminal,
+    render_error,
+    render_misuse,
+)
+from memdir.project.settings import Environment
+from memdir.records import Header, Kind, Scope
+from memdir.store.files import FileStore
+from memdir.store.lookup import find_header
+from memdir.store.open import Project
+from memdir.store.plan import TEAM_FOLDER, is_team
+from memdir.store.secrets import find_for, find_secrets, mask, render_findings
+from memdir.text import fold, one_line, printable, shorten
+
+# Subject -> module -> its verbs.
+SUBJECTS: dict[str, dict[str, str]] = {
+    "Talk": {"hosts": "chat demo"},
+    "Write": {"write": "save remember edit pin forget log", "team": "promote demote"},
+    "Read": {"read": "list read", "context": "show prompt context"},
+    "Find": {"recall": "recall search why"},
+    "Look back": {"read": "history diff undo restore"},
+    "Learn": {"learn": "extract notes", "dream": "dream"},
+    "Decide": {"inbox": "inbox"},
+    "Share": {"team": "team agent"},
+    "Places": {"places": "where relink"},
+    "Carry": {"hosts": "import export"},
+    "State": {"status": "status verify doctor", "places": "config pause resume"},
+    "Agents": {"hosts": "install uninstall hook mcp"},
+    "Measure": {"recall": "bench"},
+    "Shell": {"hosts": "completion"},
+}
+VERBS = {subject: tuple(" ".join(modules.values()).split()) for subject, modules in SUBJECTS.items()}
+# Verbs that programs call and people need not see.
+HIDDEN = {"worker": "learn"}
+_MODULES = HIDDEN | {
+    verb: module for modules in SUBJECTS.values() for module, verbs in modules.items() for verb in verbs.split()
+}
+KINDS = tuple(kind.value for kind in Kind)
+SCOPES = (Scope.PRIVATE.value, Scope.TEAM.value, Scope.USER.value, Scope.PROJECT.value)
+SCOPE_HELP = "For you here, for the team, for you in all projects, or in the repository itself."
+
+# How long a verb that only reads waits to record outside edits before it goes on without.
+_NOTICE_SECONDS = 1.0
+# Whether a scope means what the team shares of the project's memory, or the rest of it; others mean all of theirs.
+_SHARED: dict[str | None, bool] = {Scope.PRIVATE.value: False, Scope.TEAM.value: True}
+_TRY = (
+    ("memdir demo", "three days in a few seconds, in a temporary folder"),
+    ("memdir remember TEXT", "keep something, in your own words"),
+    ("memdir recall QUESTION", "what fits a question, or nothing"),
+    ("memdir chat", "talk to an assistant that remembers"),
+    ("memdir install", "put memory into the coding agent you use"),
+    ("memdir list", "what is remembered here"),
+    ("memdir history", "what changed; `memdir undo` takes the last change back"),
+    ("memdir doctor", "what is wrong, and how to fix it"),
+    ("memdir --help", "every verb"),
+)
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class CliVerb(click.Command):
+    """A command with examples, which its help shows last."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write_text("Example:" if len(self.examples) == 1 else "Examples:")
+        with formatter.indentation():
+            indent = " " * formatter.current_indent
+            for line in "\n".join(self.examples).split("\n"):
+                formatter.write(f"{indent}{line}\n")
+
+
+class CliGroup(click.Group):
+    """A group that says which verb was probably meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        verbs = self.list_commands(ctx)
+        if args[0] not in (*verbs, *HIDDEN) and not args[0].startswith("-"):
+            near = get_close_matches(args[0], verbs, n=1)
+            ctx.fail(f"there is no verb {args[0]!r}" + (f" (did you mean {near[0]}?)" if near else ""))
+        return super().resolve_command(ctx, args)
+
+
+class VerbGroup(CliGroup):
+    """A verb that has verbs of its own, such as `config`; `default` is the one that is meant without any."""
+
+    command_class = CliVerb
+
+    def __init__(self, *args: Any, default: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **{"no_args_is_help": False, **kwargs})  # a whole help is no error message
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing and (
+            not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        ):
+            if self.default:
+                args = [self.default, *args]
+            elif not args:
+                ctx.fail(f"`{ctx.command_path}` needs one of: {', '.join(self.list_commands(ctx))}")
+        return super().parse_args(ctx, args)
+
+
+class CliProgram(CliGroup):
+    """The program: its verbs are imported on demand and shown by subject."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [verb for verbs in VERBS.values() for verb in verbs]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return None
+        found = getattr(import_module(f"memdir.interfaces.cli.{_MODULES[cmd_name]}"), f"{cmd_name}_verb")
+        return found if isinstance(found, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for subject, verbs in VERBS.items():
+            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
+            with formatter.section(subject):
+                formatter.write_dl([(verb, at.get_short_help_str(80)) for verb, at in commands if at is not None])
+
+
+class JsonOption(click.Option):
+    """`--json`; `shape` is the type of what is printed, of which docs/schemas.json has the schema."""
+
+    def __init__(self, *args: Any, shape: object = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.shape = shape
+
+
+def verb(name: str, short_help: str, *examples: str, **more: Any) -> Callable[[Callable[..., Any]], CliVerb]:
+    return click.command(name, short_help=short_help, cls=CliVerb, examples=examples, **more)
+
+
+def json_option(shape: object) -> Callable[[Decorated], Decorated]:
+    help_text = "Print JSON (docs/json.md)."
+    return click.option("--json", "as_json", cls=JsonOption, shape=shape, is_flag=True, help=help_text)
+
+
+def model_option(decorated: Decorated) -> Decorated:
+    return click.option("--model", "spec", metavar="NAME", help="Ask this model; `none` for rules alone.")(decorated)
+
+
+def scope_option(decorated: Decorated) -> Decorated:
+    text = "Only this memory: yours for this project, the team's, yours for all projects, or the repository's own."
+    return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
+
+
+def name_argument(
+    *, required: bool = True, name: str = "name", metavar: str = "NAME"
+) -> Callable[[Decorated], Decorated]:
+    shown = metavar if required else f"[{metavar}]"
+    return click.argument(name, required=required, metavar=shown, shell_complete=complete_names)
+
+
+def complete(ctx: click.Context, incomplete: str, find: Callable[[Project], dict[str, str]]) -> list[CompletionItem]:
+    """Words of this project for the shell, with their help; whatever is wrong, none are offered and nothing is said."""
+    root = ctx.find_root()
+    call = root.obj if isinstance(root.obj, CliContext) else CliContext()
+    try:
+        call.prepare(root.params.get("directory"), "never")
+        words = find(call.open())
+    except (MemdirError, OSError):
+        return []
+    return [CompletionItem(word, help=text or None) for word, text in words.items() if word.startswith(incomplete)]
+
+
+def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of memories that a shell can be given: no spaces, nothing hidden, nothing it would act on."""
+
+    def find(project: Project) -> dict[str, str]:
+        headers = [header for store in project.stores for header in store.scan()]
+        return {
+            at.name: one_line(at.description)
+            for at in headers
+            if printable(at.name) == at.name
+            and all(char.isalnum() or char in "-_/." or not char.isascii() for char in at.name)
+        }
+
+    return complete(ctx, incomplete, find)
+
+
+def confirm(question: str, refusal: str, *, yes: bool) -> None:
+    """Ask before what cannot be undone; wrong use where nobody can be asked."""
+    if yes:
+        return
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise click.UsageError(f"{refusal} and nobody can be asked here; say --yes")
+    click.confirm(question, abort=True, err=True)
+
+
+def parse_day(text: str) -> datetime:
+    """A day as `--since` gives it; raises FormatError."""
+    try:
+        return datetime.combine(date.fromisoformat(text), time(), UTC)
+    except ValueError:
+        shown = shorten(one_line(text), 40)
+        raise FormatError(f"{shown!r} is no day", field="since", hint="as in 2026-10-01") from None
+
+
+def find_memory(project: Project, text: str, scope: str | None = None) -> tuple[FileStore, Header]:
+    """The memory meant by a name, an unambiguous title or a path; raises NotFoundError. The project's own comes first."""
+    stores = choose_stores(project, scope)
+    for store in stores:
+        if inside := _find_inside(store, text):
+            return store, find_header(store.scan(), inside)
+    headers: list[Header] = []
+    for store in stores:
+        own = {fold(header.name) for header in headers}
+        headers += [header for header in store.scan() if fold(header.name) not in own]
+    wanted = _SHARED.get(scope)
+    header = find_header([at for at in headers if wanted is None or (at.scope is Scope.TEAM) is wanted], text)
+    home = Scope.PRIVATE if header.scope is Scope.TEAM else header.scope
+    return next((store for store in stores if store.scope is home), stores[0]), header
+
+
+def find_past(
+    project: Project, text: str, scope: str | None = None, *, recalled: bool = False
+) -> tuple[FileStore, str]:
+    """As `find_memory`, also for the exact name of one that only history knows; `recalled`: or the ledger of recalls."""
+    try:
+        store, header = find_memory(project, text, scope)
+        return store, header.name
+    except NotFoundError:
+        name = text.strip().removeprefix("./").removesuffix(".md")
+        if scope == Scope.TEAM.value and not is_team(name):
+            name = f"{TEAM_FOLDER}/{name}"
+        stores = choose_stores(project, scope)
+        found = next((store for store in stores if store.changes(name, limit=1)), None)
+        if found is None and recalled:
+            found = next((store for store in stores if store.recalls(name, limit=1)), None)
+        if found is None:
+            raise
+        return found, name
+
+
+def notice(store: FileStore) -> None:
+    """Record outside edits before history is shown; a directory that is busy or read-only is shown as it is."""
+    if not store.root.is_dir():
+        return
+    try:
+        store.notice(seconds=_NOTICE_SECONDS)
+    except (LockedError, DiskError):
+        return
+
+
+def warn_of_secrets(text: str, place: str, environment: Environment) -> list[str]:
+    """Which secrets a text holds, by rule and place; never the value."""
+    try:
+        found = find_for(environment, text)
+    except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
+        return [f"secrets were not looked for: {error}"]
+    shown = render_findings(found, place=place)
+    return [f"this looks like a secret: {at}; say where it is kept instead" for at in shown]
+
+
+def warn_of_team(store: FileStore, scope: Scope) -> list[str]:
+    if scope not in (Scope.TEAM, Scope.PROJECT) or store.team:
+        return []
+    return ["what a team shares is not shown in conversations here; `memdir config set team true` changes that"]
+
+
+def mask_secrets(text: str, environment: Environment) -> str:
+    """A text without the values of its secrets."""
+    try:
+        return mask(text, find_for(environment, text))
+    except SettingsError:  # the person's own rules cannot be read
+        return mask(text, find_secrets(text))
+
+
+def _find_inside(store: FileStore, text: str) -> str:
+    """The name of a memory given by its absolute path; empty if the path leads elsewhere or is none."""
+    if not os.path.isabs(text) or "\0" in text:
+        return ""
+    for root in (str(store.root), os.path.realpath(store.root)):
+        if text.startswith(root.rstrip("/") + "/"):
+            return text[len(root.rstrip("/")) + 1 :]
+    return ""
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        CliContext().out.line(f"memdir {__version__}")
+        ctx.exit(0)
+
+
+def _complete_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return click.Path(file_okay=False).shell_complete(ctx, param, incomplete)
+
+
+@click.group(
+    "memdir", cls=CliProgram, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option(
+    "--dir", "directory", metavar="PATH", shell_complete=_complete_folders,
+    help="Use this memory directory in the project's place.",
+)  # fmt: skip
+@click.option(
+    "--color", type=click.Choice(COLOR_CHOICES), default="auto", show_default=True, help="Colour the output or not."
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Print the version."
+)
+@click.pass_context
+def app(ctx: click.Context, directory: str | None, color: str) -> None:
+    """A memory for AI agents that survives the conversation: plain Markdown files, never lost.
+
+    Options of the whole program go before the verb. Exit codes: 0 done, 1 refused or nothing found, 2 wrong use. An
+    error is one line on standard error, with --json too.
+    """
+    call = ctx.obj
+    if not isinstance(call, CliContext):
+        return
+    call.prepare(directory, color)
+    if ctx.invoked_subcommand is None:
+        _show_orientation(call)
+
+
+def run_app(argv: Iterable[str], call: CliContext) -> int:
+    """Run one call as click understands it; returns the exit code."""
+    try:
+        result = app.main(list(argv), prog_name="memdir", standalone_mode=False, obj=call)
+    except SystemExit as end:  # click's way out of shell completion
+        result = end.code
+    except click.ClickException as error:
+        complain(render_misuse(error))
+        return MISUSED if isinstance(error, click.UsageError) else REFUSED
+    except click.Abort as error:
+        return REFUSED if isinstance(error.__cause__, EOFError) else INTERRUPTED
+    return result if isinstance(result, int) else DONE
+
+
+def _show_orientation(call: CliContext) -> None:
+    """What `memdir` prints without a verb: which directories are used, and what to try."""
+    out = call.out
+    out.line(Styled("memdir", "bold"), ": a memory for AI agents that survives the conversation.")
+    out.line()
+    try:
+        project = call.open()
+        out.line(f"{'project':<8} {project.places.root.path}")
+        for label, store in zip(("memory", "user"), project.stores, strict=False):
+            out.line(f"{label:<8} {store.root} ({count_words(len(store.scan()), 'memory')})")
+        if not project.places.switch.on:
+            out.line(f"memory is off here ({project.places.switch.rule})")
+    except MemdirError as error:
+        out.line("this place has a problem: ", render_error(error))
+    out.line()
+    out.line("Try:")
+    width = max(len(command) for command, _ in _TRY)
+    for command, meaning in _TRY:
+        out.line("  ", Styled(f"{command:<{width}}", "cyan"), f"  {meaning}")

@@ -1,0 +1,550 @@
+"""`extract` and `notes`: learn from conversations, and keep a running summary of one.
+
+`worker` learns in the background; hooks start it.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+import click
+
+from memdir.conversation.lines import describe_transcript
+from memdir.conversation.notes import (
+    NotesFile,
+    NotesResult,
+    NotesSkip,
+    find_home,
+    find_notes,
+    find_notes_file,
+    list_notes,
+    read_notes_file,
+    read_notes_input,
+    read_notes_options,
+    update_notes,
+)
+from memdir.conversation.notes_file import (
+    Notes,
+    hook_digest,
+    is_empty,
+    list_oversize,
+    make_template,
+    measure_notes,
+    open_notes,
+    render_for_compaction,
+)
+from memdir.conversation.transcripts import list_transcripts
+from memdir.errors import FormatError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
+from memdir.extraction import ExtractResult, ExtractSkip, turns
+from memdir.extraction.turns import ExtractEstimate, estimate_past, harvest, make_conversation, read_extract_options
+from memdir.files import note_problem
+from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli.app import CliVerb, VerbGroup, json_option, model_option, parse_day, verb
+from memdir.interfaces.cli.output import (
+    Count,
+    Output,
+    Styled,
+    TableColumn,
+    Time,
+    TokensRow,
+    fill,
+    is_terminal,
+)
+from memdir.interfaces.worker import WHO, do_chores, work
+from memdir.models import find_model
+from memdir.models.usage import find_price
+from memdir.project.git import find_root
+from memdir.records import Model
+from memdir.store.open import Project
+from memdir.store.sessions import SessionFile, open_session
+from memdir.text import estimate_tokens, one_line, shorten
+
+# `extract`.
+
+
+class EstimateRow(TypedDict):
+    conversations: Count
+    messages: Count
+    pieces: Count
+    tokens: Count
+
+
+class ReasonRow(TypedDict):
+    """What was done to a memory, why, and the words it rests on."""
+
+    name: str
+    action: Literal["create", "update", "forget", "unchanged", "unclear", "wait"]
+    why: str
+    quote: str
+    text: str
+
+
+class LearnedRow(TypedDict):
+    """A piece of a transcript. `by` says whether rules or the model did it, `skipped` why nothing, or not all, was
+    learned. `waiting` are memories whose words came from elsewhere; they are in the inbox. `change` is the number
+    `memdir undo` takes."""
+
+    session: str
+    transcript: str
+    messages: Count
+    by: Literal["rules", "model", ""]
+    skipped: ExtractSkip | None
+    error: str
+    written: list[str]
+    forgotten: list[str]
+    waiting: list[str]
+    change: int | None
+    requests: Count
+    tokens: TokensRow | None
+    dollars: float | None
+    reasons: list[ReasonRow]
+    notice: str
+
+
+class ExtractRow(TypedDict):
+    """What was learned from each conversation, or with `--dry-run` what would be. `estimate` is what was ahead; it is null
+    when the queue was worked off."""
+
+    estimate: EstimateRow | None
+    dry_run: bool
+    conversations: list[LearnedRow]
+
+
+@verb(
+    "extract", "Learn from conversations.",
+    "memdir extract ~/.claude/projects/-home-me-app/1f2e.jsonl --dry-run",
+    "memdir extract --all --since 2026-10-01",
+    "memdir extract",
+)  # fmt: skip
+@click.argument("transcript", required=False, type=click.Path(path_type=Path))
+@click.option("--all", "is_all", is_flag=True, help="Every past conversation of this project.")
+@click.option("--since", metavar="DATE", help="With --all: only conversations that went on after this day began.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Show what would be saved and why; save nothing.")
+@click.option("--session", "session_id", help="The conversation's id, if the transcript does not tell.")
+@model_option
+@click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before a model is paid for.")
+@json_option(ExtractRow)
+@click.pass_obj
+def extract_verb(
+    call: CliContext,
+    transcript: Path | None,
+    is_all: bool,
+    since: str | None,
+    is_dry: bool,
+    session_id: str | None,
+    spec: str | None,
+    is_sure: bool,
+    as_json: bool,
+) -> None:
+    """Learn from a transcript (Claude Code, Codex, or a JSON list of role and content).
+
+    With --all from every past conversation of this project; without either from the turns that wait in the queue. What
+    was learned from once is not learned from again, so an interrupted run simply goes on.
+    """
+    if transcript is not None and is_all:
+        raise click.UsageError("a transcript and --all exclude one another")
+    if since is not None and not is_all:
+        raise click.UsageError("--since goes with --all")
+    project = call.open() if is_dry else call.open_to_write()
+    model = call.choose_model(spec)
+    rows: list[LearnedRow] = []
+
+    def show(done: ExtractResult, session: str, path: Path | str) -> None:
+        rows.append(_make_learned(done, session, str(path)))
+        if not as_json:
+            _show_learned(call.out, done, Path(path).name, is_dry=is_dry)
+
+    ahead, nothing = None, "nothing waits to be learned from"
+    if transcript is None and not is_all:
+        if is_dry:
+            raise click.UsageError("--dry-run needs a transcript or --all")
+        _run_worker(project, model, lambda entry, done: show(done, entry.session, entry.transcript))
+    else:
+        chosen = _choose_transcripts(call, project, transcript, since, session_id)
+        ahead, nothing = estimate_past(chosen), "nothing new to learn from"
+        if is_all and not _is_agreed(call, ahead, model, spec or project.settings.text("model"), is_dry or is_sure):
+            return
+        for number, (path, session) in enumerate(chosen, 1):
+            conversation = make_conversation(project)
+            for done in harvest(
+                project.private,
+                path,
+                session,
+                model=model,
+                conversation=conversation,
+                now=project.now(),
+                dry_run=is_dry,
+            ):
+                call.out.progress(f"{number} of {len(chosen)}: {path.name}")
+                show(done, session.id, path)
+        call.out.progress("")
+    if as_json:
+        estimate = None if ahead is None else fill(EstimateRow, ahead, conversations=ahead.transcripts)
+        call.out.json(ExtractRow(estimate=estimate, dry_run=is_dry, conversations=rows))
+    elif not rows:
+        call.out.line(nothing)
+
+
+@click.command("worker", hidden=True, cls=CliVerb, examples=("memdir worker",))
+@click.pass_obj
+def worker_verb(call: CliContext) -> None:
+    """Learn from what waits in the queue, quietly, then see to notes, index and dream; hooks start this."""
+    project = call.open()
+    if project.environment.inside:
+        return
+    try:
+        model = find_model(project.settings, project.environment, project=str(project.places.root.path))
+    except MemdirError as error:
+        # What a person asked to remember does not wait until the model is there again.
+        note_problem(project.private.state, WHO, f"model: {error}", project.now())
+        model = None
+    entries: list[turns.QueuedTurn] = []
+    _run_worker(project, model, lambda entry, _: entries.append(entry))
+    left = {entry.path for entry in turns.read_queue(project.private.state)}
+    do_chores(project, entries, model)
+    # The end of a session leaves a note and begins no worker: one that came meanwhile need not wait for the next start.
+    if any(entry.path not in left for entry in turns.read_queue(project.private.state)):
+        _run_worker(project, model, lambda entry, _: None)
+
+
+def _choose_transcripts(
+    call: CliContext, project: Project, transcript: Path | None, since: str | None, session_id: str | None
+) -> list[tuple[Path, SessionFile]]:
+    state, root = project.private.state, project.places.root.path
+    if transcript is not None:
+        path = call.cwd / transcript.expanduser()
+        info = describe_transcript(path)
+        is_known = os.path.isabs(info.cwd) and "\0" not in info.cwd
+        if is_known and find_root(Path(info.cwd), worktree=project.settings.text("worktree")).path != root:
+            call.out.warn(f"this conversation was held in {one_line(info.cwd)}; it is kept for the project here")
+        return [(path, open_session(state, session_id or info.session or str(path)))]
+    begin = None if since is None else parse_day(since)
+    found = list_transcripts(project.environment, root, since=begin)
+    found = tuple(info for info in found if begin is None or (info.ended or info.modified) >= begin)
+    if not found:
+        when = f" since {since}" if since else ""
+        raise NotFoundError(f"no conversation of this project was found{when}", hint="name a transcript instead")
+    return [(info.path, open_session(state, info.session)) for info in found]
+
+
+def _is_agreed(call: CliContext, ahead: ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
+    """Show what is ahead; where a model will be paid for, ask."""
+    counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
+    if model is None:
+        call.out.progress(f"{counts}; by rules, at no cost")
+        return True
+    price = find_price(name.partition(":")[2])
+    cost = "" if price is None else f", about ${ahead.tokens * price.input / 1e6:.2f}"
+    text = f"{counts} in {ahead.pieces} requests to {name}: about {ahead.tokens:,} tokens{cost}"
+    if is_sure or not ahead.pieces:
+        call.out.progress(text)
+        return True
+    if not is_terminal(sys.stdin):
+        raise FormatError(f"{text}", hint="--yes goes ahead, --dry-run shows what rules would find with --model none")
+    return click.confirm(f"{text}. Go ahead?")
+
+
+def _run_worker(
+    project: Project, model: Model | None, on_done: Callable[[turns.QueuedTurn, ExtractResult], None]
+) -> None:
+    work(
+        project.private,
+        manner=read_extract_options(project),
+        model=model,
+        conversation=make_conversation(project),
+        clock=project.now,
+        on_done=on_done,
+    )
+
+
+def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) -> None:
+    if done.skipped is not None and not done.reasons:
+        out.line(Styled(f"{what}: ", "dim"), done.skipped.words, f" ({done.error})" if done.error else "")
+        return
+    out.line(Styled(f"{what}: ", "dim"), f"{done.messages} messages, by {done.by}")
+    for reason in done.reasons:
+        would = "would " if is_dry else ""
+        out.line(f"  {would}{reason.action} ", Styled(reason.name, "cyan"), f" ({reason.why})")
+        if reason.quote:
+            out.line(Styled(f"    said: {shorten(one_line(reason.quote), 120)}", "dim"))
+        if is_dry and reason.text:
+            out.block("\n".join(f"    {line}" for line in reason.text.splitlines()))
+    if done.skipped is ExtractSkip.FAILED:
+        out.warn(f"{done.error}; what was asked for is kept, the rest is tried again next time")
+    if done.notice and not is_dry:
+        out.line(done.notice)
+
+
+def _make_learned(done: ExtractResult, session: str, transcript: str) -> LearnedRow:
+    return fill(LearnedRow, done, session=session, transcript=transcript, **_make_cost(done.ran, "tokens"))
+
+
+def _make_cost(ran: Any, tokens: str) -> dict[str, Any]:
+    """What a model took of a run, if one was asked."""
+    usage = ran.usage if ran else None
+    return {"requests": ran.turns if ran else 0, tokens: usage, "dollars": usage.dollars if usage else None}
+
+
+# `notes`.
+
+_NOTES = (
+    TableColumn("SESSION", "bold", "session"),
+    TableColumn("TITLE", "cyan", "title", is_cut=True),
+    TableColumn("MODIFIED", "dim", "modified", is_time=True),
+    TableColumn("BYTES", "dim", "bytes"),
+)
+
+
+class NotesSectionRow(TypedDict):
+    name: str
+    description: str
+    text: str
+    tokens: Count
+
+
+class NotesRow(TypedDict):
+    """The notes of a session. `text` is what `--as` names: the file, what a conversation is given after a compaction, or a
+    hook's part of that. `oversize` says in words what is over the limits; `empty`: nothing was written yet."""
+
+    session: str
+    path: str
+    modified: Time
+    tokens: Count
+    empty: bool
+    oversize: list[str]
+    sections: list[NotesSectionRow]
+    text: str
+
+
+class NotesUpdateRow(TypedDict):
+    """What came of an update. `by` is who wrote the notes, null where nobody did; then `skipped` says why. `cut` are the
+    sections that had to be cut to their limit; `tokens` is the size of the notes, `spent` what the model took."""
+
+    session: str
+    path: str
+    transcript: str
+    by: Literal["rules", "model"] | None
+    skipped: NotesSkip | None
+    changed: bool
+    messages: Count
+    tokens: Count
+    cut: list[str]
+    requests: Count
+    spent: TokensRow | None
+    dollars: float | None
+
+
+class NotesWhereRow(TypedDict):
+    """Where the notes of a session are, or would be. `own_template` and `own_prompt`: the person has replaced memdir's."""
+
+    session: str
+    path: str
+    exists: bool
+    on: bool
+    own_template: bool
+    own_prompt: bool
+
+
+class NotesListRow(TypedDict):
+    """A session of this project that has notes, newest first."""
+
+    session: str
+    path: str
+    title: str
+    modified: Time
+    bytes: Count
+
+
+def session_options(decorated: Any) -> Any:
+    session = click.option("--session", "session_id", metavar="ID", help="This session; else the newest.")
+    file = click.Path(path_type=Path)
+    return session(click.option("--transcript", type=file, metavar="FILE", help="The session of this file.")(decorated))
+
+
+@click.group("notes", short_help="The running summary of a session.", cls=VerbGroup, default="show")
+def notes_verb() -> None:
+    """Look at the notes of a session and bring them up to date. Without a verb it shows them.
+
+    Notes stand in for a conversation when its host shortens it. They are no memories, and belong to one session.
+    """
+
+
+@notes_verb.command(
+    "show", short_help="Print the notes of a session.",
+    examples=("memdir notes show --as hook", "memdir notes show --json"),
+)  # fmt: skip
+@session_options
+@click.option(
+    "--as", "form", type=click.Choice(("file", "compaction", "hook")), default="file", show_default=True,
+    help="For whom it is printed.",
+)  # fmt: skip
+@json_option(NotesRow)
+@click.pass_obj
+def _show_notes(call: CliContext, session_id: str | None, transcript: Path | None, form: str, as_json: bool) -> None:
+    """Print the notes of a session: the file, or what a conversation is given of it after it was shortened."""
+    project = call.open()
+    session, file = _choose_notes(call, project, session_id, transcript)
+    text, kept = read_notes_file(file), find_notes(file)
+    if text is None or kept is None:
+        raise NotFoundError(
+            f"there are no notes of session {_quote(session)}", hint="`memdir notes update` writes them"
+        )
+    template = make_template(read_notes_options(project).template)
+    notes = open_notes(text, template)
+    if form == "compaction":
+        text = render_for_compaction(notes, path=str(file.path), template=template)
+    elif form == "hook":
+        digest = hook_digest(notes, path=str(file.path))
+        text = f"{digest}\n" if digest else ""
+    if not as_json:
+        call.out.raw(text.encode("utf-8", "replace"))
+        return
+    sections = [
+        fill(NotesSectionRow, at, description=at.description.strip("_*"), tokens=estimate_tokens(at.text))
+        for at in notes.sections
+    ]
+    facts = {"tokens": measure_notes(notes), "empty": is_empty(notes, template), "oversize": list_oversize(notes)}
+    call.out.json(fill(NotesRow, kept, session=session, path=file.path, sections=sections, text=text, **facts))
+
+
+@notes_verb.command(
+    "update", examples=("memdir notes update", "memdir notes update --transcript ~/.claude/projects/-app/1f2e.jsonl")
+)
+@session_options
+@model_option
+@click.option("--if-due", is_flag=True, help="Only if enough has happened since the last time.")
+@json_option(NotesUpdateRow)
+@click.pass_obj
+def _update_notes(
+    call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
+) -> None:
+    """Bring the notes of a session up to date with its transcript, by the model of the settings or by rules."""
+    project, out = call.open_to_write(), call.out
+    session_id, path = _find_transcript(call, project, session_id, transcript)
+    file, session = find_notes_file(find_home(project), session_id), open_session(project.private.state, session_id)
+    out.progress(f"reading {path.name}")
+    done = update_notes(
+        file,
+        session,
+        read_notes_input(project, path, session, file),
+        now=project.now(),
+        options=read_notes_options(project),
+        model=call.choose_model(spec),
+        force=not if_due,
+    )
+    _check_notes(done)
+    if as_json:
+        cost = _make_cost(done.ran, "spent")
+        out.json(fill(NotesUpdateRow, done, session=session_id, path=file.path, transcript=path, **cost))
+        return
+    if done.skipped is not None:
+        out.line(f"{done.skipped.words}: ", Styled(str(file.path), "dim"))
+        return
+    changed = "" if done.changed else ", nothing changed"
+    out.line(
+        f"{done.messages} messages noted by {done.by}; about {done.tokens:,} tokens{changed}: ",
+        Styled(str(file.path), "dim"),
+    )
+    if done.cut:
+        out.warn(f"cut to their limit: {', '.join(done.cut)}")
+
+
+@notes_verb.command("where", examples=("memdir notes where", "memdir notes where --session 1f2e --json"))
+@session_options
+@json_option(NotesWhereRow)
+@click.pass_obj
+def _where_notes(call: CliContext, session_id: str | None, transcript: Path | None, as_json: bool) -> None:
+    """Print where the notes of a session are kept, whether there are any or not."""
+    project = call.open()
+    session, file = _choose_notes(call, project, session_id, transcript)
+    if not as_json:
+        call.out.line(str(file.path))
+        return
+    options = read_notes_options(project)
+    own = {"own_template": bool(options.template.strip()), "own_prompt": bool(options.prompt.strip())}
+    exists = find_notes(file) is not None
+    call.out.json(fill(NotesWhereRow, session=session, path=file.path, exists=exists, on=options.on, **own))
+
+
+@notes_verb.command("list", examples=("memdir notes list", "memdir notes list --json"))
+@json_option(list[NotesListRow])
+@click.pass_obj
+def _list_notes(call: CliContext, as_json: bool) -> None:
+    """List the sessions of this project that have notes, newest first.
+
+    In a pipe: session, title, time, bytes, with tabs between.
+    """
+    project = call.open()
+    template = make_template(read_notes_options(project).template)
+    rows = [
+        fill(
+            NotesListRow,
+            at,
+            session=at.place.leaf,
+            path=at.place.path,
+            title=_find_title(at.place, template),
+            bytes=at.size,
+        )
+        for at in list_notes(find_home(project))
+    ]
+    call.show_rows(_NOTES, rows, as_json=as_json, empty="no session has notes")
+
+
+def _choose_notes(
+    call: CliContext, project: Project, session_id: str | None, transcript: Path | None
+) -> tuple[str, NotesFile]:
+    """The session meant, and its file: the one named, the one we are in, else that of the newest notes."""
+    home = find_home(project)
+    if session_id or transcript or project.environment.session:
+        found = session_id or (_read_session(call, transcript) if transcript else project.environment.session)
+        return found, find_notes_file(home, found)
+    newest = next(iter(list_notes(home)), None)
+    if newest is None:
+        raise NotFoundError("no session of this project has notes", hint="`memdir notes update` writes them")
+    return newest.place.leaf, newest.place
+
+
+def _find_transcript(
+    call: CliContext, project: Project, session_id: str | None, transcript: Path | None
+) -> tuple[str, Path]:
+    """The session to write about, and its transcript."""
+    if transcript is not None:
+        return session_id or _read_session(call, transcript), call.cwd / transcript.expanduser()
+    wanted = session_id or project.environment.session
+    found = list_transcripts(project.environment, project.places.root.path)
+    chosen = next((info for info in reversed(found) if not wanted or info.session == wanted), None)
+    if chosen is None:
+        what = f"no transcript of session {_quote(wanted)}" if wanted else "no conversation of this project"
+        raise NotFoundError(f"{what} was found", hint="name one with --transcript")
+    return chosen.session or str(chosen.path), chosen.path
+
+
+def _read_session(call: CliContext, transcript: Path) -> str:
+    path = call.cwd / transcript.expanduser()
+    return describe_transcript(path).session or str(path)
+
+
+def _check_notes(done: NotesResult) -> None:
+    """Raise where a person asked for notes and cannot have them."""
+    if done.skipped is NotesSkip.FAILED:
+        raise ModelError(f"the notes were not updated: {done.error}", hint="they are as they were; try again")
+    if done.skipped is NotesSkip.BUSY:
+        raise LockedError(done.skipped.words, hint="wait for it")
+    if done.skipped in (NotesSkip.OFF, NotesSkip.PAUSED, NotesSkip.PRIVATE):
+        key = "paused" if done.skipped is NotesSkip.PAUSED else "notes"
+        hint = "`memdir resume`" if key == "paused" else "`memdir config get notes` shows who says so"
+        raise SettingsError(done.skipped.words, key=key, hint=hint)
+
+
+def _find_title(file: NotesFile, template: Notes) -> str:
+    try:
+        section = open_notes(read_notes_file(file), template).find("Session Title")
+    except MemdirError:  # too large, or gone since
+        return ""
+    return shorten(one_line(section.text), 100) if section else ""
+
+
+def _quote(session: str) -> str:
+    return repr(shorten(one_line(session), 60))
