@@ -35,7 +35,7 @@ from memdir.store.open import AgentScope, Project, find_agent_place
 from memdir.text import estimate_tokens
 
 
-class IndexRow(TypedDict):
+class LoadedIndexRow(TypedDict):
     """An index as a session loads it. `dead` counts pointers to missing files, which are left out."""
 
     scope: Scope
@@ -51,7 +51,7 @@ class IndexRow(TypedDict):
     warning: str
 
 
-class CountedIndexRow(IndexRow):
+class PromptIndexRow(LoadedIndexRow):
     tokens: Count
 
 
@@ -60,7 +60,7 @@ class ShowRow(TypedDict):
 
     on: bool
     rule: str
-    indexes: list[IndexRow]
+    indexes: list[LoadedIndexRow]
 
 
 class PromptTokensRow(TypedDict):
@@ -86,7 +86,7 @@ class PromptRow(TypedDict):
     index: str
     tokens: PromptTokensRow
     parts: list[GuidanceRow]
-    indexes: list[CountedIndexRow]
+    indexes: list[PromptIndexRow]
     made: list[str]
 
 
@@ -220,7 +220,7 @@ def prompt_verb(
     if as_json:
         tokens = {"guidance": estimate_tokens(told.guidance), "index": estimate_tokens(told.index)}
         parts = [fill(GuidanceRow, at, tokens=estimate_tokens(at.text)) for at in told.parts]
-        indexes = [fill(CountedIndexRow, make_index_row(at), tokens=estimate_tokens(at.text)) for at in told.clips]
+        indexes = [fill(PromptIndexRow, make_index_row(at), tokens=estimate_tokens(at.text)) for at in told.clips]
         call.out.json(fill(PromptRow, switch, told, tokens=tokens, parts=parts, indexes=indexes, made=made))
     elif told.mode is InstructionMode.OFF:
         complain("memory is off" + (f" ({switch.rule})" if not switch.on else ""))
@@ -267,8 +267,8 @@ def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_jso
         _show_context(call.out, row)
 
 
-def make_index_row(loaded: LoadedIndex) -> IndexRow:
-    return fill(IndexRow, loaded.clip, scope=loaded.scope, path=loaded.path)
+def make_index_row(loaded: LoadedIndex) -> LoadedIndexRow:
+    return fill(LoadedIndexRow, loaded.clip, scope=loaded.scope, path=loaded.path)
 
 
 def show_index(out: Output, loaded: LoadedIndex) -> None:

@@ -70,7 +70,7 @@ _KEYS = tuple(HOSTS)
 # `install` and `uninstall`.
 
 
-class InstallRow(TypedDict):
+class InstallFileRow(TypedDict):
     """A file of an agent. `written` is false with `--print`, and where nothing had to change. `diff` is a unified diff,
     line by line."""
 
@@ -91,7 +91,7 @@ def _host_arguments(decorated: Any) -> Any:
     every = click.option("--all", "is_all", is_flag=True, help="Every agent that has been used on this machine.")
     project = click.option("--project", "is_project", is_flag=True, help="In this project's files instead of your own.")
     shown = click.option("--print", "is_shown", is_flag=True, help="Show what would be changed; change nothing.")
-    return names(every(project(shown(json_option(list[InstallRow])(decorated)))))
+    return names(every(project(shown(json_option(list[InstallFileRow])(decorated)))))
 
 
 @verb(
@@ -179,7 +179,7 @@ def _finish(call: CliContext, changes: Sequence[InstallChange], *, is_shown: boo
         before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
         diff = render_text_diff(before, after, str(change.path), str(change.path))
         is_written = not is_shown and change.what != "unchanged"
-        rows.append(fill(InstallRow, change, change=change.what, written=is_written, diff=diff))
+        rows.append(fill(InstallFileRow, change, change=change.what, written=is_written, diff=diff))
     if as_json:
         call.out.json(rows)
         return
@@ -233,7 +233,13 @@ def _install_plugin(
     changes = [] if is_shown else write_plugin(folder, program)
     if as_json:
         row = fill(
-            InstallRow, host=CLAUDE_CODE.key, path=folder, change="created", written=bool(changes), notes=[], diff=[]
+            InstallFileRow,
+            host=CLAUDE_CODE.key,
+            path=folder,
+            change="created",
+            written=bool(changes),
+            notes=[],
+            diff=[],
         )
         call.out.json([row])
         return

@@ -22,7 +22,7 @@ from memdir.interfaces.cli.app import (
     warn_of_secrets,
     warn_of_team,
 )
-from memdir.interfaces.cli.context import IndexRow, make_index_row, show_index
+from memdir.interfaces.cli.context import LoadedIndexRow, make_index_row, show_index
 from memdir.interfaces.cli.output import (
     REFUSED,
     Count,
@@ -577,7 +577,7 @@ class AgentRow(TypedDict):
 class AgentMemoryRow(AgentRow):
     """What an agent would load of its memory, and the memories in it. `indexes` is empty where memory is off."""
 
-    indexes: list[IndexRow]
+    indexes: list[LoadedIndexRow]
     memories: list[MemoryRow]
 
 
