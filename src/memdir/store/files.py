@@ -564,26 +564,14 @@ def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterabl
 
 def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
     at, fields = cached.signature, cached.fields
-    kind = fields.kind.value if fields.kind else None
-    dialect = fields.dialect.value if fields.dialect else None
     # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
-    return (
-        path, str(at.inode), at.size, at.mtime_ns, at.ctime_ns, fields.title, fields.description,
-        kind, fields.pinned, fields.modified, dialect, fields.problem,
-    )  # fmt: skip
+    stats = (str(at.inode), at.size, at.mtime_ns, at.ctime_ns)
+    texts = (fields.title, fields.description, fields.kind, fields.pinned, fields.modified)
+    return path, *stats, *texts, fields.dialect, fields.problem
 
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
-    _, inode, size, mtime, ctime, title, description, kind, pinned, modified, dialect, problem = row
-    return _CachedHeader(
-        Signature(int(str(inode)), int(str(size)), int(str(mtime)), int(str(ctime))),
-        FrontmatterFields(
-            title=str(title),
-            description=str(description),
-            kind=Kind(str(kind)) if kind else None,
-            pinned=bool(pinned),
-            modified=str(modified),
-            dialect=Dialect(str(dialect)) if dialect else None,
-            problem=str(problem),
-        ),
-    )
+    title, description, kind, pinned, modified, dialect, problem = row[5:]
+    type_, form = Kind(str(kind)) if kind else None, Dialect(str(dialect)) if dialect else None
+    fields = FrontmatterFields(str(title), str(description), type_, bool(pinned), str(modified), form, str(problem))
+    return _CachedHeader(Signature(*(int(str(at)) for at in row[1:5])), fields)

@@ -240,11 +240,9 @@ class History(Database):
         changed = []
         with self.transaction(durable=False):
             for path, data, signature in seen:
-                planned = self._note_outside(path, data, at)
-                if planned:
-                    changed.append(planned)
+                changed.append(self._note_outside(path, data, at))
                 self._remember(path, data, signature)
-        return tuple(changed)
+        return tuple(planned for planned in changed if planned is not None)
 
     def purge(self, path: str, lines: Sequence[bytes]) -> int:
         """Remove every trace of one file: contents, changes, and `lines` of an index that point to it."""
@@ -299,8 +297,8 @@ class History(Database):
             return found
 
     def count_changes(self) -> int:
-        with sqlite_errors(self.path):
-            return int(self._db.execute("SELECT count(*) FROM acts WHERE NOT pending").fetchone()[0])
+        with self.reading() as db:
+            return int(db.execute("SELECT count(*) FROM acts WHERE NOT pending").fetchone()[0])
 
     def read_content(self, digest: str) -> bytes:
         with sqlite_errors(self.path):
@@ -495,7 +493,11 @@ class ChangeDate:
 
 def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signature) -> ChangeDate:
     """What history knows of a file that has these bytes and this signature now."""
-    since, touched = _find_file_times(db, path, digest, signature)
+    since = touched = None
+    if db.execute("PRAGMA user_version").fetchone()[0] >= _DATES_SINCE:
+        kept = db.execute(_FILE_TIMES, (path,)).fetchone()
+        if kept is not None and kept[0] == digest:
+            since, touched = map(_make_time, _find_times(kept, digest, signature))
     changed, brought = _find_change(db, path, digest, since)
     known = db.execute("SELECT 1 FROM changes WHERE path = ? LIMIT 1", (path,)).fetchone()
     return ChangeDate(changed, brought, since, touched, known is not None)
@@ -514,18 +516,6 @@ def _find_times(
     if inode == signature.inode and signature.mtime_ns > mtime:
         touched = signature.mtime_ns
     return min(mtime if since is None else since, signature.mtime_ns), touched
-
-
-def _find_file_times(
-    db: sqlite3.Connection, path: str, digest: str, signature: Signature
-) -> tuple[datetime | None, datetime | None]:
-    if db.execute("PRAGMA user_version").fetchone()[0] < _DATES_SINCE:
-        return None, None
-    known = db.execute(_FILE_TIMES, (path,)).fetchone()
-    if known is None or known[0] != digest:
-        return None, None
-    since, touched = _find_times(known, digest, signature)
-    return _make_time(since), _make_time(touched) if touched is not None else None
 
 
 def _find_change(
@@ -557,10 +547,10 @@ def _find_change(
 
 def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
     """The changes that changed a file, newest first, all or those before one."""
-    select = "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id WHERE path = ? AND NOT pending"
-    if below is None:
-        return iter(db.execute(f"{select} ORDER BY id DESC", (path,)).fetchall())
-    return iter(db.execute(f"{select} AND id < ? ORDER BY id DESC", (path, below)).fetchall())
+    select = (
+        "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id WHERE path = ?1 AND NOT pending"
+    )
+    return iter(db.execute(f"{select} AND (?2 IS NULL OR id < ?2) ORDER BY id DESC", (path, below)).fetchall())
 
 
 def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:
@@ -570,8 +560,8 @@ def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) ->
     return None if row is None else str(row[0])
 
 
-def _make_time(nanoseconds: int) -> datetime | None:
+def _make_time(nanoseconds: int | None) -> datetime | None:
     try:
-        return datetime.fromtimestamp(nanoseconds / 1e9, UTC)
+        return None if nanoseconds is None else datetime.fromtimestamp(nanoseconds / 1e9, UTC)
     except (ValueError, OverflowError, OSError):
         return None

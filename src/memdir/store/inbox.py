@@ -105,11 +105,8 @@ class Inbox(ABC):
     def inbox(self, state: InboxState | str | None = InboxState.WAITING) -> tuple[InboxItem, ...]:
         """What is in this state, oldest first; None for everything."""
         with self._using_inbox(write=False) as db:
-            if db is None:
-                return ()
-            if state is None:
-                return tuple(read_rows(db, "ORDER BY id"))
-            return tuple(read_rows(db, "WHERE state = ? ORDER BY id", (str(state),)))
+            where, values = ("", ()) if state is None else ("WHERE state = ?", (str(state),))
+            return () if db is None else tuple(read_rows(db, f"{where} ORDER BY id", values))
 
     def inbox_item(self, id: int) -> InboxItem:
         with self._using_inbox(write=False) as db:
@@ -174,7 +171,7 @@ def _check_open(item: InboxItem) -> None:
         raise ConflictError("it was approved already", hint=hint)
 
 
-def read_rows(db: sqlite3.Connection, where: str, values: tuple[object, ...] = ()) -> Iterator[InboxItem]:
+def read_rows(db: sqlite3.Connection, where: str = "", values: tuple[object, ...] = ()) -> Iterator[InboxItem]:
     return map(_make_item, db.execute(f"SELECT id, {_COLUMNS} FROM inbox {where}", values).fetchall())
 
 
@@ -184,7 +181,7 @@ def make_mark(item: InboxItem) -> str:
 
 
 def has_about(db: sqlite3.Connection, name: str) -> bool:
-    return any(is_about(item, name) for item in read_rows(db, ""))
+    return any(is_about(item, name) for item in read_rows(db))
 
 
 def drop_rows(db: sqlite3.Connection, name: str, marks: Collection[str] = ()) -> None:
@@ -192,7 +189,7 @@ def drop_rows(db: sqlite3.Connection, name: str, marks: Collection[str] = ()) ->
 
     The key of a decided item stays, so that the same thing is not asked again, unless it contains the name.
     """
-    for item in list(read_rows(db, "")):
+    for item in list(read_rows(db)):
         if not (is_about(item, name) or make_mark(item) in marks):
             continue
         if item.state is InboxState.WAITING or fold(name) in fold(item.key):
@@ -250,23 +247,13 @@ def _make_row(item: InboxItem) -> tuple[object, ...]:
     return item.at.isoformat(), *clean, payload, InboxState.WAITING.value, None, ""
 
 
-def _make_item(row: Sequence[object]) -> InboxItem:
+def _make_item(row: Sequence[Any]) -> InboxItem:
     id, at, kind, key, title, why, name, who, reason, session, payload, state, decided, note = row
-    loaded = json.loads(str(payload))
-    return InboxItem(
-        kind=InboxKind(str(kind)),
-        title=str(title),
-        why=str(why),
-        at=datetime.fromisoformat(str(at)),
-        key=str(key),
-        name=str(name),
-        origin=Origin(str(who), str(reason), str(session)),
-        payload=loaded if isinstance(loaded, dict) else {},
-        id=int(str(id)),
-        state=InboxState(str(state)),
-        decided=None if decided is None else datetime.fromisoformat(str(decided)),
-        note=str(note),
-    )
+    loaded = json.loads(payload)
+    origin, table = Origin(who, reason, session), loaded if isinstance(loaded, dict) else {}
+    decision = None if decided is None else datetime.fromisoformat(decided)
+    added, form, stage = datetime.fromisoformat(at), InboxKind(kind), InboxState(state)
+    return InboxItem(form, title, why, added, key, name, origin, table, id, stage, decision, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +356,5 @@ def _maybe(value: Mapping[str, object], field: str) -> str | None:
 
 
 def _refusal(field: str) -> FormatError:
-    return FormatError(
-        "this item cannot be understood", field=field, hint="reject it; what made it can propose it anew"
-    )
+    hint = "reject it; what made it can propose it anew"
+    return FormatError("this item cannot be understood", field=field, hint=hint)

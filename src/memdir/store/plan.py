@@ -274,13 +274,17 @@ def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes])
     changes = []
     for file in change.files:
         current = view.read_bytes(file.path)
-        if is_index_path(file.path):
-            planned = _rewind_index(file, current)
-        else:
+        if not is_index_path(file.path):
             _check_unchanged(file, current)
-            planned = FileChange(file.path, current, contents(file.before) if file.before else None)
-        if planned.before != planned.after:
-            changes.append(planned)
+            after = contents(file.before) if file.before else None
+        elif file.splice is None:
+            continue
+        else:
+            at, removed, inserted = file.splice
+            back = ChangedFile(file.path, file.after, file.before, (at, inserted, removed))
+            after = redo_index(back, current)
+        if after != current:
+            changes.append(FileChange(file.path, current, after))
     return changes
 
 
@@ -350,14 +354,6 @@ def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
     return encode(_merge_lines(decode(current or b""), change.splice[1], change.splice[2]))
 
 
-def _rewind_index(change: ChangedFile, current: bytes | None) -> FileChange:
-    if change.splice is None:
-        return FileChange(change.path, current, current)
-    at, removed, inserted = change.splice
-    back = ChangedFile(change.path, change.after, change.before, (at, inserted, removed))
-    return FileChange(change.path, current, redo_index(back, current))
-
-
 def check_draft(draft: Draft, rules: WriteRules) -> None:
     check_title(draft.title)
     check_text(draft.title, "title")
@@ -373,11 +369,8 @@ def check_draft(draft: Draft, rules: WriteRules) -> None:
 def check_kind(fields: frontmatter.FrontmatterFields, rules: WriteRules) -> None:
     """A file that is written must say its name, type and description, whatever it said before."""
     if fields.problem:
-        raise FormatError(
-            f"this cannot be saved: {fields.problem}",
-            field="frontmatter",
-            hint="it needs name, description and type (user, feedback, project or reference) between two --- lines",
-        )
+        hint = "it needs name, description and type (user, feedback, project or reference) between two --- lines"
+        raise FormatError(f"this cannot be saved: {fields.problem}", field="frontmatter", hint=hint)
     if fields.kind is not None:
         _check_scope(fields.kind, rules.scope)
 
@@ -386,9 +379,8 @@ def check_expected(name: str, found: bytes | None, expect: str | None) -> None:
     """Compare and swap: what is there must be what the caller has seen."""
     digest = digest_of(found) if found is not None else None
     if found is not None and expect is None:
-        raise ConflictError(
-            f"{name} exists already", found=digest, hint="read it first, then replace it or choose another name"
-        )
+        hint = "read it first, then replace it or choose another name"
+        raise ConflictError(f"{name} exists already", found=digest, hint=hint)
     if digest != expect:
         what = "changed since you read it" if found is not None else "is gone"
         raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
@@ -402,11 +394,8 @@ def check_text(text: str, field: str) -> None:
 
 def _check_scope(kind: Kind, scope: Scope) -> None:
     if scope is Scope.USER and kind not in (Kind.USER, Kind.FEEDBACK):
-        raise FormatError(
-            f"user memory holds user and feedback memories, not {kind.value}",
-            field="type",
-            hint="save it without --scope user: it belongs to this project",
-        )
+        hint = "save it without --scope user: it belongs to this project"
+        raise FormatError(f"user memory holds user and feedback memories, not {kind.value}", field="type", hint=hint)
 
 
 def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]:
@@ -417,11 +406,10 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
     taken = {fold(name[:-3]): name for name in view.list_files(folder) if name.endswith(".md")}
     for number in range(1, 1000):
         leaf = segments[-1] if number == 1 else f"{segments[-1][:90]}-{number}"
-        existing = taken.get(fold(leaf))
-        name = f"{folder}/{leaf}" if folder else leaf
-        if existing is None:
-            return name, None
+        existing = taken.get(fold(leaf), f"{leaf}.md")
         name = f"{folder}/{existing[:-3]}" if folder else existing[:-3]
+        if fold(leaf) not in taken:
+            return name, None
         found = view.read_bytes(f"{name}.md")
         if found is None:
             raise PathError(name, "something that is not a readable file is there")
@@ -448,10 +436,8 @@ def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
 
 def _render_new(view: StoreView, name: str, draft: Draft) -> str:
     fields = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
-    if draft.pinned:
-        fields["pinned"] = "true"
-    folder = name.rpartition("/")[0]
-    return frontmatter.compose_file(fields, _clean_body(draft.body), _find_dialect(view, folder))
+    fields |= {"pinned": "true"} if draft.pinned else {}
+    return frontmatter.compose_file(fields, _clean_body(draft.body), _find_dialect(view, name.rpartition("/")[0]))
 
 
 def _render_over(text: str, draft: Draft, now: datetime) -> str:
@@ -529,7 +515,10 @@ def check_shared(changes: list[FileChange], rules: WriteRules) -> list[FileChang
     for planned in changes:
         if planned.after is not None and is_shared(planned.path, rules):
             name = planned.path.removesuffix(".md")
-            _check_not_about_user(name, planned)
+            if not planned.is_index and frontmatter.parse_fields(decode(planned.after)).kind is Kind.USER:
+                message = f"{name} is about a person, and what others share may hold no user memory"
+                hint = "keep it private, or save what the team needs of it as feedback or project"
+                raise FormatError(message, field="type", hint=hint)
             _check_secrets(name, "", "its name", rules)
             _check_secrets(decode(planned.after), decode(planned.before or b""), planned.path, rules)
     return changes
@@ -562,16 +551,6 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
     return ""
 
 
-def _check_not_about_user(name: str, planned: FileChange) -> None:
-    if planned.is_index or frontmatter.parse_fields(decode(planned.after or b"")).kind is not Kind.USER:
-        return
-    raise FormatError(
-        f"{name} is about a person, and what others share may hold no user memory",
-        field="type",
-        hint="keep it private, or save what the team needs of it as feedback or project",
-    )
-
-
 def _check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
     # Imported here: only what a team shares is searched.
     from memdir.store.secrets import find_secrets, render_findings
@@ -582,8 +561,5 @@ def _check_secrets(text: str, before: str, place: str, rules: WriteRules) -> Non
     if found:
         said = render_findings(found, place=place)
         more = f" and {len(said) - 3} more" if len(said) > 3 else ""
-        raise SecretError(
-            f"team memory may not hold secrets: {', '.join(said[:3])}{more}",
-            findings=said,
-            hint="say where it is kept instead; docs/secrets.md tells how to allow what is none",
-        )
+        hint = "say where it is kept instead; docs/secrets.md tells how to allow what is none"
+        raise SecretError(f"team memory may not hold secrets: {', '.join(said[:3])}{more}", findings=said, hint=hint)

@@ -11,6 +11,7 @@ from binascii import a2b_base64
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -229,44 +230,35 @@ def _close(text: str, chain: list[Span]) -> Iterator[list[Span]]:
 
 def _gather(text: str, chains: Iterable[list[Span]]) -> FoldedText:
     """The spans of each chain as one line; where two of a chain meet is a joint."""
-    parts: list[str] = []
-    here: list[int] = []
-    there: list[int] = []
+    pieces: list[tuple[int, int, str]] = []
     joints: list[int] = []
     size = 0
     for chain in chains:
         for number, (start, end) in enumerate(chain):
-            if number:
-                joints.append(size)
-            here.append(size)
-            there.append(start)
-            parts.append(text[start:end])
+            joints += [size] if number else []
+            pieces.append((start, -1, text[start:end]))
             size += end - start
-        parts.append("\n")
-        here.append(size)
-        there.append(chain[-1][1])
+        pieces.append((chain[-1][1], -1, "\n"))
         size += 1
-    lengths = (-1,) * len(here)
-    return FoldedText("".join(parts), tuple(here) or (0,), tuple(there) or (0,), lengths or (-1,), tuple(joints))
+    return _assemble(pieces, joints)
 
 
 def _rebuild(text: str, changes: Iterable[tuple[int, int, str]]) -> FoldedText:
     """The text with some spans replaced."""
-    parts: list[str] = []
-    here: list[int] = []
-    there: list[int] = []
-    lengths: list[int] = []
-    at = size = 0
+    pieces: list[tuple[int, int, str]] = []
+    at = 0
     for start, end, new in (*changes, (len(text), len(text), "")):
-        for begin, length, part in ((at, -1, text[at:start]), (start, end - start, new)):
-            if part:
-                here.append(size)
-                there.append(begin)
-                lengths.append(length)
-                parts.append(part)
-                size += len(part)
+        pieces += [(at, -1, text[at:start]), (start, end - start, new)]
         at = end
-    return FoldedText("".join(parts), tuple(here) or (0,), tuple(there) or (0,), tuple(lengths) or (-1,))
+    return _assemble(pieces)
+
+
+def _assemble(pieces: Iterable[tuple[int, int, str]], joints: Iterable[int] = ()) -> FoldedText:
+    """A text from pieces: where each begins in the other text, how long it is there, and what it is here."""
+    kept = [piece for piece in pieces if piece[2]] or [(0, -1, "")]
+    there, lengths, parts = zip(*kept, strict=True)
+    here = accumulate((len(part) for part in parts[:-1]), initial=0)
+    return FoldedText("".join(parts), tuple(here), there, lengths, tuple(joints))
 
 
 @cache

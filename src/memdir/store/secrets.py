@@ -101,17 +101,8 @@ def render_findings(findings: Iterable[SecretFinding], *, place: str = "") -> tu
 @cache
 def read_rules() -> tuple[SecretRule, ...]:
     """The built-in formats, in the order of their precedence."""
-    return tuple(
-        SecretRule(
-            row["id"],
-            row["what"],
-            row["pattern"],
-            tuple(row["hints"]),
-            row.get("bits", 0.0 if row.get("inside") else 2.0),
-            row.get("inside", False),
-        )
-        for row in read_tables()["rules"]
-    )
+    rows = [{"bits": 0.0 if row.get("inside") else 2.0, **row} for row in read_tables()["rules"]]
+    return tuple(SecretRule(**{**row, "hints": tuple(row["hints"])}) for row in rows)
 
 
 @cache
