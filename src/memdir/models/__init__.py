@@ -2,11 +2,9 @@
 
     open_model(spec)  ->  retry ( meter ( provider ) )
 
-A model is a function from Request to Reply and stays one: retry and meter are wrappers, a fake is a lambda. What comes
-back from `open_model` also says what it can do (`has_tools`), counts against the person's budget, and leaves a row of
-what each request took. Opening one loads no SDK and asks nobody.
-
-It knows nothing of memory, and decides neither what is asked nor what an answer is good for.
+A model is a function from Request to Reply: retry and meter are wrappers, a fake is a lambda. An opened model also says
+what it can do (`has_tools`), counts against the budget, and records the usage of each request. Opening a model imports
+no SDK and sends nothing.
 """
 
 import os
@@ -45,12 +43,12 @@ NONE = "none"
 OLLAMA = "http://127.0.0.1:11434"
 _EXAMPLES = "anthropic:claude-sonnet-5-5, openai:gpt-5.4-mini, ollama:qwen3:8b, claude-cli, none"
 _SDKS = {"anthropic": "anthropic", "openai": "openai", "ollama": "openai"}
-_NO_KEY = "none"  # what an endpoint gets that asks for no key: the SDKs insist on one
+_NO_KEY = "none"  # for an endpoint that needs no key: the SDKs require one
 
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """An opened model: called with a request, it retries, counts, and answers."""
+    """An opened model: called with a request, it retries, records the usage, and returns the reply."""
 
     spec: str
     model: Model
@@ -62,10 +60,7 @@ class OpenModel:
         return can_use_tools(self.model)
 
     def __call__(self, request: Request) -> Reply:
-        def ask(again: Request) -> Reply:
-            return ask_metered(self.model, again, self.meter)
-
-        return with_retry(ask, tries=self.tries)(request)
+        return with_retry(lambda again: ask_metered(self.model, again, self.meter), tries=self.tries)(request)
 
 
 def open_model(
@@ -80,10 +75,10 @@ def open_model(
     clock: Callable[[], datetime] | None = None,
     tries: int = MODEL_TRIES,
 ) -> Model:
-    """The model that `spec` names; `none` is one that raises when it is asked.
+    """The model that `spec` names; `none` is a model that raises when it is called.
 
-    `url` and `key` win over settings and environment. `run` is what `budget.run_tokens` counts by, a new one unless
-    given; `project` is what the usage is filed under.
+    `url` and `key` override settings and environment. `run` is the run that `budget.run_tokens` limits, by default a
+    new one; `project` is recorded with the usage.
     """
     environment = environment or read_environment()
     settings = settings or read_settings(environment, root=None)
@@ -113,7 +108,7 @@ def find_model(settings: Settings, environment: Environment, *, project: str = "
 
 
 def load_sdk(spec: str) -> None:
-    """Load ahead what the first request to this model would load; one that is not there is missed when it is asked."""
+    """Import the SDK of this model ahead of the first request; a missing one raises only when the model is called."""
     package = _SDKS.get(spec.strip().partition(":")[0])
     if package is not None:
         with suppress(ImportError):
@@ -121,25 +116,23 @@ def load_sdk(spec: str) -> None:
 
 
 def new_run(model: Model, run: str = "") -> Model:
-    """The same model with a run of its own in the budget; any other function as it is."""
+    """The same model with a new run in the budget; any other function unchanged."""
     if not isinstance(model, OpenModel):
         return model
     return replace(model, meter=replace(model.meter, run=run or _make_run()))
 
 
 def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
-    """What a host asked and was answered, as the body that a fork goes on from; None for a model that has no such.
+    """A host's request and its reply as the body that a fork continues; None for a model without such bodies.
 
-    It begins with the very bytes of the host's request, so the provider's cache knows it.
+    It begins with the same bytes as the host's request, so it is in the provider's cache.
     """
     provider = model.model if isinstance(model, OpenModel) else model
     render = getattr(provider, "render", None)
+    if render is None:
+        return None
     said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
-    return None if render is None else _add_answer(render(request), render(replace(request, messages=(said,))))
-
-
-def _add_answer(body: dict[str, object], answered: Mapping[str, object]) -> Mapping[str, object]:
-    """The first with the last message of the second."""
+    body, answered = render(request), render(replace(request, messages=(said,)))
     return {**body, "messages": [*as_list(body["messages"]), *as_list(answered["messages"])[-1:]]}
 
 
@@ -149,13 +142,13 @@ def absent(request: Request) -> Reply:
 
 
 def forbid(request: Request) -> Reply:
-    """For tests: a model that nobody may ask."""
+    """For tests: a model that must not be called."""
     raise AssertionError(f"a model was asked, for {request.purpose or 'no purpose'}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """Where a provider is and what opens it."""
+    """Address and key of a provider, and where to look them up."""
 
     environment: Environment
     settings: Settings
@@ -198,30 +191,28 @@ def _open_anthropic(name: str, access: _Access) -> Model:
             max_retries=0,
             timeout=timeout,
             http_client=http_client,
-            open_telemetry=False,  # what is asked here is nobody else's business
+            open_telemetry=False,  # requests are private
         )
 
-    line = Connection("anthropic", make_client, "/v1/messages", who=f"anthropic:{name}", silence=access.silence)
-    return AnthropicModel(name, line)
+    who = f"anthropic:{name}"
+    return AnthropicModel(name, Connection("anthropic", make_client, "/v1/messages", who=who, silence=access.silence))
 
 
 def _open_openai(name: str, access: _Access) -> Model:
     url = _check_url(access.url or access.find("OPENAI_BASE_URL"))
     key = access.key or access.find("MEMDIR_MODEL_KEY", "OPENAI_API_KEY") or _need_key(url, "OPENAI_API_KEY")
-    line = _make_openai_line(f"openai:{name}", url or "https://api.openai.com/v1", key, access)
-    return OpenAIModel(name, line, is_vendor=not url)
+    connection = _connect_openai(f"openai:{name}", url or "https://api.openai.com/v1", key, access)
+    return OpenAIModel(name, connection, is_vendor=not url)
 
 
 def _open_ollama(name: str, access: _Access) -> Model:
     url = _check_url(access.url or _read_ollama_host(access.find("OLLAMA_HOST")))
     address = url if urlsplit(url).path.rstrip("/") else f"{url.rstrip('/')}/v1"
-    line = _make_openai_line(
-        f"ollama:{name}", address, access.key or access.find("MEMDIR_MODEL_KEY") or _NO_KEY, access
-    )
-    return OpenAIModel(name, line, is_free=True)
+    key = access.key or access.find("MEMDIR_MODEL_KEY") or _NO_KEY
+    return OpenAIModel(name, _connect_openai(f"ollama:{name}", address, key, access), is_free=True)
 
 
-def _make_openai_line(who: str, url: str, key: str, access: _Access) -> Connection:
+def _connect_openai(who: str, url: str, key: str, access: _Access) -> Connection:
     def make_client(sdk: Any, http_client: Any, timeout: Any) -> Any:
         return sdk.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=timeout, http_client=http_client)
 
@@ -237,7 +228,7 @@ def _need_key(url: str, variable: str) -> str:
 
 
 def _read_ollama_host(host: str) -> str:
-    """What ollama itself understands: a host, a port, both, or a whole address; a server's "everywhere" is here."""
+    """An address from what ollama accepts: a host, a port, both, or a whole address; 0.0.0.0 means this machine."""
     if not host:
         return OLLAMA
     try:

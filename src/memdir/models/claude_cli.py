@@ -1,11 +1,9 @@
-"""A headless `claude` as a model: no key of its own, whatever login the person has.
+"""A headless `claude` as a model, with the person's own login.
 
-Each request is one process in an empty folder of its own. It gets no tools, no hooks, no MCP servers, no skills, no
-CLAUDE.md and no memory, keeps no session, and is marked as started by memdir, so that memdir inside it does nothing:
-otherwise the end of its turn would start the next one. The text goes in by standard input and a private file, never by
-the command line, which other users of the machine can read.
-
-It cannot use tools, continue a parent's conversation, or stream: the whole text comes at the end.
+Each request is one process in an empty folder of its own. It has no tools, hooks, MCP servers, skills, CLAUDE.md or
+memory, keeps no session, and is marked as started by memdir, so that memdir does nothing inside it: otherwise the end of
+its turn would start the next one. The text is passed by standard input and a private file, because other users of the
+machine can read the command line. It cannot use tools, continue a parent's conversation, or stream.
 """
 
 import json
@@ -16,6 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memdir.errors import ModelError, ReplyError, StoppedError
@@ -34,11 +33,11 @@ from memdir.project.settings import Environment
 from memdir.records import Message, Reply, Request, StopReason
 from memdir.text import one_line, shorten
 
-LEAST_TOKENS = 4_096  # below this its own thinking leaves no room for an answer
+LEAST_TOKENS = 4_096  # below this its own thinking leaves no tokens for a reply
 _LOOK_SECONDS = 0.1
-_PATIENCE = 3  # times the silence other models may keep: here nothing is heard until the end
+_PATIENCE = 3  # times the silence allowed to other models, because there is no output until the end
 _INSIDE = "MEMDIR_INSIDE"
-# What a coding agent tells the programs it starts about itself: a second one, started by us, is not part of it.
+# Variables that a coding agent sets for the programs it starts; the process started here is not part of its session.
 _OF_A_SESSION = frozenset(
     "CLAUDECODE CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_SSE_PORT CLAUDE_CODE_SESSION_ID CLAUDE_SESSION_ID CLAUDE_PROJECT_DIR"
     " CLAUDE_ENV_FILE CLAUDE_EFFORT CLAUDE_PLUGIN_ROOT CLAUDE_PLUGIN_DATA MEMDIR_SESSION".split()
@@ -48,7 +47,7 @@ _FLAGS = (
     "--output-format=json",
     "--tools=",
     "--strict-mcp-config",
-    "--setting-sources=user",  # the login may be there; hooks are off by the next one
+    "--setting-sources=user",  # the login may be there; the next flag disables hooks
     '--settings={"disableAllHooks":true}',
     "--disable-slash-commands",
     "--no-session-persistence",
@@ -117,7 +116,7 @@ class ClaudeModel:
             try:
                 out, err = process.communicate(given, timeout=_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                given = None  # it keeps what it has not written yet
+                given = None  # communicate keeps what it has not written yet
                 continue
             return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -135,9 +134,8 @@ class ClaudeModel:
 
     def _read_result(self, result: Mapping[str, object], request: Request) -> Reply:
         cost = result.get("total_cost_usd")
-        usage = replace(
-            read_anthropic_usage(as_table(result.get("usage"))), dollars=cost if isinstance(cost, int | float) else None
-        )
+        usage = read_anthropic_usage(as_table(result.get("usage")))
+        usage = replace(usage, dollars=cost if isinstance(cost, int | float) else None)
         text = as_text(result.get("result"))
         if result.get("is_error"):
             if _CUT in text:
@@ -158,7 +156,7 @@ class ClaudeModel:
 
 
 def make_claude_environ(environment: Environment, max_tokens: int) -> dict[str, str]:
-    """The child's environment: logged in as the person is, without memory, marked as started by us."""
+    """The child's environment: with the person's login, without memory, marked as started by memdir."""
     kept = {name: value for name, value in environment.inherited.items() if name not in _OF_A_SESSION}
     return kept | {
         _INSIDE: "1",
@@ -166,12 +164,12 @@ def make_claude_environ(environment: Environment, max_tokens: int) -> dict[str, 
         "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(max_tokens),
-        "CLAUDE_CODE_MAX_RETRIES": "0",  # trying again is our business, within our time
+        "CLAUDE_CODE_MAX_RETRIES": "0",  # memdir retries itself
     }
 
 
 def render_claude_prompt(messages: Sequence[Message]) -> str:
-    """Messages as one text; who said what stands before each only where more than one speaks."""
+    """Messages as one text, with the speaker before each if there is more than one."""
     said = [message for message in messages if message.text.strip()]
     if all(role_of(message) == "user" for message in said):
         return "\n\n".join(message.text for message in said)
@@ -188,16 +186,11 @@ def _find_program(program: str, environment: Environment) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it with all it started, and leave nothing open."""
+    """End the process with all it started, and close its streams."""
     if process.poll() is None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            try:
-                stream.close()
-            except BrokenPipeError:
-                pass
+    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+        with suppress(BrokenPipeError):
+            stream.close()

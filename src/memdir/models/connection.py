@@ -1,18 +1,21 @@
-"""One endpoint spoken to through its vendor's SDK: a body goes out as it is, JSON comes back, whole or by events.
+"""A connection to one endpoint through its vendor's SDK: sends a body, returns JSON, as a whole or by events.
 
-The SDKs of Anthropic and OpenAI come from one generator and are used alike here: they know the addresses, the headers,
-the stream format and the errors. They are loaded at the first request, since importing one takes a second; their own
-retries are off. Each request has a connection of its own, so that it can be shut without hurting another one.
+The SDKs of Anthropic and OpenAI come from one generator and are used in the same way: they know the addresses, the
+headers, the stream format and the errors. They are imported at the first request, since an import takes a second; their
+own retries are off. Each request has an HTTP connection of its own, so that it can be closed without affecting another.
+
+Errors of providers become `UnreachableError` with one of a closed list of reasons. A provider's own message is shown
+where it helps, shortened, with anything that looks like a key masked. Whether to retry is decided elsewhere; an error
+only says whether a retry may help. The small functions that read values of unknown type serve both providers.
 """
 
-import contextlib
 import importlib.util
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from importlib import import_module
 from types import TracebackType
@@ -23,98 +26,13 @@ from memdir.limits import MODEL_CONNECT_SECONDS, MODEL_WHOLE_SECONDS
 from memdir.records import Message, Model, Request, Usage
 from memdir.text import one_line, shorten
 
-# --- wire ---
-# What the providers' rooms share: reading answers that may be anything, schemas that every endpoint takes. Pure.
-
-# What structured output refuses at one vendor or another; the rules behind them are checked by whoever asked.
+# Keywords that structured output refuses at one vendor or another; the caller checks them in the reply.
 _LEFT_OUT = frozenset(
     "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems"
     " minProperties maxProperties $schema default examples".split()
 )
 _COUNT_MOST = 1 << 40
-
-
-def can_use_tools(model: Model) -> bool:
-    """Whether a model takes tools and a parent's prefix; one that does not say so does, as a scripted one."""
-    return bool(getattr(model, "has_tools", True))
-
-
-def narrow_schema(schema: Mapping[str, object]) -> dict[str, object]:
-    """The part of a schema that structured output takes everywhere: shapes, without sizes; objects are closed."""
-    narrow: dict[str, object] = {}
-    for key, value in schema.items():
-        if key == "properties" and isinstance(value, Mapping):  # below it, keys are names
-            narrow[key] = {name: _narrow(at) for name, at in value.items()}
-        elif key not in _LEFT_OUT:
-            narrow[key] = value if key in ("enum", "const", "required") else _narrow(value)
-    if narrow.get("type") == "object":
-        narrow["additionalProperties"] = False
-    return narrow
-
-
-def _narrow(value: object) -> object:
-    if isinstance(value, Mapping):
-        return narrow_schema(value)
-    return [_narrow(at) for at in value] if isinstance(value, list | tuple) else value
-
-
-def check_request(request: Request) -> None:
-    """Raise for what no endpoint can be asked."""
-    if request.max_tokens < 1:
-        raise ModelError("a request needs room for an answer: max_tokens is below 1")
-    if not any(message.text.strip() or message.calls or message.raw for message in request.messages):
-        raise ModelError("a request needs a message")
-    if request.parent is not None and (request.system or request.tools):
-        raise ModelError("a request with a parent has no system prompt or tools of its own: they are the parent's")
-
-
-def wrong_parent(provider: str, why: str) -> ModelError:
-    """The refusal of a parent in another provider's shape."""
-    hint = "give the body exactly as the host sent it, to a model of the same provider"
-    return ModelError(f"the parent is not a request of {provider}: {why}", hint=hint)
-
-
-def add_usage(one: Usage, other: Usage) -> Usage:
-    """Both together; the dollars of those that are known."""
-    known = [at.dollars for at in (one, other) if at.dollars is not None]
-    return Usage(
-        one.fresh + other.fresh,
-        one.cached + other.cached,
-        one.output + other.output,
-        one.stored + other.stored,
-        sum(known) if known else None,
-    )
-
-
-def role_of(message: Message) -> str:
-    """As providers call it: a tool's result is the caller's word, and so is whatever else is not the model's."""
-    return "assistant" if message.role == "assistant" else "user"
-
-
-def as_table(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def as_list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
-
-
-def as_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def as_count(value: object) -> int:
-    """A number of tokens; what is none is nothing, and what nobody could have counted is cut to what can be kept."""
-    return min(max(0, value), _COUNT_MOST) if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-# --- faults ---
-# What a provider says when it does not answer, as one of ours: a closed list of reasons, one line of words each.
-#
-# The words of providers are shown only where they help, shortened, and with whatever looks like a key masked. It does
-# not decide when to try again (retry): it says only whether that may help.
-
-# Every reason, in words; `{who}` is the model that was asked.
+# Every reason, in words; `{who}` is the model.
 REASONS: Mapping[str, str] = {
     "key": "{who} does not accept the key",
     "forbidden": "{who} does not allow this",
@@ -158,10 +76,89 @@ _DOWN_KINDS = frozenset({"overloaded_error", "api_error", "server_error", "inter
 _KEYS = re.compile(r"\b(?:sk|pk|key)[-_][\w.*-]{6,}|\bBearer \S+")
 _BY_STATUS = {401: "key", 403: "forbidden", 404: "missing", 408: "timeout", 409: "busy", 413: "too_long", 429: "busy"}
 _WORDS_CHARS = 300
+_LOOK_SECONDS = 0.03
+_CONNECTED = (".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")
+
+# (SDK, its HTTP client, how long silence may last) -> the SDK's client
+MakeClient = Callable[[Any, Any, Any], Any]
+
+
+def can_use_tools(model: Model) -> bool:
+    """Whether a model accepts tools and a parent's prefix; true if it does not say, as a scripted model."""
+    return bool(getattr(model, "has_tools", True))
+
+
+def narrow_schema(schema: Mapping[str, object]) -> dict[str, object]:
+    """The part of a schema that every endpoint accepts: shapes without sizes; objects are closed."""
+    narrow: dict[str, object] = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, Mapping):  # below it, keys are names
+            narrow[key] = {name: _narrow(at) for name, at in value.items()}
+        elif key not in _LEFT_OUT:
+            narrow[key] = value if key in ("enum", "const", "required") else _narrow(value)
+    if narrow.get("type") == "object":
+        narrow["additionalProperties"] = False
+    return narrow
+
+
+def _narrow(value: object) -> object:
+    if isinstance(value, Mapping):
+        return narrow_schema(value)
+    return [_narrow(at) for at in value] if isinstance(value, list | tuple) else value
+
+
+def check_request(request: Request) -> None:
+    """Raises for a request that no endpoint accepts."""
+    if request.max_tokens < 1:
+        raise ModelError("a request needs room for an answer: max_tokens is below 1")
+    if not any(message.text.strip() or message.calls or message.raw for message in request.messages):
+        raise ModelError("a request needs a message")
+    if request.parent is not None and (request.system or request.tools):
+        raise ModelError("a request with a parent has no system prompt or tools of its own: they are the parent's")
+
+
+def wrong_parent(provider: str, why: str) -> ModelError:
+    """The error for a parent in another provider's format."""
+    hint = "give the body exactly as the host sent it, to a model of the same provider"
+    return ModelError(f"the parent is not a request of {provider}: {why}", hint=hint)
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """The sum; dollars only of those that are known."""
+    known = [at.dollars for at in (one, other) if at.dollars is not None]
+    return Usage(
+        one.fresh + other.fresh,
+        one.cached + other.cached,
+        one.output + other.output,
+        one.stored + other.stored,
+        sum(known) if known else None,
+    )
+
+
+def role_of(message: Message) -> str:
+    """The role for providers: everything that is not the model's, tool results included, is the user's."""
+    return "assistant" if message.role == "assistant" else "user"
+
+
+def as_table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: object) -> int:
+    """A number of tokens: 0 if it is not a number, and limited to what a database can store."""
+    return min(max(0, value), _COUNT_MOST) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def make_fault(who: str, reason: str, *, words: str = "", after: float | None = None) -> UnreachableError:
-    """One line: what is wrong, and the provider's own words if there are any."""
+    """An error with the reason in words, and the provider's own message if there is one."""
     said = shorten(_KEYS.sub("…", one_line(words)).strip(" ."), _WORDS_CHARS)
     message = REASONS[reason].format(who=who) + (f": {said}" if said else "")
     return UnreachableError(message, reason=reason, passing=reason in PASSING, after=after, hint=_HINTS[reason])
@@ -170,16 +167,17 @@ def make_fault(who: str, reason: str, *, words: str = "", after: float | None = 
 def make_status_fault(
     who: str, status: int, body: object, *, headers: Mapping[str, str] | None = None, now: float | None = None
 ) -> UnreachableError:
-    """What an answer with an error in it means; of an error inside a stream the status is 200 and says nothing."""
+    """The error for a response with an error in it; for an error inside a stream the status is 200."""
     kinds, words = read_error(body)
     reason = _find_reason(status, kinds, words)
     if not words and status >= 300:
-        words = f"{status} {_phrase(status)}".strip()
+        known = {at.value: at.phrase for at in HTTPStatus} | {529: "overloaded"}
+        words = f"{status} {known.get(status, '')}".strip()
     return make_fault(who, reason, words=words, after=read_after(headers or {}, now))
 
 
 def read_error(body: object) -> tuple[frozenset[str], str]:
-    """What it is called, by type and code, and its words; from `{"error": {…}}` or from the inside of that."""
+    """Type and code of an error, and its message; from `{"error": {…}}` or from the table inside."""
     table = as_table(body)
     inner = table.get("error")
     table = as_table(inner) or table
@@ -190,7 +188,7 @@ def read_error(body: object) -> tuple[frozenset[str], str]:
 
 
 def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
-    """The seconds that a provider asks to wait; a date is taken against `now`, the seconds since the epoch."""
+    """The seconds that a provider asks to wait; a date is compared with `now`, in seconds since the epoch."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers.get(name, "")) * unit)
@@ -198,7 +196,7 @@ def read_after(headers: Mapping[str, str], now: float | None) -> float | None:
             continue
     if now is None or "retry-after" not in headers:
         return None
-    # Imported here: a date in this place is rare, and its parser would cost every `status` a third of its time.
+    # Imported here: a date is rare, and its parser would take a third of the time of every `status`.
     from email.utils import parsedate_to_datetime
 
     try:
@@ -222,25 +220,12 @@ def _find_reason(status: int, kinds: frozenset[str], words: str) -> str:
     return "down" if status < 300 and (kinds & _DOWN_KINDS or not kinds) else "refused"
 
 
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "overloaded" if status == 529 else ""
-
-
-# --- watch ---
-# A second pair of eyes on a request: whoever asked may not want the answer any more, or it may take too long.
-#
-# A thread that waits for bytes sees neither. The watch looks every few milliseconds and shuts the connection under it,
-# so that the provider stops working too. `cancelled` is therefore called from another thread than the asking one.
-
-_LOOK_SECONDS = 0.03
-_CONNECTED = (".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")
-
-
 class CancelWatch:
-    """Watches while it is entered; `check` raises what it saw."""
+    """Checks during a request whether it was cancelled or takes too long; `check` raises then.
+
+    A thread that waits for bytes notices neither. A second thread looks every few milliseconds and shuts the connection
+    down, so that the provider stops working too; `cancelled` is therefore called from another thread.
+    """
 
     def __init__(
         self,
@@ -250,11 +235,9 @@ class CancelWatch:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._who = who
-        self._cancelled = cancelled
-        self._clock = clock
+        self._who, self._cancelled, self._clock = who, cancelled, clock
         self._deadline = clock() + seconds
-        self._saw = ""
+        self._found = ""
         self._socket: socket.socket | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="memdir-watch", daemon=True)
@@ -270,49 +253,43 @@ class CancelWatch:
         self._thread.join()
 
     def trace(self, name: str, info: Mapping[str, object]) -> None:
-        """What the HTTP library tells of its connections: the newest one is the one to shut."""
+        """Called by the HTTP library with its connections; the newest one is the one to shut down."""
         if name.endswith(_CONNECTED):
             find = getattr(info.get("return_value"), "get_extra_info", None)
             found = find("socket") if find is not None else None
             self._socket = found if isinstance(found, socket.socket) else None
 
     def check(self) -> None:
-        """Raise if the asking one has gone or the time is up."""
-        self._saw = self._saw or self._see()
-        if self._saw == "cancelled":
+        """Raises if the request was cancelled or the time is up."""
+        self._found = self._found or self._find()
+        if self._found == "cancelled":
             raise StoppedError(f"the request to {self._who} was cancelled")
-        if self._saw == "late":
+        if self._found == "late":
             raise make_fault(self._who, "timeout")
 
-    def _see(self) -> str:
+    def _find(self) -> str:
         if self._cancelled is not None and self._cancelled():
             return "cancelled"
         return "late" if self._clock() >= self._deadline else ""
 
     def _look(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):
-            self._saw = self._saw or self._see()
-            # Again each time: there may be no connection yet, or it is being wrapped for TLS at this moment.
-            if self._saw and self._socket is not None:
-                with contextlib.suppress(OSError):
-                    # The plain method: that of a TLS socket would first take it apart under the waiting thread.
+            self._found = self._found or self._find()
+            # Repeated each time: there may be no connection yet, or it is being wrapped for TLS at this moment.
+            if self._found and self._socket is not None:
+                with suppress(OSError):
+                    # Not the method of a TLS socket, which would unwrap it while the other thread waits.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
-# --- line ---
-
-# (SDK, its HTTP client, how long silence may last) -> the SDK's client
-MakeClient = Callable[[Any, Any, Any], Any]
-
-
 def check_installed(package: str) -> None:
-    """Raise, with what to install, if there is no such SDK; does not load it."""
+    """Raises, with what to install, if there is no such SDK; does not import it."""
     if importlib.util.find_spec(package) is None:
         raise ModelError(f"the package {package} is not installed", hint=f"pip install 'memdir[{package}]'")
 
 
 class Connection:
-    """`who` is how errors call the model; `path` is where bodies go, below the address."""
+    """One endpoint. `who` is the model's name in errors; `path` is where bodies are sent, below the address."""
 
     def __init__(
         self,
@@ -331,8 +308,8 @@ class Connection:
         self._tls: Any = None
 
     def ask(self, body: Mapping[str, object], request: Request, headers: Mapping[str, str]) -> Mapping[str, object]:
-        """The whole answer."""
-        with self._talk(request) as (client, _, http):
+        """Sends a body and returns the whole answer."""
+        with self._open(request) as (client, _, http):
             response = client.post(self._path, cast_to=http.Response, body=dict(body), options={"headers": headers})
             data = response.json()
         if not isinstance(data, Mapping):
@@ -342,22 +319,19 @@ class Connection:
     def stream(
         self, body: Mapping[str, object], request: Request, headers: Mapping[str, str]
     ) -> Generator[Mapping[str, object]]:
-        """The answer's events as they come; the caller's wish to stop is heard between any two."""
-        with self._talk(request) as (client, watch, _):
+        """Sends a body and yields the answer's events; a request can be cancelled between any two."""
+        with self._open(request) as (client, watch, _):
             kind = import_module(self._package).Stream[object]
-            options = {"headers": headers}
-            sent = dict(body)
-            with client.post(
-                self._path, cast_to=object, body=sent, options=options, stream=True, stream_cls=kind
-            ) as events:
+            form = {"cast_to": object, "stream": True, "stream_cls": kind}
+            with client.post(self._path, body=dict(body), options={"headers": headers}, **form) as events:
                 for event in events:
                     watch.check()
                     yield as_table(event)
                     watch.check()
-                watch.check()  # an answer without a length seems to end well when its connection is shut
+                watch.check()  # an answer without a length seems complete when its connection is shut down
 
     @contextmanager
-    def _talk(self, request: Request) -> Iterator[tuple[Any, CancelWatch, Any]]:
+    def _open(self, request: Request) -> Iterator[tuple[Any, CancelWatch, Any]]:
         sdk, http = import_module(self._package), import_module("httpx2")
         timeout = http.Timeout(self._silence, connect=min(self._silence, MODEL_CONNECT_SECONDS))
         if self._tls is None:
@@ -379,7 +353,7 @@ class Connection:
 
     @contextmanager
     def _faults(self, sdk: Any, http: Any, watch: CancelWatch) -> Iterator[None]:
-        """What the SDK or the network raises, as one of ours; what the watch saw comes first: it was the cause."""
+        """Converts errors of the SDK and the network; what the watch found comes first, because it was the cause."""
         try:
             yield
         except sdk.APIStatusError as error:
@@ -391,25 +365,15 @@ class Connection:
             raise make_fault(self.who, "timeout") from error
         except (sdk.APIConnectionError, http.TransportError, http.StreamError) as error:
             watch.check()
-            raise make_fault(self.who, _find_break(error, http), words=_say(error)) from error
+            cause = error.__cause__ or error  # the SDK itself says only "Connection error."
+            is_offline = isinstance(cause, http.ConnectError | http.UnsupportedProtocol | http.ProxyError)
+            raise make_fault(self.who, "offline" if is_offline else "broken", words=str(cause)) from error
         except sdk.APIError as error:
             watch.check()
             raise make_status_fault(self.who, 200, error.body or {"message": error.message}) from error
         except UnicodeEncodeError as error:
             hint = "half a character (a lone surrogate) cannot be sent; take it out"
             raise ModelError(f"the request to {self.who} holds what is no text", hint=hint) from error
-        except (ValueError, RecursionError) as error:  # what is no JSON, no UTF-8, or nested without end
+        except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested without end
             watch.check()
             raise ReplyError(f"{self.who} answered with what is not JSON", hint="is the address right?") from error
-
-
-def _find_break(error: Exception, http: Any) -> str:
-    """Whether there was no connection, or one that ended too early."""
-    cause = error.__cause__ or error
-    early = isinstance(cause, http.ConnectError | http.UnsupportedProtocol | http.ProxyError)
-    return "offline" if early else "broken"
-
-
-def _say(error: Exception) -> str:
-    """The network's own words, which are below the SDK's "Connection error."."""
-    return str(error.__cause__ or error)
