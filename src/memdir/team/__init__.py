@@ -1,21 +1,18 @@
 """Team memory over git: the files of `team/` kept in step with a branch that several people share.
 
-    units, merging       two versions of one file made into one
-    instructing, arriving  what may come in, and what may go out
-    git, objects, remote   the git program as a carrier, in memdir's own bare copy
-    membership, point      which remote; what the files were when both sides were the same
-    inputs, sending, receiving, looking   what each side did, planned without touching anything
-    news, synced, telling  what people are told
-    syncing              all of it in order
-    reverting            taking back what one author wrote
-    entering             into a team and out of it
-    background           a sync that nobody waits for
+    merge    two versions of one file made into one
+    admit    what may come in, and what may go out
+    git      the git program as a carrier, in memdir's own bare copy
+    state    which remote; what the files were when both sides were last in step
+    plan     what each side did, and what a sync would do
+    sync     all of it in order
+    news     results, records, news and items of the inbox
+    revert   undoing what one author wrote
 
-The person's own repository is read for the address of its remote, and for nothing else. It proves nobody's identity:
-an author is what a commit says.
+The person's own repository is read for the address of its remote only. Nobody's identity is proved: an author is what a
+commit says.
 """
 
-import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -26,8 +23,8 @@ from memdir.frozen import replace
 from memdir.limits import TEAM_SECONDS
 from memdir.project.settings import DEFAULT, write_setting
 from memdir.store.open import Project
-from memdir.store.state import COPY, NEWS, POINT, RECORD, drop_copy, find_own_author
-from memdir.team.git import TeamClone, fetch_branch, open_copy
+from memdir.store.state import NEWS, POINT, RECORD, drop_copy, find_own_author
+from memdir.team.git import fetch_branch, open_copy
 from memdir.team.news import (
     SyncOutcome,
     SyncRecord,
@@ -81,13 +78,6 @@ __all__ = [
 ]
 
 
-# --- entering ---
-# Into a team, out of it, and what has to be known for a sync: put together from an project project.
-#
-# The first contact has to work: an address with a slip in it should be told at once and not at every sync. Whoever
-# leaves keeps the files.
-
-
 def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
     """What a sync of this project needs; raises SettingsError for whoever is in no team."""
     member = read_membership(project.private.state)
@@ -100,7 +90,7 @@ def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
 def enter(
     project: Project, member: Membership, *, now: datetime, create: bool, seconds: float = TEAM_SECONDS
 ) -> SyncResult:
-    """Take part in a team, and begin it if `create` says so and nobody has; raises if the remote cannot be reached."""
+    """Join a team, and begin it with `create` if there is none; raises if the remote cannot be reached."""
     store, known = project.private, read_membership(project.private.state)
     check_branch(member.branch)
     address = resolve_remote(member, project.places.root.path)
@@ -110,7 +100,7 @@ def enter(
         raise SettingsError("this project is in another team already", key="team", hint=hint)
     task = _make_sync(project, member, seconds)
     with store.hold_beside(LOCK, seconds=seconds):
-        copy = open_copy(open_team_copy(task))
+        copy = open_copy(task.make_clone())
         head = fetch_branch(copy, address, member.branch)
         if head is None and not create:
             hint = "`memdir team init` begins one"
@@ -124,10 +114,9 @@ def enter(
 
 
 def leave(project: Project) -> bool:
-    """Forget the remote and everything kept for it; the memories stay. Whether there was a team to leave."""
+    """Forget the remote and everything kept for it; the memories stay. Returns whether there was a team."""
     store = project.private
-    was_in = read_membership(store.state) is not None
-    if not was_in:
+    if read_membership(store.state) is None:
         return False
     with store.hold_beside(LOCK, seconds=TEAM_SECONDS):
         drop_membership(store.state)
@@ -136,10 +125,6 @@ def leave(project: Project) -> bool:
             (store.state / file).unlink(missing_ok=True)
         drop_waiting(store)
     return True
-
-
-def open_team_copy(task: SyncTask) -> TeamClone:
-    return TeamClone(task.store.state / COPY, task.environment, deadline=time.monotonic() + task.seconds)
 
 
 def read_remote_head(task: SyncTask) -> SyncPoint:
@@ -156,13 +141,9 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
     return SyncTask(project.private, member, project.environment, root, author, seconds)
 
 
-# --- background ---
-# A sync that nobody waits for: a process of its own, which outlives the one that began it.
-
-
 def start_sync(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
-    """Begin a sync for the project at `cwd`; answers its PID. If one is under way already, it ends at once.
+    """Start a sync for the project at `cwd` in a process of its own, which outlives this one; returns its PID.
 
-    `arguments` are options of the whole program, `environ` the variables it gets, this process's own without them.
+    If a sync is running already, it ends at once. `arguments` are options of the whole program, `environ` its variables.
     """
     return start_detached(cwd, *arguments, "team", "sync", environ=environ)

@@ -1,7 +1,17 @@
-"""What a sync stands on: the files here, the branch there, and what they were when they were last the same. Pure.
+"""What a sync starts from, and what it would do on either side; nothing is written here.
 
-Ground      all of it, and the questions both directions ask of it
-find_needed which objects have to be read before anything can be planned
+    read_local, read_branch   the team's folder here; the branch there, with what is odd about its history
+    SyncInputs                both, with what they were when they were last in step: the point
+    plan_outgoing             what this member did since, on top of the branch as it is now: the files of a new commit
+    plan_incoming             what the branch has that is not here: what comes in, needs review, is refused; the next point
+
+If only one side changed a file, that change stands; if both did, they are merged. What may not be shared stays here; it
+is named in `withheld` and looked at again next time. A file of the branch that is refused is left as it is, until
+somebody here writes one of the same name, which then replaces it. Nothing here is overwritten that was not sent: a file
+that stays back is merged with what came. An index is taken over line by line, and only lines for memories that are here.
+
+`.memdir-team.json` in the branch, {"review": true}, asks every member to review what others write. Whoever may push may
+change it, so a member who wants review in any case sets it for themselves.
 """
 
 import json
@@ -49,9 +59,12 @@ from memdir.text import find_forbidden, fold, one_line
 
 # --- inputs ---
 
+TEAM_FILE = ".memdir-team.json"
+GONE = "gone"  # in place of an object, for a file that somebody deleted
+_TEAM_FILE_BYTES = 4_096
+_MANY = 3  # memories that nobody forgets all at once
 _INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
-Blobs = Mapping[str, bytes]
-# Whether a person has let this version of a file in: path, object -> yes.
+# Whether a person has approved this version of a file, by path and object.
 Approved = Callable[[str, str], bool]
 
 
@@ -63,12 +76,16 @@ class LocalTeam:
     index: str | None = None
     blocked: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def objects(self) -> dict[str, str]:
+        return {path: hash_blob(data) for path, data in self.files.items()}
+
 
 class SyncInputs:
-    """One look at both sides. `common` stands in for the point where the branch's history was rewritten.
+    """Both sides. `common` replaces the point if the branch's history was rewritten.
 
     `seen` are files here that the branch has had as they are since the point, path -> object: a sync was killed after
-    its push, or a person let an older version in. What the branch made of them since is then no clash with them.
+    its push, or a person approved an older version. What the branch made of them since is then no clash with them.
     """
 
     def __init__(
@@ -76,7 +93,7 @@ class SyncInputs:
         local: LocalTeam,
         point: SyncPoint,
         theirs: Mapping[str, TreeEntry],
-        blobs: Blobs,
+        blobs: Mapping[str, bytes],
         *,
         find: Finder,
         common: Mapping[str, TreeEntry] | None = None,
@@ -96,11 +113,15 @@ class SyncInputs:
     @cached_property
     def ours(self) -> Mapping[str, str]:
         """Path -> object of the files here."""
-        return {path: hash_blob(data) for path, data in self.local.files.items()}
+        return self.local.objects
 
     @cached_property
     def twins(self) -> Mapping[str, str]:
         return find_twins(self.theirs, self.local.files)
+
+    def list_known(self) -> list[str]:
+        """Files of the branch that the point knows."""
+        return [path for path in self.theirs if self.point.find(path) is not None]
 
     def find_base(self, path: str) -> str | None:
         """The object a file was when both sides were the same; None if it was not there, or not known."""
@@ -117,7 +138,7 @@ class SyncInputs:
         return None if data is None else decode(data)
 
     def judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
-        """What may become of a file of the branch."""
+        """Whether a file of the branch may come in."""
         key = (path, entry.sha)
         if key not in self._verdicts:
             self._verdicts[key] = self._judge(path, entry)
@@ -131,7 +152,7 @@ class SyncInputs:
         return verdict.why if verdict.ruling is AdmitRuling.REFUSE else ""
 
     def show(self, path: str) -> str:
-        """A path as it may be told: without a secret that somebody made a name of."""
+        """A path as it may be shown: without a secret in it."""
         return mask(path, self.find(path))
 
     def _judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
@@ -148,11 +169,114 @@ class SyncInputs:
         return ACCEPTED if path == INDEX_FILE else judge_text(path, self.blobs[entry.sha], self.find)
 
 
-def find_needed(
-    local: LocalTeam, point: SyncPoint, theirs: Mapping[str, TreeEntry], common: Mapping[str, TreeEntry] | None
-) -> dict[str, int]:
-    """The objects that have to be read, with their sizes as far as the branch tells them."""
-    ours = {path: hash_blob(data) for path, data in local.files.items()}
+@dataclass(frozen=True, slots=True)
+class TeamBranch:
+    """The branch as it was fetched. `head` is empty where there is none at all.
+
+    `mark` is the object of the team's own file, `is_team` whether there is one, of whatever kind. `is_gone`: the remote
+    has lost the branch, and this is what was known of it. `common` is set where its history was rewritten: the files
+    both histories come from.
+    """
+
+    head: str = ""
+    tree: Mapping[str, TreeEntry] = field(default_factory=dict)
+    mark: str = ""
+    is_gone: bool = False
+    common: Mapping[str, TreeEntry] | None = None
+    is_team: bool = False
+
+
+def read_local(store: FileStore) -> LocalTeam:
+    """The team's folder as it is now; without a folder there is nothing in it."""
+    try:
+        root = guard.open_root(store.root)
+    except NotFoundError:
+        return LocalTeam({})
+    files: dict[str, bytes] = {}
+    blocked: dict[str, str] = {}
+    try:
+        for found in guard.walk(root, folder=TEAM_FOLDER):
+            path = found.path.removeprefix(f"{TEAM_FOLDER}/")
+            data = None if found.refusal else _read(root, found.path)
+            if data is None:
+                reason = found.refusal or "unreadable"
+                blocked[path] = f"in its place here lies something that is no plain file ({reason})"
+            else:
+                files[path] = data
+        index = _read(root, f"{TEAM_FOLDER}/{INDEX_FILE}")
+    finally:
+        os.close(root)
+    return LocalTeam(files, None if index is None else decode(index), blocked)
+
+
+def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> TeamBranch:
+    """Fetch the branch and look at what it holds; raises GitError where the remote cannot be reached."""
+    head = fetch_branch(copy, remote, name)
+    if head is not None and (point.head in ("", head) or is_ancestor(copy, point.head, head)):
+        return look_at(copy, head)
+    is_known = bool(point.head) and has_commit(copy, point.head)
+    if head is None:
+        return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
+    common = find_common(copy, point.head, head) if is_known else None
+    return look_at(copy, head, common=read_tree(copy, common) if common else {})
+
+
+def look_at(
+    copy: TeamClone, head: str, *, is_gone: bool = False, common: Mapping[str, TreeEntry] | None = None
+) -> TeamBranch:
+    tree = read_tree(copy, head)
+    mark = tree.pop(TEAM_FILE, None)
+    is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _TEAM_FILE_BYTES
+    return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
+
+
+def check_is_team(branch: TeamBranch, name: str) -> None:
+    """Raises SettingsError for a branch that holds something else than a team's memory: nothing is added to that."""
+    if branch.head and not branch.is_team:
+        hint = f"choose another: --branch {BRANCH}; a team's own branch holds {TEAM_FILE}"
+        raise SettingsError(f"the branch {name} is no team's memory: it holds other work", key="branch", hint=hint)
+
+
+def asks_review(branch: TeamBranch, inputs: SyncInputs) -> bool:
+    """Whether the team wants everybody to look at what others write."""
+    try:
+        table = json.loads(inputs.blobs.get(branch.mark, b"null"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(table, dict) and table.get("review") is True
+
+
+def make_team_file(*, review: bool) -> bytes:
+    return json.dumps({"review": review}).encode("ascii") + b"\n"
+
+
+def make_inputs(
+    copy: TeamClone, store: FileStore, local: LocalTeam, point: SyncPoint, branch: TeamBranch
+) -> SyncInputs:
+    """Everything that planning needs; raises FormatError if more would come than any team writes."""
+    local = replace(local, blocked={**local.blocked, **_find_blocked(store, local, branch.tree)})
+    needed = _find_needed(local, point, branch)
+    if sum(needed.values()) > TEAM_BYTES:
+        size = TEAM_BYTES // 1_048_576
+        raise FormatError(
+            f"more than {size} MiB would come from the team's branch: nothing of it was taken",
+            hint="`memdir team log` shows who wrote last",
+        )
+    return SyncInputs(
+        local,
+        point,
+        branch.tree,
+        read_blobs(copy, [*needed, branch.mark]),
+        find=store.rules.find or find_secrets,
+        common=branch.common,
+        seen=_find_seen(copy, local, point, branch),
+        has_index=not store.rules.skip_index,
+    )
+
+
+def _find_needed(local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, int]:
+    """The objects that have to be read, with their sizes as far as the branch says."""
+    ours, theirs, common = local.objects, branch.tree, branch.common
     needed: dict[str, int] = {}
     for path, entry in theirs.items():
         is_other = path == INDEX_FILE or (entry.sha != ours.get(path) and entry.is_text)
@@ -169,12 +293,48 @@ def find_needed(
     return needed
 
 
-# --- sending ---
-# What this member did since the last sync, laid on top of the branch as it now is: the files of a new commit. Pure.
-#
-# Where only one side changed a file, that change stands; where both did, they are merged. What may not be shared stays
-# here: it is named in `withheld` and looked at again next time. A file of the branch that is refused is left as it is,
-# until somebody here writes one of the same name: then theirs is not merged with, but replaced.
+def restore_if_all_lost(local: LocalTeam, point: SyncPoint) -> SyncPoint:
+    """The point, or one that knows of no files where all of them are gone and the index too: nobody forgets like that.
+
+    A folder that somebody took away by hand, or that is not mounted, must not take everybody's memories with it.
+    """
+    if local.files or local.index is not None or len(point.files) < _MANY:
+        return point
+    return replace(point, files={}, index=None)
+
+
+def _find_seen(copy: TeamClone, local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, str]:
+    """Files here that the branch has had in this very version since the point, path -> object.
+
+    Who was in no team yet sends what lies here, so then only what the branch still has counts.
+    """
+    if branch.common is not None or branch.head in ("", point.head):
+        return {}
+    there = {path: entry.sha for path, entry in branch.tree.items()}
+    ours = {path: hash_blob(data) for path, data in local.files.items() if point.head or path in there}
+    changed = {path: sha for path, sha in ours.items() if sha not in (point.find(path), there.get(path))}
+    versions = find_versions(copy, branch.head, after=point.head) if changed else {}
+    return {path: sha for path, sha in changed.items() if sha in versions.get(path, ())}
+
+
+def _find_blocked(store: FileStore, local: LocalTeam, tree: Mapping[str, TreeEntry]) -> dict[str, str]:
+    """Files of the branch that seem not to be here, and cannot be looked at either: they are not gone."""
+    blocked = {}
+    for path, entry in tree.items():
+        if path not in local.files and not judge_place(path, entry.mode, entry.size):
+            try:
+                store.read_bytes(f"{TEAM_FOLDER}/{path}")
+            except (PathError, DiskError) as error:
+                blocked[path] = f"what is in its place here cannot be read ({one_line(str(error))})"
+    return blocked
+
+
+def _read(root: int, path: str) -> bytes | None:
+    try:
+        found = guard.read_file(root, path)
+    except (OSError, PathError):
+        return None
+    return found[0] if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +349,7 @@ class SyncClash:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingChanges:
-    """`files` are to be written or, where None, taken out; `moved` are ours that took another's spelling."""
+    """`files` are to be written or, where None, deleted; `moved` are ours that got another's spelling."""
 
     files: Mapping[str, bytes | None] = field(default_factory=dict)
     withheld: Mapping[str, str] = field(default_factory=dict)
@@ -199,9 +359,8 @@ class OutgoingChanges:
 
 def plan_outgoing(inputs: SyncInputs) -> OutgoingChanges:
     """What this side adds to the branch."""
-    plan = _Plan(inputs)
-    lost = [path for path in inputs.theirs if path not in inputs.ours and inputs.point.find(path) is not None]
-    gone = [path for path in lost if path not in inputs.local.blocked]
+    plan = _OutgoingPlan(inputs)
+    gone = {path for path in inputs.list_known() if path not in inputs.local.blocked}
     for path in sorted({*inputs.ours, *gone}):
         if path != INDEX_FILE:
             plan.add(path)
@@ -210,7 +369,7 @@ def plan_outgoing(inputs: SyncInputs) -> OutgoingChanges:
     return OutgoingChanges(plan.files, plan.withheld, tuple(plan.clashes), plan.moved)
 
 
-class _Plan:
+class _OutgoingPlan:
     def __init__(self, inputs: SyncInputs) -> None:
         self.inputs = inputs
         self.files: dict[str, bytes | None] = {}
@@ -275,9 +434,8 @@ class _Plan:
     def _find_free(self, path: str) -> str:
         taken = {fold(at) for at in (*self.inputs.theirs, *self.inputs.ours, *self.files)}
         stem = path.removesuffix(".md")
-        return next(
-            at for n in range(2, 10_000) if fold(at := f"{stem[:-6] if len(stem) > 90 else stem}-{n}.md") not in taken
-        )
+        stem = stem[:-6] if len(stem) > 90 else stem
+        return next(at for n in range(2, 10_000) if fold(at := f"{stem}-{n}.md") not in taken)
 
     def add_index(self) -> None:
         """The index, by line, with lines for what there will be and no others."""
@@ -289,8 +447,9 @@ class _Plan:
         readable = entry is not None and inputs.judge(INDEX_FILE, entry).ruling is AdmitRuling.ACCEPT
         there = inputs.read(entry.sha) if entry is not None and readable else None
         theirs = base if there is None else there
-        if why := _find_index_fault(ours, inputs):
-            self.withheld[INDEX_FILE] = why
+        secrets, forbidden = render_findings(inputs.find(ours)), find_forbidden(ours, lines=True)
+        if forbidden or secrets:
+            self.withheld[INDEX_FILE] = f"it holds {forbidden or f'a secret: {secrets[0]}'}"
             ours = base
         merged = merge_index(base, ours, theirs) if ours != base else theirs
         paths = {*inputs.theirs, *self.files}
@@ -302,23 +461,6 @@ class _Plan:
             self.files[INDEX_FILE] = data
 
 
-def _find_index_fault(text: str, inputs: SyncInputs) -> str:
-    if found := find_forbidden(text, lines=True):
-        return f"it holds {found}"
-    found_secrets = render_findings(inputs.find(text))
-    return f"it holds a secret: {found_secrets[0]}" if found_secrets else ""
-
-
-# --- receiving ---
-# What the branch holds that is not here: which of it comes in, what waits, what is refused; and the next point. Pure.
-#
-# Nothing here is overwritten that was not sent: a file that stays back, for whatever reason, is merged with what came
-# and keeps what it had. What is refused or waits leaves the file here as it was. An index is taken over line by line,
-# and only lines for memories that are here.
-
-GONE = "gone"  # in the place of an object, for a file that somebody took away
-
-
 class ArrivedChange(StrEnum):
     ADDED = "added"
     CHANGED = "changed"
@@ -327,7 +469,7 @@ class ArrivedChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WaitingChange:
-    """What a person has to let in: path, object (`gone` for a deletion), why, and the text."""
+    """What needs review: path, object (`gone` for a deletion), why, and the text."""
 
     path: str
     sha: str
@@ -356,8 +498,8 @@ def plan_incoming(
     approved: Approved,
 ) -> IncomingChanges:
     """What has to happen here so that the files say what the branch says. `branch` is its tree after what was sent."""
-    plan = _ReceivingPlan(inputs, branch, sent, review=review, approved=approved)
-    for path in sorted({*branch, *inputs.ours, *_find_known(inputs)}):
+    plan = _IncomingPlan(inputs, branch, sent, review=review, approved=approved)
+    for path in sorted({*branch, *inputs.ours, *inputs.list_known()}):
         if path != INDEX_FILE:
             plan.add(path)
     text = plan.add_index() if inputs.has_index else inputs.point.index
@@ -365,11 +507,7 @@ def plan_incoming(
     return IncomingChanges(plan.files, point, plan.received, plan.refused, tuple(plan.waiting))
 
 
-def _find_known(inputs: SyncInputs) -> list[str]:
-    return [path for path in inputs.theirs if inputs.point.find(path) is not None]
-
-
-class _ReceivingPlan:
+class _IncomingPlan:
     def __init__(
         self,
         inputs: SyncInputs,
@@ -419,13 +557,7 @@ class _ReceivingPlan:
             self.refused[self.inputs.show(path)] = verdict.why
             self._keep_point(path)
             return
-        why = (
-            verdict.why
-            if verdict.ruling is AdmitRuling.HOLD
-            else "this team looks at what others write"
-            if self.review
-            else ""
-        )
+        why = verdict.why or ("this team looks at what others write" if self.review else "")
         is_known = entry.sha == self.inputs.point.find(path)  # it came in before, and was changed here since
         if why and not is_known and not self.approved(path, entry.sha):
             self.waiting.append(WaitingChange(path, entry.sha, why, self.inputs.read(entry.sha)))
@@ -437,7 +569,7 @@ class _ReceivingPlan:
             text = None if ours is None else ours.decode("utf-8", "surrogateescape")
             merged = merge_memory(self.inputs.read(self.inputs.find_base(path)), text, self.inputs.read(entry.sha)).text
             if merged is not None and parse_fields(merged).kind is Kind.USER:
-                # Somebody made a memory about a person of it here, which no change may write: it has to wait for him.
+                # Somebody made it a memory about a person here, which no change may write.
                 self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
                 self._keep_point(path)
                 return
@@ -461,17 +593,11 @@ class _ReceivingPlan:
         before = self.inputs.local.files.get(path)
         if before != data:
             self.files[path] = data
-            kind = (
-                ArrivedChange.DELETED
-                if data is None
-                else ArrivedChange.ADDED
-                if before is None
-                else ArrivedChange.CHANGED
-            )
-            self.received[path] = kind
+            written = ArrivedChange.ADDED if before is None else ArrivedChange.CHANGED
+            self.received[path] = ArrivedChange.DELETED if data is None else written
 
     def add_index(self) -> str | None:
-        """The index here after the sync; answers what of the branch's it goes by."""
+        """The index here after the sync; returns what of the branch's index it goes by."""
         inputs, entry = self.inputs, self.branch.get(INDEX_FILE)
         verdict = inputs.judge(INDEX_FILE, entry) if entry is not None else None
         if verdict is not None and verdict.ruling is AdmitRuling.REFUSE:
@@ -503,7 +629,7 @@ class _ReceivingPlan:
         return [path.removesuffix(".md") for path in there]
 
     def _filter(self, text: str, ours: str, names: list[str]) -> str:
-        """What of the branch's index may stand here: lines that are here already, and harmless ones."""
+        """The branch's index without lines that are neither here already nor harmless."""
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
         alive = {fold(name) for name in names}
         kept = []
@@ -512,169 +638,8 @@ class _ReceivingPlan:
             why = "" if is_blank or is_ours else judge_line(line.text, self.inputs.find)
             if why:
                 self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
-            # A line for what is not here waits with it; and where a team looks first, so does prose.
+            # A line for what is not here waits with it; if the team reviews, so does prose.
             waits = fold(line.name) not in alive if line.is_pointer else self.review and not is_blank
             if is_ours or not (why or waits):
                 kept.append(line.text)
         return "".join(kept)
-
-
-# --- looking ---
-# Both sides as they are: the team's folder here, and the branch there, with what is odd about its history.
-#
-# .memdir-team.json   in the branch: {"review": true} asks every member to look at what others write. Whoever may push
-#                     may change it, so a member who wants review in any case says so for himself
-
-TEAM_FILE = ".memdir-team.json"
-_TEAM_FILE_BYTES = 4_096
-_MANY = 3  # memories that nobody forgets all at once
-
-
-@dataclass(frozen=True, slots=True)
-class TeamBranch:
-    """The branch as it was fetched. `head` is empty where there is none at all.
-
-    `mark` is the object of the team's own file, `is_team` whether there is one, of whatever kind. `is_gone`: the remote
-    has lost the branch, and this is what was known of it. `common` is set where its history was rewritten: the files
-    both histories come from.
-    """
-
-    head: str = ""
-    tree: Mapping[str, TreeEntry] = field(default_factory=dict)
-    mark: str = ""
-    is_gone: bool = False
-    common: Mapping[str, TreeEntry] | None = None
-    is_team: bool = False
-
-
-def read_local(store: FileStore) -> LocalTeam:
-    """The team's folder as it is now; without a folder there is nothing in it."""
-    try:
-        root = guard.open_root(store.root)
-    except NotFoundError:
-        return LocalTeam({})
-    files: dict[str, bytes] = {}
-    blocked: dict[str, str] = {}
-    try:
-        for found in guard.walk(root, folder=TEAM_FOLDER):
-            path = found.path.removeprefix(f"{TEAM_FOLDER}/")
-            data = None if found.refusal else _read(root, found.path)
-            if data is None:
-                blocked[path] = (
-                    f"in its place here lies something that is no plain file ({found.refusal or 'unreadable'})"
-                )
-            else:
-                files[path] = data
-        index = _read(root, f"{TEAM_FOLDER}/{INDEX_FILE}")
-    finally:
-        os.close(root)
-    return LocalTeam(files, None if index is None else decode(index), blocked)
-
-
-def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> TeamBranch:
-    """Fetch the branch and look at what it holds; raises GitError where the remote cannot be reached."""
-    head = fetch_branch(copy, remote, name)
-    if head is not None and (point.head in ("", head) or is_ancestor(copy, point.head, head)):
-        return look_at(copy, head)
-    is_known = bool(point.head) and has_commit(copy, point.head)
-    if head is None:
-        return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
-    common = find_common(copy, point.head, head) if is_known else None
-    return look_at(copy, head, common=read_tree(copy, common) if common else {})
-
-
-def look_at(
-    copy: TeamClone, head: str, *, is_gone: bool = False, common: Mapping[str, TreeEntry] | None = None
-) -> TeamBranch:
-    tree = read_tree(copy, head)
-    mark = tree.pop(TEAM_FILE, None)
-    is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _TEAM_FILE_BYTES
-    return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
-
-
-def check_is_team(branch: TeamBranch, name: str) -> None:
-    """Raises SettingsError for a branch that holds something else than a team's memory: nothing is added to that."""
-    if branch.head and not branch.is_team:
-        hint = f"choose another: --branch {BRANCH}; a team's own branch holds {TEAM_FILE}"
-        raise SettingsError(f"the branch {name} is no team's memory: it holds other work", key="branch", hint=hint)
-
-
-def asks_review(branch: TeamBranch, inputs: SyncInputs) -> bool:
-    """Whether the team wants everybody to look at what others write."""
-    try:
-        table = json.loads(inputs.blobs.get(branch.mark, b"null"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(table, dict) and table.get("review") is True
-
-
-def make_team_file(*, review: bool) -> bytes:
-    return json.dumps({"review": review}).encode("ascii") + b"\n"
-
-
-def make_inputs(
-    copy: TeamClone, store: FileStore, local: LocalTeam, point: SyncPoint, branch: TeamBranch
-) -> SyncInputs:
-    """Everything that planning needs; raises FormatError if more would come than any team writes."""
-    local = replace(local, blocked={**local.blocked, **_find_blocked(store, local, branch.tree)})
-    needed = find_needed(local, point, branch.tree, branch.common)
-    if sum(needed.values()) > TEAM_BYTES:
-        size = TEAM_BYTES // 1_048_576
-        raise FormatError(
-            f"more than {size} MiB would come from the team's branch: nothing of it was taken",
-            hint="`memdir team log` shows who wrote last",
-        )
-    return SyncInputs(
-        local,
-        point,
-        branch.tree,
-        read_blobs(copy, [*needed, branch.mark]),
-        find=store.rules.find or find_secrets,
-        common=branch.common,
-        seen=_find_seen(copy, local, point, branch),
-        has_index=not store.rules.skip_index,
-    )
-
-
-def restore_if_all_lost(local: LocalTeam, point: SyncPoint) -> SyncPoint:
-    """The point, or one that knows of no files where all of them are gone and the index too: nobody forgets like that.
-
-    A folder that somebody took away by hand, or that is not mounted, must not take everybody's memories with it.
-    """
-    if local.files or local.index is not None or len(point.files) < _MANY:
-        return point
-    return replace(point, files={}, index=None)
-
-
-def _find_seen(copy: TeamClone, local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, str]:
-    """Files here that the branch has had in this very version since the point, path -> object.
-
-    Who was in no team yet sends what lies here, so then only what the branch still has counts.
-    """
-    if branch.common is not None or branch.head in ("", point.head):
-        return {}
-    there = {path: entry.sha for path, entry in branch.tree.items()}
-    ours = {path: hash_blob(data) for path, data in local.files.items() if point.head or path in there}
-    changed = {path: sha for path, sha in ours.items() if sha not in (point.find(path), there.get(path))}
-    versions = find_versions(copy, branch.head, after=point.head) if changed else {}
-    return {path: sha for path, sha in changed.items() if sha in versions.get(path, ())}
-
-
-def _find_blocked(store: FileStore, local: LocalTeam, tree: Mapping[str, TreeEntry]) -> dict[str, str]:
-    """Files of the branch that seem not to be here, and cannot be looked at either: they are not gone."""
-    blocked = {}
-    for path, entry in tree.items():
-        if path not in local.files and not judge_place(path, entry.mode, entry.size):
-            try:
-                store.read_bytes(f"{TEAM_FOLDER}/{path}")
-            except (PathError, DiskError) as error:
-                blocked[path] = f"what is in its place here cannot be read ({one_line(str(error))})"
-    return blocked
-
-
-def _read(root: int, path: str) -> bytes | None:
-    try:
-        found = guard.read_file(root, path)
-    except (OSError, PathError):
-        return None
-    return found[0] if found else None

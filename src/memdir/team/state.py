@@ -1,10 +1,13 @@
-"""Where a team's memory is kept, and how this member takes part: `<state>/team.json`.
+"""What a member of a team keeps: how they take part, and the point of the last sync.
 
-Without an address of its own it is a branch of the project's own remote, looked up anew at each sync. An address may
-be a path, `file://`, ssh or https; nothing that would start another program, and no password in it: git has helpers
-for those.
+`<state>/team.json` says where the team's memory is. Without an address of its own it is a branch of the project's own
+remote, looked up anew at each sync. An address may be a path, `file://`, ssh or https; nothing that would start another
+program, and no password in it: git has helpers for those.
 
-It does not talk to the remote.
+`<state>/team-point.json` says what this member's files were when they were last in step with the branch. The difference
+between the point and the files is what this member did; the difference between the point and the branch is what the
+others did. It moves only after the files were written. Names are kept as digests, so it says nothing of a memory that
+was purged. A pending point becomes the true one if the change with its mark has happened: the sync was killed.
 """
 
 import os
@@ -21,8 +24,6 @@ from memdir.project.paths import MEMBERSHIP
 from memdir.store.state import POINT, read_table, write_table
 from memdir.text import one_line, printable
 
-# --- membership ---
-
 BRANCH = "memdir/team"
 _SCHEMES = ("file", "ssh", "https")
 _SCP = re.compile(r"(?:[\w.+-]+@)?\[?[A-Za-z0-9][\w.:-]*\]?:(?!//)[^\s:][^\n]*")
@@ -31,7 +32,7 @@ _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|\Z)|/\.|/\Z|\.\Z))[\w][\w.
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`remote` empty: the project's own. `review`: what others write waits for this member's word."""
+    """`remote` empty: the project's own. `review`: what others write needs this member's approval."""
 
     remote: str = ""
     branch: str = BRANCH
@@ -40,7 +41,7 @@ class Membership:
 
 
 def read_membership(state: Path) -> Membership | None:
-    """How this member takes part; None for whoever is in no team, or if the record cannot be understood."""
+    """How this member takes part; None if they are in no team, or the record is damaged."""
     table = read_table(state, MEMBERSHIP)
     remote, branch = table.get("remote"), table.get("branch")
     if not isinstance(remote, str) or not isinstance(branch, str):
@@ -58,15 +59,16 @@ def drop_membership(state: Path) -> None:
 
 
 def resolve_remote(member: Membership, root: Path) -> str:
-    """The address to talk to; raises SettingsError where there is none, or none that may be used."""
+    """The address of the remote; raises SettingsError if there is none that may be used."""
     if member.remote:
         return check_remote(member.remote, root)
     found = find_address(root)
     if not found:
-        raise SettingsError(
-            "this project has no git remote", key="remote", hint="name one: `memdir team init --remote URL`"
-        )
-    return check_remote(_strip_password(found), root)
+        hint = "name one: `memdir team init --remote URL`"
+        raise SettingsError("this project has no git remote", key="remote", hint=hint)
+    # Without a password in the address, which may not be kept or shown: git's helpers have to know it.
+    found = re.sub(r"\A(https://)[^/@]*@", r"\1", found)
+    return check_remote(re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", found), root)
 
 
 def check_remote(address: str, root: Path) -> str:
@@ -88,9 +90,7 @@ def check_remote(address: str, root: Path) -> str:
         if not parts.hostname or unquote(parts.hostname).startswith("-"):
             raise _refuse(shown, "it names no host")
         return address
-    if scheme == "file":
-        return address
-    if _SCP.fullmatch(address) and not os.path.exists(address):
+    if scheme == "file" or (_SCP.fullmatch(address) and not os.path.exists(address)):
         return address
     return str((root / os.path.expanduser(address)).resolve())
 
@@ -101,29 +101,9 @@ def check_branch(branch: str) -> str:
     return branch
 
 
-def _strip_password(address: str) -> str:
-    """The project's own address without what may not be kept or shown: git's helpers have to know it."""
-    match = re.match(r"(https://)[^/@]*@(.*)", address)
-    if match:
-        return match[1] + match[2]
-    return re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", address)
-
-
 def _refuse(shown: str, why: str) -> SettingsError:
     hint = "a path, file:///…, ssh://…, git@host:path or https://…"
     return SettingsError(f"the remote {shown!r} is refused: {why}", key="remote", hint=hint)
-
-
-# --- point ---
-# What this member's files were when they were last in step with the team's branch: `<state>/team-point.json`.
-#
-# The difference between the point and the files is what this member did; the difference between the point and the
-# branch
-# is what the others did. It moves only after the files were written. Names stand in it as digests, so it tells nothing
-#  of
-# a memory that was purged.
-#
-#     pending   a point that becomes the true one if the change with its mark has happened: a killed sync is told by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +125,7 @@ def hash_path(path: str) -> str:
 
 
 def read_point(state: Path) -> tuple[SyncPoint, SyncPoint | None]:
-    """The point, and one that a sync was on its way to."""
+    """The point, and the pending one of a sync that has not ended."""
     table = read_table(state, POINT)
     pending = table.get("pending")
     return _parse(table), _parse(pending) if isinstance(pending, dict) else None

@@ -4,11 +4,11 @@
     2. fetch              the branch as it is now
     3. commit and push    our changes on top of it, merged where both sides changed a file; if somebody was quicker,
                           again from 1
-    4. change                everything that came, through the guard, as one change of the store
+    4. change             everything that came, through the guard, as one change of the store
     5. the point moves
 
 Killed anywhere, the next sync finds where it was: before 3 nothing has happened; after 3 the branch holds our changes,
-and merging them again changes nothing; after 4 the change's mark tells that the point may move. Offline, the files are
+and merging them again changes nothing; after 4 the change's mark shows that the point may move. Offline, the files are
 the record, and the next sync that reaches the remote sends what they say. Only one sync a directory runs at a time, and
 no lock of the store is held while git works.
 """
@@ -47,7 +47,6 @@ from memdir.team.news import (
     SyncOutcome,
     SyncRefusal,
     SyncResult,
-    TeamNews,
     add_news,
     find_authors,
     keep_authors,
@@ -82,6 +81,13 @@ from memdir.text import one_line, shorten
 
 LOCK = "team.lock"
 _LOSS = "all memories of the team were gone here, and the index with them: they were taken from the branch again"
+_BRANCH_LOST = "the remote had lost the branch; it was put back from here"
+_REWRITTEN = "the branch's history was rewritten; what it had dropped and was still here was put back"
+_OUTCOMES = {
+    PushResult.DONE: SyncOutcome.SYNCED,
+    PushResult.DENIED: SyncOutcome.DENIED,
+    PushResult.SILENT: SyncOutcome.OFFLINE,
+}
 Pause = Callable[[int], None]
 
 
@@ -96,16 +102,19 @@ class SyncTask:
     author: Author
     seconds: float = TEAM_SECONDS
 
+    def make_clone(self) -> TeamClone:
+        return TeamClone(self.store.state / COPY, self.environment, deadline=time.monotonic() + self.seconds)
+
 
 def pause_randomly(attempt: int) -> None:
-    """Those who meet at a remote meet again if they wait equally long."""
+    """A random time: those who meet at a remote would meet again if they waited equally long."""
     time.sleep(random.uniform(0, 0.02 * 2 ** min(attempt, 5)))
 
 
 def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> SyncResult:
-    """Bring both sides into step, as far as can be; answers what came of it and raises only for what nobody foresaw.
+    """Bring both sides into step as far as possible; returns what came of it.
 
-    A remote that does not answer, or takes nothing, is an outcome and no error: nothing is lost by it.
+    A remote that does not answer, or accepts nothing, is an outcome and no error: nothing is lost by it.
     """
     store = task.store
     before = read_sync_record(store.state)
@@ -114,10 +123,9 @@ def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> Syn
             done = _sync_held(task, now, pause)
     except LockedError:
         return SyncResult(SyncOutcome.BUSY, "another sync is under way")
-    except GitError as error:
-        done = SyncResult(SyncOutcome.OFFLINE, f"{error}; {error.hint}" if error.hint else str(error))
     except MemdirError as error:
-        done = SyncResult(SyncOutcome.FAILED, f"{error}; {error.hint}" if error.hint else str(error))
+        outcome = SyncOutcome.OFFLINE if isinstance(error, GitError) else SyncOutcome.FAILED
+        done = SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
     done = replace(done, is_news=done.error != before.error)
     write_sync_record(store.state, done, now)
     return done
@@ -126,9 +134,11 @@ def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> Syn
 def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
     store = task.store
     remote = resolve_remote(task.member, task.root)
-    copy = open_copy(TeamClone(store.state / COPY, task.environment, deadline=time.monotonic() + task.seconds))
+    copy = open_copy(task.make_clone())
     for attempt in range(TEAM_TRIES):
-        local, known = read_local(store), _settle_point(store)
+        local, known = read_local(store), find_point(store)
+        if read_point(store.state)[1] is not None:
+            write_point(store.state, known)
         point = restore_if_all_lost(local, known)
         branch = read_branch(copy, remote, task.member.branch, point)
         if not point.head:
@@ -141,32 +151,24 @@ def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
             continue
         sent = out if pushed.answer is PushResult.DONE else None
         try:
-            done = _take(task, copy, inputs, branch, out, sent, head, pushed, now)
+            done = _receive(task, copy, inputs, branch, out, sent, head, pushed, now)
             return done if point is known else replace(done, notes=(*done.notes, _LOSS))
         except ConflictError:
-            # Somebody here was at work meanwhile: what they wrote is merged as well.
+            # Somebody wrote here meanwhile: that is merged as well.
             continue
     raise GitError("others were quicker with every push", hint="the next sync sends it; nothing is lost")
 
 
 def find_point(store: FileStore) -> SyncPoint:
-    """The point as it truly is: one that a killed sync was on its way to counts if its change has happened."""
+    """The point; the pending one of a killed sync counts if its change has happened."""
     point, pending = read_point(store.state)
     return pending if pending is not None and store.has_mark(pending.mark) else point
-
-
-def _settle_point(store: FileStore) -> SyncPoint:
-    """The same, written down; only for whoever holds the lock."""
-    point = find_point(store)
-    if read_point(store.state)[1] is not None:
-        write_point(store.state, point)
-    return point
 
 
 def _send(
     task: SyncTask, copy: TeamClone, remote: str, branch: TeamBranch, out: OutgoingChanges, now: datetime
 ) -> tuple[str, PushState]:
-    """Put our changes on the branch; answers where it is then, and what the remote said."""
+    """Put our changes on the branch; returns where it is then, and what the remote said."""
     if task.member.read_only:
         return branch.head, PushState(PushResult.SILENT)
     files: dict[str, bytes | None] = dict(out.files)
@@ -174,12 +176,14 @@ def _send(
         files[TEAM_FILE] = make_team_file(review=task.member.review)
     if not files and not branch.is_gone:
         return branch.head, PushState(PushResult.DONE)
-    head = write_commit(copy, branch.head or None, files, task.author, now, _describe(out)) if files else branch.head
+    names = [path.removesuffix(".md") for path in sorted(out.files) if path != INDEX_FILE]
+    message = f"memdir: {_name_some(names, 5) or 'index'}\n"
+    head = write_commit(copy, branch.head or None, files, task.author, now, message) if files else branch.head
     pushed = push_commit(copy, remote, task.member.branch, head)
     return (head if pushed.answer is PushResult.DONE else branch.head), pushed
 
 
-def _take(
+def _receive(
     task: SyncTask,
     copy: TeamClone,
     inputs: SyncInputs,
@@ -190,9 +194,9 @@ def _take(
     pushed: PushState,
     now: datetime,
 ) -> SyncResult:
-    """Write what came, move the point, and tell people."""
+    """Write what came, move the point, and leave a record for people."""
     store = task.store
-    tree = _lay(branch.tree, sent, inputs)
+    tree = _lay_over(branch.tree, sent, inputs)
     review = task.member.review or asks_review(branch, inputs)
     come = plan_incoming(inputs, tree, sent, head=head, review=review, approved=make_approved(store))
     authors = _find_authors(task, copy, inputs.point, head, branch, sent)
@@ -200,15 +204,17 @@ def _take(
     if sent is not None:
         report_clashes(store, sent.clashes)
     news = make_news(come.received, come.files, authors)
-    # Before the files: killed in between, they are told again, and never not at all.
+    # Before the files: if it is killed in between, news are shown twice rather than never.
     keep_authors(store, authors, _list_here(inputs.local, come))
     add_news(store.state, news)
-    change = _write_files(store, inputs.local, inputs.point, come, _name_authors(news))
+    by = shorten(one_line(_name_some(sorted({at.author for at in news if at.author}), 3)), 200)
+    change = _write_files(store, inputs.local, inputs.point, come, by)
     known = read_sync_record(store.state)
     if head != inputs.point.head:
         keep_commit(copy, head)
         tidy_copy(copy)
     answer = pushed.answer if not task.member.read_only else PushResult.DONE
+    notes = {_BRANCH_LOST: branch.is_gone, _REWRITTEN: branch.common is not None}
     return SyncResult(
         _OUTCOMES[answer],
         pushed.said if answer is not PushResult.DONE else "",
@@ -218,17 +224,10 @@ def _take(
         refused=mark_known(come.refused, known.refused),
         withheld=_list_withheld(task, out, inputs, known.withheld),
         waiting=tuple(name_memory(at.path) for at in come.waiting),
-        notes=_make_notes(branch),
+        notes=tuple(note for note, applies in notes.items() if applies),
         change=change,
         commit=head,
     )
-
-
-_OUTCOMES = {
-    PushResult.DONE: SyncOutcome.SYNCED,
-    PushResult.DENIED: SyncOutcome.DENIED,
-    PushResult.SILENT: SyncOutcome.OFFLINE,
-}
 
 
 def _write_files(store: FileStore, local: LocalTeam, point: SyncPoint, come: IncomingChanges, by: str) -> int | None:
@@ -259,8 +258,8 @@ def _make_planner(local: LocalTeam, files: Mapping[str, bytes | None]) -> Callab
     return planner
 
 
-def _lay(tree: Mapping[str, TreeEntry], sent: OutgoingChanges | None, inputs: SyncInputs) -> dict[str, TreeEntry]:
-    """The branch's tree after what was sent; its contents are made known to the inputs."""
+def _lay_over(tree: Mapping[str, TreeEntry], sent: OutgoingChanges | None, inputs: SyncInputs) -> dict[str, TreeEntry]:
+    """The branch's tree after what was sent; the new contents are added to the inputs."""
     laid = dict(tree)
     for path, data in (sent.files if sent else {}).items():
         if data is None:
@@ -279,8 +278,7 @@ def _find_authors(
     if head in ("", after):
         return {}
     if sent is not None and branch.head == after:
-        now = task.store.clock()
-        return dict.fromkeys(sent.files, replace(task.author, when=now))
+        return dict.fromkeys(sent.files, replace(task.author, when=task.store.clock()))
     return find_authors(read_commits(copy, head, after=after))
 
 
@@ -298,23 +296,6 @@ def _list_withheld(
     return mark_known({inputs.show(path): why for path, why in held.items()}, known)
 
 
-def _make_notes(branch: TeamBranch) -> tuple[str, ...]:
-    notes = []
-    if branch.is_gone:
-        notes.append("the remote had lost the branch; it was put back from here")
-    if branch.common is not None:
-        notes.append("the branch's history was rewritten; what it had dropped and was still here was put back")
-    return tuple(notes)
-
-
-def _name_authors(news: Sequence[TeamNews]) -> str:
-    names = sorted({at.author for at in news if at.author})
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return shorten(one_line(", ".join(names[:3]) + more), 200)
-
-
-def _describe(out: OutgoingChanges) -> str:
-    """The message of a commit: which memories, no more than a line."""
-    paths = [path.removesuffix(".md") for path in sorted(out.files) if path != INDEX_FILE]
-    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
-    return f"memdir: {', '.join(paths[:5])}{more}\n" if paths else "memdir: index\n"
+def _name_some(names: Sequence[str], limit: int) -> str:
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -56,7 +56,6 @@ from memdir.team import (
     enter,
     leave,
     open_sync,
-    open_team_copy,
     read_membership,
     read_remote_head,
     read_sync_record,
@@ -380,7 +379,7 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     In a pipe: time, author, address, change, memory, with tabs between.
     """
     task = open_sync(call.open())
-    commits = read_commits(open_team_copy(task), read_remote_head(task).head)
+    commits = read_commits(task.make_clone(), read_remote_head(task).head)
     wanted = fold(author.strip())
     found = [at for at in commits if wanted in fold(f"{at.author.name} <{at.author.email}>")][:limit]
     rows = [
@@ -426,7 +425,7 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     except ValueError:
         raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
     head = read_remote_head(task).head
-    done = revert_author(project.private, open_team_copy(task), head, author, since=begin, origin=origin)
+    done = revert_author(project.private, task.make_clone(), head, author, since=begin, origin=origin)
     if as_json:
         out.json(fill(RevertRow, done, author=author))
         return
