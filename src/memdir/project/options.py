@@ -80,11 +80,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("extract_every", 1, "Extract after every so many turns.", minimum=1),
     Setting("team", False, "Keep and load the team's memory."),
-    Setting(
-        "author",
-        "default",
-        "The author of what you share, as `Name <mail>`; `default` is the user of git's config.",
-    ),
+    Setting("author", "default", "Author of what you share, as `Name <mail>`; `default` is git's user."),
     Setting("daily_log", False, "Append to a log a day instead of keeping an index."),
     Setting("notes", True, "Keep a running summary of each session.", project=True),
     Setting("dream", True, "Consolidate the memory between sessions.", project=True),
@@ -92,23 +88,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("dream_sessions", limits.DREAM_SESSIONS, "Sessions since the last dream before the next."),
     Setting("dream_scan_minutes", limits.DREAM_SCAN_MINUTES, "Minutes between two counts of the sessions."),
     Setting(
-        "half_life.project",
-        limits.HALF_LIFE_PROJECT,
-        "Days after which a memory about the project counts half as fresh; 0 is never.",
+        "half_life.project", limits.HALF_LIFE_PROJECT, "Days until a memory about the project counts half; 0: never."
     ),
-    Setting(
-        "half_life.reference", limits.HALF_LIFE_REFERENCE, "The same for references, and for memories without a type."
-    ),
+    Setting("half_life.reference", limits.HALF_LIFE_REFERENCE, "The same for references and memories without a type."),
     Setting("half_life.user", limits.HALF_LIFE_USER, "The same for what is known of a person."),
     Setting("half_life.feedback", limits.HALF_LIFE_FEEDBACK, "The same for feedback."),
-    Setting(
-        "hook_patience",
-        1.0,
-        "How many times longer than usual a hook may take: for slow disks and machines.",
-        minimum=1,
-    ),
-    Setting("model", "none", "The model to use, as provider:name; `none` works with built-in patterns alone."),
-    Setting("model_url", "default", "The address of the model's endpoint; `default` is the provider's own."),
+    Setting("hook_patience", 1.0, "Factor for the time limits of hooks, for slow machines.", minimum=1),
+    Setting("model", "none", "The model, as provider:name; `none` works with built-in patterns alone."),
+    Setting("model_url", "default", "The address of the model; `default` is the provider's own."),
     Setting("model_seconds", limits.MODEL_SECONDS, "How long a model may be silent.", minimum=1),
     Setting("claude", "claude", "The program behind `claude-cli`: its name or its whole path."),
     Setting("budget.run_tokens", limits.RUN_TOKENS, "Tokens one run may spend; 0 is no cap."),
