@@ -1,7 +1,6 @@
 """Extraction at its edges: ways around judging, requests that could get lost, and cursors that could slip."""
 
 import json
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +20,6 @@ from memdir.interfaces.worker import read_turns, work
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_TRIES
 from memdir.models.agent import read_runs
 from memdir.records import BatchResult, Draft, Kind, Message, Model, Origin, Reply, Request, StopReason, ToolCall, Usage
-from memdir.session import BackgroundExtraction
 from memdir.store.batch import Edits
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve
@@ -464,37 +462,6 @@ def test_purging_a_memory_leaves_no_word_of_it_in_the_record_of_runs(store: File
     assert "deploys" in str(read_runs(store.state)[0]["error"])
     store.purge("deploys")
     assert read_runs(store.state) == ()
-
-
-def test_an_unforeseen_error_does_not_end_learning_in_the_background() -> None:
-    begun, go_on, done, told = (threading.Event() for _ in range(4))
-    unforeseen: list[object] = []
-
-    def hear(at: threading.ExceptHookArgs) -> None:
-        unforeseen.append(at.exc_type)
-        told.set()
-
-    before, threading.excepthook = threading.excepthook, hear
-
-    def learn_one(turn: EndedTurn) -> ExtractResult:
-        if turn.start == 1:
-            begun.set()
-            go_on.wait(10)
-            raise ValueError("unforeseen")
-        done.set()
-        return ExtractResult()
-
-    try:
-        background = BackgroundExtraction(learn_one)
-        background.turn_ended(EndedTurn((), 1))
-        assert begun.wait(10)
-        background.turn_ended(EndedTurn((), 2))
-        go_on.set()
-        # The thread that failed reports itself last, when the turn after it may long be done.
-        assert done.wait(10) and background.drain(10) and told.wait(10)
-    finally:
-        threading.excepthook = before
-    assert unforeseen == [ValueError]
 
 
 def test_a_clock_that_was_ahead_once_costs_no_request(tmp_path: Path) -> None:

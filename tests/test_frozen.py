@@ -1,14 +1,16 @@
-"""Records behave as the standard library's frozen dataclasses do."""
+"""Frozen records, patterns compiled late, values made once."""
 
 import copy
 import dataclasses
 import pickle
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from memdir import frozen
+from memdir.frozen import once
 from memdir.records import Evidence, Header, Pick, Query
 from memdir.testing import sample_memory
 from recalling import NOW
@@ -160,3 +162,54 @@ def test_a_class_made_from_a_record_keeps_its_own_way_of_being_made() -> None:
             super().__init__(size * 2)
 
     assert (Twice(1).size, Twice(2).size, Fresh(3).size) == (2, 4, 3)
+
+
+def test_what_many_threads_need_at_the_same_moment_is_made_once() -> None:
+    made: list[str] = []
+    ready = threading.Barrier(8)
+
+    @once
+    def make(name: str) -> str:
+        made.append(name)
+        return name.upper()
+
+    got: list[str] = []
+
+    def ask() -> None:
+        ready.wait(30)
+        got.append(make("a"))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert got == ["A"] * 8 and made == ["a"]
+    assert make("b") == "B" and make("a") == "A" and made == ["a", "b"]
+
+
+def test_one_thing_that_is_made_once_may_need_another() -> None:
+    @once
+    def inner(number: int) -> int:
+        return number + 1
+
+    @once
+    def outer(number: int) -> int:
+        return inner(number) * 2
+
+    assert outer(1) == 4
+
+
+def test_what_could_not_be_made_is_tried_again() -> None:
+    tries: list[int] = []
+
+    @once
+    def make(number: int) -> int:
+        tries.append(number)
+        return 1 // (len(tries) - 1)
+
+    try:
+        make(5)
+    except ZeroDivisionError:
+        pass
+    assert make(5) == 1 and len(tries) == 2

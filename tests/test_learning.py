@@ -1,6 +1,5 @@
 """When a turn has ended: gates, cursor, throttle, one at a time, and what is noted."""
 
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
 from memdir.models.agent import read_runs
 from memdir.records import Message, Model
-from memdir.session import BackgroundExtraction
 from memdir.store.files import FileStore
 from memdir.store.sessions import SessionFile, make_cursor, open_session, parse_cursor
 from memdir.testing import ScriptedModel
@@ -125,49 +123,3 @@ def test_every_run_is_noted_without_names_or_texts(place: Place) -> None:
     assert rows[1]["written"] == 1 and rows[1]["change"] == done.change
     data = (place.store.state / "runs.jsonl").read_text(encoding="utf-8")
     assert done.written[0] not in data and ASKED not in data
-
-
-# --- beside the conversation ----------------------------------------------------------------------------------------
-
-
-def test_a_turn_that_ends_meanwhile_is_kept_aside_and_the_latest_follows() -> None:
-    begun, go = threading.Event(), threading.Event()
-    done: list[int] = []
-
-    def slow(turn: EndedTurn) -> ExtractResult:
-        begun.set()
-        assert go.wait(30)
-        done.append(len(turn.messages))
-        return ExtractResult()
-
-    background = BackgroundExtraction(slow)
-    talk = make_talk(turns=3)
-    assert background.turn_ended(EndedTurn(talk[:1]))
-    assert begun.wait(30)
-    assert not background.turn_ended(EndedTurn(talk[:2]))
-    assert not background.turn_ended(EndedTurn(talk[:3]))
-    assert background.drain(0) is False
-    go.set()
-    assert background.drain(30) is True
-    assert done == [1, 3]
-
-
-def test_a_helpers_turn_does_not_push_the_agents_own_aside() -> None:
-    begun, go = threading.Event(), threading.Event()
-    done: list[int] = []
-
-    def slow(turn: EndedTurn) -> ExtractResult:
-        begun.set()
-        assert go.wait(30)
-        done.append(len(turn.messages))
-        return ExtractResult()
-
-    background = BackgroundExtraction(slow)
-    talk = make_talk(turns=3)
-    background.turn_ended(EndedTurn(talk[:1]))
-    assert begun.wait(30)
-    background.turn_ended(EndedTurn(talk[:2]))
-    background.turn_ended(EndedTurn(talk[:3], is_subagent=True))
-    go.set()
-    assert background.drain(30) is True
-    assert done == [1, 2]

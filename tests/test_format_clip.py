@@ -1,3 +1,5 @@
+"""What a session loads of an index."""
+
 from datetime import UTC, datetime, timedelta
 
 from memdir.format.clip import clip_index, find_long_lines, measure_index

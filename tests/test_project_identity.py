@@ -1,3 +1,5 @@
+"""Whose a memory directory is, and moving it."""
+
 import json
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What a draft must be before it is saved, measured on descriptions of our own, and the names titles get."""
+"""Descriptions, parts of a body, and names."""
 
 import json
 import unicodedata

@@ -1,3 +1,5 @@
+"""Fields of a memory file, read and written."""
+
 import json
 
 import pytest

@@ -1,3 +1,5 @@
+"""Where memory is stored."""
+
 import json
 import os
 import stat

@@ -1,3 +1,5 @@
+"""Git roots, remotes and what git tracks."""
+
 import os
 import shutil
 from pathlib import Path

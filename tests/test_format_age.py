@@ -1,4 +1,4 @@
-"""How old a memory is said to be, and when it carries a caveat."""
+"""Ages in words, half-lives, and links between memories."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memdir.format.age import days_old, render_age, render_freshness
+from memdir.format.age import (
+    days_old,
+    find_link_target,
+    find_links,
+    make_targets,
+    render_age,
+    render_freshness,
+    resolve_links,
+)
+from memdir.records import Header, Kind, Scope, Signature
 
 BERLIN = timezone(timedelta(hours=1))
 NOW = datetime(2026, 11, 15, 9, 0, tzinfo=BERLIN)
@@ -56,3 +65,27 @@ def test_an_older_memory_says_how_old_it_is_and_asks_to_be_checked() -> None:
 def test_any_two_moments_have_an_age(modified: datetime, now: datetime) -> None:
     assert days_old(modified, now) >= 0
     assert bool(render_freshness(modified, now)) == (days_old(modified, now) > 1)
+
+
+def header(name: str, title: str = "") -> Header:
+    moment = datetime(2026, 5, 1, tzinfo=UTC)
+    return Header(name, title or name, "", Kind.USER, Scope.PRIVATE, moment, False, Signature(1, 2, 3, 4))
+
+
+def test_links_in_code_are_no_links() -> None:
+    text = "[[a]] `[[b]]`\n```\n[[c]]\n```\n[[d|shown]] [[ e ]]\n"
+    assert list(find_links(text)) == [("a", 1), ("d", 5), ("e", 5)]
+
+
+def test_a_link_means_a_name_then_a_last_part_then_a_title() -> None:
+    targets = make_targets([header("sub/deploy"), header("other", "Deploy"), header("Terse_Replies")])
+    assert find_link_target("deploy", targets) == "sub/deploy"
+    assert find_link_target("sub/deploy.md", targets) == "sub/deploy"
+    assert find_link_target("terse replies", targets) == "Terse_Replies"
+    assert find_link_target("nothing", targets) is None
+
+
+def test_a_map_of_links_leaves_out_itself_doubles_and_what_leads_nowhere() -> None:
+    headers = [header("a"), header("b", "The B"), header("c"), header("d")]
+    texts = {"a": "[[the b]] [[B]] [[a]] [[gone]] [[c]]", "b": "[[gone]]", "c": "no link"}
+    assert resolve_links(headers, texts) == {"a": ("b", "c")}

@@ -1,3 +1,5 @@
+"""The environment, settings and Claude Code's settings."""
+
 import os
 import stat
 import subprocess
