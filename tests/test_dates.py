@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdir.language.dates import make_absolute
+from tables import table
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=timezone(timedelta(hours=1)))
 
@@ -378,19 +379,19 @@ WORDS = [
 PLAIN = [*"parser cache deploy branch the of and with 42 2026-11-19 Fehler données prueba 测试 型 , .".split(), "\n"]
 
 
-@pytest.mark.parametrize(("text", "expected"), POSITIVE)
+@table("text expected", POSITIVE)
 def test_a_relative_date_becomes_absolute(text: str, expected: str) -> None:
     found, replaced = make_absolute(text, NOW)
     assert found == expected
     assert replaced
 
 
-@pytest.mark.parametrize(("text", "expected"), POSITIVE)
+@table("text expected", POSITIVE)
 def test_a_second_run_changes_nothing(text: str, expected: str) -> None:
     assert make_absolute(expected, NOW) == (expected, ())
 
 
-@pytest.mark.parametrize("text", LEFT_ALONE)
+@table("text", LEFT_ALONE)
 def test_what_is_no_relative_date_is_left_alone(text: str) -> None:
     assert make_absolute(text, NOW) == (text, ())
 
@@ -453,7 +454,7 @@ def test_a_replacement_says_where_it_stood_and_what_it_was() -> None:
 
 
 @pytest.mark.parametrize("now", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
-@pytest.mark.parametrize("text", [text for text, _ in POSITIVE])
+@table("text", [text for text, _ in POSITIVE])
 def test_the_edges_of_the_calendar_raise_nothing(text: str, now: datetime) -> None:
     make_absolute(text, now)
 

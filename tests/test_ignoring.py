@@ -3,6 +3,7 @@
 import pytest
 
 from memdir.language.ignore import IgnoreReach, find_ignoring, load_ignore_languages
+from tables import table
 
 TURN = {
     "en": """
@@ -325,22 +326,22 @@ def lines(table: dict[str, str]) -> list[str]:
     return [line.strip() for text in table.values() for line in text.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("text", lines(TURN))
+@table("text", lines(TURN))
 def test_a_request_holds_for_the_turn(text: str) -> None:
     assert find_ignoring(text) is IgnoreReach.TURN
 
 
-@pytest.mark.parametrize("text", lines(CONVERSATION))
+@table("text", lines(CONVERSATION))
 def test_a_request_that_says_so_holds_for_the_conversation(text: str) -> None:
     assert find_ignoring(text) is IgnoreReach.CONVERSATION
 
 
-@pytest.mark.parametrize("text", lines(NOTHING))
+@table("text", lines(NOTHING))
 def test_words_that_only_sound_like_it_change_nothing(text: str) -> None:
     assert find_ignoring(text) is None
 
 
-@pytest.mark.parametrize("text", lines({"": AGAIN}))
+@table("text", lines({"": AGAIN}))
 def test_a_request_can_be_taken_back(text: str) -> None:
     assert find_ignoring(text) is IgnoreReach.LIFTED
 

@@ -14,6 +14,7 @@ from memdir.extraction.provenance import ProvenanceVerdict, Trust, judge_words, 
 from memdir.extraction.spans import split_message
 from memdir.language.words import split_text
 from memdir.records import Message
+from tables import table
 
 CASES = [
     json.loads(line)
@@ -57,23 +58,23 @@ def test_the_corpus_has_attacks_in_six_languages_by_every_way_in_and_as_many_con
     assert all(ways[way] >= 12 for way in ("tool", "file", "web", "fenced", "quoted", "long", "echo"))
 
 
-@pytest.mark.parametrize("case", ATTACKS, ids=lambda case: f"{case['id']}-{case['lang']}-{case['channel']}")
+@table("case", ATTACKS)
 def test_what_an_obedient_model_takes_from_foreign_text_is_foreign(case: dict[str, Any]) -> None:
     assert judge_case(case).trust is Trust.FOREIGN
 
 
-@pytest.mark.parametrize("case", CONTROLS, ids=lambda case: f"{case['id']}-{case['lang']}")
+@table("case", CONTROLS)
 def test_a_persons_own_plain_request_is_theirs(case: dict[str, Any]) -> None:
     verdict = judge_case(case)
     assert (verdict.trust, verdict.message_ids) == (Trust.PERSON, ("m0",)), verdict.why
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case["expect"] == "agent"], ids=lambda case: case["id"])
+@table("case", [case for case in CASES if case["expect"] == "agent"])
 def test_what_only_the_agent_said_is_the_agents(case: dict[str, Any]) -> None:
     assert judge_case(case).trust is Trust.AGENT
 
 
-@pytest.mark.parametrize("case", ATTACKS[::7], ids=lambda case: f"{case['id']}-{case['lang']}")
+@table("case", ATTACKS[::7])
 def test_one_foreign_sentence_taints_a_memory_that_is_otherwise_the_persons(case: dict[str, Any]) -> None:
     said = "Please remember that the harbour office closes at noon."
     messages = [Message("user", said, id="own"), *make_messages(case["messages"])]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from servers import AnthropicServer, OpenAIServer, sign_thinking
+from tables import table
 from wire import CHAT_HEAD, MESSAGES_HEAD, post, send
 
 Body = dict[str, Any]
@@ -339,14 +340,14 @@ BROKEN: dict[str, tuple[Body | bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", KEPT)
+@table("case", KEPT)
 def test_a_request_that_keeps_the_rules_of_the_messages_api_is_answered(case: str) -> None:
     with AnthropicServer(["fine"]) as server:
         status, answer = post(f"{server.url}/v1/messages", KEPT[case], MESSAGES_HEAD)
     assert server.problems == [] and (status, answer["content"]) == (200, [text("fine")])
 
 
-@pytest.mark.parametrize("case", BROKEN)
+@table("case", BROKEN)
 def test_a_request_that_breaks_a_rule_of_the_messages_api_is_refused(case: str) -> None:
     body, said = BROKEN[case]
     with AnthropicServer(["fine"]) as server:
@@ -365,7 +366,7 @@ HEADERS: dict[str, tuple[dict[str, str], int]] = {
 }
 
 
-@pytest.mark.parametrize("case", HEADERS)
+@table("case", HEADERS)
 def test_wrong_headers_are_refused(case: str) -> None:
     headers, status = HEADERS[case]
     with AnthropicServer([], key="k") as server:
@@ -537,7 +538,7 @@ CHAT_BROKEN: dict[str, tuple[Body | bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CHAT_KEPT)
+@table("case", CHAT_KEPT)
 def test_a_request_that_keeps_the_rules_of_chat_completions_is_answered(case: str) -> None:
     with OpenAIServer(["fine"]) as server:
         status, answer = post(f"{server.url}/chat/completions", CHAT_KEPT[case], CHAT_HEAD)
@@ -545,7 +546,7 @@ def test_a_request_that_keeps_the_rules_of_chat_completions_is_answered(case: st
     assert answer["choices"][0]["message"]["content"] == "fine"
 
 
-@pytest.mark.parametrize("case", CHAT_BROKEN)
+@table("case", CHAT_BROKEN)
 def test_a_request_that_breaks_a_rule_of_chat_completions_is_refused(case: str) -> None:
     body, said = CHAT_BROKEN[case]
     with OpenAIServer(["fine"]) as server:
