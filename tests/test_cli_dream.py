@@ -172,7 +172,7 @@ def test_a_model_that_keeps_failing_is_left_out_once_and_that_is_told(cli: Cli) 
         for _ in range(3):
             assert cli("dream", **by_model(server)).refusal
         told = cli("dream", **by_model(server))
-        assert told.code == 0 and told.lines[0].startswith("by rules alone: the model failed in the last 3 dreams")
+        assert told.code == 0 and told.lines[0].startswith("without a model: it failed in the last 3 dreams")
         assert "dead pointer long-gone" in told.out and len(server.requests) == 3
 
 
@@ -181,7 +181,7 @@ def test_a_model_that_cannot_be_opened_does_not_stop_the_rules_for_good_either(c
         assert "there is no model" in cli("dream", MEMDIR_MODEL="nonsense").refusal
     assert "there is no model" in cli("dream", "--model", "nonsense").refusal
     told = cli("dream", MEMDIR_MODEL="nonsense")
-    assert told.code == 0 and told.lines[0].startswith("by rules alone: ") and "long-gone" in told.out
+    assert told.code == 0 and told.lines[0].startswith("without a model: ") and "long-gone" in told.out
 
 
 def test_progress_is_shown_on_a_terminal_and_ctrl_c_puts_everything_back(cli: Cli) -> None:

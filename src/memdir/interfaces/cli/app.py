@@ -168,7 +168,9 @@ def json_option(shape: object) -> Callable[[Decorated], Decorated]:
 
 
 def model_option(decorated: Decorated) -> Decorated:
-    return click.option("--model", "spec", metavar="NAME", help="Ask this model; `none` for rules alone.")(decorated)
+    return click.option(
+        "--model", "spec", metavar="NAME", help="Ask this model; `none` for the built-in patterns alone."
+    )(decorated)
 
 
 def scope_option(decorated: Decorated) -> Decorated:

@@ -216,16 +216,18 @@ def prompt_verb(
         own = find_agent_place(agent, AgentScope(scope), environment=project.environment, root=root)
     frame = find_frame(project, mode=InstructionMode(mode) if mode else None, agent=own)
     made = _make_directories(frame)
-    told = build_instructions(project, mode=frame.mode, agent=own)
+    instructions = build_instructions(project, mode=frame.mode, agent=own)
     if as_json:
-        tokens = {"guidance": estimate_tokens(told.guidance), "index": estimate_tokens(told.index)}
-        parts = [fill(GuidanceRow, at, tokens=estimate_tokens(at.text)) for at in told.parts]
-        indexes = [fill(PromptIndexRow, make_index_row(at), tokens=estimate_tokens(at.text)) for at in told.clips]
-        call.out.json(fill(PromptRow, switch, told, tokens=tokens, parts=parts, indexes=indexes, made=made))
-    elif told.mode is InstructionMode.OFF:
+        tokens = {"guidance": estimate_tokens(instructions.guidance), "index": estimate_tokens(instructions.index)}
+        parts = [fill(GuidanceRow, at, tokens=estimate_tokens(at.text)) for at in instructions.parts]
+        indexes = [
+            fill(PromptIndexRow, make_index_row(at), tokens=estimate_tokens(at.text)) for at in instructions.clips
+        ]
+        call.out.json(fill(PromptRow, switch, instructions, tokens=tokens, parts=parts, indexes=indexes, made=made))
+    elif instructions.mode is InstructionMode.OFF:
         complain("memory is off" + (f" ({switch.rule})" if not switch.on else ""))
     else:
-        text = {"all": told.text, "guidance": told.guidance, "index": told.index}[part]
+        text = {"all": instructions.text, "guidance": instructions.guidance, "index": instructions.index}[part]
         call.out.raw(f"{text}\n".encode("utf-8", "replace") if text else b"")
 
 
@@ -252,15 +254,15 @@ def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_jso
     start, loaded = _load(project, call.cwd, files)
     if as_text:
         _make_directories(find_frame(project))
-    told = build_instructions(project, make=False)
+    instructions = build_instructions(project, make=False)
     waiting: tuple[InboxItem, ...] = ()
     if project.places.switch.on:  # nothing is written where memory is off; the refusals are shown all the same
         waiting = ask_approval(project.private, loaded.asks, project.now(), session=project.environment.session)
     if as_text:
-        text = "\n".join(part for part in (render_files(loaded), told.text) if part)
+        text = "\n".join(part for part in (render_files(loaded), instructions.text) if part)
         call.out.raw(f"{text.rstrip()}\n".encode("utf-8", "replace") if text else b"")
         return
-    row = _make_context(project, call.cwd, loaded, told, len(start.files), waiting)
+    row = _make_context(project, call.cwd, loaded, instructions, len(start.files), waiting)
     if as_json:
         call.out.json(row)
     else:
@@ -284,11 +286,11 @@ def show_index(out: Output, loaded: LoadedIndex) -> None:
         out.line(Styled(f"> {clip.warning}", "yellow"))
 
 
-def make_part_rows(told: Instructions) -> list[PartRow]:
+def make_part_rows(instructions: Instructions) -> list[PartRow]:
     """What a session is given of its memory, part by part and how large."""
-    parts = [(part.name, None, part.text) for part in told.parts]
-    parts += [("index", None, told.heading)] if told.heading else []
-    indexes = [(f"index of {at.scope.value} memory", at.path, at.text) for at in told.clips if at.text]
+    parts = [(part.name, None, part.text) for part in instructions.parts]
+    parts += [("index", None, instructions.heading)] if instructions.heading else []
+    indexes = [(f"index of {at.scope.value} memory", at.path, at.text) for at in instructions.clips if at.text]
     return [fill(PartRow, _measure(text), part=part, path=path) for part, path, text in (*parts, *indexes)]
 
 
@@ -319,14 +321,19 @@ def _load(project: Project, cwd: Path, files: tuple[str, ...]) -> tuple[LoadedFi
 
 
 def _make_context(
-    project: Project, cwd: Path, loaded: LoadedFiles, told: Instructions, started: int, waiting: tuple[InboxItem, ...]
+    project: Project,
+    cwd: Path,
+    loaded: LoadedFiles,
+    instructions: Instructions,
+    started: int,
+    waiting: tuple[InboxItem, ...],
 ) -> ContextRow:
     items = {str(item.payload.get("real")): item.id for item in waiting}
     files = [
         fill(ContextFileRow, _measure(file.text), file, added=number >= started, oversize=file.is_oversize)
         for number, file in enumerate(loaded.files)
     ]
-    memory = make_part_rows(told)
+    memory = make_part_rows(instructions)
     sizes: list[Literal["chars", "bytes", "tokens"]] = ["chars", "bytes", "tokens"]
     return fill(
         ContextRow,

@@ -288,7 +288,7 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
         out.line(f"this dream was applied already, as change {applied.change}{takes}")
         return
     if done.failures:
-        text = f"by rules alone: the model failed in the last {done.failures} dreams; `--model NAME` asks it again"
+        text = f"without a model: it failed in the last {done.failures} dreams; `--model NAME` asks it again"
         out.line(Styled(text, "yellow"))
     if applied.change is None and not applied.waiting and not applied.dropped:
         out.line(f"nothing to tidy, by {patches.by}")

@@ -219,7 +219,7 @@ def _show_next(call: CliContext) -> None:
         call.out.line(f"{past} past conversations of this project can be learned from: `memdir extract --all`")
     if model == "none":
         call.out.line(
-            "memdir learns by rules; `memdir config set model claude-cli` lets Claude Code help. That costs one "
+            "memdir learns by built-in patterns; `memdir config set model claude-cli` lets Claude Code help. That costs one "
             f"request of some thousand tokens of your plan for each turn, {DAY_TOKENS:,} tokens a day at most"
         )
 

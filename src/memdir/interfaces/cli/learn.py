@@ -233,7 +233,7 @@ def _is_agreed(call: CliContext, ahead: ExtractEstimate, model: Model | None, na
     """Show what is ahead; where a model will be paid for, ask."""
     counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
     if model is None:
-        call.out.progress(f"{counts}; by rules, at no cost")
+        call.out.progress(f"{counts}; without a model, at no cost")
         return True
     price = find_price(name.partition(":")[2])
     cost = "" if price is None else f", about ${ahead.tokens * price.input / 1e6:.2f}"
@@ -242,7 +242,9 @@ def _is_agreed(call: CliContext, ahead: ExtractEstimate, model: Model | None, na
         call.out.progress(text)
         return True
     if not is_terminal(sys.stdin):
-        raise FormatError(f"{text}", hint="--yes goes ahead, --dry-run shows what rules would find with --model none")
+        raise FormatError(
+            f"{text}", hint="--yes goes ahead, --dry-run --model none shows what the built-in patterns find"
+        )
     return click.confirm(f"{text}. Go ahead?")
 
 
@@ -420,7 +422,7 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
 def _update_notes(
     call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
 ) -> None:
-    """Bring the notes of a session up to date with its transcript, by the model of the settings or by rules."""
+    """Bring the notes of a session up to date with its transcript, by the model of the settings or without one."""
     project, out = call.open_to_write(), call.out
     session_id, path = _find_transcript(call, project, session_id, transcript)
     file, session = find_notes_file(find_home(project), session_id), open_session(project.private.state, session_id)

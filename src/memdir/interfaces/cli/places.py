@@ -9,12 +9,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from memdir.errors import ModelError, NotFoundError, PathError
-from memdir.frozen import dataclass
 from memdir.guard import check_root
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import VerbGroup, confirm, json_option, verb
 from memdir.interfaces.cli.output import Output, Styled, TableColumn, fill, render_error
-from memdir.project.identity import Identity, RelinkCandidate, check_identity, find_identity, find_moved_directories
+from memdir.project.identity import RelinkCandidate, check_identity, find_identity, find_moved_directories
 from memdir.project.options import SETTINGS, Setting, Value, find_setting
 from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, find_state_dir, read_paths
 from memdir.project.settings import Environment, Settings, remove_setting, write_setting
@@ -88,16 +87,6 @@ class RelinkRow(TypedDict):
     target: str
     root: str
     candidates: list[CandidateDirectoryRow]
-
-
-@dataclass(frozen=True, slots=True)
-class RelinkRequest:
-    """Where the memory shall be, whose it shall be, and how long to wait for others."""
-
-    target: Path
-    identity: Identity
-    environment: Environment
-    seconds: float
 
 
 @verb("where", "Which directories are used; `context` shows what is loaded.", "memdir where", "memdir where --json")
@@ -192,46 +181,41 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
     """
     if source is not None and is_claim:
         raise click.UsageError("--from and --claim exclude one another")
-    asked = _make_request(call)
+    environment = call.environment
+    settings, paths = read_paths(environment, call.cwd.absolute())
+    own, seconds = paths.private, settings.number("lock_seconds")
+    if call.directory is not None or not own.is_keyed:
+        rule = "--dir" if call.directory is not None else own.rule
+        reason = f"{rule} chose this directory, not the project's path"
+        raise PathError(str(own.path), reason, hint="change that rule")
+    identity = find_identity(paths.root.path)
     candidates: Sequence[RelinkCandidate] = ()
     chosen = None
     if is_claim:
         action = "claimed"
         if not dry_run:
-            claim(asked.target, asked.identity, environment=asked.environment, seconds=asked.seconds)
+            claim(own.path, identity, environment=environment, seconds=seconds)
     else:
-        candidates = find_moved_directories(asked.environment, asked.identity)
+        candidates = find_moved_directories(environment, identity)
         chosen = _choose(call, source, candidates, yes=yes)
         action = "found" if chosen is None else "moved"
         if chosen is not None and not dry_run:
-            question = f"Move {str(chosen)!r} to {str(asked.target)!r}?"
-            confirm(question, "this moves a directory", yes=yes)
-            move_memory(chosen, asked.target, asked.identity, environment=asked.environment, seconds=asked.seconds)
+            confirm(f"Move {str(chosen)!r} to {str(own.path)!r}?", "this moves a directory", yes=yes)
+            move_memory(chosen, own.path, identity, environment=environment, seconds=seconds)
     if as_json:
         facts = {"action": action, "dry_run": dry_run, "source": chosen, "candidates": candidates}
-        call.out.json(fill(RelinkRow, asked, root=asked.identity.root, **facts))
+        call.out.json(fill(RelinkRow, target=own.path, root=identity.root, **facts))
         return
     would = "would be " if dry_run else ""
     if action == "claimed":
-        call.out.line(f"{asked.target} {would}recorded as the memory of {asked.identity.root}")
+        call.out.line(f"{own.path} {would}recorded as the memory of {identity.root}")
     elif action == "moved":
         call.out.line(f"{would}moved {chosen}")
-        call.out.line(f"to {asked.target}")
+        call.out.line(f"to {own.path}")
     else:
         for at in candidates:
             call.out.line(Styled(str(at.path), "cyan"), f" ({at.reason})")
         call.out.line("`memdir relink --from DIR` takes one of them; `--yes` takes the first if it is clear")
-
-
-def _make_request(call: CliContext) -> RelinkRequest:
-    environment = call.environment
-    settings, paths = read_paths(environment, call.cwd.absolute())
-    own = paths.private
-    if call.directory is not None or not own.is_keyed:
-        rule = "--dir" if call.directory is not None else own.rule
-        reason = f"{rule} chose this directory, not the project's path"
-        raise PathError(str(own.path), reason, hint="change that rule")
-    return RelinkRequest(own.path, find_identity(paths.root.path), environment, settings.number("lock_seconds"))
 
 
 def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCandidate], *, yes: bool) -> Path | None:

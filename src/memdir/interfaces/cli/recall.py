@@ -414,7 +414,7 @@ def read_queries(path: Path) -> list[tuple[int, BenchQuestion]]:
 
 
 def plant(memory: Path, entries: Sequence[BenchRow]) -> dict[str, str]:
-    """One Markdown file an entry; answers the id behind each name."""
+    """Write one Markdown file an entry; returns the id behind each name."""
     memory.mkdir(mode=0o700, parents=True)
     ids: dict[str, str] = {}
     taken: set[str] = set()
@@ -439,7 +439,7 @@ def render_bench_row(entry: BenchRow) -> str:
 
 
 def parse_date(text: str) -> datetime | None:
-    """The forms that public sets use, taken as UTC; None for any other."""
+    """The forms that public sets use, read as UTC; None for any other."""
     if (when := read_time(text)) is not None:
         return when
     plain = _WEEKDAY.sub("", text.strip())

@@ -221,9 +221,9 @@ def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     if usage and not as_json:
         _show_usage(call.out, project, report, problem, whole=True)
         return
-    told = build_instructions(project, make=False)
-    parts = make_part_rows(told)
-    tokens, guidance = [row["tokens"] for row in parts], len(told.parts)
+    instructions = build_instructions(project, make=False)
+    parts = make_part_rows(instructions)
+    tokens, guidance = [row["tokens"] for row in parts], len(instructions.parts)
     loads = {"guidance_tokens": sum(tokens[:guidance]), "index_tokens": sum(tokens[guidance:])}
     skips: tuple[tuple[str, Iterable[ExtractSkip | DreamSkip]], ...] = (("extract", ExtractSkip), ("dream", DreamSkip))
     learned = {key: [{"reason": at.value, "words": at.words} for at in kinds] for key, kinds in skips}
