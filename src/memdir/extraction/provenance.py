@@ -291,7 +291,8 @@ def _judge_among_foreign(
     if carrier is not None and _is_smuggled(claim, novel, sources.foreign):
         return Trust.FOREIGN, "foreign text says it", carrier
     if own >= _ease(claim, PERSON_SHARE) * total and len(novel) <= max(NOVEL_MAX, (1 - _ease(claim, 1.0)) * total):
-        if carried and best and carrier and (_is_hearsay(best) or _is_turned(claim, best, carrier)):
+        hearsay = best is not None and all(is_hearsay(sentence) for sentence in split_text(best.text))
+        if carried and best and carrier and (hearsay or _is_turned(claim, best, carrier)):
             return Trust.FOREIGN, "the person did not say it so, foreign text does", carrier
         if carried and best and carrier and shared >= own and _is_closer(claim, carrier, best):
             return Trust.FOREIGN, "foreign text says it in these words", carrier
@@ -344,10 +345,6 @@ def _find_near(word: str, novel: Collection[str]) -> Iterator[tuple[str, str]]:
             yield near[:6], key
 
 
-def _is_hearsay(passage: Passage) -> bool:
-    return all(is_hearsay(sentence) for sentence in split_text(passage.text))
-
-
 def _is_turned(claim: JudgedSentence, best: Passage, carrier: Passage) -> bool:
     """Whether the person said the opposite, and foreign text says it like this."""
     return _is_negated(claim, best) is not claim.negated and _is_negated(claim, carrier) is claim.negated
@@ -377,7 +374,8 @@ def _find_novel_things(claim: JudgedSentence, person: PassageIndex) -> frozenset
     """Addresses, code, names and numbers that the person never typed in plain words."""
     exact = {at for at in claim.exact if not _stands_in(at, person.text)}
     names = {at for at in claim.names if not _stands_in(at, person.text) and not find_keys(at) & person.places.keys()}
-    numbers = {at for at in claim.numbers if not _stands_in(at, person.text) and not _is_free(at)}
+    numbers = {at for at in claim.numbers if not _stands_in(at, person.text)}
+    numbers -= {at for at in numbers if at.isdigit() and int(at) <= NUMBER_FREE}
     return frozenset(exact | names | numbers)
 
 
@@ -397,10 +395,6 @@ def _find_carrier_of_things(claim: JudgedSentence, novel: frozenset[str], source
         if thing in claim.exact:
             return "?"
     return ""
-
-
-def _is_free(number: str) -> bool:
-    return number.isdigit() and (int(number) <= NUMBER_FREE or not int(number))
 
 
 def _stands_in(thing: str, text: str) -> bool:
@@ -479,7 +473,9 @@ def make_word_key(word: str) -> str:
     """Empty for a word that claims nothing."""
     if word in load_small_words() or (len(word) < 2 and word.isascii()):
         return ""
-    plain = word if word.isascii() else _strip_accents(word)
+    plain = word
+    if not word.isascii():
+        plain = "".join(char for char in unicodedata.normalize("NFKD", word) if not unicodedata.combining(char))
     return make_term(plain)[:KEY_LETTERS] if plain not in load_small_words() else ""
 
 
@@ -534,11 +530,6 @@ def fold_sentence(text: str) -> str:
 
 def _fold(text: str) -> str:
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-
-
-def _strip_accents(word: str) -> str:
-    parts = unicodedata.normalize("NFKD", word)
-    return "".join(char for char in parts if not unicodedata.combining(char))
 
 
 def _trim(thing: str) -> str:

@@ -20,7 +20,6 @@ _HEADER = re.compile(
 _NOTED = re.compile(r"This was noted \d+ days? ago and describes that moment")
 _LINES_ABOVE = 2  # the sentence on its age, and a caveat
 
-
 _MESSAGE_CHARS = 2000  # plain words of one message; what is longer is a document
 _RUN_CHARS = 900  # one paragraph; a person breaks up what is longer, or pasted it
 _SILENT_CHARS = 400  # one paragraph in which nobody says I, we, you or please
@@ -37,7 +36,7 @@ _HOST = (
 _WIDE_CHAR = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _MARKUP_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?/?>")
 _FENCE = re.compile(r"^[ \t>]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(?:`{3,}[^`\n]*|~{3,}[^\n]*)$", re.MULTILINE)
-_QUOTED_LINE = re.compile(r"[ \t]*(?:[>＞▎│]|&gt;)")
+_QUOTED_LINE = re.compile(r"^[ \t]*(?:[>＞▎│]|&gt;)", re.MULTILINE)
 _RULE = re.compile(
     r"^[ \t]*+(?:-{3,}+|={3,}+|\*{3,}+|_{3,}+|—{2,}+|#{4,}+|~{2,}+|\+{3,}+|─{3,}+)[ \t]*+$", re.MULTILINE
 )
@@ -82,10 +81,12 @@ class MessageSpan:
 def split_message(text: str) -> tuple[MessageSpan, ...]:
     """The whole message as spans in order, nothing left out."""
     regions = _merge([*_find_marked(text), *_find_announced(text), *_find_blocks(text)])
-    plain = list(_find_plain(text, regions))
-    if sum(_measure(text[start:end]) for start, end in plain) > _MESSAGE_CHARS:
-        regions = _merge([*regions, *((start, end, "long") for start, end in plain)])
-    return tuple(_make_spans(text, regions))
+    spans = tuple(_make_spans(text, regions))
+    plain = [span for span in spans if span.plain and span.text.strip()]
+    if sum(_measure(span.text) for span in plain) > _MESSAGE_CHARS:
+        regions = _merge([*regions, *((span.start, span.end, "long") for span in plain)])
+        spans = tuple(_make_spans(text, regions))
+    return spans
 
 
 def strip_reminders(text: str) -> str:
@@ -153,14 +154,6 @@ def _make_spans(text: str, regions: list[Region]) -> Iterator[MessageSpan]:
         if end > start:
             yield MessageSpan(text[start:end], start, end, False, why)
         place = end
-
-
-def _find_plain(text: str, regions: list[Region]) -> Iterator[tuple[int, int]]:
-    place = 0
-    for start, end, _ in [*regions, (len(text), len(text), "")]:
-        if text[place:start].strip():
-            yield place, start
-        place = max(place, end)
 
 
 def _merge(regions: list[Region]) -> list[Region]:
@@ -261,9 +254,9 @@ def _find_blocks(text: str) -> Iterator[Region]:
             yield start, len(text), why
         elif why := _find_document(block):
             yield 0, len(text), why
-        elif (place := _find_quoted_line(block)) is not None:
+        elif quoted := _QUOTED_LINE.search(block):
             # Markdown lets a quotation run on to the end of its paragraph.
-            yield start + place, paragraph.end(), "quoted line"
+            yield start + quoted.start(), paragraph.end(), "quoted line"
 
 
 def _find_output(block: str) -> str:
@@ -271,7 +264,9 @@ def _find_output(block: str) -> str:
     machine = sum(_MACHINE.match(line) is not None for line in lines)
     if (machine and (machine >= 0.4 * len(lines) or machine > 2)) or _DATA.match(block):
         return "output or data"
-    if sum(_CHAT_LINE.match(line) is not None for line in lines) > 1 or _has_speakers(lines):
+    speakers = [line.split(":", 1)[0].strip(" \t*") for line in lines if _SPEAKER.match(line)]
+    dialogue = len(speakers) > 2 and len(set(speakers)) < len(speakers)
+    if dialogue or sum(_CHAT_LINE.match(line) is not None for line in lines) > 1:
         return "chat"
     indented = all(line.startswith(("    ", "\t")) and not _ITEM.match(line) for line in lines)
     return "indented" if indented else ""
@@ -281,17 +276,3 @@ def _find_document(block: str) -> str:
     if any(_measure(run) > _RUN_CHARS for run in _ITEM.split(block)):
         return "long"
     return "nobody's voice" if _measure(block) > _SILENT_CHARS and not compile_any("voice").search(block) else ""
-
-
-def _has_speakers(lines: list[str]) -> bool:
-    names = [line.split(":", 1)[0].strip(" \t*") for line in lines if _SPEAKER.match(line)]
-    return len(names) > 2 and len(set(names)) < len(names)
-
-
-def _find_quoted_line(block: str) -> int | None:
-    place = 0
-    for line in block.split("\n"):
-        if _QUOTED_LINE.match(line):
-            return place
-        place += len(line) + 1
-    return None

@@ -14,7 +14,7 @@ Where people disagree, all six languages follow the same rules:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -26,7 +26,6 @@ from memdir.language.words import CJK, compile_any
 
 _REACH = 60  # characters of context looked at on either side
 _SENTENCE = 4 * _REACH
-
 _SPACE = r"(?:[^\S\n]+\n?[^\S\n]*|\n[^\S\n]*)"
 _LETTER = rf"[^\W{CJK}]"  # of a script whose words stand apart
 _EDGES = {  # what may not touch a phrase: it would be part of a name, a path, a flag, a call
@@ -37,8 +36,6 @@ _CLAUSE_START = re.compile(r"(?:\A|[\n.!?;:。！？；：(（—–>#|*+-]|\d[.
 _SENTENCE_END = re.compile(r"[!?\n。！？]|\.(?=\s|\Z)")
 _TO = r"\s*(?:to|through|thru|until|till|bis|à|au|a|al|から|到|至|[-–—~〜～/])\s*(?:the\s+|zum\s+|le\s+|el\s+)?"
 _AND = r"\s*(?:and|und|et|y|和|と|及)\s*(?:le\s+|el\s+)?"
-
-
 _FENCED = re.compile(r"^[ >]*(`{3,}|~{3,})[^\n]*(?:\n|\Z)(?:.*?^[ >]*\1[^\n]*(?:\n|\Z)|.*)", re.MULTILINE | re.DOTALL)
 _BREAK = re.compile(r"\n\s*\n|\n(?=[^\S\n]*(?:[-*+#>|]|\d{1,9}[.)])[^\S\n])")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
@@ -56,8 +53,6 @@ _PROSELESS = re.compile(
     """,
     re.VERBOSE,
 )
-
-
 _FRIDAY = 4
 _COLUMN = {"day": 0, "offset": 0, "span": 1, "year": 1, "week": 2}
 _LABELLED = re.compile(r"[:(\[=|：（]\**[^\S\n]*\Z")
@@ -111,33 +106,26 @@ class DateLanguage:
     A form is (pattern, what it means, a number[, words put after the date]). In a pattern a space is any white space
     within a paragraph, `{N}` a number, `{W}` a weekday, `{A}` a short weekday; its first letter may be a capital unless
     it starts with `=`. The first form that matches counts, so longer ones come first.
-
-    stems           small letters of which every form holds one: a text without any of them need not be looked at
-    before, after   contexts that veto a form, as regular expressions that touch it
-    follows         what must follow a form, where a language is that strict
-    prepositions    what stands before -> what then stands before a date, a month or year, a week
-    glue            what is put before when nothing stands there: "day", "offset", "span", "year", "week"
-    opens           prepositions that free a weekday at the start of a clause from `follows`
-    past            prepositions that turn a bare weekday into the previous one
-    habit           words that make the weekdays of a whole sentence a habit
-    verbs           verbs after which a period at the start of a clause is seen to be the subject: no glue
-    needs           (words, expected, unexpected): words counted only where their language shows in the same line
     """
 
     forms: tuple[Form, ...]
     weekdays: tuple[str, ...]
     numbers: Mapping[str, int]
+    # small letters of which every form holds one: a text without any of them need not be looked at
     stems: tuple[str, ...]
-    before: Vetoes = field(default_factory=dict)
-    after: Vetoes = field(default_factory=dict)
-    follows: Vetoes = field(default_factory=dict)
+    before: Vetoes = field(default_factory=dict)  # contexts that veto a form, as regular expressions that touch it
+    after: Vetoes = field(default_factory=dict)  # contexts that veto a form, as regular expressions that touch it
+    follows: Vetoes = field(default_factory=dict)  # what must follow a form, where a language is that strict
+    # what stands before -> what then stands before a date, a month or year, a week
     prepositions: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    # what is put before when nothing stands there: "day", "offset", "span", "year", "week"
     glue: Mapping[str, str] = field(default_factory=dict)
-    opens: tuple[str, ...] = ()
-    past: tuple[str, ...] = ()
+    opens: tuple[str, ...] = ()  # prepositions that free a weekday at the start of a clause from `follows`
+    past: tuple[str, ...] = ()  # prepositions that turn a bare weekday into the previous one
     short: tuple[str, ...] = ()
-    habit: str = "(?!)"
-    verbs: str = "(?!)"
+    habit: str = "(?!)"  # words that make the weekdays of a whole sentence a habit
+    verbs: str = "(?!)"  # verbs after which a period at the start of a clause is seen to be the subject: no glue
+    # (words, expected, unexpected): words counted only where their language shows in the same line
     needs: tuple[str, str, str] = ("(?!)", "", "")
     week: str = "{}"
     year: str = "{}"
@@ -172,21 +160,17 @@ class ReplacedDate:
 
 def make_absolute(text: str, now: datetime) -> tuple[str, tuple[ReplacedDate, ...]]:
     """The text with its relative dates absolute, seen from `now` in its own zone, and what was replaced."""
-    done = tuple(
-        replace(one, start=start + one.start, end=start + one.end)
-        for start, end in _find_blocks(text)
-        for one in _rewrite(text[start:end], now.date())
-    )
-    return _apply(text, done), done
+    today, replaced = now.date(), []
+    for start, end in _find_blocks(text):
+        block = text[start:end]
+        found = tuple(_replace(block, today))
+        # A block that a second run would go on changing was not understood.
+        if found and not any(_replace(_apply(block, found), today)):
+            replaced += [replace(one, start=start + one.start, end=start + one.end) for one in found]
+    return _apply(text, replaced), tuple(replaced)
 
 
-def _rewrite(block: str, today: date) -> tuple[ReplacedDate, ...]:
-    """What to replace in a block: nothing if a second run would go on changing it, for then it was not understood."""
-    done = tuple(_replace(block, today))
-    return () if done and any(_replace(_apply(block, done), today)) else done
-
-
-def _apply(text: str, done: tuple[ReplacedDate, ...]) -> str:
+def _apply(text: str, done: Sequence[ReplacedDate]) -> str:
     parts, place = [], 0
     for one in done:
         parts += [text[place : one.start], one.now_text]
@@ -397,18 +381,19 @@ def _find_preposition(text: str, language: DateLanguage, core: int, what: DateFo
 
 
 def _is_vetoed(text: str, one: DatePhrase) -> bool:
-    places = {one.core, one.start}
-    for veto in _pick(one.language.before, one.what):
-        ending = re.compile(rf"(?:{veto})\Z", re.IGNORECASE)
-        if any(ending.search(text, max(0, place - _REACH), place) for place in places):
-            return True
-    after = text[one.end : one.end + _REACH]
-    if any(re.match(veto, after) for veto in _pick(one.language.after, one.what)):
-        return True
-    opens = (
-        one.preposition in one.language.opens and _starts_clause(text, one.start) and not after[:2].strip().isupper()
+    before, after, follows = (
+        [pattern for forms, pattern in vetoes.items() if one.what in forms]
+        for vetoes in (one.language.before, one.language.after, one.language.follows)
     )
-    return not opens and any(not re.match(must, after) for must in _pick(one.language.follows, one.what))
+    for veto in before:
+        ending = re.compile(rf"(?:{veto})\Z", re.IGNORECASE)
+        if any(ending.search(text, max(0, place - _REACH), place) for place in {one.core, one.start}):
+            return True
+    rest = text[one.end : one.end + _REACH]
+    if any(re.match(veto, rest) for veto in after):
+        return True
+    opens = one.preposition in one.language.opens and _starts_clause(text, one.start)
+    return not (opens and not rest[:2].strip().isupper()) and any(not re.match(must, rest) for must in follows)
 
 
 def _is_habit(text: str, one: DatePhrase) -> bool:
@@ -425,10 +410,6 @@ def _has_language(text: str, one: DatePhrase) -> bool:
         return True
     line = text[text.rfind("\n", 0, one.start) + 1 : one.start] + text[one.end :].partition("\n")[0]
     return bool(re.search(expected, line, re.IGNORECASE)) and not re.search(unexpected, line)
-
-
-def _pick(vetoes: Vetoes, what: DateForm) -> list[str]:
-    return [pattern for whats, pattern in vetoes.items() if what in whats]
 
 
 @cache
@@ -449,12 +430,9 @@ def _spell(language: DateLanguage, pattern: str) -> str:
     words = [*language.numbers, *(word.capitalize() for word in language.numbers)]
     # four digits are a year, and a digit or dash before makes it part of a larger thing
     number = rf"(?<![\d.,–-])((?:[0-9０-９]{{1,3}}|{'|'.join(sorted(words, key=len, reverse=True))})(?![\d.,]))"
-    spelled = pattern.removeprefix("=").replace(" ", _SPACE if language.spaced else " ")
-    return (
-        spelled.replace("{N}", number)
-        .replace("{W}", f"({'|'.join(language.weekdays)})")
-        .replace("{A}", f"({'|'.join(language.short)})")
-    )
+    spelled = pattern.removeprefix("=").replace(" ", _SPACE if language.spaced else " ").replace("{N}", number)
+    weekdays, short = ("|".join(names) for names in (language.weekdays, language.short))
+    return spelled.replace("{W}", f"({weekdays})").replace("{A}", f"({short})")
 
 
 @cache
@@ -468,10 +446,8 @@ def _compile_prepositions(language: DateLanguage) -> re.Pattern[str]:
 
 @cache
 def _compile_ranges() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    weekday = "(?:" + "|".join(
-        name for language in load_date_languages() if language.spaced for name in language.weekdays
-    )
-    weekday += "|(?:周|週|星期)[一二三四五六日天]|[月火水木金土日]曜日?)"
+    names = [name for language in load_date_languages() if language.spaced for name in language.weekdays]
+    weekday = rf"(?:{'|'.join(names)}|(?:周|週|星期)[一二三四五六日天]|[月火水木金土日]曜日?)"
     part = r"(?:\s+(?:morning|afternoon|evening|night|soir|matin|abend))?"
     since = rf"(?:{weekday}{part}{_TO}|(?:between|zwischen|entre)\s+(?:el\s+)?{weekday}{_AND})(?:on\s+|am\s+)?"
     return re.compile(rf"{part}{_TO}{weekday}"), re.compile(rf"{since}\Z")

@@ -43,36 +43,21 @@ class IgnoreReach(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IgnoreLanguage:
-    """The patterns of one language; each is tried on one sentence in lower case.
+    """The patterns of one language; each is tried on one sentence in lower case."""
 
-    cues     one of them is in every request; a sentence without is not looked at
-    owned    words for the agent's own memory, which become `¤`
-    bare     words for memory of any kind, which become `°`
-    fill     words that are removed first
-    leads    what may stand before a core
-    cores    the requests
-    stops    requests that hold for the conversation by what they say ("stop using…")
-    again    requests that take an earlier one back
-    free     requests so plain that they may stand anywhere in a sentence
-    tail     what must follow any of these
-    lasting  words that make a core hold for the conversation
-    asks     words that make a question a request
-    doubts   words that make a core with `°` mean the machine's memory
-    """
-
-    cues: str
-    owned: str
-    bare: str
-    leads: str
-    cores: tuple[str, ...]
-    again: tuple[str, ...]
-    tail: str
-    lasting: str
-    asks: str
-    fill: str = ""
-    stops: tuple[str, ...] = ()
-    free: tuple[str, ...] = ()
-    doubts: str = ""
+    cues: str  # one of them is in every request; a sentence without is not looked at
+    owned: str  # words for the agent's own memory, which become `¤`
+    bare: str  # words for memory of any kind, which become `°`
+    leads: str  # what may stand before a core
+    cores: tuple[str, ...]  # the requests
+    again: tuple[str, ...]  # requests that take an earlier one back
+    tail: str  # what must follow any of these
+    lasting: str  # words that make a core hold for the conversation
+    asks: str  # words that make a question a request
+    fill: str = ""  # words that are removed first
+    stops: tuple[str, ...] = ()  # requests that hold for the conversation by what they say ("stop using…")
+    free: tuple[str, ...] = ()  # requests so plain that they may stand anywhere in a sentence
+    doubts: str = ""  # words that make a core with `°` mean the machine's memory
 
 
 def find_ignoring(text: str) -> IgnoreReach | None:

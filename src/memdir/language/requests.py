@@ -40,28 +40,17 @@ class RequestCategory(StrEnum):
 
 
 class RuleNeed(StrEnum):
-    """What a sentence must have besides the words of a rule.
+    """What a sentence must have besides the words of a rule."""
 
-    STRONG    nothing: the words ask for memory by themselves, in a question and in a long message too
-    GENERAL   a sign that it is meant for good ("ever", "in this project")
-    LASTING   content that is no plan or report of the speaker's own
-    ANSWERED  an agent's message before it, which it corrects or praises
-    DATED     a date
-    ALONE     words for later, or no other sentence beside it that orders something
-    DIRECTING a sentence before it that tells the agent what to do
-    SOUND     no word of `ails`: a norm, not a report of what is wrong
-    WHOLE     the rule fits the sentence from its beginning, not a later clause
-    """
-
-    STRONG = "strong"
-    GENERAL = "general"
-    LASTING = "lasting"
-    ANSWERED = "answered"
-    DATED = "dated"
-    ALONE = "alone"
-    DIRECTING = "directing"
-    SOUND = "sound"
-    WHOLE = "whole"
+    STRONG = "strong"  # nothing: the words ask for memory by themselves, in a question and in a long message too
+    GENERAL = "general"  # a sign that it is meant for good ("ever", "in this project")
+    LASTING = "lasting"  # content that is no plan or report of the speaker's own
+    ANSWERED = "answered"  # an agent's message before it, which it corrects or praises
+    DATED = "dated"  # a date
+    ALONE = "alone"  # words for later, or no other sentence beside it that orders something
+    DIRECTING = "directing"  # a sentence before it that tells the agent what to do
+    SOUND = "sound"  # no word of `ails`: a norm, not a report of what is wrong
+    WHOLE = "whole"  # the rule fits the sentence from its beginning, not a later clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,80 +66,45 @@ class RequestRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestLanguage:
-    """The patterns of one language.
-
-    breaks     where a clause begins though nothing marks it: before "and from now on"
-    leads      what may stand before a rule in its clause
-    rules      the rules, best first
-    asks       makes a question a request
-    begs       begins a question that orders to leave something: "can you stop"
-    tags       ends an order with a question mark that asks nothing: ", okay?"
-    widens     says that not only the work at hand is meant, in words that name it: "not just this one"
-    questions  begins a question that has no mark
-    reported   before a rule: somebody else's words, a supposition, a title
-    refusals   asks not to keep this message
-    tasks      says that only the work at hand is meant
-    states     says so of content that was asked to be remembered, too
-    idle       content of a "from now on" that asks nothing of the agent
-    general    says that it is meant for good
-    plays      begins a role to be played; what is asked for then is asked of the role
-    lasts      says that it is for later; `orders` begins an order for now
-    vouches    a sentence after it that says so
-    pronouns   content that points to what was said before
-    refers     a word in it that does
-    that       words between a request and its content
-    tail       politeness after it
-    why        sets a reason apart, as the group `why`
-    about_me   content about the person; `prefers` what they like, `directs` how to work, both feedback
-    places     where a system outside is a place to look
-    looks      content that tells to look there, though it is worded as a habit or an order
-    mine       content that speaks of the person further on, and orders nothing
-    praise     words of praise that do not say what for
-    goes_on    a sentence after a correction that belongs to it
-    negates    words that turn a sentence round
-    links      words that may stand inside a title, but not begin or end it
-    empty      words a title does without
-    ails       says that something is out of order, or how it was: a report, not a norm
-    spaced     whether words are set apart by spaces
-    """
+    """The patterns of one language."""
 
     name: str
-    leads: str
-    rules: tuple[RequestRule, ...]
-    asks: str
-    questions: str
-    reported: str
-    refusals: str
-    tasks: str
-    states: str
-    idle: str
-    general: str
-    vouches: str
-    pronouns: str
-    refers: str
-    that: str
-    tail: str
-    why: str
-    about_me: str
-    prefers: str
-    directs: str
-    praise: str
-    goes_on: str
-    negates: str
-    places: str
-    links: frozenset[str]
-    empty: frozenset[str]
-    spaced: bool = True
-    lasts: str = ""
-    orders: str = ""
-    plays: str = ""
-    begs: str = ""
-    tags: str = ""
-    widens: str = ""
-    looks: str = ""
-    mine: str = ""
-    breaks: str = ""
-    ails: str = ""
+    leads: str  # what may stand before a rule in its clause
+    rules: tuple[RequestRule, ...]  # the rules, best first
+    asks: str  # makes a question a request
+    questions: str  # begins a question that has no mark
+    reported: str  # before a rule: somebody else's words, a supposition, a title
+    refusals: str  # asks not to keep this message
+    tasks: str  # says that only the work at hand is meant
+    states: str  # says so of content that was asked to be remembered, too
+    idle: str  # content of a "from now on" that asks nothing of the agent
+    general: str  # says that it is meant for good
+    vouches: str  # a sentence after it that says so
+    pronouns: str  # content that points to what was said before
+    refers: str  # a word in it that does
+    that: str  # words between a request and its content
+    tail: str  # politeness after it
+    why: str  # sets a reason apart, as the group `why`
+    about_me: str  # content about the person
+    prefers: str  # what they like: feedback
+    directs: str  # how to work: feedback
+    praise: str  # words of praise that do not say what for
+    goes_on: str  # a sentence after a correction that belongs to it
+    negates: str  # words that turn a sentence round
+    places: str  # where a system outside is a place to look
+    links: frozenset[str]  # words that may stand inside a title, but not begin or end it
+    empty: frozenset[str]  # words a title does without
+    spaced: bool = True  # whether words are set apart by spaces
+    lasts: str = ""  # says that it is for later
+    orders: str = ""  # begins an order for now
+    plays: str = ""  # begins a role to be played; what is asked for then is asked of the role
+    begs: str = ""  # begins a question that orders to leave something: "can you stop"
+    tags: str = ""  # ends an order with a question mark that asks nothing: ", okay?"
+    widens: str = ""  # says that not only the work at hand is meant, in words that name it: "not just this one"
+    looks: str = ""  # content that tells to look there, though it is worded as a habit or an order
+    mine: str = ""  # content that speaks of the person further on, and orders nothing
+    breaks: str = ""  # where a clause begins though nothing marks it: before "and from now on"
+    ails: str = ""  # says that something is out of order, or how it was: a report, not a norm
 
 
 @cache
