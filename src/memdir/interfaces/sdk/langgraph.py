@@ -2,10 +2,16 @@
 
     graph = builder.compile(store=MemdirStore(memdir.open_store()))
 
-Values come back as they were put (`items`); all puts of a batch are one change of history. A search with a query tells
-what memdir's own search finds, best first and with a score; what is left of the limit is filled with the newest others,
-whose score is None, as LangGraph's own stores do. What a team shares is not here. Time to live is not supported, and
-putting the same value again changes nothing, not even its time.
+A value is a JSON object under a namespace and a key, and is read back as it was put. Its longest text becomes the body, so
+that people and recall can read it; the rest follows in a block of JSON. Both can be edited by hand. Namespace, key and the
+name of the text field are in the frontmatter, under `item`. Where that would not read back as the same value, all of it is
+the block. A memory that was not written here is a value, too, under its folders and its name: {"type", "title",
+"description", "content"}. Such a value is written as a plain memory, so graphs and people can share one directory.
+
+All puts of a batch are one change of history. A search with a query returns what memdir's own search finds, best first and
+with a score; the rest of the limit is filled with the newest others, whose score is None, as LangGraph's own stores do.
+What a team shares is not here. Time to live is not supported, and putting the same value again changes nothing, not even
+its time.
 """
 
 import asyncio
@@ -20,7 +26,7 @@ from memdir.format.drafts import check_description, make_slug
 from memdir.frozen import dataclass
 from memdir.guard import find_refusal
 from memdir.interfaces.sdk import make_missing
-from memdir.interfaces.sdk.memory_tool import describe_page
+from memdir.interfaces.sdk.tools import describe_text
 from memdir.limits import NAME_CHARS, NAME_DEPTH
 from memdir.recall.select import BELOW, WORSE, LocalSearch
 from memdir.records import Dialect, Edit, Forget, Kind, Memory, Origin, Put, Query, Rewrite, Scope
@@ -29,27 +35,36 @@ from memdir.store.files import FileStore
 from memdir.store.plan import digest_of
 from memdir.text import find_forbidden, fold, one_line, shorten
 
-# --- items ---
-# Values of a key-value store as memory files, and back to the letter. Pure.
-#
-# A value is a JSON object under a namespace and a key. Its longest text becomes the body, so that people and recall
-# can
-# read it, and what else it holds follows in a block of JSON; both can be edited by hand. Namespace, key and which
-# field
-# the text was are in the head, under `item`. Where that would not read back as the same value, all of it is the block.
-#
-# A memory that was not written here is a value too: {"type", "title", "description", "content"}, under its folders and
-# its name. Such a value is written as a plain memory, so graphs and people can share one directory.
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        Item,
+        ListNamespacesOp,
+        PutOp,
+        SearchItem,
+        SearchOp,
+        validate_op_namespace,
+    )
+except ModuleNotFoundError as error:
+    raise make_missing(error, "langgraph") from None
 
 Value = dict[str, Any]
 _ITEM = "item"
 _NATIVE = ("type", "title", "description", "content")
 _OPENING, _CLOSING = "```json\n", "\n```\n"
-_RESERVED = frozenset({"logs", "team"})  # folders at the top that mean something else here
+_RESERVED = frozenset({"logs", "team"})  # folders at the top with another meaning
 _TITLE_CHARS = 80
-DEEP = (
-    NAME_DEPTH - 2
-)  # labels of a namespace that are folders for certain; of more than a name may hold, the rest is one
+DEEP = NAME_DEPTH - 2  # labels of a namespace that are always folders; of longer ones the rest is one folder
+_TRIES = 5  # when somebody else changes the same memory between reading and writing
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": lambda one, other: one == other,
+    "$ne": lambda one, other: one != other,
+    "$gt": lambda one, other: float(one) > float(other),
+    "$gte": lambda one, other: float(one) >= float(other),
+    "$lt": lambda one, other: float(one) < float(other),
+    "$lte": lambda one, other: float(one) <= float(other),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +84,186 @@ class StoredItem:
     is_found: bool = True
 
 
+class MemdirStore(BaseStore):
+    """`session` is the conversation that history records with the changes. Safe to use from several threads."""
+
+    def __init__(self, store: FileStore, *, session: str = "") -> None:
+        self.store = store
+        self.origin = Origin("agent", "by LangGraph", session)
+
+    def batch(self, ops: Iterable[Any]) -> list[Any]:
+        """Reads see what was there before the batch; of several puts to one key the last counts."""
+        asked = list(ops)
+        for op in asked:
+            validate_op_namespace(op)
+        results = [self._read_op(op) for op in asked]
+        puts = {Address(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
+        if puts:
+            self._put_all(puts)
+        return results
+
+    async def abatch(self, ops: Iterable[Any]) -> list[Any]:
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read_op(self, op: Any) -> Any:
+        if isinstance(op, PutOp):
+            return None
+        if isinstance(op, GetOp):
+            memory = self._find(Address(op.namespace, op.key))
+            return None if memory is None else _make_item(parse_item(memory))
+        if isinstance(op, SearchOp):
+            return self._search(op)
+        if isinstance(op, ListNamespacesOp):
+            return self._list_namespaces(op)
+        raise ValueError(f"unknown operation {type(op).__name__}")
+
+    def _find(self, address: Address) -> Memory | None:
+        for name in make_names(address):
+            memory = self._read(name)
+            if memory is not None and parse_item(memory).address == address:
+                return memory
+        return None
+
+    def _read(self, name: str) -> Memory | None:
+        try:
+            memory = self.store.read(name)
+        except (NotFoundError, PathError):
+            return None
+        return memory if memory.header.scope is not Scope.TEAM else None
+
+    def _list(self, namespace: tuple[str, ...]) -> list[str]:
+        """The memories that may be below a namespace, newest first; only the file says which namespace it is."""
+        folder = make_folder(namespace[:DEEP])
+        return [at.name for at in self.store.scan() if not folder or at.name.startswith(f"{folder}/")]
+
+    def _open(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, StoredItem]]:
+        """Those that are below it, as items, read one by one."""
+        for name in names:
+            memory = self._read(name)
+            item = None if memory is None else parse_item(memory)
+            if item is not None and item.address.namespace[: len(namespace)] == namespace:
+                yield name, item
+
+    def _search(self, op: Any) -> list[Any]:
+        names, most = self._list(op.namespace_prefix), op.offset + op.limit
+        scores = self._score(op.query, set(names), len(names) if op.filter else most) if op.query else {}
+        names.sort(key=lambda name: -scores.get(name, -1.0))
+        hidden: list[tuple[None, StoredItem]] = []
+        found: list[tuple[float | None, StoredItem]] = []
+        for name, item in self._open(names, op.namespace_prefix):
+            score = scores.get(name)
+            if not _passes(item.value, op.filter or {}):
+                continue
+            if score is not None and not item.is_found:
+                hidden.append((None, item))
+            else:
+                found.append((score, item))
+            if len(found) >= most:
+                break
+        return [_make_found(item, score) for score, item in [*found, *hidden][op.offset : most]]
+
+    def _score(self, query: str, names: set[str], limit: int) -> dict[str, float]:
+        """The scores of the best of these, whether or not recall would show them."""
+        with LocalSearch([self.store]) as search:
+            asked = Query(query, now=self.store.clock())
+            picks = search.find(asked, limit, lambda _, name: "" if name in names else "not asked for")
+        return {pick.header.name: pick.score for pick in picks if pick.dropped in ("", BELOW, WORSE)}
+
+    def _list_namespaces(self, op: Any) -> list[tuple[str, ...]]:
+        found = {item.address.namespace for _, item in self._open(self._list(()), ()) if item.address.namespace}
+        kept = [at for at in found if all(_matches(at, rule) for rule in op.match_conditions or ())]
+        cut = sorted({at[: op.max_depth] for at in kept} if op.max_depth is not None else kept)
+        return cut[op.offset : op.offset + op.limit]
+
+    def _put_all(self, puts: dict[Address, Any]) -> None:
+        for attempt in range(_TRIES):
+            taken: set[str] = set()
+            edits = [edit for address, op in puts.items() if (edit := self._plan(address, op, taken)) is not None]
+            try:
+                if edits:
+                    self.store.change(edits, verb="save", origin=self.origin)
+                return
+            except (ConflictError, NotFoundError):
+                if attempt == _TRIES - 1:
+                    raise
+
+    def _plan(self, address: Address, op: Any, taken: set[str]) -> Edit | None:
+        memory = self._find(address)
+        if op.value is None:
+            return None if memory is None else Forget(memory.header.name, memory.digest)
+        before = None if memory is None else parse_item(memory)
+        name = self._choose_name(address, taken) if memory is None else memory.header.name
+        text = compose_item(
+            address,
+            op.value,
+            name=name,
+            kind=Kind.USER if self.store.scope is Scope.USER else Kind.REFERENCE,
+            created=self.store.clock() if before is None else before.created,
+            index=op.index is not False,
+            before=None if memory is None else memory.text,
+        )
+        if memory is None:
+            return Put(name, text)
+        return Rewrite(name, text, memory.digest) if text != memory.text else None
+
+    def _choose_name(self, address: Address, taken: set[str]) -> str:
+        """Its own name, unless a file of that name exists, case aside."""
+        own, marked = make_names(address)
+        folder, _, leaf = own.rpartition("/")
+        is_free = fold(own) not in taken
+        if is_free and not any(fold(at) == fold(f"{leaf}.md") for at in self.store.list_files(folder)):
+            taken.add(fold(own))
+            return own
+        return marked
+
+
+def _make_item(item: StoredItem) -> Any:
+    address, times = item.address, {"created_at": item.created, "updated_at": item.updated}
+    return Item(value=item.value, key=address.key, namespace=address.namespace, **times)
+
+
+def _make_found(item: StoredItem, score: float | None) -> Any:
+    address = item.address
+    return SearchItem(address.namespace, address.key, item.value, item.created, item.updated, score)
+
+
+def _passes(value: Any, wanted: dict[str, Any]) -> bool:
+    return all(_compare(value.get(key), rule) for key, rule in wanted.items())
+
+
+def _compare(value: Any, rule: Any) -> bool:
+    """Equal, or as the operators say; a table without operators is compared field by field, a list one by one."""
+    if isinstance(rule, dict):
+        if any(str(key).startswith("$") for key in rule):
+            return all(_apply(key, value, wanted) for key, wanted in rule.items())
+        return isinstance(value, dict) and _passes(value, rule)
+    if isinstance(rule, list | tuple):
+        is_list = isinstance(value, list | tuple) and len(value) == len(rule)
+        return is_list and all(_compare(one, other) for one, other in zip(value, rule, strict=True))
+    return bool(value == rule)
+
+
+def _apply(key: str, value: Any, wanted: Any) -> bool:
+    if key not in _COMPARE:
+        raise ValueError(f"unknown filter operator {key!r}: there are {', '.join(_COMPARE)}")
+    try:
+        return bool(_COMPARE[key](value, wanted))
+    except (TypeError, ValueError):  # not a number
+        return False
+
+
+def _matches(namespace: tuple[str, ...], rule: Any) -> bool:
+    path = tuple(rule.path)
+    if len(path) > len(namespace):
+        return False
+    if rule.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"unknown match type {rule.match_type!r}")
+    part = namespace[: len(path)] if rule.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
+
+
 def make_folder(namespace: tuple[str, ...]) -> str:
-    """The folder of a namespace: its labels, with a mark of its own for each that is no name of a folder."""
+    """The folder of a namespace: its labels, with a digest for each that cannot be a folder's name."""
     labels = list(namespace)
     if len(labels) >= NAME_DEPTH:
         labels = [*labels[:DEEP], json.dumps(labels[DEEP:])]
@@ -78,15 +271,15 @@ def make_folder(namespace: tuple[str, ...]) -> str:
 
 
 def make_names(address: Address) -> tuple[str, str]:
-    """Where an item may lie: under its own name, and if another has that, under one that nobody else has."""
+    """The names an item may have: its own, and a unique one where another item has that."""
     folder = make_folder(address.namespace)
-    place = f"{folder}/" if folder else ""
+    prefix = f"{folder}/" if folder else ""
     own = _make_segment(address.key, is_first=not folder)
-    return place + own, place + _mark(address.key, json.dumps([address.namespace, address.key]))
+    return prefix + own, prefix + _make_unique(address.key, json.dumps([address.namespace, address.key]))
 
 
 def parse_item(memory: Memory) -> StoredItem:
-    """What a memory is as an item. Forgives: a block that cannot be read is text."""
+    """A memory as an item; a block that cannot be parsed is text."""
     fields = frontmatter.parse_fields(memory.text)
     about = _parse_table(fields.raw.get(_ITEM))
     updated = memory.header.modified
@@ -103,7 +296,7 @@ def parse_item(memory: Memory) -> StoredItem:
     address = Address(tuple(map(str, namespace if isinstance(namespace, list) else ())), str(key))
     value = _parse_value(frontmatter.split_frontmatter(memory.text).body.removeprefix("\n"), about.get("text"))
     created = read_time(str(about.get("created", ""))) or updated
-    # A file's time comes from a clock that lags some milliseconds behind.
+    # A file's time comes from a clock that lags by some milliseconds.
     return StoredItem(address, value, created, max(created, updated), about.get("index") is not False)
 
 
@@ -117,10 +310,10 @@ def compose_item(
     index: bool,
     before: str | None,
 ) -> str:
-    """The file of an item. `before` is the file it had, whose other fields stay if both are plain memories."""
+    """The file of an item. `before` is its old file, whose other fields stay if both are plain memories."""
     plain: Value = json.loads(json.dumps(dict(value)))
-    is_at_home = name == "/".join([*address.namespace, address.key])
-    native = _compose_native(plain, before) if index and is_at_home else None
+    is_plain_name = name == "/".join([*address.namespace, address.key])
+    native = _compose_native(plain, before) if index and is_plain_name else None
     if native is not None:
         return native
     key = _find_text(plain)
@@ -128,8 +321,8 @@ def compose_item(
     about |= {} if key is None else {"text": key}
     about |= {} if index else {"index": False}
     title = shorten(one_line(address.key), _TITLE_CHARS) or "item"
-    said = describe_page(title, plain[key] if key is not None else _list_texts(plain))
-    fields = {"name": title, "description": said, "type": kind.value, _ITEM: json.dumps(about)}
+    description = describe_text(title, plain[key] if key is not None else _list_texts(plain))
+    fields = {"name": title, "description": description, "type": kind.value, _ITEM: json.dumps(about)}
     return frontmatter.compose_file(fields, "", Dialect.FLAT) + _render_value(plain, key)
 
 
@@ -195,7 +388,7 @@ def _parse_table(text: object) -> Value | None:
 
 
 def _list_texts(value: Value) -> str:
-    """All that a value says, for its description."""
+    """All texts of a value, for its description."""
     parts: list[str] = []
     waiting: list[object] = [value]
     while waiting and len(parts) < 50:
@@ -211,223 +404,9 @@ def _list_texts(value: Value) -> str:
 
 def _make_segment(label: str, *, is_first: bool) -> str:
     is_name = not find_refusal(label) and not (is_first and label.casefold() in _RESERVED)
-    return label if is_name else _mark(label, label)
+    return label if is_name else _make_unique(label, label)
 
 
-def _mark(label: str, whole: str) -> str:
+def _make_unique(label: str, whole: str) -> str:
     digest = digest_of(whole.encode("utf-8", "surrogatepass"))[:10]
     return f"{make_slug(label)[: NAME_CHARS // 2].strip('-_')}-{digest}"
-
-
-# --- langgraph ---
-
-try:
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        Item,
-        ListNamespacesOp,
-        PutOp,
-        SearchItem,
-        SearchOp,
-        validate_op_namespace,
-    )
-except ModuleNotFoundError as error:
-    raise make_missing(error, "langgraph") from None
-
-_TRIES = 5  # when somebody else changes the same memory between reading and writing
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "$eq": lambda one, other: one == other,
-    "$ne": lambda one, other: one != other,
-    "$gt": lambda one, other: float(one) > float(other),
-    "$gte": lambda one, other: float(one) >= float(other),
-    "$lt": lambda one, other: float(one) < float(other),
-    "$lte": lambda one, other: float(one) <= float(other),
-}
-
-
-class MemdirStore(BaseStore):
-    """`session` is the conversation that history files the changes under. Safe to use from several threads."""
-
-    def __init__(self, store: FileStore, *, session: str = "") -> None:
-        self.store = store
-        self.origin = Origin("agent", "by LangGraph", session)
-
-    def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Reads see what was there before the batch; of several puts to one key the last counts."""
-        asked = list(ops)
-        for op in asked:
-            validate_op_namespace(op)
-        results = [self._look(op) for op in asked]
-        puts = {Address(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
-        if puts:
-            self._put_all(puts)
-        return results
-
-    async def abatch(self, ops: Iterable[Any]) -> list[Any]:
-        return await asyncio.to_thread(self.batch, list(ops))
-
-    # --- looking ----------------------------------------------------------------------------------------------------
-
-    def _look(self, op: Any) -> Any:
-        if isinstance(op, PutOp):
-            return None
-        if isinstance(op, GetOp):
-            memory = self._find(Address(op.namespace, op.key))
-            return None if memory is None else _make_item(parse_item(memory))
-        if isinstance(op, SearchOp):
-            return self._search(op)
-        if isinstance(op, ListNamespacesOp):
-            return self._list_namespaces(op)
-        raise ValueError(f"unknown operation {type(op).__name__}")
-
-    def _find(self, address: Address) -> Memory | None:
-        for name in make_names(address):
-            memory = self._read(name)
-            if memory is not None and parse_item(memory).address == address:
-                return memory
-        return None
-
-    def _read(self, name: str) -> Memory | None:
-        try:
-            memory = self.store.read(name)
-        except (NotFoundError, PathError):
-            return None
-        return memory if memory.header.scope is not Scope.TEAM else None
-
-    def _list(self, namespace: tuple[str, ...]) -> list[str]:
-        """The memories that may lie below a namespace, newest first; which namespace it is only the file says."""
-        folder = make_folder(namespace[:DEEP])
-        return [at.name for at in self.store.scan() if not folder or at.name.startswith(f"{folder}/")]
-
-    def _open(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, StoredItem]]:
-        """Those of them that do lie below it, as items; read one by one, as they are asked for."""
-        for name in names:
-            memory = self._read(name)
-            item = None if memory is None else parse_item(memory)
-            if item is not None and item.address.namespace[: len(namespace)] == namespace:
-                yield name, item
-
-    def _search(self, op: Any) -> list[Any]:
-        names, most = self._list(op.namespace_prefix), op.offset + op.limit
-        scores = self._score(op.query, set(names), len(names) if op.filter else most) if op.query else {}
-        names.sort(key=lambda name: -scores.get(name, -1.0))
-        hidden: list[tuple[None, StoredItem]] = []
-        found: list[tuple[float | None, StoredItem]] = []
-        for name, item in self._open(names, op.namespace_prefix):
-            score = scores.get(name)
-            if not _passes(item.value, op.filter or {}):
-                continue
-            if score is not None and not item.is_found:
-                hidden.append((None, item))
-            else:
-                found.append((score, item))
-            if len(found) >= most:
-                break
-        return [_make_found(item, score) for score, item in [*found, *hidden][op.offset : most]]
-
-    def _score(self, query: str, names: set[str], limit: int) -> dict[str, float]:
-        """What memdir's search thinks of the best of these, whether or not it would tell them by itself."""
-        with LocalSearch([self.store]) as search:
-            asked = Query(query, now=self.store.clock())
-            picks = search.find(asked, limit, lambda _, name: "" if name in names else "not asked for")
-        return {pick.header.name: pick.score for pick in picks if pick.dropped in ("", BELOW, WORSE)}
-
-    def _list_namespaces(self, op: Any) -> list[tuple[str, ...]]:
-        found = {item.address.namespace for _, item in self._open(self._list(()), ()) if item.address.namespace}
-        kept = [at for at in found if all(_matches(at, rule) for rule in op.match_conditions or ())]
-        cut = sorted({at[: op.max_depth] for at in kept} if op.max_depth is not None else kept)
-        return cut[op.offset : op.offset + op.limit]
-
-    # --- changing ---------------------------------------------------------------------------------------------------
-
-    def _put_all(self, puts: dict[Address, Any]) -> None:
-        for attempt in range(_TRIES):
-            taken: set[str] = set()
-            edits = [edit for address, op in puts.items() if (edit := self._plan(address, op, taken)) is not None]
-            try:
-                if edits:
-                    self.store.change(edits, verb="save", origin=self.origin)
-                return
-            except (ConflictError, NotFoundError):
-                if attempt == _TRIES - 1:
-                    raise
-
-    def _plan(self, address: Address, op: Any, taken: set[str]) -> Edit | None:
-        memory = self._find(address)
-        if op.value is None:
-            return None if memory is None else Forget(memory.header.name, memory.digest)
-        before = None if memory is None else parse_item(memory)
-        name = self._choose_name(address, taken) if memory is None else memory.header.name
-        text = compose_item(
-            address,
-            op.value,
-            name=name,
-            kind=Kind.USER if self.store.scope is Scope.USER else Kind.REFERENCE,
-            created=self.store.clock() if before is None else before.created,
-            index=op.index is not False,
-            before=None if memory is None else memory.text,
-        )
-        if memory is None:
-            return Put(name, text)
-        return Rewrite(name, text, memory.digest) if text != memory.text else None
-
-    def _choose_name(self, address: Address, taken: set[str]) -> str:
-        """Its own name unless a file has it that would count as the same."""
-        own, marked = make_names(address)
-        folder, _, leaf = own.rpartition("/")
-        is_free = fold(own) not in taken
-        if is_free and not any(fold(at) == fold(f"{leaf}.md") for at in self.store.list_files(folder)):
-            taken.add(fold(own))
-            return own
-        return marked
-
-
-def _make_item(item: StoredItem) -> Any:
-    return Item(
-        value=item.value,
-        key=item.address.key,
-        namespace=item.address.namespace,
-        created_at=item.created,
-        updated_at=item.updated,
-    )
-
-
-def _make_found(item: StoredItem, score: float | None) -> Any:
-    address = item.address
-    return SearchItem(address.namespace, address.key, item.value, item.created, item.updated, score)
-
-
-def _passes(value: Any, wanted: dict[str, Any]) -> bool:
-    return all(_compare(value.get(key), rule) for key, rule in wanted.items())
-
-
-def _compare(value: Any, rule: Any) -> bool:
-    """Equal, or as the operators say; a table without operators is compared field by field, a list one by one."""
-    if isinstance(rule, dict):
-        if any(str(key).startswith("$") for key in rule):
-            return all(_apply(key, value, wanted) for key, wanted in rule.items())
-        return isinstance(value, dict) and _passes(value, rule)
-    if isinstance(rule, list | tuple):
-        is_list = isinstance(value, list | tuple) and len(value) == len(rule)
-        return is_list and all(_compare(one, other) for one, other in zip(value, rule, strict=True))
-    return bool(value == rule)
-
-
-def _apply(key: str, value: Any, wanted: Any) -> bool:
-    if key not in _COMPARE:
-        raise ValueError(f"unknown filter operator {key!r}: there are {', '.join(_COMPARE)}")
-    try:
-        return bool(_COMPARE[key](value, wanted))
-    except (TypeError, ValueError):  # not a number
-        return False
-
-
-def _matches(namespace: tuple[str, ...], rule: Any) -> bool:
-    path = tuple(rule.path)
-    if len(path) > len(namespace):
-        return False
-    if rule.match_type not in ("prefix", "suffix"):
-        raise ValueError(f"unknown match type {rule.match_type!r}")
-    part = namespace[: len(path)] if rule.match_type == "prefix" else namespace[len(namespace) - len(path) :]
-    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))

@@ -1,4 +1,4 @@
-"""The seven memory tools as other SDKs call them: a name, arguments, a text back.
+"""What several adapters share: the seven memory tools as SDKs call them (a name, arguments, a text back), and descriptions.
 
 A refusal is a result: the model reads what is wrong and what to do next, and the run does not fail.
 """
@@ -6,8 +6,9 @@ A refusal is a result: the model reads what is wrong and what to do next, and th
 import json
 from collections.abc import Mapping
 
-from memdir.errors import MemdirError
+from memdir.errors import FormatError, MemdirError
 from memdir.files import disk_error
+from memdir.format.drafts import check_description
 from memdir.frozen import replace
 from memdir.interfaces.tools import OFFERS, ToolSpec, call_tool, render_refusal
 from memdir.models.agent import ToolResult
@@ -15,6 +16,7 @@ from memdir.models.prompts import render_prompt
 from memdir.records import Origin
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
+from memdir.text import find_forbidden, one_line, shorten
 
 
 class SdkTools:
@@ -51,3 +53,17 @@ class SdkTools:
 def read_guidance() -> str:
     """How a model should use the tools, for its system prompt."""
     return render_prompt("mcp/instructions")
+
+
+def describe_text(leaf: str, text: str) -> str:
+    """A description of a text for recall: how it begins, after its name if that alone says too little."""
+    begins = shorten(one_line(text[:2000]).lstrip("#-*> "), 140)
+    named = f"What an agent wrote down in {leaf}"
+    for line in (begins, f"{named}: {begins}") if begins else ():
+        try:
+            check_description(line)
+        except FormatError:
+            continue
+        if not find_forbidden(line, lines=False):
+            return line
+    return named
