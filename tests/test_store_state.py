@@ -1,13 +1,42 @@
-"""Who wrote what a team shares: kept, forgiven, cleaned, and found for the person at this machine."""
+"""The files of memdir's own: the list that a purge walks, and who wrote what a team shares."""
 
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from clihelp import Cli, memory_text
 from homes import git, make_environment, make_repository, write
-from memdir.store.state import AUTHORS, Author, drop_author, find_own_author, make_author, read_authors, write_authors
+from memdir import files as own_files
+from memdir.dream import SCAN, lock, logs
+from memdir.extraction import turns as extraction_turns
+from memdir.interfaces import worker
+from memdir.models import agent
+from memdir.project import paths
+from memdir.store import files, history
+from memdir.store.state import (
+    AUTHORS,
+    COPY,
+    NEWS,
+    POINT,
+    RECORD,
+    STATE_FILES,
+    Author,
+    PurgedMemory,
+    append_record,
+    drop_author,
+    find_chat_file,
+    find_own_author,
+    make_author,
+    purge_state,
+    read_authors,
+    read_table,
+    write_authors,
+    write_set,
+    write_table,
+)
+from memdir.team.sync import LOCK as SYNC_LOCK
 
 WHEN = datetime(2026, 3, 5, 12, tzinfo=UTC)
 
@@ -88,3 +117,41 @@ def test_a_worktree_has_the_author_of_its_repository(tmp_path: Path) -> None:
     git(root, "config", "user.email", "here@example.invalid")
     git(root, "worktree", "add", "-q", str(tmp_path / "tree"))
     assert find_own_author(make_environment(tmp_path), tmp_path / "tree").email == "here@example.invalid"
+
+
+def is_listed(name: str) -> bool:
+    return any(fnmatch(name, row.name) for row in STATE_FILES)
+
+
+def test_every_file_that_memdir_keeps_in_a_state_folder_is_listed() -> None:
+    names = {files.FILE, history.FILE, extraction_turns.LOCK, extraction_turns.FOLDER, SCAN, logs.DISTILLED}
+    names |= {lock.LOCK, worker.LOCK, SYNC_LOCK, agent.FILE, own_files.FOLDER, own_files.PROBLEMS}
+    names |= {paths.MEMBERSHIP, paths.RECORD}
+    assert {name for name in names if not is_listed(name)} == set()
+    assert not is_listed("something-new.json")
+
+
+def test_whatever_a_session_of_work_leaves_in_the_state_folder_is_listed(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    cli("save", "--type", "reference", "--name", "tracker", "--description", "Bugs are in Linear", "--body", "BILL.")
+    cli("recall", "where are bugs tracked?")
+    cli("dream")
+    cli("undo")
+    found = {path.name.removesuffix("-wal").removesuffix("-shm") for path in (cli.memory / ".memdir").iterdir()}
+    assert "history.db" in found and {name for name in found if not is_listed(name)} == set()
+
+
+def test_a_purge_reaches_every_listed_file_in_the_state_folder_and_in_what_was_laid_aside(tmp_path: Path) -> None:
+    secret, state, aside = "team/zanzibar", tmp_path / "state", tmp_path / "state" / "replaced-1" / "old"
+    for folder in (state, aside):
+        write_authors(folder, {secret: Author("A"), "team/other": Author("B")})
+        write_set(folder, "20260305-1", {"text": secret})
+        append_record(find_chat_file(folder, "s1"), {"text": f"see {secret}"})
+        write(folder / "sessions" / "s1.json", f'{{"read": ["{secret}"]}}')
+        write_table(folder, POINT, {"index": "- [Z](zanzibar.md) — hook\n- [O](other.md) — hook\n"})
+        for name in ("runs.jsonl", "problems.jsonl", "index.db", RECORD, NEWS, f"{COPY}/HEAD"):
+            write(folder / name, secret)
+    purge_state(state, [state / "replaced-1"], PurgedMemory(secret, {"s1"}, ("About Zanzibar",)))
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and b"zanzibar" in path.read_bytes()]
+    assert left == []
+    assert read_authors(aside) == {"team/other": Author("B")} and "other.md" in str(read_table(aside, POINT))
