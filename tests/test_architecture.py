@@ -24,8 +24,9 @@ ORDER = (
 # Own modules that may be imported inside a function: the reason is start-up cost, most runs never need them.
 LAZY = {
     "__main__": {"interfaces"},
+    "format.drafts": {"language"},
     "store": {"store"},
-    "recall": {"store", "verify", "text", "recall"},
+    "recall": {"store", "verify"},
     "interfaces": set(ORDER),
 }
 # Libraries that may be imported inside a function, for the same reason.

@@ -9,7 +9,6 @@ import unicodedata
 from memdir import limits
 from memdir.errors import FormatError
 from memdir.frozen import compile_late
-from memdir.language.words import count_content
 from memdir.records import Kind
 from memdir.text import fold
 
@@ -46,6 +45,9 @@ def check_description(description: str, kind: Kind | None = None) -> None:
     """Raise FormatError for a description that is too vague for recall."""
     hint = _HINTS[kind] if kind is not None else _HINT
     _check_line(description, "description", limits.DESCRIPTION_CHARS, hint)
+    # Imported here: reading memories needs no word lists, and every prompt hook would load them.
+    from memdir.language.words import count_content
+
     count = count_content(description)
     if count.words < limits.DESCRIPTION_WORDS:
         few = f"fewer than {limits.DESCRIPTION_WORDS} words in it say what it is about"

@@ -5,10 +5,7 @@ none of it, and recalling by it would let a memory match itself.
 """
 
 import re
-from collections.abc import Iterable
 from functools import cache
-
-from memdir.records import Message
 
 # Blocks that hosts write: reminders (memdir writes these too), commands, shells, editors and tasks.
 _BLOCKS = (
@@ -35,15 +32,6 @@ _READ_CHARS = 2000
 # A query is searched for secrets only if it has one of these, or a long word of letters and digits.
 _SECRET_WORDS = ("passw", "passphrase", "pwd", "kennwort", "contraseñ", "密码", "口令", "パスワード")
 _KEY_CHARS = 16
-
-
-def find_query(messages: Iterable[Message]) -> str:
-    """Return the text of the last message that the person typed; empty if there is none."""
-    for message in reversed(list(messages)):
-        is_typed = message.role == "user" and not message.is_meta and not message.answers
-        if is_typed and (typed := strip_host_text(message.text)):
-            return typed
-    return ""
 
 
 def strip_host_text(text: str) -> str:

@@ -1,30 +1,23 @@
+"""The query is what the person typed, without what hosts write into a message."""
+
 import pytest
 
-from memdir.recall.query import find_query, strip_blocks, strip_host_text
-from memdir.records import Message, ToolCall
+from memdir.recall.query import strip_blocks, strip_host_text
 
 
-def user(text: str, **more: object) -> Message:
-    return Message("user", text, **more)  # type: ignore[arg-type]
-
-
-def test_the_last_message_the_person_typed_is_the_query() -> None:
-    messages = [
-        user("how do we deploy?"),
-        user("and who reviews it?"),
-        Message("assistant", "Let me look.", calls=(ToolCall("c1", "Read", {"file": "x"}),)),
-        user("the file's content", answers="c1"),
-        user("Caveat: what follows was written by a program", is_meta=True),
-        user("<system-reminder>\nMemory: x.md:\n\nold things\n</system-reminder>"),
-        user("<command-name>/model</command-name>\n<command-args></command-args>"),
-        user("<local-command-stdout>Set model to large</local-command-stdout>"),
-        user("/compact keep the plan"),
-        user("[Request interrupted by user]"),
-        user("   \n"),
-    ]
-    assert find_query(messages) == "and who reviews it?"
-    assert find_query(messages[:1]) == "how do we deploy?"
-    assert find_query(messages[4:]) == "" and find_query([]) == ""
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<system-reminder>\nMemory: x.md:\n\nold things\n</system-reminder>",
+        "<command-name>/model</command-name>\n<command-args></command-args>",
+        "<local-command-stdout>Set model to large</local-command-stdout>",
+        "/compact keep the plan",
+        "[Request interrupted by user]",
+        "   \n",
+    ],
+)
+def test_what_a_host_wrote_alone_is_no_query(text: str) -> None:
+    assert strip_host_text(text) == ""
 
 
 @pytest.mark.parametrize(
