@@ -1,4 +1,4 @@
-"""The errors that memdir raises, as a tree. They carry fields, so that nobody matches texts; interfaces render them.
+"""The errors that memdir raises, as a tree. They carry fields; interfaces render them.
 
     MemdirError(.hint)
     ├── SettingsError(.key)               a setting, a switch or a config file

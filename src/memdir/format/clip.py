@@ -166,8 +166,7 @@ def _propose(lines: Sequence[IndexLine], headers: Sequence[Header]) -> tuple[str
     if prose > len(lines) // 4:
         proposals.append(f"{prose} lines are prose: move them into topic files and point to those")
     projects = (header for header in headers if header.kind is Kind.PROJECT and not header.pinned)
-    old = sorted(projects, key=lambda header: header.modified)
-    if old:
+    if old := sorted(projects, key=lambda header: header.modified):
         names = ", ".join(header.name for header in old[:3])
         proposals.append(f"merge or forget the oldest project memories ({names})")
     return tuple(proposals)

@@ -78,8 +78,8 @@ def render_line(title: str, name: str, hook: str) -> str:
     """Returns the pointer line of a memory, cut to the length that an index line should have."""
     label = one_line(title).replace("[", "(").replace("]", ")") or name
     start = f"- [{shorten(label, 80)}]({name}.md)"
-    room = INDEX_LINE_CHARS - len(start) - 3
-    words = shorten(one_line(hook), room) if room > 12 else ""
+    left = INDEX_LINE_CHARS - len(start) - 3
+    words = shorten(one_line(hook), left) if left > 12 else ""
     return f"{start} — {words}" if words else start
 
 
@@ -254,7 +254,6 @@ def render_manifest_line(header: Header) -> str:
     except OverflowError:  # within hours of the first or last day of the calendar
         moment = header.modified
     kind = f"[{header.kind}] " if header.kind is not None else ""
-    time = moment.replace(tzinfo=None).isoformat(timespec="seconds")
-    line = f"- {kind}{one_line(header.file)} ({time}Z)"
+    line = f"- {kind}{one_line(header.file)} ({moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z)"
     description = one_line(header.description)
     return f"{line}: {description}" if description else line

@@ -69,7 +69,7 @@ def _render_context(call: HookInput, project: Project, source: str) -> Iterator[
     if source == _COMPACTED and call.session:
         used = _read_notes(call, project)
         yield used
-    index = load_index(call, project, used) if HookEvent.START in call.host.told else ""
+    index = load_index(call, project, used) if HookEvent.START in call.host.shows_after else ""
     if source == _RESUMED and session is not None and session.find_index() == digest_text(index):
         index = ""  # the conversation has it already
     used += index

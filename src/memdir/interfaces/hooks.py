@@ -157,7 +157,7 @@ def render_reply(reply: HookReply, event: HookEvent, host: Host) -> str:
     specific: dict[str, Any] = {}
     if reply.message:
         table["systemMessage"] = reply.message
-    if reply.context and event in host.told:
+    if reply.context and event in host.shows_after:
         specific["additionalContext"] = reply.context
     if reply.refused and event is HookEvent.BEFORE_TOOL:
         if host.style is ReplyStyle.GEMINI:
@@ -302,7 +302,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     with open_hook_project(call, output) as project:
         if project is None or not text:
             return
-        index = _load_first_index(call, project, output) if HookEvent.START not in call.host.told else ""
+        index = _load_first_index(call, project, output) if HookEvent.START not in call.host.shows_after else ""
         first: list[RecallResult] = []
 
         def show(found: "RecallResult") -> None:

@@ -45,25 +45,15 @@ class GitRoot:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Repository:
-    """What the `.git` of a directory is; `common` is where config and history are, if it is trusted."""
-
-    kind: Kind
-    common: str | None
-    note: str = ""
-
-
 def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
     """Returns the root of the project that `cwd` is in; `worktree="own"` stays in the worktree. Never raises."""
     start = os.path.realpath(cwd)
     top = _find_top(start)
     if top is None:
         return GitRoot(Path(start), "plain")
-    repository = _read_repository(top)
-    if repository.kind != "worktree" or repository.common is None or worktree == "own":
-        return GitRoot(Path(top), repository.kind, repository.note)
-    common = Path(repository.common)
+    kind, common, note = _read_repository(top)
+    if kind != "worktree" or common is None or worktree == "own":
+        return GitRoot(Path(top), kind, note)
     main = common.parent if common.name == ".git" else common
     return GitRoot(main, "worktree", f"{top} is a worktree of it")
 
@@ -71,8 +61,7 @@ def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
 def find_git_dir(root: Path) -> Path | None:
     """Returns the directory with the repository's config and history; None if there is none, or an untrusted one."""
     if os.path.lexists(root / ".git"):
-        common = _read_repository(os.path.realpath(root)).common
-        return Path(common) if common else None
+        return _read_repository(os.path.realpath(root))[1]
     return root if (root / "HEAD").is_file() and (root / "objects").is_dir() else None
 
 
@@ -132,28 +121,29 @@ def _find_top(start: str) -> str | None:
     return None
 
 
-def _read_repository(top: str) -> _Repository:
+def _read_repository(top: str) -> tuple[Kind, Path | None, str]:
+    """What the `.git` of a directory is, where config and history are if it is trusted, and why it is not."""
     dot_git = os.path.join(top, ".git")
     if os.path.isdir(dot_git):
-        return _Repository("git", os.path.realpath(dot_git))
+        return "git", Path(os.path.realpath(dot_git)), ""
     if os.path.islink(dot_git):
-        return _Repository("plain", None, f"{dot_git} is a link to no directory and is not followed")
+        return "plain", None, f"{dot_git} is a link to no directory and is not followed"
     pointer = _read_line(dot_git)
     if not pointer.startswith("gitdir:"):
-        return _Repository("plain", None, f"{dot_git} does not name a git directory")
+        return "plain", None, f"{dot_git} does not name a git directory"
     admin = os.path.realpath(os.path.join(top, pointer.removeprefix("gitdir:").strip()))
     if not os.path.isdir(admin):
-        return _Repository("plain", None, f"{dot_git} names a git directory that is not there")
+        return "plain", None, f"{dot_git} names a git directory that is not there"
     link = _read_line(os.path.join(admin, "commondir"))
     if not link:
-        return _Repository("git", admin)
+        return "git", Path(admin), ""
     common = os.path.realpath(os.path.join(admin, link))
     # The worktree's record must name this very file; the record may be relative to itself.
     back = _read_line(os.path.join(admin, "gitdir"))
     is_known = bool(back) and os.path.realpath(os.path.join(admin, back)) == os.path.realpath(dot_git)
     if os.path.dirname(admin) != os.path.join(common, "worktrees") or not is_known:
-        return _Repository("plain", None, f"{dot_git} names a worktree of {common} that does not point back here")
-    return _Repository("worktree", common)
+        return "plain", None, f"{dot_git} names a worktree of {common} that does not point back here"
+    return "worktree", Path(common), ""
 
 
 def _read_line(path: str) -> str:

@@ -59,7 +59,7 @@ class Hook:
 class Host:
     """`loads_index`: it shows the project's MEMORY.md to the model itself. `learns`: its transcripts can be read.
 
-    `unit` is how many of the host's units of time make a second. `told` are the events after which it shows context to
+    `unit` is how many of the host's units of time make a second. `shows_after` are the events after which it shows context to
     the model; if the start of a session is not among them, the index goes with the first prompt.
     """
 
@@ -70,7 +70,9 @@ class Host:
     loads_index: bool = False
     learns: bool = False
     unit: int = 1
-    told: frozenset[HookEvent] = frozenset((HookEvent.START, HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AGENT))
+    shows_after: frozenset[HookEvent] = frozenset(
+        (HookEvent.START, HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AGENT)
+    )
     aliases: Mapping[str, HookEvent] = field(default_factory=dict)
 
 
@@ -117,7 +119,7 @@ GEMINI = Host(
     unit=1000,
     # Not at the start: `gemini -p` puts that before the prompt, then accepts no `/command`, and forgets the prompt when
     # the conversation is resumed.
-    told=frozenset((HookEvent.PROMPT,)),
+    shows_after=frozenset((HookEvent.PROMPT,)),
     # Not installed: it comes with every turn, before Gemini knows whether there is anything to compress.
     aliases={"precompress": HookEvent.COMPACT},
 )
