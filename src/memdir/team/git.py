@@ -1,12 +1,13 @@
-"""The git program as memdir uses it: as a carrier of objects between its own bare copy and a remote, and nothing else.
+"""The git program as memdir uses it: as a carrier of objects between its own bare copy and a remote.
 
-Every call names that copy, so the person's repository, index, branches, stash and hooks are never even looked at. No
-hook runs, nobody is asked anything, no transport is used but files, ssh and https, and every call ends: by itself, at
-its deadline, or at the limit for what one file may hold. What comes is checked by git before it is believed, but odd
-names in it are let through: they are for `arriving` to refuse one by one, or one bad entry would stop a whole team.
+Every call names that copy, so the person's repository, index, branches, stash and hooks are never read. No hook runs,
+nothing prompts, no transport is used but files, ssh and https, and every call ends: by itself, at its deadline, or at the
+limit for what one file may hold. Git checks what comes, but odd names in it are let through: `admit` refuses them one by
+one, or one bad entry would stop a whole team. For ssh and https the person's own git configuration is read, because that
+is where the keys are; for a remote in the file system it is not.
 
-For ssh and https the person's own git configuration is read, because that is where the keys are. For a remote in the
-file system it is not.
+A tree is read as a list of names and never laid out on disk. A new commit is another one with some files added or
+deleted: everything else in it stays as it was to the byte. A push never forces.
 """
 
 import hashlib
@@ -29,9 +30,8 @@ from memdir.project.settings import Environment
 from memdir.store.state import Author, make_author
 from memdir.text import one_line, shorten
 
-# --- git ---
-
-_ENDED = "sh"  # `ulimit` is a part of the shell, and every system has one
+LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
+_HINT = "`memdir team status` shows the remote; nothing of yours is lost"
 _LIMITED = 'ulimit -f "$0" && exec "$@"'
 _BLOCK = 512  # the unit of `ulimit -f` in a POSIX shell
 _QUIET = (
@@ -47,11 +47,11 @@ _QUIET = (
     "transfer.credentialsInUrl=die",
     "submodule.recurse=false",
     "push.gpgSign=false",
-    "push.pushOption=",  # a wish of the person's for his own pushes, which a remote may not know
+    "push.pushOption=",  # the person's, for their own pushes
     "credential.interactive=false",
     "http.followRedirects=false",
 )
-# Names that no checkout would survive. There is never a checkout, and each of them is refused when the tree is read.
+# Names that no checkout would survive. There is never a checkout, and each is refused when the tree is read.
 _NAMES = """
     hasDot hasDotdot hasDotgit fullPathname emptyName zeroPaddedFilemode nullSha1
     gitmodulesMissing gitmodulesBlob gitmodulesName gitmodulesUrl gitmodulesPath gitmodulesUpdate gitmodulesParse
@@ -61,7 +61,28 @@ _NAMES = """
     zeroPaddedDate badDateOverflow badTimezone
 """.split()
 _PROTOCOLS = "file:ssh:https"
-_SAID = 4_000  # bytes of what git complains of; the end says what it was
+_SAID = 4_000  # bytes of git's complaints; the end says what it was
+_UNSIGNED = str.maketrans(dict.fromkeys("<>\n\r\x00"))
+_LISTING_BYTES = 16_777_216  # of the names in one tree
+_SHA = re.compile(r"[0-9a-f]{40}")
+_CHANGE = re.compile(rb":\d{6} \d{6} ([0-9a-f]{40}) ([0-9a-f]{40}) [A-Z]\d*\Z")
+_NEXT = "refs/memdir/next"
+_KEPT = "refs/memdir/kept"
+_LOG = ("--first-parent", "--diff-merges=first-parent", "--root", "--no-renames", "-z")
+_RECORD = "%H%x00%an%x00%ae%x00%at%x00"
+_MISSING = "couldn't find remote ref"
+_QUICKER = re.compile(
+    r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to (?:update|lock)|incorrect old value|"
+    r"reference already exists|but expected",
+    re.IGNORECASE,
+)
+# Another branch is in the way of this name: trying again does not help.
+_BLOCKED = re.compile(r"exists; cannot create|blocking reference", re.IGNORECASE)
+_DENIED = re.compile(
+    r"denied|forbidden|\b40[13]\b|not allowed|read[- ]only|insufficient permission|unable to create|write access|"
+    r"unpacker error|protected|declined|prohibited|permission",
+    re.IGNORECASE,
+)
 
 
 class GitError(MemdirError):
@@ -107,23 +128,24 @@ class TeamClone:
 
 
 def make_git_error(verb: str, ran: GitResult) -> GitError:
-    """What went wrong, in words that name no path of the machine's more than git did."""
+    """What went wrong, naming no path that git did not name."""
     if ran.code == LATE:
-        return GitError(
-            f"git {verb} took too long", said=ran.said, is_late=True, hint="try again, or give it --timeout"
-        )
+        hint = "try again, or give it --timeout"
+        return GitError(f"git {verb} took too long", said=ran.said, is_late=True, hint=hint)
     if ran.code == ABSENT:
         return GitError("there is no git program", said=ran.said, hint="team memory needs git; install it")
     if "signal 25" in ran.said or ran.code == -signal.SIGXFSZ:
         size = TEAM_FETCH_BYTES // 1_048_576
         return GitError(f"the team's branch is larger than {size} MiB", said=ran.said, hint="nothing of it was taken")
-    said = shorten(_find_words(ran.said), 300)
+    found = re.search(r"(?:fatal|error|ERROR|remote): (.*)", ran.said)
+    # Without git's remarks before and its advice after.
+    said = re.split(r" (?:fatal|hint): | Please make sure ", found.group(1) if found else ran.said)[0]
+    said = shorten(said.strip(), 300)
     return GitError(f"git {verb} failed: {said or f'exit code {ran.code}'}", said=ran.said, hint=_HINT)
 
 
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
-    """The surroundings of a git process: nothing that steers it elsewhere, nobody to ask, the person's keys for ssh
-    and https only."""
+    """The environment of a git process: nothing that redirects it, no prompts, the person's keys for ssh and https."""
     kept = {name: value for name, value in environment.inherited.items() if not name.startswith("GIT_")}
     env = kept | {
         "LC_ALL": "C",
@@ -139,20 +161,16 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_ATTR_NOSYSTEM": "1",
     }
-    if not _is_distant(remote):
+    if not remote or remote.startswith(("/", "file:")):
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     return env
-
-
-LATE, ABSENT = -1000, -1001
-_HINT = "`memdir team status` shows the remote; nothing of yours is lost"
 
 
 def _make_command(path: Path, arguments: Sequence[str], limit: int) -> list[str]:
     settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
     options = [part for setting in settings for part in ("-c", setting)]
     git = ["git", f"--git-dir={path}", "--no-pager", "--no-replace-objects", *options, *arguments]
-    return [_ENDED, "-c", _LIMITED, str(limit // _BLOCK), *git]
+    return ["sh", "-c", _LIMITED, str(limit // _BLOCK), *git]
 
 
 def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
@@ -162,14 +180,7 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
     with TemporaryFile() as out, TemporaryFile() as said:
         try:
             process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=said,
-                env=env,
-                cwd="/",
-                start_new_session=True,
-                close_fds=True,
+                command, stdin=subprocess.PIPE, stdout=out, stderr=said, env=env, cwd="/", start_new_session=True
             )
         except OSError as error:
             return GitResult(ABSENT, b"", str(error))
@@ -178,14 +189,18 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
 
 
 def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
-    """Its exit code; whatever happens, it has ended when this returns, and so has what it started."""
+    """Its exit code; it has ended when this returns, and so has what it started, such as ssh."""
     try:
         process.communicate(given, timeout=seconds)
     except subprocess.TimeoutExpired:
         return LATE
     finally:
         if process.poll() is None:
-            _end(process)
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                process.kill()
+            process.wait()
     return ABSENT if process.returncode == 127 else process.returncode
 
 
@@ -193,42 +208,6 @@ def _read_file(file: IO[bytes], last: int = 0) -> bytes:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - last, 0) if last else 0)
     return file.read()
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a call and whatever it has started, such as ssh."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.wait()
-
-
-def _is_distant(remote: str) -> bool:
-    return bool(remote) and not remote.startswith(("/", "file:"))
-
-
-def _find_words(said: str) -> str:
-    """What git says is wrong, without its remarks before and its advice after."""
-    found = re.search(r"(?:fatal|error|ERROR|remote): (.*)", said)
-    words = found.group(1) if found else said
-    return re.split(r" (?:fatal|hint): | Please make sure ", words)[0].strip()
-
-
-# --- objects ---
-# What lies in memdir's copy of a team's branch: trees, files and commits, read and written through git's plumbing.
-#
-# A tree is read as a list of names and never laid out on the disk. A new commit is another one with some files put in
-# or taken out: everything else in it, whatever it is, stays as it was to the byte.
-#
-# It decides nothing about what it reads; `arriving` does.
-
-_LISTING_BYTES = 16_777_216  # of the names in one tree
-_SHA = re.compile(r"[0-9a-f]{40}")
-_CHANGE = re.compile(rb":\d{6} \d{6} ([0-9a-f]{40}) ([0-9a-f]{40}) [A-Z]\d*\Z")
-_NEXT = "refs/memdir/next"
-_KEPT = "refs/memdir/kept"
-_RECORD = "%H%x00%an%x00%ae%x00%at%x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +320,7 @@ def find_common(copy: TeamClone, one: str, other: str) -> str | None:
 def write_commit(
     copy: TeamClone, parent: str | None, files: Mapping[str, bytes | None], author: Author, now: datetime, words: str
 ) -> str:
-    """A commit on top of another with these files put in, None for taken out; answers its name."""
+    """A commit on top of another with these files put in, None for taken out; returns its name."""
     name = author.name.translate(_UNSIGNED).strip() or "unknown"
     when = f"{int(now.timestamp())} +0000"
     signature = f"{name} <{author.email.translate(_UNSIGNED).strip()}> {when}"
@@ -369,8 +348,8 @@ def keep_commit(copy: TeamClone, commit: str) -> None:
 
 def tidy_copy(copy: TeamClone, *, packs: int = 50, loose: int = 40) -> None:
     """One pack instead of many; best effort, and only when there are many."""
-    folders = list(copy.path.glob("objects/??"))
-    if len(list(copy.path.glob("objects/pack/*.pack"))) > packs or len(folders) > loose * 4:
+    counts = [len(list(copy.path.glob(pattern))) for pattern in ("objects/pack/*.pack", "objects/??")]
+    if counts[0] > packs or counts[1] > loose * 4:
         copy.run("update-ref", "-d", _NEXT)
         copy.run("gc", "--quiet", "--prune=now")
 
@@ -379,16 +358,14 @@ def read_commits(copy: TeamClone, head: str, *, after: str = "", limit: int = TE
     """Commits with what each changed, newest first; only those that `after` does not know."""
     mark = os.urandom(12).hex()  # nobody can have written it into a name
     span = f"{after}..{head}" if after else head
-    options = ["--first-parent", "--diff-merges=first-parent", "--root", "--no-renames", "--name-status", "-z"]
-    out = copy.ask("log", *options, "-n", str(limit), f"--format={mark}%x00{_RECORD}", span, "--")
+    out = copy.ask("log", *_LOG, "--name-status", "-n", str(limit), f"--format={mark}%x00{_RECORD}", span, "--")
     return tuple(_parse_commit(part) for part in out.split(mark.encode("ascii"))[1:])
 
 
 def find_versions(copy: TeamClone, head: str, *, after: str = "") -> dict[str, set[str]]:
     """Path -> the objects it was, before and after each of the commits that `after` does not know; best effort."""
     span = f"{after}..{head}" if after else head
-    options = ["--first-parent", "--diff-merges=first-parent", "--root", "--no-renames", "--raw", "--no-abbrev", "-z"]
-    ran = copy.run("log", *options, "-n", str(TEAM_LOG), "--format=", span, "--")
+    ran = copy.run("log", *_LOG, "--raw", "--no-abbrev", "-n", str(TEAM_LOG), "--format=", span, "--")
     words = iter(ran.out.split(b"\0") if ran.code == 0 else ())
     found: dict[str, set[str]] = {}
     for word in words:
@@ -424,29 +401,6 @@ def _read_name(name: bytes) -> tuple[str, bool]:
         return name.decode("utf-8", "backslashreplace"), False
 
 
-_UNSIGNED = str.maketrans(dict.fromkeys("<>\n\r\x00"))
-
-
-# --- remote ---
-# The two things done with a remote: bring its branch here, and put a commit there; and what its answers mean.
-#
-# A push never forces. If somebody was quicker, the answer says so, and the merge has to be made anew.
-
-_MISSING = "couldn't find remote ref"
-_QUICKER = re.compile(
-    r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to (?:update|lock)|incorrect old value|"
-    r"reference already exists|but expected",
-    re.IGNORECASE,
-)
-# Another branch is in the way of this name: trying again does not help.
-_BLOCKED = re.compile(r"exists; cannot create|blocking reference", re.IGNORECASE)
-_DENIED = re.compile(
-    r"denied|forbidden|\b40[13]\b|not allowed|read[- ]only|insufficient permission|unable to create|write access|"
-    r"unpacker error|protected|declined|prohibited|permission",
-    re.IGNORECASE,
-)
-
-
 class PushResult(StrEnum):
     """What a remote said to a push: done, somebody was quicker, no, or nothing at all."""
 
@@ -463,7 +417,7 @@ class PushState:
 
 
 def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
-    """Bring a branch into the copy; answers its commit, None if the remote has no such branch. Raises GitError."""
+    """Bring a branch into the copy; returns its commit, None if the remote has no such branch. Raises GitError."""
     told = copy.path / "FETCH_HEAD"
     told.unlink(missing_ok=True)
     options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-gc", "--no-auto-maintenance"]
@@ -471,9 +425,8 @@ def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
     if ran.code == 0:
         found = re.match(r"[0-9a-f]{40}(?=\s)", told.read_text(encoding="utf-8", errors="replace"))
         if found is None:
-            raise GitError(
-                "git fetch did not say what it brought", hint="a repository of SHA-256 objects cannot be used"
-            )
+            hint = "a repository of SHA-256 objects cannot be used"
+            raise GitError("git fetch did not say what it brought", hint=hint)
         return found.group()
     if _MISSING in ran.said:
         return None
@@ -489,14 +442,11 @@ def push_commit(copy: TeamClone, remote: str, branch: str, commit: str) -> PushS
     if ran.code in (LATE, ABSENT):
         return PushState(PushResult.SILENT, str(make_git_error("push", ran)))
     pushed = _read_refusal(ran)
-    if pushed.answer is PushResult.DENIED and not _answers(copy, remote, branch):
+    # A remote that goes away during a push sounds as if it refused.
+    is_denied = pushed.answer is PushResult.DENIED
+    if is_denied and copy.run("ls-remote", "--quiet", remote, f"refs/heads/{branch}", remote=remote).code != 0:
         return PushState(PushResult.SILENT, pushed.said)
     return pushed
-
-
-def _answers(copy: TeamClone, remote: str, branch: str) -> bool:
-    """Whether a remote is there at all: one that goes away during a push sounds as if it took nothing."""
-    return copy.run("ls-remote", "--quiet", remote, f"refs/heads/{branch}", remote=remote).code == 0
 
 
 def _read_refusal(ran: GitResult) -> PushState:
@@ -504,12 +454,11 @@ def _read_refusal(ran: GitResult) -> PushState:
     told = " ".join(rows) or ran.said
     said = str(make_git_error("push", ran))
     if _BLOCKED.search(f"{told} {ran.said}"):
-        return PushState(
-            PushResult.DENIED, "the remote has a branch whose name is in the way; choose another with --branch"
-        )
+        reason = "the remote has a branch whose name is in the way; choose another with --branch"
+        return PushState(PushResult.DENIED, reason)
     if _QUICKER.search(told):
         return PushState(PushResult.QUICKER, said)
     if rows or _DENIED.search(ran.said):
-        reason = re.search(r"\(([^()]*)\)\s*$", told)
-        return PushState(PushResult.DENIED, f"the remote refused: {reason.group(1)}" if rows and reason else said)
+        found = re.search(r"\(([^()]*)\)\s*$", told)
+        return PushState(PushResult.DENIED, f"the remote refused: {found.group(1)}" if rows and found else said)
     return PushState(PushResult.SILENT, said)

@@ -1,15 +1,16 @@
-"""Two versions of a file that come from one: what both sides meant, together. Pure.
+"""Two versions of a file that come from one, merged: a memory by the keys of its head and the paragraphs of its body, an
+index by line. Pure.
 
-    a memory   its head by key, its body by paragraph
-    an index   by line
-
-Both texts are kept only where both sides changed the same thing in different ways; the answer says where. An edit wins
-over a deletion. Merging is the same in either direction, and doing it again changes nothing, so that machines that
-merge the same things come to the same bytes.
+Each side is taken as what it did to the base: which pieces it removed, what it added, and where. The merge does what
+both did. So a piece that either side wrote is in the result, a piece that one side removed and the other left alone is
+not, and nothing is written twice. What both added in the same place stands in the order of its text. Both texts are kept
+only if both sides changed the same thing in different ways; the result says where. An edit wins over a deletion. Merging
+is the same in either direction, and doing it again changes nothing, so that machines that merge the same things come to
+the same bytes.
 
 A title or a description that both sides changed becomes both, with a stroke between. Of any other key the one that
-comes first in the alphabet stays, and of two times of change the later: a type cannot be two. White space between
-paragraphs is made even where both sides changed a body; a block of code counts as one paragraph.
+comes first in the alphabet stays, and of two times of change the later. White space between paragraphs is made even if
+both sides changed a body; a block of code counts as one paragraph.
 """
 
 import re
@@ -21,23 +22,13 @@ from memdir.errors import FormatError
 from memdir.format import frontmatter, index
 from memdir.frozen import dataclass
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
-from memdir.text import fold
+from memdir.text import fold, shorten
 
-# --- units ---
-# Three-way merging of a list of pieces: the paragraphs of a body, or the lines of an index. Pure.
-#
-# Each side is taken as what it did to the base: which pieces it took out, and what it put in, and where. The merge
-# does
-# what both did. So a piece that either side wrote is in the result, a piece that one side took out and the other left
-# alone is not, and nothing is written twice. Which side is whose does not matter: what both put in the same place
-# stands
-# in the order of its text.
-#
-# It does not know what a piece means, and it does not look inside one. Where there are more pieces than any person
-# wrote,
-# it looks less closely at where each of them went, so that nobody can make a sync last for hours.
-
-_PAIRS = 4_000_000  # of pieces compared with each other: two thousand paragraphs on both sides, a quarter of a second
+_PAIRS = 4_000_000  # of pieces compared: two thousand paragraphs on both sides, a quarter of a second
+_KEY = re.compile(r"([A-Za-z_\"'][^:\n]*):(?:\s|\Z)")
+_FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
+_BETWEEN = " / "
+_JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,28 +113,16 @@ def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[
 def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
     """The places of the base that both sides changed in different ways."""
     known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together, by one and the same thing
-    found = []
-    for at in sorted(first.gone & second.gone):
-        one, other = first.changed[at], second.changed[at]
-        key = (id(one), id(other))
-        if key not in known:
-            known[key] = _do_clash(one, other)
-        if known[key]:
-            found.append(at)
-    return found
+    both = sorted(first.gone & second.gone)
+    for one, other in ((first.changed[at], second.changed[at]) for at in both):
+        if (id(one), id(other)) not in known:
+            known[id(one), id(other)] = _do_clash(one, other)
+    return [at for at in both if known[id(first.changed[at]), id(second.changed[at])]]
 
 
 def _do_clash(one: Sequence[_Piece], other: Sequence[_Piece]) -> bool:
     """Whether two replacements of one piece say different things; one that holds all of the other does not."""
     return not (set(one) <= set(other) or set(other) <= set(one)) or (not one) != (not other)
-
-
-# --- merging ---
-
-_KEY = re.compile(r"([A-Za-z_\"'][^:\n]*):(?:\s|\Z)")
-_FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
-_BETWEEN = " / "
-_JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +140,18 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
     if other == base:
         return MergeResult(one)
     if one is None or other is None:
-        return MergeResult(
-            other if one is None else one, ("one side took it away, the other changed it: the change stays",)
-        )
+        why = "one side took it away, the other changed it: the change stays"
+        return MergeResult(other if one is None else one, (why,))
     parts = [frontmatter.split_frontmatter(text) for text in (base or "", one, other)]
     head, clashes = _merge_head(base or "", one, other)
     body = merge_units(*(split_paragraphs(at.body) for at in parts))
-    told = (*clashes, *(f"both sides changed the paragraph “{_begin(at)}”" for at in body.clashes))
-    text = _join_body(head, body.pieces)
+    told = (
+        *clashes,
+        *(f"both sides changed the paragraph “{shorten(' '.join(at.split()), 60)}”" for at in body.clashes),
+    )
     if base is None:
         told = ("both sides wrote one of this name", *told)
+    text = head + ("\n" if head else "") + "\n\n".join(body.pieces) + ("\n" if body.pieces else "")
     return MergeResult(text, told)
 
 
@@ -225,10 +206,6 @@ def split_paragraphs(body: str) -> tuple[str, ...]:
         elif found[-1]:
             found.append([])
     return tuple("\n".join(lines) for lines in found if lines)
-
-
-def _join_body(head: str, paragraphs: Sequence[str]) -> str:
-    return head + ("\n" if head else "") + "\n\n".join(paragraphs) + ("\n" if paragraphs else "")
 
 
 def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
@@ -326,8 +303,3 @@ def _split_keys(head: str) -> dict[str, str]:
 def _split_index(text: str) -> list[str]:
     """Lines with one kind of end: the last line of a file without one is the same line."""
     return [line.rstrip("\r\n") + "\n" for line in frontmatter.split_lines(text)]
-
-
-def _begin(paragraph: str) -> str:
-    words = " ".join(paragraph.split())
-    return words if len(words) <= 60 else words[:59] + "…"
