@@ -48,7 +48,7 @@ class GitRoot:
 def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
     """Returns the root of the project that `cwd` is in; `worktree="own"` stays in the worktree. Never raises."""
     start = os.path.realpath(cwd)
-    top = _find_top(start)
+    top = find_top(start)
     if top is None:
         return GitRoot(Path(start), "plain")
     kind, common, note = _read_repository(top)
@@ -92,7 +92,7 @@ def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
 def is_tracked(root: Path, name: str, timeout: float = _GIT_SECONDS) -> bool:
     """Whether a file below the root came with the repository. False only if git says so, or there is no repository."""
     top = os.path.realpath(root)
-    if _find_top(top) is None:
+    if find_top(top) is None:
         return False
     if os.path.realpath(os.path.join(top, name)) != os.path.join(top, name):
         return True  # git knows nothing of files behind a link, and the link itself may be what came with the clone
@@ -107,7 +107,7 @@ def strip_credentials(address: str) -> str:
     return one_line(match[1] + match[3] if match else address)
 
 
-def _find_top(start: str) -> str | None:
+def find_top(start: str) -> str | None:
     """The nearest directory upwards with a `.git` that is a directory, a file or a link."""
     directory, below = start, ""
     while directory != below:

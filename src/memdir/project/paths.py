@@ -22,7 +22,7 @@ from memdir.files import ReadResult, read_head, read_small
 from memdir.frozen import dataclass, field, replace
 from memdir.guard import STATE, check_root
 from memdir.limits import FILE_BYTES, SLUG_UNITS
-from memdir.project.git import GitRoot, find_root, is_tracked
+from memdir.project.git import GitRoot, find_root, find_top, is_tracked
 from memdir.project.options import parse_flag
 from memdir.project.settings import DEFAULT, Environment, Settings, read_settings
 from memdir.records import Scope
@@ -130,12 +130,8 @@ def read_paths(environment: Environment, cwd: Path) -> tuple[Settings, ProjectPa
 def find_state_dir(memory_dir: Path, environment: Environment) -> Path:
     """Returns where memdir's own files for a memory directory are: inside it, but never inside a work tree."""
     real = os.path.realpath(memory_dir)
-    directory = real
-    while not os.path.lexists(os.path.join(directory, ".git")):
-        parent = os.path.dirname(directory)
-        if parent == directory:
-            return memory_dir / STATE
-        directory = parent
+    if find_top(real) is None:
+        return memory_dir / STATE
     # Imported here: most memory directories are in no work tree, and OpenSSL takes milliseconds to load.
     import hashlib
 

@@ -105,11 +105,11 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
     return Environment(
         home=home,
         claude_home=_find_claude_home(env, home),
-        codex_home=_xdg(env, "CODEX_HOME", home / ".codex"),
-        gemini_home=_xdg(env, "GEMINI_CLI_HOME", home) / ".gemini",
-        config_file=_xdg(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
-        state_home=_xdg(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
-        cache_home=_xdg(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
+        codex_home=_read_folder(env, "CODEX_HOME", home / ".codex"),
+        gemini_home=_read_folder(env, "GEMINI_CLI_HOME", home) / ".gemini",
+        config_file=_read_folder(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
+        state_home=_read_folder(env, "XDG_STATE_HOME", home / ".local" / "state") / "memdir",
+        cache_home=_read_folder(env, "XDG_CACHE_HOME", home / ".cache") / "memdir",
         policy_file=policy_file or Path(managed, "managed-settings.json"),
         memory_override=env.get("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", ""),
         project_dir_name=env.get("CLAUDE_CODE_PROJECT_DIR_NAME", ""),
@@ -238,7 +238,7 @@ def _find_claude_home(env: Mapping[str, str], home: Path) -> Path:
     return Path(unicodedata.normalize("NFC", given or str(home / ".claude")))
 
 
-def _xdg(env: Mapping[str, str], name: str, default: Path) -> Path:
+def _read_folder(env: Mapping[str, str], name: str, default: Path) -> Path:
     """By the XDG rules a relative value counts as not set."""
     given = env.get(name, "")
     return Path(given) if os.path.isabs(given) else default
