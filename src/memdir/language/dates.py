@@ -217,7 +217,13 @@ def _render(text: str, one: DatePhrase, today: date) -> str:
     words = f"{before.strip()} {words}{one.tail}".strip()
     if text[one.start].isupper():
         words = words[0].upper() + words[1:]
-    return words if one.language.spaced else _set_apart(text, one, words)
+    if one.language.spaced:
+        return words
+    # In a language without spaces a date still needs one beside digits and Latin letters.
+    before, after = text[one.start - 1 : one.start] if one.start else "", text[one.end : one.end + 1]
+    left = " " if before.isascii() and before.isalnum() else ""
+    right = " " if after.isascii() and after.isalnum() and words[-1].isascii() else ""
+    return f"{left}{words}{right}"
 
 
 def _resolve(one: DatePhrase, today: date) -> date:
@@ -291,14 +297,6 @@ def _glue(text: str, one: DatePhrase, grain: str) -> str:
         if one.what in _PERIODS and compile_any("month_before").search(text, low, one.start)
         else one.language.glue.get(grain, "")
     )
-
-
-def _set_apart(text: str, one: DatePhrase, words: str) -> str:
-    """In a language without spaces a date still needs one beside digits and Latin letters."""
-    before, after = text[one.start - 1 : one.start] if one.start else "", text[one.end : one.end + 1]
-    left = " " if before.isascii() and before.isalnum() else ""
-    right = " " if after.isascii() and after.isalnum() and words[-1].isascii() else ""
-    return f"{left}{words}{right}"
 
 
 def _keep_line_end(text: str, one: DatePhrase, words: str) -> ReplacedDate | None:

@@ -6,7 +6,6 @@ remember whether we squash". What is made of a match is decided in `extraction.f
 """
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -114,23 +113,20 @@ def load_request_languages() -> tuple[RequestLanguage, ...]:
 
 
 def _make_language(code: str, section: dict[str, Any]) -> RequestLanguage:
-    section["rules"] = tuple(rule for group in section["rules"] for rule in _make_rules(**group))
+    section["rules"] = tuple(
+        RequestRule(
+            RequestCategory(group["category"]),
+            pattern,
+            tuple(RuleNeed(need) for need in group.get("needs", ())),
+            Kind(group["kind"]) if "kind" in group else None,
+            Kind(group.get("default", Kind.PROJECT)),
+        )
+        for group in section["rules"]
+        for pattern in group["patterns"]
+    )
     section["links"] = frozenset(section["links"])
     section["empty"] = (load_stop_words(code) | frozenset(section["empty"])) - section["links"]
     return RequestLanguage(name=code, **section)
-
-
-def _make_rules(
-    patterns: tuple[str, ...], category: str, needs: tuple[str, ...] = (), kind: str = "", default: str = "project"
-) -> Iterator[RequestRule]:
-    for pattern in patterns:
-        yield RequestRule(
-            RequestCategory(category),
-            pattern,
-            tuple(RuleNeed(need) for need in needs),
-            Kind(kind) if kind else None,
-            Kind(default),
-        )
 
 
 def find_request_languages(text: str) -> list[RequestLanguage]:
