@@ -387,7 +387,7 @@ def read_corpus(path: Path) -> dict[str, list[BenchRow]]:
     """The entries of each group, in the order of the file. Public sets repeat ids: each row is a file of its own."""
     groups: dict[str, list[BenchRow]] = {}
     for number, row in _read_rows(path, CORPUS_ROW):
-        id_, group = (_take_id(path, number, row, key, CORPUS_ROW) for key in ("id", "group"))
+        id_, group = (_parse_id(path, number, row, key, CORPUS_ROW) for key in ("id", "group"))
         text = row.get("text")
         if not isinstance(text, str):
             raise _refuse(path, number, 'it has no "text"', CORPUS_ROW)
@@ -400,7 +400,7 @@ def read_queries(path: Path) -> list[tuple[int, BenchQuestion]]:
     """Every question with its line."""
     found: list[tuple[int, BenchQuestion]] = []
     for number, row in _read_rows(path, QUERY_ROW):
-        group = _take_id(path, number, row, "group", QUERY_ROW)
+        group = _parse_id(path, number, row, "group", QUERY_ROW)
         text, gold = row.get("query"), row.get("gold")
         if not isinstance(text, str) or not text.strip():
             raise _refuse(path, number, 'it has no "query"', QUERY_ROW)
@@ -417,9 +417,14 @@ def plant(memory: Path, entries: Sequence[BenchRow]) -> dict[str, str]:
     """Write one Markdown file an entry; returns the id behind each name."""
     memory.mkdir(mode=0o700, parents=True)
     ids: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for entry in entries:
-        name = _make_name(entry.id, taken)
+        slug = make_slug(entry.id)[:_LEAF_CHARS].rstrip("-_")
+        name, number = slug, 1
+        while fold(name) in used:  # ids that come out the same get a number
+            number += 1
+            name = f"{slug}-{number}"
+        used.add(fold(name))
         ids[name] = entry.id
         (memory / f"{name}.md").write_bytes(render_bench_row(entry).encode("utf-8", "replace"))
     return ids
@@ -452,20 +457,11 @@ def parse_date(text: str) -> datetime | None:
 
 
 def make_report(outcomes: Sequence[BenchOutcome], *, k: int, index_s: float, selector: str) -> BenchReport:
-    by_category: dict[str, list[BenchOutcome]] = {}
-    for outcome in outcomes:
-        if outcome.category:
-            by_category.setdefault(outcome.category, []).append(outcome)
+    names = sorted({outcome.category for outcome in outcomes if outcome.category})
+    categories = {name: _count([at for at in outcomes if at.category == name]) for name in names}
     times = sorted(outcome.ms for outcome in outcomes)
-    return BenchReport(
-        k,
-        _count(outcomes),
-        {name: _count(some) for name, some in sorted(by_category.items())},
-        _find_percentile(times, 50),
-        _find_percentile(times, 95),
-        index_s,
-        selector,
-    )
+    p50, p95 = (times[min(len(times) - 1, len(times) * percent // 100)] for percent in (50, 95))  # the nearest rank
+    return BenchReport(k, _count(outcomes), categories, p50, p95, index_s, selector)
 
 
 def _ask(
@@ -488,44 +484,25 @@ def _count(outcomes: Sequence[BenchOutcome]) -> BenchFigures:
     )
 
 
-def _find_percentile(ordered: Sequence[float], percent: int) -> float:
-    """The nearest rank."""
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
-
-
-def _make_name(id_: str, taken: set[str]) -> str:
-    """A file name from an id; ids that come out the same get a number."""
-    slug = make_slug(id_)[:_LEAF_CHARS].rstrip("-_")
-    name, number = slug, 1
-    while fold(name) in taken:
-        number += 1
-        name = f"{slug}-{number}"
-    taken.add(fold(name))
-    return name
-
-
 def _read_rows(path: Path, shape: str) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield number, _parse_row(path, number, line, shape)
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line.decode("utf-8-sig"))
+                except (ValueError, RecursionError):
+                    raise _refuse(path, number, "it is not JSON", shape) from None
+                if not isinstance(row, dict):
+                    raise _refuse(path, number, "it is not an object", shape)
+                yield number, row
     except OSError as error:
         words = (error.strerror or type(error).__name__).lower()
         raise DiskError(f"cannot read {path}: {words}", path=str(path), hint="check the path") from None
 
 
-def _parse_row(path: Path, number: int, line: bytes, shape: str) -> dict[str, object]:
-    try:
-        row = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise _refuse(path, number, "it is not JSON", shape) from None
-    if not isinstance(row, dict):
-        raise _refuse(path, number, "it is not an object", shape)
-    return row
-
-
-def _take_id(path: Path, number: int, row: Mapping[str, object], key: str, shape: str) -> str:
+def _parse_id(path: Path, number: int, row: Mapping[str, object], key: str, shape: str) -> str:
     value = row.get(key)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise _refuse(path, number, f'it has no "{key}"', shape)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,7 +16,7 @@ from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
 from memdir.extraction.find import MemoryRequest, compose_memory, holds_secret, is_forgetting
 from memdir.extraction.merge import place
 from memdir.format import frontmatter
-from memdir.format.clip import measure_index
+from memdir.format.clip import IndexFill, measure_index
 from memdir.format.drafts import HOW, WHY, compose_body, find_missing_parts, make_slug
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
@@ -252,7 +252,7 @@ def save_verb(
     if as_json:
         last = store.changes(memory.header.name, limit=1)
         change = last[0].id if last and action != "unchanged" else None
-        _print_saved(call, store, memory, action, change, dates, warnings)
+        call.out.json(_make_saved(store, memory, dates, action=action, change=change, warnings=warnings))
     else:
         _show_saved(call.out, memory, store, action if action != "unchanged" else "already saved:")
         if action != "unchanged":
@@ -344,7 +344,7 @@ def remember_verb(
     if holds_secret(text) and not any("secret" in at for at in warnings):
         warnings.append("this looks like a number that opens something; say where it is kept instead")
     if as_json:
-        _print_saved(call, store, memory, action, change, dates, warnings)
+        call.out.json(_make_saved(store, memory, dates, action=action, change=change, warnings=warnings))
     else:
         _show_saved(call.out, memory, store, action if action != "unchanged" else "already known:")
         if action == "created":
@@ -395,18 +395,10 @@ def _place_draft(store: FileStore, draft: Draft, scope: str | None) -> Draft:
     return replace(named, name=find_free_name(store, named))
 
 
-def _print_saved(
-    call: CliContext,
-    store: FileStore,
-    memory: Memory,
-    action: str,
-    change: int | None,
-    dates: DateResolver,
-    warnings: list[str],
-) -> None:
-    index = _make_fill_row(store, memory.header.name)
-    row, facts = make_row(memory.header, store), {"action": action, "change": change}
-    call.out.json(fill(SavedRow, row, dates=dates.rows, warnings=warnings, index=index, **facts))
+def _make_saved(store: FileStore, memory: Memory, dates: DateResolver, **facts: Any) -> SavedRow:
+    used = _measure_index(store, memory.header.name)
+    index = fill(FillRow, used, share=round(used.share, 4))
+    return fill(SavedRow, make_row(memory.header, store), dates=dates.rows, index=index, **facts)
 
 
 def _show_saved(out: Output, memory: Memory, store: FileStore, done: str) -> None:
@@ -445,21 +437,16 @@ def _find_warnings(project: Project, store: FileStore, draft: Draft, memory: Mem
         warnings.append(f"a {draft.kind} memory should also say {' and '.join(missing)}; `{adding}` adds it")
     for reason in find_derivable(f"{draft.description}\n\n{draft.body}", project.places.root.path, timeout=2.0):
         warnings.append(f"{reason.what} ({reason.source}); remember what was surprising about it instead")
-    used = measure_index(store.index(_index_folder(name)), store.scan())
+    used = _measure_index(store, name)
     if used.is_high:
         advice = f": {'; '.join(used.proposals)}" if used.proposals else ""
         warnings.append(f"the index is {used.share:.0%} full ({used.lines} lines, {used.bytes:,} bytes){advice}")
     return warnings + warn_of_team(store, memory.header.scope)
 
 
-def _index_folder(name: str) -> str:
-    return index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/")
-
-
-def _make_fill_row(store: FileStore, name: str) -> FillRow:
+def _measure_index(store: FileStore, name: str) -> IndexFill:
     """How full the index is that points to this memory."""
-    used = measure_index(store.index(_index_folder(name)), store.scan())
-    return fill(FillRow, used, share=round(used.share, 4))
+    return measure_index(store.index(index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/")), store.scan())
 
 
 def _warn(call: CliContext, warnings: Sequence[str]) -> None:
@@ -498,10 +485,7 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
         after = store.write(_make_draft(before, changes, dates), expect=before.digest, origin=call.origin())
     else:
         after = _edit_in_editor(call, project, store, before)
-    changed = after.digest != before.digest
-    warnings = warn_of_secrets(after.text, header.file, project.environment) if changed else []
-    _report_edit(call, store, before, after, dates, warnings, as_json=as_json)
-    _warn(call, warnings)
+    _report_edit(call, store, before, after, dates, as_json=as_json)
 
 
 @verb(
@@ -517,7 +501,7 @@ def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json:
     store, header = find_memory(call.open_to_write(), name, scope)
     before = store.read(header.name)
     after = store.pin(header.name, pinned=not off, origin=call.origin())
-    _report_edit(call, store, before, after, DateResolver(None, call.open().now()), [], as_json=as_json)
+    _report_edit(call, store, before, after, None, as_json=as_json)
 
 
 def _make_draft(memory: Memory, changes: dict[str, str | None], dates: DateResolver) -> Draft:
@@ -590,24 +574,25 @@ def _keep_edit(path: Path, data: bytes) -> bool:
 
 
 def _report_edit(
-    call: CliContext,
-    store: FileStore,
-    before: Memory,
-    after: Memory,
-    dates: DateResolver,
-    warnings: list[str],
-    *,
-    as_json: bool,
+    call: CliContext, store: FileStore, before: Memory, after: Memory, dates: DateResolver | None, *, as_json: bool
 ) -> None:
+    """What was changed; without `dates` it was the pin alone, which brings in no text."""
     header, changed = after.header, after.digest != before.digest
+    warnings = warn_of_secrets(after.text, header.file, call.environment) if changed and dates else []
     if as_json:
         change = store.changes(header.name, limit=1)[0].id if changed else None
-        action, row = "changed" if changed else "unchanged", make_row(header, store)
-        call.out.json(fill(EditedRow, row, action=action, change=change, dates=dates.rows, warnings=warnings))
-        return
-    pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
-    call.out.line(f"{pin or 'changed' if changed else 'nothing to change in'} ", Styled(header.name, "cyan"))
-    dates.show(call.out)
+        facts = {
+            "action": "changed" if changed else "unchanged",
+            "change": change,
+            "dates": dates.rows if dates else [],
+        }
+        call.out.json(fill(EditedRow, make_row(header, store), warnings=warnings, **facts))
+    else:
+        pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
+        call.out.line(f"{pin or 'changed' if changed else 'nothing to change in'} ", Styled(header.name, "cyan"))
+        if dates:
+            dates.show(call.out)
+    _warn(call, warnings)
 
 
 # `forget`.
