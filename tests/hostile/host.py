@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from memdir.extraction import turns
-from memdir.interfaces import worker
+from memdir.files import start_detached
 
 
 def say(transcript: Path, number: int, text: str) -> None:
@@ -41,7 +41,7 @@ def main() -> None:
     say(transcript, number, text)
     turns.enqueue(memory / ".memdir", turns.QueuedTurn("s1", str(transcript)))
     os.write(1, b"queued\n")
-    os.write(1, b"%d\n" % worker.start(memory.parent, "--dir", str(memory)))
+    os.write(1, b"%d\n" % start_detached(memory.parent, "--dir", str(memory), "worker"))
 
 
 if __name__ == "__main__":

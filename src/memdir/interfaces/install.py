@@ -1,13 +1,13 @@
-"""Our entries in the hosts' settings files: put in, shown, taken out again.
+"""Our entries in the hosts' settings files: put in, shown, and taken out again.
 
-    json_text.py toml_text.py   single values put into a text and cut out of it
-    command.py                  how a host shall call us        entries.py   what each host's files should hold
-    planning.py                 from what is to what should be  plugin.py    the plugin folder of Claude Code
+`list_parts` says what each host's files should hold, `plan_install` and `plan_uninstall` compute the changes, and
+`apply_changes` writes them. A file is replaced in one step, with its mode, and only if it is still what was read. After an
+install and an uninstall every file has the bytes it had before; where somebody has edited it in between, only our entries
+are removed. They are recognized by what they call: a hook whose command is `memdir hook`, a server of our name that runs
+us. A server of that name that runs something else is left alone. A link in the person's home is followed, as the host
+does; one in a project is refused, because it came with a clone.
 
-`plan_install` and `plan_uninstall` only look; `apply_changes` writes. A file goes from old to new in one step, with its
-mode, and only if it is still what was looked at. After an install and an uninstall every file has the bytes it had
-before; where somebody has edited it in between, only our entries go. A link in the person's home is followed, as the
-host does; one in a project is refused, because it came with a clone.
+`plugin/` in the repository is `make_plugin` with the program's bare name: `python -m memdir.interfaces.install plugin`.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -58,26 +58,9 @@ from memdir.project.hosts import (
 )
 from memdir.project.settings import Environment
 
-__all__ = [
-    "InstallChange",
-    "apply_changes",
-    "plan_install",
-    "plan_uninstall",
-]
-
-
-# --- command ---
-# How a host shall call memdir: as words that still work when the terminal is closed and the version has changed.
-#
-#     a script of an installation (pip, pipx, uv tool)   its whole path: programs with a window have another PATH
-#     run once from a cache (uvx, pipx run)              another installation if there is one, else through `uvx`
-#     `python -m memdir`                                 the same interpreter, told not to look into the project
-#
-# A file that is committed with a project names the program only, and stays silent where it is not installed.
-
 NAME = "memdir"
-# Folders whose contents come and go.
-_PASSING = re.compile(
+# Folders of caches, whose contents come and go.
+_CACHE = re.compile(
     r"[/\\](?:\.cache|Caches|cache)[/\\](?:uv|pipx)[/\\]|[/\\](?:archive|builds|environments)-v\d+[/\\]"
     r"|[/\\]pipx[/\\]\.cache[/\\]"
 )
@@ -85,7 +68,11 @@ _PASSING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class OwnCommand:
-    """The words before the verb; `note` is what the person should know about them."""
+    """How a host calls memdir: the words before the verb. `note` is for the person.
+
+    A shared command, in a file that is committed with a project, names the program only and stays silent where it is not
+    installed.
+    """
 
     words: tuple[str, ...]
     note: str = ""
@@ -101,36 +88,28 @@ SHARED = OwnCommand((NAME,), is_shared=True)
 
 
 def find_program(script: str, executable: str, which: Callable[[str], str | None]) -> OwnCommand:
-    """The program for the person's own settings; `script` is what this process was started as."""
+    """The program for the person's own settings; `script` is what this process was started as.
+
+    A script of an installation is named by its whole path, since programs with a window have another PATH. From a cache
+    (uvx, pipx run) it is another installation if there is one, else `uvx`. `python -m memdir` is the same interpreter, told
+    not to look into the project.
+    """
     here = os.path.abspath(script) if script else ""
-    if os.path.basename(here) == NAME and os.access(here, os.X_OK) and not _PASSING.search(os.path.realpath(here)):
+    if os.path.basename(here) == NAME and os.access(here, os.X_OK) and not _CACHE.search(os.path.realpath(here)):
         return OwnCommand((here,))
-    is_passing = bool(_PASSING.search(os.path.realpath(here)) or _PASSING.search(executable))
-    if not is_passing:
+    is_cached = bool(_CACHE.search(os.path.realpath(here)) or _CACHE.search(executable))
+    if not is_cached:
         return OwnCommand((executable, "-P", "-m", NAME))
     found = which(NAME)
-    if found and not _PASSING.search(os.path.realpath(found)):
+    if found and not _CACHE.search(os.path.realpath(found)):
         return OwnCommand((os.path.abspath(found),))
     note = "memdir runs from a cache; `uv tool install memdir` or `pipx install memdir` makes its hooks start faster"
     return OwnCommand((which("uvx") or "uvx", NAME), note)
 
 
-def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The program and its arguments apart, as settings of MCP servers want them."""
-    return words[0], list(words[1:])
-
-
-# --- entries ---
-# What each host's files should hold of ours, from its row and the program to be called.
-#
-# JsonPart   members of a JSON file that others write in, too: hooks by event, and servers by name
-# TomlPart   a block of a TOML file
-# FilePart   a whole file that is ours alone
-
-
 @dataclass(frozen=True, slots=True)
 class JsonPart:
-    """`hooks`: the host's event name -> the group of ours; `servers`: the key they stand under -> our server."""
+    """Members of a JSON file that others write, too. `hooks`: event name -> our group; `servers`: key -> our server."""
 
     path: Path
     hooks: Mapping[str, Any] = field(default_factory=dict)
@@ -139,12 +118,16 @@ class JsonPart:
 
 @dataclass(frozen=True, slots=True)
 class TomlPart:
+    """A block of a TOML file."""
+
     path: Path
     lines: str
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
+    """A whole file of ours."""
+
     path: Path
     text: str
 
@@ -152,15 +135,8 @@ class FilePart:
 Part = JsonPart | TomlPart | FilePart
 
 
-def list_parts(
-    host: Host, environment: Environment, program: OwnCommand, *, root: Path | None = None, has_mcp: bool = True
-) -> tuple[Part, ...]:
-    """Everything for one host, in the person's own settings or with a `root` in the project's."""
-    return tuple(_list_parts(host, environment, program, root, has_mcp))
-
-
 def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
-    """One hook as the host's settings spell it."""
+    """One hook in the form of the host's settings."""
     handler: dict[str, Any] = {
         "type": "command",
         "command": program.render("hook", hook.event.value, "--host", host.key),
@@ -175,12 +151,13 @@ def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
     return {"matcher": hook.tools, "hooks": [handler]} if hook.tools else {"hooks": [handler]}
 
 
-def _list_parts(
-    host: Host, environment: Environment, program: OwnCommand, root: Path | None, has_mcp: bool
+def list_parts(
+    host: Host, environment: Environment, program: OwnCommand, *, root: Path | None = None, has_mcp: bool = True
 ) -> Iterator[Part]:
+    """Everything for one host, in the person's own settings or with a `root` in the project's."""
     path = find_hooks_file(host, environment, root)
     hooks = {hook.name: make_group(host, hook, program) for hook in host.hooks}
-    command, arguments = split_command((*program.words, "mcp"))
+    command, *arguments = (*program.words, "mcp")
     server = {"command": command, "args": arguments}
     if host is VSCODE and path:
         yield JsonPart(path, hooks)
@@ -204,22 +181,13 @@ def _render_server(command: str, arguments: list[str]) -> str:
     return f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = [{words}]"
 
 
-# --- planning ---
-# From what a file holds to what it should hold, and back: pure, so that it can be shown before it is done.
-#
-#     add(part, text)            our entries put in; what others wrote is not touched
-#     take_out(part, text, ...)  our entries gone, and what we had made around them if it is empty now
-#
-# Entries are known by what they call: a hook whose command is `memdir hook`, a server of our name that runs us. Where
-# somebody else has put a server of that name, it is theirs and stays.
-
 _HOOKS = "hooks"
 Keys = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """A text with our entries; what was put in, in this order, and the containers that had to be made for it."""
+    """A text with our entries; what was inserted, in this order, and the containers that were made for it."""
 
     text: str
     splices: tuple[TextSplice, ...] = ()
@@ -257,7 +225,7 @@ def is_there(part: Part, text: str) -> bool:
 def take_out(part: Part, text: str, *, made: tuple[tuple[str, ...], ...] | None = None) -> str | None:
     """The text without our entries; None if nothing is left of a file that was ours alone.
 
-    `made` are containers we are known to have made; without it every empty one around our entries is taken for ours.
+    `made` are the containers that we made; without it every empty one around our entries counts as ours.
     """
     if isinstance(part, TomlPart):
         return cut_block(text)
@@ -276,8 +244,6 @@ def take_out(part: Part, text: str, *, made: tuple[tuple[str, ...], ...] | None 
             text = _drop_if_empty(text, names)
     return text
 
-
-# --- JSON -----------------------------------------------------------------------------------------------------------
 
 _THEIRS = object()
 _EMPTY = "{}\n"
@@ -313,7 +279,7 @@ def _list_containers(part: JsonPart) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _make(text: str, keys: tuple[str, ...], kind: str, splices: list[TextSplice], made: list[tuple[str, ...]]) -> str:
-    """See that a container is there."""
+    """Make a container if it is missing."""
     parent = _walk(parse_json_text(text), keys[:-1])
     found = parent.find(keys[-1])
     if found is not None:
@@ -344,23 +310,23 @@ def _walk(node: JsonNode, keys: Keys) -> JsonNode:
 
 
 def _find_ours(part: JsonPart, root: JsonNode) -> tuple[Keys, int] | None:
-    """The first entry of ours: the way to its container, and its number there."""
+    """The first entry of ours: the keys of its container, and its number there."""
     hooks = root.find(_HOOKS) if root.kind == "table" else None
     for name in dict.fromkeys(hooks.keys) if hooks else ():
         groups = hooks.find(name) if hooks else None
         for number, group in enumerate(groups.children if groups and groups.kind == "list" else ()):
             if _is_ours(group.value):
                 return (_HOOKS, name), number
-            # Somebody has put a hook of their own beside ours.
+            # Somebody has added a hook of their own beside ours.
             handlers = group.find(_HOOKS) if group.kind == "table" else None
             for at, handler in enumerate(handlers.children if handlers else ()):
                 if _is_ours(handler.value):
                     return (_HOOKS, name, number, _HOOKS), at
     for key in part.servers:
         servers = root.find(key) if root.kind == "table" else None
-        place = servers.find_number(NAME) if servers else None
-        if servers and place is not None and _is_own_server(servers.value):
-            return (key,), place
+        found = servers.find_number(NAME) if servers else None
+        if servers and found is not None and _is_own_server(servers.value):
+            return (key,), found
     return None
 
 
@@ -402,9 +368,6 @@ def _is_own_server(servers: object) -> bool:
     return words[-1:] == ["mcp"] and any(str(at).endswith(NAME) for at in words)
 
 
-# --- TOML -----------------------------------------------------------------------------------------------------------
-
-
 def _add_toml(part: TomlPart, text: str) -> AddedEntries:
     table = check_toml(text.removeprefix("\ufeff"))
     servers = table.get("mcp_servers")
@@ -421,14 +384,12 @@ def _add_toml(part: TomlPart, text: str) -> AddedEntries:
     return AddedEntries(after, (splice,))
 
 
-# --- installing ---
-
 _LOCK = "install.lock"
 
 
 @dataclass(frozen=True, slots=True)
 class InstallChange:
-    """One file before and after, None for no file; `entry` is what the record keeps of it, None for nothing."""
+    """One file before and after, None for no file; `entry` is its row of the record, None for none."""
 
     host: str
     path: Path
@@ -454,7 +415,7 @@ def plan_install(
     root: Path | None = None,
     has_mcp: bool = True,
 ) -> tuple[InstallChange, ...]:
-    """What has to be changed so that these hosts call us; raises FormatError for a file that cannot be edited."""
+    """The changes after which these hosts call us; raises FormatError for a file that cannot be edited."""
     record = read_install_record(environment.state_home)
     changes = []
     for host in hosts:
@@ -470,7 +431,7 @@ def plan_install(
 def plan_uninstall(
     hosts: Iterable[Host], environment: Environment, program: OwnCommand, *, root: Path | None = None
 ) -> tuple[InstallChange, ...]:
-    """What has to be changed so that nothing of ours is left there."""
+    """The changes after which nothing of ours is left there."""
     record = read_install_record(environment.state_home)
     changes = []
     for host in hosts:
@@ -486,13 +447,13 @@ def plan_uninstall(
 
 
 def apply_changes(changes: Iterable[InstallChange], environment: Environment) -> None:
-    """Write them, one file after the other, and keep the record in step; one process at a time."""
+    """Write the changes and the record, one process at a time."""
     chosen = tuple(changes)
     if all(change.what == "unchanged" and change.entry is None for change in chosen):
-        return  # nothing is made where there is nothing to keep
+        return
     with _holding(environment.state_home):
         for change in chosen:
-            # What goes in is on record first: where no record can be kept, the host's file stays as it is.
+            # The record comes first: where it cannot be written, the host's file stays as it is.
             if change.entry is not None:
                 _keep(change, environment)
             if change.what != "unchanged":
@@ -522,9 +483,6 @@ def _holding(state_home: Path) -> Iterator[None]:
             yield
     finally:
         os.close(folder)
-
-
-# --- planning -------------------------------------------------------------------------------------------------------
 
 
 def _plan_add(host: Host, part: Part, before: bytes | None, entry: InstallRow | None, now: datetime) -> InstallChange:
@@ -570,9 +528,6 @@ def _is_empty(part: Part, text: str) -> bool:
     return not text.strip() or (isinstance(part, JsonPart) and not parse_json_text(text).children)
 
 
-# --- files ----------------------------------------------------------------------------------------------------------
-
-
 def _read(path: Path, root: Path | None) -> bytes | None:
     if root is not None:
         for at in (path, *path.parents):
@@ -594,7 +549,7 @@ def _decode(data: bytes) -> str:
 
 
 def _name_file(error: FormatError, path: Path) -> FormatError:
-    hint = "mend it first; `--print` shows what would be put there, and nothing was changed"
+    hint = "fix it first; `--print` shows what would be put there, and nothing was changed"
     return FormatError(f"{path} cannot be edited: {error}", field=error.field, hint=hint)
 
 
@@ -607,7 +562,7 @@ def _list_missing(folder: Path) -> tuple[str, ...]:
 
 
 def _write(change: InstallChange) -> None:
-    # A person's settings are often a link into a folder of such files: the file behind it is the one to write.
+    # A person's settings are often a link into a folder of such files: its target is written.
     path = Path(os.path.realpath(change.path))
     if read_small(path, FILE_BYTES).data != change.before:
         raise ConflictError(f"{change.path} was changed by somebody else meanwhile", hint="try again")
@@ -615,7 +570,8 @@ def _write(change: InstallChange) -> None:
         if change.after is None:
             path.unlink()
             for folder in change.folders:
-                _remove_if_empty(Path(folder))
+                with suppress(OSError):  # somebody else keeps something in it
+                    os.rmdir(folder)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
@@ -634,30 +590,17 @@ def _write(change: InstallChange) -> None:
         raise disk_error(error, path) from error
 
 
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        pass  # somebody else keeps something in it
-
-
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
-
-# --- plugin ---
-# The plugin folder of Claude Code: manifest, hooks, MCP server, commands and a skill, from the same table.
-#
-# `plugin/` in the repository is this with the program's bare name; `python -m memdir.interfaces.install plugin` makes
-# it.
 
 PLUGIN_FOLDER = "claude-plugin"
 _COMMANDS = ("remember", "recall", "dream", "doctor")
 
 
 def make_plugin(program: OwnCommand) -> Mapping[str, str]:
-    """Every file of the folder, by its path in it."""
-    command, arguments = split_command((*program.words, "mcp"))
+    """The files of Claude Code's plugin folder, by path: manifest, hooks, MCP server, commands and a skill."""
+    command, *arguments = (*program.words, "mcp")
     manifest = {
         "name": NAME,
         "version": __version__,
@@ -680,7 +623,7 @@ def make_plugin(program: OwnCommand) -> Mapping[str, str]:
 
 
 def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
-    """Write the folder anew; answers the files."""
+    """Write the plugin folder; returns the files."""
     written = []
     for path, text in make_plugin(program).items():
         target = folder / path
@@ -691,7 +634,7 @@ def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
 
 
 def remove_plugin(folder: Path) -> bool:
-    """Take the files out that we have put there, and the folders that are empty then; says whether there were any."""
+    """Remove the files of the plugin and the folders that are then empty; returns whether there were any."""
     found = [folder / path for path in make_plugin(SHARED) if (folder / path).is_file()]
     for path in found:
         path.unlink()

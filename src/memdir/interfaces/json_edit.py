@@ -1,10 +1,8 @@
-"""JSON as text: where each value stands, so that one can be put in or taken out and every other byte stays.
+"""JSON and TOML as text: values are inserted and removed, and every other byte stays.
 
-Comments and commas too many, which some hosts allow in their settings, are understood. Pure: text in, text out.
-
-    parse(text)                  the value with its places; raises FormatError with line and column
-    insert_member / insert_item  a Splice: what to put where
-    cut_child                    the text without that one
+JSON may have comments and trailing commas, which some hosts allow. A TOML file gets one block of ours at its end, between
+two comments. Only our own table is removed again: Codex writes new tables before a comment at the end of its file, so not
+all that stands between our comments is ours.
 """
 
 import json
@@ -15,8 +13,6 @@ from typing import NamedTuple
 from memdir.errors import FormatError
 from memdir.frozen import dataclass, field
 
-# --- json_text ---
-
 _BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
@@ -25,7 +21,7 @@ _UNIT = "  "
 
 
 class TextSplice(NamedTuple):
-    """Put `text` at this place."""
+    """Insert `text` at a position."""
 
     at: int
     text: str
@@ -40,10 +36,7 @@ class TextSplice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value, and where its text begins and ends. `children` are a table's members with their keys, or a list's items.
-
-    `starts` are where each child begins, with its key.
-    """
+    """A value with its span. `children` are a table's members or a list's items, `starts` where each begins with its key."""
 
     kind: str
     start: int
@@ -63,7 +56,7 @@ class JsonNode:
 
 
 def parse_json_text(text: str) -> JsonNode:
-    """The one value of a text."""
+    """Parse a text; raises FormatError with line and column."""
     start = _skip(text, 1 if text.startswith("\ufeff") else 0)
     node = _parse(text, start, 0)
     if _skip(text, node.end) != len(text):
@@ -72,12 +65,12 @@ def parse_json_text(text: str) -> JsonNode:
 
 
 def insert_member(text: str, table: JsonNode, key: str, value: object) -> TextSplice:
-    """Put a member at the end of a table."""
+    """Insert a member at the end of a table."""
     return _insert(text, table, f"{json.dumps(key)}: ", value)
 
 
 def insert_item(text: str, items: JsonNode, value: object) -> TextSplice:
-    """Put an item at the end of a list."""
+    """Insert an item at the end of a list."""
     return _insert(text, items, "", value)
 
 
@@ -99,7 +92,7 @@ def cut_child(text: str, parent: JsonNode, number: int) -> str:
 
 
 def _drop_comma(text: str, start: int, end: int) -> str:
-    """What stands between two places besides a comma."""
+    """The text between two positions without its comma."""
     comma = _skip(text, start)
     return text[start:comma] + text[comma + 1 : end] if comma < end else text[start:end]
 
@@ -201,16 +194,6 @@ def _fault(text: str, at: int) -> FormatError:
     return FormatError(f"it is no valid JSON: line {line}, column {column}", field="json")
 
 
-# --- toml_text ---
-# A block of ours in a TOML file, between two comments that say so; every other byte stays.
-#
-#     add_block(text, lines)   a Splice at the end of the file
-#     cut_block(text)          the text without it
-#
-# Only our own table goes, with what was put below it: Codex writes new tables before a comment at the end of its file,
-#  so
-# that what stands between our comments is not all ours.
-
 BEGIN, END = "# memdir: begin (`memdir uninstall` takes this out)", "# memdir: end"
 _BEGINS, _ENDS = BEGIN.partition(" (")[0], END
 _OWN = re.compile(r"\[\s*mcp_servers\s*\.\s*memdir\s*[.\]]")
@@ -225,7 +208,7 @@ def check_toml(text: str) -> dict[str, object]:
 
 
 def add_block(text: str, lines: str) -> TextSplice:
-    """Put the block behind everything else."""
+    """Add the block at the end."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = "" if not text else newline if text.endswith("\n") else newline * 2
     block = f"{BEGIN}\n{lines.strip()}\n{END}\n".replace("\n", newline)
@@ -237,7 +220,7 @@ def has_block(text: str) -> bool:
 
 
 def find_block(text: str) -> str:
-    """What stands between our comments and is ours."""
+    """Our table between our comments."""
     lines = text.splitlines(keepends=True)
     own = "".join(lines[at] for at in _find_ours(lines) if not lines[at].startswith((_BEGINS, _ENDS)))
     return own.replace("\r\n", "\n").strip()

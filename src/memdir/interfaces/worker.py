@@ -1,8 +1,8 @@
-"""The queue's worker: a process of its own that no host waits for. It learns from every turn that waits, and ends.
+"""The worker: a process that no host waits for. It extracts from every queued turn, does the chores, and ends.
 
-One worker a directory at a time, decided by the operating system, so a killed one gives way at once. An entry leaves
-the queue only after its turn was learned from, or cannot be any more; delivered twice it is learned once. Whatever goes
-wrong with one conversation is noted in the record of runs and does not keep the others waiting.
+One worker a directory at a time, decided by a lock of the operating system, so a killed one blocks nobody. A turn leaves
+the queue only after it was extracted, or cannot be any more; delivered twice, it is extracted once. An error in one
+conversation or chore is recorded and does not stop the others.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip
 from memdir.extraction import turns as queue
 from memdir.extraction.turns import EndedTurn, ExtractOptions, MessageRun, QueuedTurn, count_failure, cut, extract_turn
-from memdir.files import note_problem, start_detached
+from memdir.files import note_problem
 from memdir.frozen import replace
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import note_run
@@ -30,17 +30,11 @@ from memdir.store.open import Project
 from memdir.store.sessions import SessionFile, open_session, parse_cursor
 from memdir.verify.check import refresh_verdicts
 
-# --- worker ---
-
 LOCK = "worker.lock"
-_CHARS = 2_000_000  # learned from at once: sorting words by whose they are takes fifty times their size in memory
-# What is tried again when the queue is next looked at.
+WHO = "worker"
+_CHARS = 2_000_000  # extracted at once: provenance takes fifty times their size in memory
+# Tried again when the queue is next read.
 _AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)
-
-
-def start(cwd: Path, *arguments: str) -> int:
-    """Begin a worker that outlives this process; answers its PID."""
-    return start_detached(cwd, *arguments, "worker")
 
 
 def work(
@@ -52,15 +46,15 @@ def work(
     clock: Callable[[], datetime],
     on_done: Callable[[QueuedTurn, ExtractResult], None] = lambda entry, done: None,
 ) -> int:
-    """Learn from what waits until nothing does; answers how many conversations were done. Another worker is let be."""
+    """Extract from queued turns until none is left; returns how many conversations were done, 0 beside another worker."""
     count = 0
     left: set[Path] = set()
-    while waiting := [entry for entry in queue.read_queue(store.state) if entry.path not in left]:
+    while queued := [entry for entry in queue.read_queue(store.state) if entry.path not in left]:
         try:
             with store.hold_beside(LOCK):
-                for entries in _group(waiting):
+                for entries in _group(queued):
                     done = ExtractResult()
-                    for done in _learn_from(store, entries[-1], manner, model, conversation, clock()):
+                    for done in _extract_from(store, entries[-1], manner, model, conversation, clock()):
                         on_done(entries[-1], done)
                     if done.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
@@ -69,23 +63,22 @@ def work(
                         count += 1
         except LockedError:
             return count
-        # A turn may have been queued after the last look, by one who saw that a worker was at work: look again.
+        # A turn may have been queued meanwhile by a process that saw this worker at work: read the queue again.
     return count
 
 
 def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
-    """By conversation and transcript, those that waited longest first; the newest entry of each stands last."""
-    ordered = sorted(entries, key=_name_talk)
-    groups = [list(group) for _, group in groupby(ordered, key=_name_talk)]
+    """Turns by conversation and transcript, the oldest group first; the newest turn of each group is last."""
+
+    # A resumed conversation may go on in another file: neither file holds all of it.
+    def key(entry: QueuedTurn) -> tuple[str, str]:
+        return entry.session, entry.transcript
+
+    groups = [list(group) for _, group in groupby(sorted(entries, key=key), key=key)]
     return sorted(groups, key=lambda group: group[0].path.name)
 
 
-def _name_talk(entry: QueuedTurn) -> tuple[str, str]:
-    """A conversation that was taken up again may go on in another file: neither file tells all of it."""
-    return entry.session, entry.transcript
-
-
-def _learn_from(
+def _extract_from(
     store: FileStore,
     entry: QueuedTurn,
     manner: ExtractOptions,
@@ -93,7 +86,7 @@ def _learn_from(
     conversation: ConversationSource,
     now: datetime,
 ) -> Iterator[ExtractResult]:
-    """What came of the turn an entry stands for, piece by piece where much has gathered; the last one tells of all."""
+    """The results of one queued turn, in pieces where much has gathered; the last one decides whether it is done."""
     session = open_session(store.state, entry.session)
     try:
         turns = read_turns(Path(entry.transcript), session, conversation, entry.headless)
@@ -102,7 +95,7 @@ def _learn_from(
         while isinstance(turn, EndedTurn):
             is_more = following is not None
             following = next(turns, None)
-            # What has gathered for so long is due, whatever turn it is.
+            # More than one piece is due, whatever the number of the turn.
             due = replace(manner, every=1) if is_more or following is not None else manner
             done = extract_turn(store, session, turn, options=due, model=model, now=now)
             yield done
@@ -111,34 +104,32 @@ def _learn_from(
             turn = following
         yield turn
     except Exception as error:
-        # Nobody watches this process: what cannot be helped is noted, and the other conversations have their turn. The
-        # entry stays, because what was queued is never lost; it is tried once for each worker.
+        # Nobody watches this process: the error is recorded, and the other conversations go on. The turn stays queued,
+        # and each worker tries it once.
         count_failure(session)
-        yield _note_problem(store, entry, error, now, ExtractSkip.FAILED)
+        yield _record_error(store, entry, error, now, ExtractSkip.FAILED)
 
 
 def _read_first(
     store: FileStore, entry: QueuedTurn, session: SessionFile, turns: Iterator[EndedTurn], now: datetime
 ) -> EndedTurn | ExtractResult:
-    """The first of an entry's turns, or what came of it where there is none."""
+    """The first piece, or the result where there is none."""
     try:
         return next(turns)
     except NotFoundError as error:
-        # The transcript is gone, and with it what could be learned.
-        return _note_problem(store, entry, error, now, ExtractSkip.NOTHING_NEW)
+        return _record_error(store, entry, error, now, ExtractSkip.NOTHING_NEW)
     except FormatError as error:
-        # Its first line may be half written; what is no transcript after several looks is none.
+        # Its first line may be half written; what is no transcript after several tries is none.
         is_new = count_failure(session) < EXTRACT_TRIES
-        return _note_problem(store, entry, error, now, ExtractSkip.FAILED if is_new else ExtractSkip.NOTHING_NEW)
+        return _record_error(store, entry, error, now, ExtractSkip.FAILED if is_new else ExtractSkip.NOTHING_NEW)
 
 
 def read_turns(
     path: Path, session: SessionFile, conversation: ConversationSource, is_headless: bool, *, chars: int = _CHARS
 ) -> Iterator[EndedTurn]:
-    """What a transcript says after the conversation's cursor; only that is read where messages have ids.
+    """The part of a transcript after the session's cursor; only that is read where messages have ids.
 
-    It is one turn, but for a conversation that was long before anybody learned from it: that comes in several, so that
-    it needs little memory.
+    A long part comes in several turns, so that it needs little memory.
     """
     cursor = parse_cursor(session.read().extra.get("cursor"))
     is_headless = is_headless or describe_transcript(path).is_headless
@@ -153,7 +144,7 @@ def read_turns(
         yield replace(turn, messages=piece.messages, start=start + piece.start)
 
 
-def _note_problem(
+def _record_error(
     store: FileStore, entry: QueuedTurn, error: Exception, now: datetime, skip: ExtractSkip
 ) -> ExtractResult:
     words = f"{type(error).__name__}: {error}"
@@ -162,55 +153,41 @@ def _note_problem(
     return ExtractResult(skipped=skip, error=words)
 
 
-# --- chores ---
-# What a worker does beside learning: notes that are due, the index, what memories claim, and a dream that is due.
-#
-# Each chore stands alone. Nobody watches: what goes wrong with one is noted where `doctor` and the next session tell
-# it,
-# and keeps no other from being done.
-
-WHO = "worker"
-Chore = tuple[str, Callable[[], object]]
-
-
-def do_chores(opened: Project, entries: Iterable[QueuedTurn], model: Model | None) -> None:
-    """Everything there is to do in this place, after the turns of these entries."""
-    for name, chore in _list_chores(opened, {entry.session: entry for entry in entries}.values(), model):
+def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | None) -> None:
+    """After the turns of these entries: notes, the index, claims of memories, and a dream, each if it is due."""
+    if not project.places.switch.on or project.settings.flag("paused"):
+        return
+    latest = list({entry.session: entry for entry in entries}.values())
+    session = latest[0].session if latest else ""
+    chores: list[tuple[str, Callable[[], object]]] = [
+        *(("notes", partial(_update_notes, project, entry, model)) for entry in latest),
+        ("index", lambda: _refresh_index(project)),
+        ("verify", lambda: refresh_verdicts(project, now=project.now())),
+        ("dream", lambda: _dream(project, session, model)),
+    ]
+    for name, chore in chores:
         try:
             chore()
         except LockedError:
-            continue  # somebody else is at it
+            continue  # another process does it
         except MemdirError as error:
-            note_problem(opened.private.state, WHO, f"{name}: {error}", opened.now())
+            note_problem(project.private.state, WHO, f"{name}: {error}", project.now())
 
 
-def _list_chores(opened: Project, entries: Iterable[QueuedTurn], model: Model | None) -> Iterator[Chore]:
-    if not opened.places.switch.on or opened.settings.flag("paused"):
-        return
-    for entry in entries:
-        yield "notes", partial(_note, opened, entry, model)
-    yield "index", lambda: _refresh(opened)
-    yield "verify", lambda: refresh_verdicts(opened, now=opened.now())
-    session = next((entry.session for entry in entries), "")
-    yield "dream", lambda: _dream(opened, session, model)
+def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> None:
+    file = find_notes_file(find_home(project), entry.session)
+    session = open_session(project.private.state, entry.session)
+    news = read_notes_input(project, Path(entry.transcript), session, file)
+    update_notes(file, session, news, now=project.now(), options=read_notes_options(project), model=model)
 
 
-def _note(opened: Project, entry: QueuedTurn, model: Model | None) -> None:
-    place, session = (
-        find_notes_file(find_home(opened), entry.session),
-        open_session(opened.private.state, entry.session),
-    )
-    news = read_notes_input(opened, Path(entry.transcript), session, place)
-    update_notes(place, session, news, now=opened.now(), options=read_notes_options(opened), model=model)
-
-
-def _refresh(opened: Project) -> None:
+def _refresh_index(project: Project) -> None:
     """Read what is new into the index, so that the next prompt need not."""
-    with LocalSearch(opened.stores) as search:
+    with LocalSearch(project.stores) as search:
         search.refresh()
 
 
-def _dream(opened: Project, session: str, model: Model | None) -> None:
-    due = find_due(opened, now=opened.now(), session=session)
+def _dream(project: Project, session: str, model: Model | None) -> None:
+    due = find_due(project, now=project.now(), session=session)
     if due.skip is None:
-        dream(opened.private, model=model, now=opened.now(), context=find_dream_context(opened), due=due)
+        dream(project.private, model=model, now=project.now(), context=find_dream_context(project), due=due)
