@@ -218,7 +218,8 @@ class History(Database):
         with self.transaction(durable=True):
             for planned in plan:
                 self._note_outside(planned.path, planned.before, at)
-            return self._insert(verb, origin, at, plan, undoes=undoes, pending=True, mark=mark)
+            who = (origin.who, origin.why, origin.session)
+            return self._insert((at.isoformat(), verb, *who, undoes, True, replace_surrogates(mark)), plan)
 
     def finish(self, change: int, written: Sequence[tuple[FileChange, Signature | None]]) -> None:
         """Mark a change as done. Losing this mark to a power cut is harmless: healing finds the change complete."""
@@ -337,18 +338,7 @@ class History(Database):
             splice = None if removed is None or inserted is None else (at, removed, inserted)
             yield ChangedFile(path, before, after, splice)
 
-    def _insert(
-        self,
-        verb: str,
-        origin: Origin,
-        at: datetime,
-        plan: Sequence[FileChange],
-        *,
-        undoes: int | None = None,
-        pending: bool = False,
-        mark: str = "",
-    ) -> int:
-        row = (at.isoformat(), verb, origin.who, origin.why, origin.session, undoes, pending, replace_surrogates(mark))
+    def _insert(self, row: tuple[object, ...], plan: Sequence[FileChange]) -> int:
         insert = "INSERT INTO acts (at, verb, who, why, session, undoes, pending, mark) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         change = self._db.execute(insert, row).lastrowid or 0
         for number, planned in enumerate(plan):
@@ -378,7 +368,7 @@ class History(Database):
         else:
             old = self._db.execute("SELECT data FROM contents WHERE digest = ?", (row[0],)).fetchone()
         planned = FileChange(path, bytes(old[0]) if old else None, data)
-        self._insert(OUTSIDE, Origin(who=OUTSIDE), at, [planned])
+        self._insert((at.isoformat(), OUTSIDE, OUTSIDE, "", "", None, False, ""), [planned])
         return planned
 
     def _remember(self, path: str, data: bytes | None, signature: Signature | None) -> None:
@@ -396,20 +386,14 @@ class History(Database):
 
     def _drop_contents(self, digests: set[str]) -> None:
         """Contents nobody else refers to; an identical file of another name keeps its own."""
-        for digest in digests:
-            used = self._db.execute(
-                "SELECT 1 FROM changes WHERE before = ?1 OR after = ?1 UNION ALL SELECT 1 FROM files WHERE digest = ?1",
-                (digest,),
-            ).fetchone()
-            if used is None:
-                self._db.execute("DELETE FROM contents WHERE digest = ?", (digest,))
+        used = "SELECT 1 FROM changes WHERE before = ?1 OR after = ?1 UNION ALL SELECT 1 FROM files WHERE digest = ?1"
+        delete = f"DELETE FROM contents WHERE digest = ?1 AND NOT EXISTS ({used})"
+        self._db.executemany(delete, [(digest,) for digest in digests])
 
     def _redact_splices(self, lines: Sequence[bytes]) -> None:
         """Index changes that hold such a line keep their digests and lose their text."""
-        rows = self._db.execute(
-            "SELECT act, seq, removed, inserted FROM changes WHERE splice_at IS NOT NULL"
-        ).fetchall()
-        for change, seq, removed, inserted in rows:
+        select = "SELECT act, seq, removed, inserted FROM changes WHERE splice_at IS NOT NULL"
+        for change, seq, removed, inserted in self._db.execute(select).fetchall():
             if any(line in (removed or b"") or line in (inserted or b"") for line in lines):
                 redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
                 self._db.execute(redact, (change, seq))

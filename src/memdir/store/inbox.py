@@ -86,8 +86,7 @@ class Inbox(ABC):
         if not given:
             return ()
         with self._using_inbox(write=True) as db:
-            assert db is not None
-            return tuple(_add(db, item) for item in given)
+            return tuple(_add(db, item) for item in given) if db is not None else ()
 
     def inbox_replace(self, prefix: str, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
         """As `inbox_add`, after removing what waits under keys that begin with `prefix` and is not given again."""

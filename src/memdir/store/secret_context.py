@@ -119,11 +119,8 @@ def _is_sent(value: str, scheme: str, before: str) -> bool:
 
 
 def _is_likely(kind: str, value: str, *, is_quoted: bool) -> bool:
-    if (
-        _is_standin(value)
-        or "://" in value
-        or (not is_quoted and compile_pattern(r"\{?[A-Za-z_][\w.]*[(\[]").match(value))
-    ):
+    is_call = not is_quoted and compile_pattern(r"\{?[A-Za-z_][\w.]*[(\[]").match(value)
+    if is_call or "://" in value or _is_standin(value):
         return False
     if kind == "password":
         return " " not in value and (_is_password(value, told=True) or _is_random(value, shortest=10))

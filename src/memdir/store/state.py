@@ -307,16 +307,14 @@ def _drop_lines(point: Mapping[str, object], leaf: str) -> dict[str, object]:
     return {**point, "index": "".join(line for line in lines if f"{fold(leaf)}.md" not in fold(line))}
 
 
-def _drop_file(name: str) -> Callable[[Path, PurgedMemory], None]:
+def _drop_file(name: str, *, team: bool = False) -> Callable[[Path, PurgedMemory], None]:
+    """Remove a file whole, with the logs of a database; with `team` only for a memory that a team shares."""
+
     def drop(state: Path, memory: PurgedMemory) -> None:
-        for path in state.glob(f"{name}*"):  # with the logs of a database
+        for path in state.glob(f"{name}*") if is_team(memory.name) or not team else ():
             path.unlink(missing_ok=True)
 
     return drop
-
-
-def _drop_team_file(name: str) -> Callable[[Path, PurgedMemory], None]:
-    return lambda state, memory: (state / name).unlink(missing_ok=True) if is_team(memory.name) else None
 
 
 STATE_FILES = (
@@ -337,8 +335,8 @@ STATE_FILES = (
         "a bare repository: memdir's own copy of the team's branch",
         lambda state, memory: drop_copy(state) if is_team(memory.name) else None,
     ),
-    StateFile(RECORD, "how the last sync went, and what is refused", _drop_team_file(RECORD)),
-    StateFile(NEWS, "what came from others since somebody last looked", _drop_team_file(NEWS)),
+    StateFile(RECORD, "how the last sync went, and what is refused", _drop_file(RECORD, team=True)),
+    StateFile(NEWS, "what came from others since somebody last looked", _drop_file(NEWS, team=True)),
     StateFile(POINT, "what the files were when they last agreed with the branch", _drop_from_point),
     StateFile("team.json", "which remote and branch, and how this member takes part"),
     StateFile("project.json", "which project the directory belongs to"),
