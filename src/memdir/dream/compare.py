@@ -101,6 +101,10 @@ class Word:
     key: str
 
     @property
+    def folded(self) -> str:
+        return self.key.lower() if self.kind is WordKind.NAME else self.key
+
+    @property
     def is_hard(self) -> bool:
         return self.kind in (WordKind.VALUE, WordKind.NAME)
 
@@ -193,14 +197,12 @@ def differ_in_value(one: Wording, other: Wording) -> bool:
 
 def find_words(text: str) -> frozenset[str]:
     """The keys of everything in a text that says something."""
-    return frozenset(word.key.lower() if word.kind is WordKind.NAME else word.key for word in Wording(text).words)
+    return frozenset(word.folded for word in Wording(text).words)
 
 
 def find_hard(text: str) -> frozenset[str]:
     """Values and names of a text."""
-    return frozenset(
-        word.key.lower() if word.kind is WordKind.NAME else word.key for word in Wording(text).words if word.is_hard
-    )
+    return frozenset(word.folded for word in Wording(text).words if word.is_hard)
 
 
 def find_last_days(text: str) -> list[date | None]:

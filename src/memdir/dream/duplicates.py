@@ -182,47 +182,31 @@ def _unite_heads(text: str, kept: MemoryFacts, other: MemoryFacts, hooks: tuple[
     letters = make_exact(f"{text} {other.memory.body}").lower()
     added = []
     for phrase in (*away.description.split("; "), away.title, *hooks):
-        if not (find_words(phrase) <= said and (_is_plain(phrase) or _strip(phrase).lower() in letters)):
-            added.append(_strip(phrase))
-            said |= find_words(phrase)
-            letters += f" {_strip(phrase).lower()}"
-    if added:
-        text = _add_phrases(text, header.description.rstrip(" .;"), added)
-    return _renew_time(text, kept.memory, other.memory)
-
-
-def _is_plain(phrase: str) -> bool:
-    """Whether a phrase says what its words say, in whatever order: "A before B" has the words of "B before A"."""
-    return _ORDERED.isdisjoint(find_words(phrase))
-
-
-def _strip(phrase: str) -> str:
-    return one_line(phrase).rstrip(" .;")
-
-
-def _add_phrases(text: str, description: str, added: list[str]) -> str:
-    joined = "; ".join([description, *added])
-    if len(joined) <= _DESCRIPTION:
-        return frontmatter.set_fields(text, {"description": joined})
-    return add_to_main(text, ". ".join(added) + ".")
+        words, plain = find_words(phrase), one_line(phrase).rstrip(" .;")
+        # "A before B" has the words of "B before A".
+        if not words <= said or not (_ORDERED.isdisjoint(words) or plain.lower() in letters):
+            added.append(plain)
+            said |= words
+            letters += f" {plain.lower()}"
+    joined = "; ".join([header.description.rstrip(" .;"), *added])
+    if added and len(joined) <= _DESCRIPTION:
+        text = frontmatter.set_fields(text, {"description": joined})
+    elif added:
+        text = add_to_main(text, ". ".join(added) + ".")
+    # What was said again later is as new as that.
+    written = read_time(frontmatter.parse_fields(text).modified)
+    if written is None or text == kept.memory.text or away.modified <= written:
+        return text
+    return frontmatter.set_fields(text, {"modified": away.modified.isoformat(timespec="seconds")})
 
 
 def add_to_main(text: str, sentence: str) -> str:
     """The text with one more paragraph behind its fact, before Why and How to apply."""
     body = frontmatter.split_frontmatter(text).body.replace("\r\n", "\n").strip("\n")
-    found = re.search(r"^\*\*(?:why|how to apply):\*\*", body, re.IGNORECASE | re.MULTILINE)
-    place = found.start() if found else len(body)
-    pieces = (body[:place].strip("\n"), sentence, body[place:].strip("\n"))
+    found = _PART.search(body)
+    end = found.start() if found else len(body)
+    pieces = (body[:end].strip("\n"), sentence, body[end:].strip("\n"))
     return frontmatter.replace_body(text, "\n\n".join(piece for piece in pieces if piece))
-
-
-def _renew_time(text: str, kept: Memory, other: Memory) -> str:
-    """What was said again later is as new as that."""
-    before = frontmatter.parse_fields(text).modified
-    written = read_time(before)
-    if written is None or text == kept.text or other.header.modified <= written:
-        return text
-    return frontmatter.set_fields(text, {"modified": other.header.modified.isoformat(timespec="seconds")})
 
 
 class DuplicateMerge:

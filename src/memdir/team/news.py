@@ -23,10 +23,7 @@ from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Origin, Put, Rewrite
 from memdir.store.files import SYNC, FileStore
 from memdir.store.inbox import render_edits
-from memdir.store.plan import (
-    TEAM_FOLDER,
-    digest_of,
-)
+from memdir.store.plan import TEAM_FOLDER, digest_of
 from memdir.store.state import NEWS, RECORD, Author, read_authors, read_table, write_authors, write_table
 from memdir.team.git import TeamCommit
 from memdir.team.plan import Approved, ArrivedChange, LocalTeam, SyncClash, WaitingChange
@@ -42,7 +39,7 @@ _SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
 
 @dataclass(frozen=True, slots=True)
 class TeamNews:
-    """One memory that others added, changed or took away."""
+    """One memory that others added, changed or deleted."""
 
     name: str
     change: str
@@ -52,7 +49,7 @@ class TeamNews:
 
 
 def read_team_news(state: Path) -> tuple[TeamNews, ...]:
-    """What nobody has looked at yet, oldest first; nothing where that cannot be read."""
+    """What nobody has looked at yet, oldest first; nothing if that cannot be read."""
     rows = read_table(state, NEWS).get("news")
     return tuple(found for row in rows if (found := _parse(row))) if isinstance(rows, list) else ()
 
@@ -67,7 +64,7 @@ def add_news(state: Path, news: Sequence[TeamNews]) -> None:
 
 
 def mark_seen(state: Path) -> None:
-    """Everything was told; best effort, since telling twice does no harm."""
+    """Everything was shown; best effort, since showing it twice does no harm."""
     try:
         if read_team_news(state):
             _write(state, [])
@@ -80,16 +77,14 @@ def render_news(news: Sequence[TeamNews], *, limit: int = _SHOWN) -> str:
     if not news:
         return ""
     newest = list(reversed(news))
-    lines = [_render(at) for at in newest[:limit]]
+    lines = []
+    for at in newest[:limit]:
+        by = f" by {one_line(at.author)}" if at.author else ""
+        words = f": {shorten(one_line(at.line), _CHARS)}" if at.line and at.change != "deleted" else ""
+        lines.append(f"- {one_line(at.name)} ({at.change}{by}){words}")
     if len(newest) > limit:
         lines.append(f"- and {len(newest) - limit} more (`memdir team log`)")
     return "\n".join(["New in team memory since the last session, written by others:", *lines]) + "\n"
-
-
-def _render(at: TeamNews) -> str:
-    by = f" by {one_line(at.author)}" if at.author else ""
-    words = f": {shorten(one_line(at.line), _CHARS)}" if at.line and at.change != "deleted" else ""
-    return f"- {one_line(at.name)} ({at.change}{by}){words}"
 
 
 def _write(state: Path, news: Iterable[TeamNews]) -> None:
@@ -113,13 +108,12 @@ def _parse(row: object) -> TeamNews | None:
 
 
 class SyncOutcome(StrEnum):
-    """How it ended: all is in step; the remote does not answer; it takes nothing from us; another sync is under way;
-    something else went wrong."""
+    """How a sync ended."""
 
     SYNCED = "synced"
-    OFFLINE = "offline"
-    DENIED = "denied"
-    BUSY = "busy"
+    OFFLINE = "offline"  # the remote does not answer
+    DENIED = "denied"  # it accepts nothing from us
+    BUSY = "busy"  # another sync is running
     FAILED = "failed"
 
 
@@ -219,7 +213,7 @@ def name_memory(path: str) -> str:
 
 
 def make_approved(store: FileStore) -> Approved:
-    """Whether a person has let a version of a file in."""
+    """A function that says whether a person has approved a version of a file."""
     items = {item.key for item in store.inbox(InboxState.APPROVED) if item.key.startswith(WAIT)}
     return lambda path, sha: f"{WAIT}{path}:{sha}" in items
 
@@ -227,7 +221,7 @@ def make_approved(store: FileStore) -> Approved:
 def put_in_inbox(
     store: FileStore, waiting: Sequence[WaitingChange], local: LocalTeam, authors: Mapping[str, Author]
 ) -> None:
-    """Put what needs a person's word into the inbox, and take out what has become of no matter."""
+    """Put what needs review into the inbox, and remove what no longer does."""
     now = store.clock()
     items = []
     for at in waiting:
@@ -246,7 +240,7 @@ def put_in_inbox(
 
 
 def drop_waiting(store: FileStore) -> None:
-    """Take out what nobody has decided about."""
+    """Remove what nobody has decided about."""
     if any(item.key.startswith(WAIT) for item in store.inbox()):
         store.inbox_replace(WAIT, [])
 
@@ -257,11 +251,9 @@ def report_clashes(store: FileStore, clashes: Sequence[SyncClash]) -> None:
     for at in clashes:
         key = f"{CLASH}{at.path}:{digest_of((at.ours + chr(0) + at.theirs).encode('utf-8', 'replace'))[:16]}"
         payload = {"ours": at.ours[:_SHOWN_CHARS], "theirs": at.theirs[:_SHOWN_CHARS]}
-        name = name_memory(at.path)
-        why = shorten(one_line("; ".join(at.told)), 500)
-        items.append(
-            InboxItem(InboxKind.CONFLICT, f"{name}: both sides changed it", why, now, key, name, Origin(SYNC), payload)
-        )
+        name, why = name_memory(at.path), shorten(one_line("; ".join(at.told)), 500)
+        title = f"{name}: both sides changed it"
+        items.append(InboxItem(InboxKind.CONFLICT, title, why, now, key, name, Origin(SYNC), payload))
     store.inbox_add(items)
 
 
@@ -287,24 +279,15 @@ def keep_authors(store: FileStore, authors: Mapping[str, Author], paths: Sequenc
 def make_news(
     received: Mapping[str, ArrivedChange], files: Mapping[str, bytes | None], authors: Mapping[str, Author]
 ) -> tuple[TeamNews, ...]:
+    """A row for each file, with its description, else the first line of its body."""
     rows = []
     for path, change in sorted(received.items()):
-        author = authors.get(path)
-        line = _find_line((files.get(path) or b"").decode("utf-8", "replace"))
-        rows.append(
-            TeamNews(
-                name_memory(path), change.value, author.name if author else "", line, author.when if author else None
-            )
-        )
+        text = (files.get(path) or b"").decode("utf-8", "replace")
+        words = parse_fields(text).description or split_frontmatter(text).body.strip().partition("\n")[0]
+        author, line = authors.get(path), shorten(one_line(words), 200)
+        who, when = (author.name, author.when) if author else ("", None)
+        rows.append(TeamNews(name_memory(path), change.value, who, line, when))
     return tuple(rows)
-
-
-def _find_line(text: str) -> str:
-    """The description, else the first line of the body."""
-    words = parse_fields(text).description or next(
-        (at for at in split_frontmatter(text).body.splitlines() if at.strip()), ""
-    )
-    return shorten(one_line(words), 200)
 
 
 def _make_edits(at: WaitingChange, name: str, local: LocalTeam) -> tuple[Edit, ...]:
