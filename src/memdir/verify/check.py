@@ -257,10 +257,12 @@ class VerifyContext:
         if since not in self._changed:
             self._changed[since] = self._find_changed(*since)
         changed = self._changed[since]
-        return changed is None or any(
-            at.status is not ClaimStatus.PRESENT or at.where in changed or not self._has(at.where)
-            for at in known.verdict.claims
-            if not at.claim.reason
+        if changed is None or self.project is None:
+            return True
+        checked = [at for at in known.verdict.claims if not at.claim.reason]
+        return any(
+            at.status is not ClaimStatus.PRESENT or at.where in changed or (at.where and not self.project.has(at.where))
+            for at in checked
         )
 
     def check(self, memories: Sequence[Memory], seconds: float, give_way: Callable[[], object]) -> list[CachedVerdict]:
@@ -297,10 +299,6 @@ class VerifyContext:
                 self._branches = _digest("\n".join(sorted(read_branches(self.project))))
             parts.append(self._branches)
         return " ".join(parts)
-
-    def _has(self, where: str) -> bool:
-        """Whether the file that a thing was found in still exists; true for what was found in none."""
-        return not where or self.project is None or self.project.has(where)
 
     def _find_changed(self, commit: str, checked: datetime) -> frozenset[str] | None:
         """Files that differ from those of a commit, or are newer than a verdict; None if git cannot tell."""

@@ -164,7 +164,7 @@ def render_claim(at: CheckedClaim) -> str:
 
 def find_verdicts(store: FileStore, digests: Mapping[str, str]) -> dict[str, Verdict]:
     """Return the verdicts on the texts with these digests; a memory that has changed since has none."""
-    known = _read(store, list(digests))
+    known = read_known(store, list(digests))
     return {name: at.verdict for name, at in known.items() if at.verdict.digest == digests[name]}
 
 
@@ -172,8 +172,23 @@ def read_verdicts(store: FileStore) -> dict[str, Verdict]:
     return {name: at.verdict for name, at in read_known(store).items()}
 
 
-def read_known(store: FileStore) -> dict[str, CachedVerdict]:
-    return _read(store, None)
+def read_known(store: FileStore, names: list[str] | None = None) -> dict[str, CachedVerdict]:
+    """Return the kept verdicts by name, of all memories or of some, whatever their digests."""
+    path = files.find_header_cache(store.root, store.state, store.cache, write=False)
+    select = f"SELECT {_COLUMNS} FROM verdicts"
+    rows: list[tuple[object, ...]] = []
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
+            if names is None:
+                rows = db.execute(select).fetchall()
+            for start in range(0, len(names or ()), _MANY):
+                some = (names or [])[start : start + _MANY]
+                rows += db.execute(f"{select} WHERE name IN ({','.join('?' * len(some))})", some)
+    except (sqlite3.Error, ValueError):
+        return {}
+    found = (_read_row(row) for row in rows)
+    return {at.verdict.name: at for at in found if at is not None}
 
 
 def write_verdicts(store: FileStore, known: Iterable[CachedVerdict], gone: Iterable[str] = ()) -> bool:
@@ -204,24 +219,6 @@ def render_signature(at: Signature) -> str:
 def _quote(name: str) -> str:
     """A name in a code span; a backtick inside would end it."""
     return "`" + shorten(one_line(name).replace("`", "'"), _NAME_CHARS) + "`"
-
-
-def _read(store: FileStore, names: list[str] | None) -> dict[str, CachedVerdict]:
-    path = files.find_header_cache(store.root, store.state, store.cache, write=False)
-    select = f"SELECT {_COLUMNS} FROM verdicts"
-    rows: list[tuple[object, ...]] = []
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
-            if names is None:
-                rows = db.execute(select).fetchall()
-            for start in range(0, len(names or ()), _MANY):
-                some = (names or [])[start : start + _MANY]
-                rows += db.execute(f"{select} WHERE name IN ({','.join('?' * len(some))})", some)
-    except (sqlite3.Error, ValueError):
-        return {}
-    found = (_read_row(row) for row in rows)
-    return {at.verdict.name: at for at in found if at is not None}
 
 
 def _make_row(known: CachedVerdict) -> tuple[str, ...]:
