@@ -1,15 +1,22 @@
-"""A bounded agent run: ask, act, stop. It knows models and calls, and nothing of memory.
+"""A bounded run of a model with tools (a fork), the tools for memory and project files, and the record of runs.
 
-What a run may do is decided by `change`, call by call, never by another tool list: tools, system prompt and messages of
-the parent are the key of the provider's cache and go out unchanged. A refusal is an answer like any other, so the model
-can do better. The identical call twice ends the run: a model that repeats itself has stopped getting anywhere.
+A parent's tools, system prompt and messages are the key of the provider's cache and are sent unchanged, so what a run
+may do is decided call by call by the function that runs its tools. A fork calls tools by its parent's names and in its
+parent's formats; tables map them to ours. Everything else (a shell, the network, other files) is refused with a message
+that the model can use. The identical call twice ends the run, because a model that repeats itself makes no progress.
+
+Project files can be listed, read and searched; hidden files and files that look like secrets are not shown, no link is
+followed, and every step is bounded. A search takes words and not patterns, which could take forever. Memories are
+written to a staging only.
 """
 
 import fnmatch
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from memdir import guard
@@ -19,17 +26,44 @@ from memdir.format import frontmatter
 from memdir.format.index import INDEX_FILE, render_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
-from memdir.models.connection import add_usage
+from memdir.models.connection import add_usage, as_list, as_table
 from memdir.models.staged import Staging
-from memdir.records import Message, Model, Reply, Request, StopReason, Tool, ToolCall, Usage
+from memdir.records import Message, Model, Request, StopReason, Tool, ToolCall, Usage
 from memdir.text import one_line, replace_surrogates, shorten
 
-# --- fork ---
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
+_ENTRIES = 20_000  # looked at by one listing
+_SEARCHED_BYTES = 20_000_000  # read by one search
+_LINE_CHARS = 300
+_RUNS_BYTES = 2_097_152
+_RUNS_KEPT = 500
+FILE = "runs.jsonl"
+# What hosts call the tools, in small letters without `_` and `-`.
+_NAMES = {
+    "list": "list ls listfiles listdirectory listdir glob view_directory",
+    "read": "read readfile view viewfile openfile cat",
+    "search": "search grep grepsearch searchfilecontent searchfiles ripgrep",
+    "write": "write writefile create createfile save",
+    "edit": "edit editfile strreplace replace",
+    "delete": "delete deletefile remove removefile",
+}
+_VERBS = {name.replace("_", ""): verb for verb, names in _NAMES.items() for name in names.split()}
+# Tools with a `command` in their input, such as the providers' own editor and memory tools.
+_MANY = {"memory", "strreplacebasededittool", "strreplaceeditor", "texteditor"}
+PATH_KEYS = ("file_path", "path", "absolute_path", "filepath", "filename", "file", "name", "dir_path", "directory")
+TEXT_KEYS = ("content", "contents", "file_text", "text", "code_edit")
+OLD_KEYS, NEW_KEYS = ("old_string", "old_str", "old", "old_text"), ("new_string", "new_str", "new", "new_text")
+_WORDS, _GLOB = ("pattern", "query", "regex", "words"), ("glob", "include", "include_pattern", "pattern")
+_INDEX_KEPT = "The index is kept in step by itself: nothing to do for MEMORY.md."
+_OUTSIDE = "outside the memory and project directories"
+_AVAILABLE = (
+    "Only listing, reading and searching, and writing memory files, work here; there is no shell and no network"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool says to the model."""
+    """The result of a tool for the model."""
 
     text: str
     refused: bool = False
@@ -50,7 +84,7 @@ class ForkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForkResult:
-    """What a run came to; the usage is that of all its requests, `first` that of the one that shows the cache."""
+    """The result of a run; `usage` is of all its requests, `first` of the first, which shows the cache."""
 
     end: ForkEnd
     text: str = ""
@@ -64,12 +98,14 @@ class ForkResult:
 def run_fork(
     model: Model, request: Request, run_tool: RunTool, *, turns: int = FORK_TURNS, calls: int = FORK_CALLS
 ) -> ForkResult:
-    """Ask until the model calls no more tools or a limit is met. Raises what the model raises, and ReplyError."""
+    """Call the model until it calls no more tools or reaches a limit. Raises what the model raises, and ReplyError."""
     done = ForkResult(ForkEnd.TURNS)
     seen: set[str] = set()
     while done.turns < turns:
         reply = model(request)
-        done = _count(done, reply)
+        first = reply.usage if done.turns == 0 else done.first
+        usage = add_usage(done.usage, reply.usage)
+        done = replace(done, text=reply.text, turns=done.turns + 1, usage=usage, first=first)
         if reply.stop is StopReason.REFUSED:
             return replace(done, end=ForkEnd.DECLINED)
         if not reply.calls:
@@ -78,7 +114,7 @@ def run_fork(
             raise ReplyError("the token limit cut a tool call short", hint="the next run tries again")
         answers = []
         for call in reply.calls:
-            key = _make_key(call)
+            key = f"{call.name} {json.dumps(call.input, sort_keys=True, default=str)}"
             if key in seen:
                 return replace(done, end=ForkEnd.REPEATED)
             if done.calls >= calls:
@@ -92,39 +128,20 @@ def run_fork(
     return done
 
 
-def _count(done: ForkResult, reply: Reply) -> ForkResult:
-    first = reply.usage if done.turns == 0 else done.first
-    usage = add_usage(done.usage, reply.usage)
-    return replace(done, text=reply.text, turns=done.turns + 1, usage=usage, first=first)
-
-
-def _make_key(call: ToolCall) -> str:
-    return f"{call.name} {json.dumps(call.input, sort_keys=True, default=str)}"
-
-
-# --- tree ---
-# The project's files for a fork's eyes: list, read, search; never write, never follow a link, never leave the root.
-#
-# Every look is bounded, because the one who asks is a model. Hidden files and files that look like secrets are not
-# shown.
-# A search takes words, not regular expressions: a pattern from a model could keep the process busy for ever.
-
-_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
-_ENTRIES = 20_000  # looked at by one listing
-_SEARCHED_BYTES = 20_000_000  # read by one search
-_LINE_CHARS = 300
-
-
 class ProjectTree:
-    """One project; `is_secret` says of a path below the root whether its content must not be shown."""
+    """The files of a project; `is_secret` says whether the content of a path below the root must not be shown."""
 
     def __init__(self, root: Path, is_secret: Callable[[str], bool]) -> None:
         self.root = root
         self._is_secret = is_secret
 
     def read(self, path: str) -> str:
-        """The text of a file, its beginning if it is long."""
-        self._check(path)
+        """The text of a file, or its beginning if it is long."""
+        guard.check_path(path)
+        if self._is_secret(path):
+            raise PathError(path, "it looks like a secret")
+        if len(path) > FILE_BYTES:
+            raise PathError(shorten(path, 60), "it is too long")
         root = guard.open_root(self.root)
         try:
             with guard.disk_errors(path):
@@ -141,26 +158,24 @@ class ProjectTree:
         return text if rest <= 0 else f"{text}\n… {rest:,} bytes more are not shown"
 
     def list_files(self, pattern: str = "*") -> list[str]:
-        """Files whose path or name matches, at most a screenful."""
-        return [path for path, _ in zip(self._match(pattern), range(FORK_HITS), strict=False)]
+        """Files whose path or name matches, up to a limit."""
+        return list(islice(self._match(pattern), FORK_HITS))
 
     def search(self, words: str, pattern: str = "*") -> list[str]:
-        """Lines that hold one of the words (`|` between them), as `path:line: text`."""
-        wanted = [word.strip().lower() for word in words.split("|") if word.strip()]
-        hits: list[str] = []
-        budget = _SEARCHED_BYTES
-        for path in self._match(pattern) if wanted else ():
+        """Lines with one of the words (`|` between them), as `path:line: text`."""
+        return _search(self._read_all(pattern), words)
+
+    def _read_all(self, pattern: str) -> Iterator[tuple[str, str]]:
+        left = _SEARCHED_BYTES
+        for path in self._match(pattern):
             try:
                 text = self.read(path)
             except (PathError, NotFoundError):
                 continue
-            budget -= len(text)
-            for number, line in enumerate(text.splitlines(), 1):
-                if any(word in line.lower() for word in wanted):
-                    hits.append(f"{path}:{number}: {shorten(line.strip(), _LINE_CHARS)}")
-            if len(hits) >= FORK_HITS or budget < 0:
-                break
-        return hits[:FORK_HITS]
+            left -= len(text)
+            yield path, text
+            if left < 0:
+                return
 
     def _match(self, pattern: str) -> Iterator[str]:
         wanted = pattern.removeprefix("./").replace("**/", "*") or "*"
@@ -181,40 +196,16 @@ class ProjectTree:
                 if not leaf.startswith(".") and not self._is_secret(path):
                     yield path
 
-    def _check(self, path: str) -> None:
-        guard.check_path(path)
-        if self._is_secret(path):
-            raise PathError(path, "it looks like a secret")
-        if len(path) > FILE_BYTES:
-            raise PathError(shorten(path, 60), "it is too long")
 
-
-# --- tools ---
-# The tools of a fork, in this process: list, read and search memory and project; write, edit and delete memories.
-#
-# A fork is shown its parent's tool list, so it calls tools by the parent's names and in the parent's shapes; a table
-# says
-# which of ours each of them means. Everything else is refused, in words the model can use: no shell, no network, no
-# file outside. Nothing is written here: writes go to the staging.
-
-# What hosts call them, in small letters without `_` and `-`.
-_NAMES = {
-    "list": "list ls listfiles listdirectory listdir glob view_directory",
-    "read": "read readfile view viewfile openfile cat",
-    "search": "search grep grepsearch searchfilecontent searchfiles ripgrep",
-    "write": "write writefile create createfile save",
-    "edit": "edit editfile strreplace replace",
-    "delete": "delete deletefile remove removefile",
-}
-_VERBS = {name.replace("_", ""): verb for verb, names in _NAMES.items() for name in names.split()}
-# Tools that are one name with a `command` inside, such as the providers' own editor and memory tools.
-_MANY = {"memory", "strreplacebasededittool", "strreplaceeditor", "texteditor"}
-PATH_KEYS = ("file_path", "path", "absolute_path", "filepath", "filename", "file", "name", "dir_path", "directory")
-TEXT_KEYS = ("content", "contents", "file_text", "text", "code_edit")
-OLD_KEYS, NEW_KEYS = ("old_string", "old_str", "old", "old_text"), ("new_string", "new_str", "new", "new_text")
-_WORDS, _GLOB = ("pattern", "query", "regex", "words"), ("glob", "include", "include_pattern", "pattern")
-_INDEX_KEPT = "The index is kept in step by itself: nothing to do for MEMORY.md."
-_OUTSIDE = "outside the memory and project directories"
+def _search(texts: Iterable[tuple[str, str]], words: str) -> list[str]:
+    wanted = [word.strip().lower() for word in words.split("|") if word.strip()]
+    hits = (
+        f"{path}:{number}: {shorten(line.strip(), _LINE_CHARS)}"
+        for path, text in (texts if wanted else ())
+        for number, line in enumerate(text.splitlines(), 1)
+        if any(word in line.lower() for word in wanted)
+    )
+    return list(islice(hits, FORK_HITS))
 
 
 def _make_tool(name: str, description: str, **parameters: str) -> Tool:
@@ -244,24 +235,22 @@ TOOLS = (
 
 @dataclass(frozen=True, slots=True)
 class ToolTarget:
-    """Where a path leads: a memory, the project, or nowhere a fork may go."""
+    """What a path refers to: `where` is `memory` or `project`."""
 
     where: str
     path: str
 
 
 class MemoryTools:
-    """`change` for a fork: one run's tools over one staging and one project; `limit` is what it may write, in bytes."""
+    """Runs the tools of one fork on one staging and one project; it may write `limit` bytes."""
 
     def __init__(
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
     ) -> None:
         self.staging = staging
         self.written = 0
-        self.seen: list[str] = []  # what the project's files said: words that nobody said in the conversation
-        self._limit = limit
-        self._memory = memory
-        self._tree = tree
+        self.seen: list[str] = []  # texts of project files, which nobody said in the conversation
+        self._limit, self._memory, self._tree = limit, memory, tree
 
     def __call__(self, call: ToolCall) -> ToolResult:
         verb, values = translate_names(call)
@@ -274,13 +263,11 @@ class MemoryTools:
             "delete": self._delete,
         }.get(verb)
         if run_tool is None:
-            return _refuse(f"{shorten(one_line(call.name), 40)!r} is not available in this run", _what_is())
+            return _refuse(f"{shorten(one_line(call.name), 40)!r} is not available in this run", _AVAILABLE)
         try:
-            return ToolResult(replace_surrogates(run_tool(values)))  # a file's name may hold what no request can
+            return ToolResult(replace_surrogates(run_tool(values)))  # a file's name may contain surrogates
         except MemdirError as error:
             return _refuse(str(error), error.hint)
-
-    # --- reading ----------------------------------------------------------------------------------------------------
 
     def _list(self, values: Mapping[str, object]) -> str:
         pattern = pick(values, _GLOB)
@@ -302,27 +289,16 @@ class MemoryTools:
         words = pick(values, _WORDS)
         target = self.find(pick(values, PATH_KEYS) or "memory")
         if target.where == "memory":
-            hits = self._search_memory([at.strip().lower() for at in words.split("|") if at.strip()])
+            hits = _search(self._read_memories(), words)
         else:
             hits = self._project().search(words, target.path or "*")
             self._see("\n".join(hits))
         return "\n".join(hits) or "No line matches."
 
-    def _search_memory(self, words: list[str]) -> list[str]:
-        hits: list[str] = []
+    def _read_memories(self) -> Iterator[tuple[str, str]]:
         for header in self.staging.scan():
-            try:
-                text = self.staging.read(header.name)
-            except MemdirError:
-                continue
-            for number, line in enumerate(text.splitlines(), 1):
-                if any(word in line.lower() for word in words):
-                    hits.append(f"{header.file}:{number}: {shorten(line, 300)}")
-            if len(hits) >= FORK_HITS:
-                break
-        return hits[:FORK_HITS]
-
-    # --- writing ----------------------------------------------------------------------------------------------------
+            with suppress(MemdirError):
+                yield header.file, self.staging.read(header.name)
 
     def _write(self, values: Mapping[str, object]) -> str:
         name = self._find_memory(pick(values, PATH_KEYS))
@@ -357,7 +333,7 @@ class MemoryTools:
         return f"{'Created' if is_new else 'Updated'} {name}.md."
 
     def _leave_pin(self, name: str, text: str) -> str:
-        """The text pinned as the memory was: what stays in every prompt is for a person to say."""
+        """The text with `pinned` as it was: only a person decides what is in every prompt."""
         was = frontmatter.parse_fields(self.staging.find_before(name) or "").pinned
         if not frontmatter.split_frontmatter(text).opening or frontmatter.parse_fields(text).pinned == was:
             return text
@@ -372,15 +348,13 @@ class MemoryTools:
             self.seen.append(text)
         return text
 
-    # --- where ------------------------------------------------------------------------------------------------------
-
     def _project(self) -> ProjectTree:
         if self._tree is None:
             raise _Refused("there is no project to look into in this run")
         return self._tree
 
     def _find_memory(self, path: str) -> str | None:
-        """The memory a path names; None for the index, which nobody needs to write."""
+        """The memory that a path names; None for the index, which is updated automatically."""
         target = self.find(path)
         if target.where != "memory":
             raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
@@ -389,7 +363,7 @@ class MemoryTools:
         return target.path.removesuffix(".md")
 
     def find(self, path: str) -> ToolTarget:
-        """Where a path leads; raises for one that leads nowhere a fork may go."""
+        """What a path refers to; raises for a path that a fork may not use."""
         if not path:
             raise _Refused("the call names no file")
         if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
@@ -401,27 +375,20 @@ class MemoryTools:
                     return ToolTarget(where, plain[len(spelling) :].strip("/"))
         if plain.startswith(("/", "~")):
             raise _Refused(f"{shorten(one_line(path), 80)!r} is {_OUTSIDE}")
-        if plain in ("memory", "memory/"):
-            return ToolTarget("memory", "")
-        if plain.startswith("memory/"):
-            return ToolTarget("memory", plain.removeprefix("memory/"))
+        if plain == "memory" or plain.startswith("memory/"):
+            return ToolTarget("memory", plain.removeprefix("memory").removeprefix("/"))
         return ToolTarget("project", plain.removeprefix("./").strip("/")) if self._tree else ToolTarget("memory", plain)
 
 
 class _Refused(MemdirError):
-    """What a tool answers instead of doing it."""
+    """A call that is not allowed."""
 
 
 def has_writing_tools(parent: Mapping[str, object]) -> bool:
-    """Whether a parent's tool list has one that can write a memory; a fork of any other could only look."""
-    tools = parent.get("tools")
-    rows = tools if isinstance(tools, list | tuple) else ()
-    names = [str(row.get("name") or _mapping(row.get("function")).get("name", "")) for row in rows if _mapping(row)]
-    return any(_VERBS.get(plain := _plain(name)) in ("write", "edit") or plain in _MANY for name in names)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
+    """Whether a parent's tools can write a memory; a fork of any other parent could only read."""
+    rows = [as_table(row) for row in as_list(parent.get("tools"))]
+    names = [_plain(str(row.get("name") or as_table(row.get("function")).get("name", ""))) for row in rows]
+    return any(_VERBS.get(name) in ("write", "edit") or name in _MANY for name in names)
 
 
 def _plain(name: str) -> str:
@@ -429,7 +396,7 @@ def _plain(name: str) -> str:
 
 
 def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
-    """Which of our verbs a call means, and what it was given."""
+    """Which verb of ours a call means, and its input."""
     plain = _plain(call.name)
     if plain in _MANY:
         command = str(call.input.get("command", "")).replace("_", "").lower()
@@ -441,7 +408,7 @@ def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
 
 
 def pick(values: Mapping[str, object], keys: tuple[str, ...]) -> str:
-    """The first of these that was given as text."""
+    """The first of these values that is text."""
     return next((value for key in keys if isinstance(value := values.get(key), str)), "")
 
 
@@ -449,35 +416,22 @@ def _refuse(problem: str, hint: str = "") -> ToolResult:
     return ToolResult(f"Refused: {problem}.{f' {hint}.' if hint else ''}", refused=True)
 
 
-def _what_is() -> str:
-    return "Only listing, reading and searching, and writing memory files, work here; there is no shell and no network"
-
-
-# --- runs ---
-# The record of what ran in the background: one line of JSON a run in `<state>/runs.jsonl`, newest kept.
-#
-# For `status`, `doctor` and whoever asks what it cost. It counts and names changes by number; only an error may speak a
-# memory's name, so purging removes it. It can be deleted at any time. Writing it never fails a run.
-
-FILE = "runs.jsonl"
-_BYTES = 2_097_152
-_KEPT = 500
-
-
 def note_run(state: Path, row: Mapping[str, object]) -> None:
-    """Add a row; several processes may do so at once."""
+    """Add a row to the record of background runs, one line of JSON each; several processes may do so at once.
+
+    The record can be deleted at any time, and a failure to write it never fails a run. Only an error may contain a
+    memory's name, so purging removes it.
+    """
     path = state / FILE
     if state.is_symlink() or path.is_symlink():
         return
-    try:
-        if append_private(path, json.dumps(row).encode("ascii")) > _BYTES // 2:
-            write_private(path, b"".join(_read_lines(path)[-_KEPT:]))
-    except OSError:
-        pass
+    with suppress(OSError):
+        if append_private(path, json.dumps(row).encode("ascii")) > _RUNS_BYTES // 2:
+            write_private(path, b"".join(_read_lines(path)[-_RUNS_KEPT:]))
 
 
 def render_ran(ran: ForkResult | None) -> dict[str, object]:
-    """What a run of a model cost, and how much of its first request came from the cache, for a row."""
+    """What a run cost, and how much of its first request came from the cache, for a row."""
     usage, first = (ran.usage, ran.first) if ran else (Usage(), Usage())
     return {
         "requests": ran.turns if ran else 0,
@@ -493,8 +447,8 @@ def render_usage(usage: Usage) -> dict[str, int]:
     return {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
 
 
-def read_runs(state: Path, *, limit: int = _KEPT) -> tuple[dict[str, object], ...]:
-    """The last runs, newest first; lines that are no rows are passed over."""
+def read_runs(state: Path, *, limit: int = _RUNS_KEPT) -> tuple[dict[str, object], ...]:
+    """The last runs, newest first; damaged lines are skipped."""
     rows = []
     for line in reversed(_read_lines(state / FILE)):
         try:
@@ -509,4 +463,4 @@ def read_runs(state: Path, *, limit: int = _KEPT) -> tuple[dict[str, object], ..
 
 
 def _read_lines(path: Path) -> list[bytes]:
-    return (read_small(path, _BYTES, follow=False).data or b"").splitlines(keepends=True)
+    return (read_small(path, _RUNS_BYTES, follow=False).data or b"").splitlines(keepends=True)

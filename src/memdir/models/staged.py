@@ -1,9 +1,10 @@
-"""A fork's writes before they happen: kept aside, shown back to it, and handed over as one batch of edits.
+"""The writes of a run before they happen: kept in memory, visible to the run, and returned as one batch of edits.
 
-So a run that dies half way has changed nothing, and one that ends well changes everything at once. Each write is
-checked when it is made, by the same rules as the store's own, because only then can the model still put it right.
+A run that fails half way has changed nothing, and one that succeeds changes everything at once. Each write is checked
+when it is made, by the store's own rules, so that the model can still correct it. Nothing is written to the store here.
 
-It does not write to the store and does not judge where a text came from.
+A model without tools, or a host whose prompt prefix is unknown, uses operations instead: one JSON list, which
+`parse_operations` reads and `stage` carries out as a whole; an error is one sentence that can be sent back once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +21,14 @@ from memdir.records import Draft, Edit, Forget, Header, Kind, Memory, Rewrite, S
 from memdir.store.plan import StoreView, WriteRules, check_kind, check_text, digest_of, encode, plan_write
 from memdir.text import find_json, fold, one_line, shorten
 
-# --- staging ---
+KEY = "operations"
+_ACTIONS = ("create", "update", "delete")
+_TEXTS = ("action", "name", "type", "title", "description", "body", "why", "how", "evidence")
+_REASON = "reason"
 
 
 class StagedView(StoreView, Protocol):
-    """What a run stands on: a store, or what one would be."""
+    """What a run reads: a store, or a view of one."""
 
     @property
     def rules(self) -> WriteRules: ...
@@ -34,7 +38,7 @@ class StagedView(StoreView, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagedMemory:
-    """One memory as the fork left it; None stands for "no file". `before` is the text it found, `digest` its digest."""
+    """One memory after the run; None means "no file". `before` is the text before the run, `digest` its digest."""
 
     name: str
     text: str | None
@@ -51,11 +55,11 @@ class Staging:
         self._staged: dict[str, StagedMemory] = {}
 
     def scan(self) -> tuple[Header, ...]:
-        """The headers that were there before the run."""
+        """The headers before the run."""
         return self.store.scan()
 
     def read(self, name: str) -> str:
-        """A memory's text as this run sees it."""
+        """A memory's text as the run left it so far."""
         key = fold(name)
         if key in self._staged:
             text = self._staged[key].text
@@ -66,16 +70,18 @@ class Staging:
         return self.store.read(name).text
 
     def find_before(self, name: str) -> str | None:
-        """A memory's text as the run found it."""
+        """A memory's text before the run."""
         check_name(name)
         return self._find(name).before
 
     def write(self, name: str, text: str) -> bool:
-        """Put a whole file, frontmatter included, under a name; answers whether the memory is new."""
+        """Write a whole file, frontmatter included; returns whether the memory is new."""
         check_name(name)
         found = self._find(name)
         if found.before is None:
-            self._check_new(name, text)
+            draft = parse_draft(name, text)
+            check_description(draft.description, draft.kind)
+            plan_write(self.store, draft, None, self._now, self.store.rules)
         else:
             fields = frontmatter.parse_fields(text)
             check_kind(fields, self.store.rules)
@@ -86,8 +92,10 @@ class Staging:
         return found.before is None
 
     def save(self, draft: Draft) -> str:
-        """A draft under its own name, or under that of the memory it renews; answers the name."""
-        name, planned = plan_write(self, draft, self._find_digest(draft), self._now, self.store.rules)
+        """Write a draft under its own name, or that of the memory it replaces; returns the name."""
+        data = None if draft.name is None else self.read_bytes(f"{draft.name}.md")
+        digest = None if data is None else digest_of(data)
+        name, planned = plan_write(self, draft, digest, self._now, self.store.rules)
         after = next((at.after for at in planned if at.path == f"{name}.md"), None)
         if after is not None:
             found = self._find(name)
@@ -98,28 +106,26 @@ class Staging:
         self.read(name)
         found = self._find(name)
         if found.before is None:
-            del self._staged[fold(name)]  # it never came to be
+            del self._staged[fold(name)]  # it was new in this run
         else:
             self._staged[fold(name)] = StagedMemory(found.name, None, found.before, found.digest)
 
     def drop(self, name: str) -> None:
-        """Leave one memory as it was before the run."""
+        """Undo all changes to one memory."""
         self._staged.pop(fold(name), None)
 
     def copy(self) -> dict[str, StagedMemory]:
-        """The run so far, for `take_back`."""
+        """The state of the run, for `take_back`."""
         return dict(self._staged)
 
     def take_back(self, copy: dict[str, StagedMemory]) -> None:
-        """Go back to an earlier point of the run."""
+        """Go back to an earlier state of the run."""
         self._staged = dict(copy)
 
     @property
     def staged(self) -> tuple[StagedMemory, ...]:
-        """What changed, in the order in which it was first touched."""
+        """What changed, in the order of the first changes."""
         return tuple(at for at in self._staged.values() if at.text != at.before)
-
-    # --- a view for planning ----------------------------------------------------------------------------------------
 
     def read_bytes(self, path: str) -> bytes | None:
         staged = self._staged.get(fold(path.removesuffix(".md")))
@@ -131,7 +137,8 @@ class Staging:
         listed = self.store.list_files(folder)
         prefix = f"{folder}/" if folder else ""
         new = (f"{at.name}.md" for at in self._staged.values() if at.text is not None)
-        return sorted({*listed, *(path[len(prefix) :] for path in new if _is_directly_in(path, prefix))})
+        inside = (path[len(prefix) :] for path in new if path.startswith(prefix))
+        return sorted({*listed, *(path for path in inside if "/" not in path)})
 
     def _find(self, name: str) -> StagedMemory:
         key = fold(name)
@@ -143,20 +150,9 @@ class Staging:
             return StagedMemory(name, None, None, None)
         return StagedMemory(memory.header.name, memory.text, memory.text, memory.digest)
 
-    def _find_digest(self, draft: Draft) -> str | None:
-        if draft.name is None:
-            return None
-        data = self.read_bytes(f"{draft.name}.md")
-        return None if data is None else digest_of(data)
-
-    def _check_new(self, name: str, text: str) -> None:
-        draft = parse_draft(name, text)
-        check_description(draft.description, draft.kind)
-        plan_write(self.store, draft, None, self._now, self.store.rules)
-
 
 def make_edits(staged: Iterable[StagedMemory]) -> tuple[Edit, ...]:
-    """The batch that makes the store read as the run left it."""
+    """The batch of edits that makes these changes in the store."""
     edits: list[Edit] = []
     for at in staged:
         if at.text is None:
@@ -169,7 +165,7 @@ def make_edits(staged: Iterable[StagedMemory]) -> tuple[Edit, ...]:
 
 
 def parse_draft(name: str, text: str) -> Draft:
-    """A whole file as a draft, so that a new one is written in the directory's own dialect."""
+    """A whole file as a draft, so that a new memory is written in the directory's own dialect."""
     fields = frontmatter.parse_fields(text)
     if fields.kind is None or fields.problem:
         raise FormatError(
@@ -181,50 +177,24 @@ def parse_draft(name: str, text: str) -> Draft:
     return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, fields.pinned or None)
 
 
-def _is_directly_in(path: str, prefix: str) -> bool:
-    return path.startswith(prefix) and "/" not in path[len(prefix) :]
-
-
-# --- operations ---
-# What a model without tools wants remembered: one JSON list of operations, checked as a whole.
-#
-# For hosts whose prompt prefix is not known, and for models that cannot call tools. `parse_operations` reads an answer
-# whatever stands around the JSON and says in one sentence what is wrong with it, so that it can be sent back once.
-# `stage` carries a list out on a staging, all of it or, with an error, none.
-
-KEY = "operations"
-_ACTIONS = ("create", "update", "delete")
-_TEXTS = ("action", "name", "type", "title", "description", "body", "why", "how", "evidence")
-_REASON = "reason"
+def _make_object(properties: Mapping[str, object]) -> Mapping[str, object]:
+    required = list(properties)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _make_schema(keys: Sequence[str]) -> Mapping[str, object]:
-    row = {
-        "type": "object",
-        "properties": {
-            "action": {"type": "string", "enum": list(_ACTIONS)},
-            "type": {"type": "string", "enum": [kind.value for kind in Kind]},
-            **{key: {"type": "string"} for key in keys if key not in ("action", "type")},
-        },
-        "required": list(keys),
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {KEY: {"type": "array", "items": row}},
-        "required": [KEY],
-        "additionalProperties": False,
-    }
+    enums = {"action": {"enum": list(_ACTIONS)}, "type": {"enum": [kind.value for kind in Kind]}}
+    row = _make_object({key: {"type": "string", **enums.get(key, {})} for key in keys})
+    return _make_object({KEY: {"type": "array", "items": row}})
 
 
 SCHEMA = _make_schema(_TEXTS)
-# For a task that wants to hear why.
-REASONED = _make_schema((*_TEXTS, _REASON))
+REASONED = _make_schema((*_TEXTS, _REASON))  # for a task that asks for reasons
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One wish; `evidence` is what it rests on, in the conversation's own words; `reason` why, where that is asked."""
+    """One requested change; `evidence` quotes the conversation, `reason` is given where it is asked for."""
 
     action: str
     name: str
@@ -237,7 +207,7 @@ class Operation:
 
 
 def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, ...]:
-    """The operations in an answer, at most `limit`; raises ReplyError saying what is wrong with it."""
+    """The operations in a reply, at most `limit`; text around the JSON is ignored. Raises ReplyError."""
     found = list(find_json(text))
     for value in found:
         rows = value.get(KEY) if isinstance(value, dict) else value
@@ -249,43 +219,39 @@ def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, 
 
 
 def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> dict[str, str]:
-    """Carry out all of them; answers name to evidence. Raises ReplyError naming the first that cannot be done."""
+    """Carry out all operations; returns evidence by name. Raises ReplyError for the first that is impossible."""
     evidence: dict[str, str] = {}
     size = 0
-    for number, wish in enumerate(operations, 1):
-        size += len((wish.body + wish.description).encode("utf-8", "replace"))
+    for number, operation in enumerate(operations, 1):
+        size += len((operation.body + operation.description).encode("utf-8", "replace"))
         if size > limit:
             raise ReplyError(f"a run may write {limit:,} bytes, and these are more")
         try:
-            name = _stage_one(wish, staging)
+            name = _stage_one(operation, staging)
         except MemdirError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            named = shorten(one_line(wish.name), 80)
-            raise ReplyError(f"operation {number} ({wish.action} {named}): {error}{hint}") from None
-        evidence[name] = wish.evidence
+            named = shorten(one_line(operation.name), 80)
+            raise ReplyError(f"operation {number} ({operation.action} {named}): {error}{hint}") from None
+        evidence[name] = operation.evidence
     return evidence
 
 
-def _stage_one(wish: Operation, staging: Staging) -> str:
-    if wish.action == "delete":
-        staging.forget(wish.name)
-        return wish.name
-    if wish.action == "update":
-        staging.read(wish.name)
-    elif _exists(wish.name, staging):
-        raise FormatError(f"{wish.name} exists already", hint="update it instead")
-    if wish.kind is None:
-        raise FormatError("it has no type", field="type", hint="user, feedback, project or reference")
-    draft = Draft(wish.kind, wish.title or wish.name, wish.description, wish.body, wish.name)
-    return staging.save(draft)
-
-
-def _exists(name: str, staging: Staging) -> bool:
+def _stage_one(operation: Operation, staging: Staging) -> str:
+    name = operation.name
+    if operation.action == "delete":
+        staging.forget(name)
+        return name
     try:
         staging.read(name)
     except NotFoundError:
-        return False
-    return True
+        if operation.action == "update":
+            raise
+    else:
+        if operation.action == "create":
+            raise FormatError(f"{name} exists already", hint="update it instead")
+    if operation.kind is None:
+        raise FormatError("it has no type", field="type", hint="user, feedback, project or reference")
+    return staging.save(Draft(operation.kind, operation.title or name, operation.description, operation.body, name))
 
 
 def _parse_row(row: object, number: int) -> Operation:

@@ -335,8 +335,8 @@ class UsageBook(Database):
         with self.reading() as db:
             rows = db.execute(query, (limit,)).fetchall()
         return tuple(
-            UsageRow(datetime.fromtimestamp(row[0]).astimezone(), *row[1:5], usage=Usage(*row[5:10]), counted=row[10])
-            for row in rows
+            UsageRow(datetime.fromtimestamp(at).astimezone(), project, purpose, model, outcome, Usage(*usage), counted)
+            for at, project, purpose, model, outcome, *usage, counted in rows
         )
 
     def read_totals(self, since: datetime) -> tuple[UsageTotal, ...]:
@@ -349,7 +349,10 @@ class UsageBook(Database):
         )
         with self.reading() as db:
             rows = db.execute(query, (since.timestamp(),)).fetchall()
-        return tuple(UsageTotal(*row[:6], usage=Usage(*row[6:])) for row in rows)
+        return tuple(
+            UsageTotal(week, project, purpose, requests, failed, unpriced, Usage(*usage))
+            for week, project, purpose, requests, failed, unpriced, *usage in rows
+        )
 
 
 def read_usage_report(path: Path, *, now: datetime, weeks: int = 8, last: int = 20) -> UsageReport:
