@@ -55,7 +55,7 @@ _EXACT = re.compile(
 _CODE = re.compile(r"`([^`\n]+)`")
 _CAPITAL = re.compile(r"(?<![\w.])[A-ZÀ-ÖØ-Þ][\w’'-]*")
 
-WINDOW = 4  # sentences of the person in which a claim may find its words: a wish and its reason, not a whole letter
+WINDOW = 4  # sentences of the person in which a claim may find its words: a request and its reason, not a whole letter
 FOREIGN_WINDOW = 2
 PROSE_WORDS = 5  # a foreign sentence of so many words has a language
 
@@ -500,7 +500,7 @@ def find_sentence_names(text: str) -> frozenset[str]:
 
 
 def guess_language(text: str) -> str:
-    """zh, ja, or one of four told by their small words; empty if nothing tells."""
+    """zh, ja, or one of four recognized by their small words; empty if it is unclear."""
     wide = sum(map(len, _WIDE_RUN.findall(text)))
     words = _WORD.findall(_fold(text))
     if wide * 3 > len("".join(words)):

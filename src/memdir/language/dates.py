@@ -239,10 +239,8 @@ def _resolve(one: DatePhrase, today: date) -> date:
             ahead = (one.weekday - today.weekday() - 1) % 7 + 1  # 1 to 7: today is never meant
             behind = (today.weekday() - one.weekday - 1) % 7 + 1
             return today + timedelta(days=-behind if back else ahead)
-        case DateForm.IN_WEEK:
+        case DateForm.IN_WEEK | DateForm.WEEK:
             return monday + timedelta(weeks=step, days=one.weekday)
-        case DateForm.WEEK:
-            return monday + timedelta(weeks=step)
         case DateForm.WEEK_END:
             late = step == 0 and today.weekday() > _FRIDAY
             return monday + timedelta(weeks=step + late, days=_FRIDAY)
