@@ -11,6 +11,17 @@ from enum import StrEnum
 from memdir.frozen import dataclass, field
 
 
+class SkipReason(StrEnum):
+    """A closed set of reasons or cases, each written as its value and the words for a person."""
+
+    words: str
+
+    def __new__(cls, value: str, words: str) -> "SkipReason":
+        member = str.__new__(cls, value)
+        member._value_, member.words = value, words
+        return member
+
+
 class Kind(StrEnum):
     """The four types of memory; the set is closed."""
 

@@ -21,7 +21,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 
 from memdir import guard
@@ -52,7 +51,7 @@ from memdir.limits import (
 from memdir.models import can_use_tools
 from memdir.models.agent import ForkResult, has_writing_tools, note_run, render_ran
 from memdir.project.paths import ClaudeSettings, find_project_home
-from memdir.records import Message, Model
+from memdir.records import Message, Model, SkipReason
 from memdir.store.open import Project
 from memdir.store.sessions import (
     Cursor,
@@ -76,33 +75,17 @@ _RESERVED = frozenset(("memory", "subagents", FOLDER))
 _DIGESTED = re.compile(r"[a-z0-9_-]{1,40}\.[0-9a-f]{20}")
 
 
-class NotesSkip(StrEnum):
+class NotesSkip(SkipReason):
     """Why there was no update."""
 
-    OFF = "off"
-    PAUSED = "paused"
-    PRIVATE = "private"
-    NO_COMPACTION = "no_compaction"
-    NOT_DUE = "not_due"
-    NOTHING_NEW = "nothing_new"
-    BUSY = "busy"
-    FAILED = "failed"
-
-    @property
-    def words(self) -> str:
-        return _WORDS[self]
-
-
-_WORDS = {
-    NotesSkip.OFF: "notes are switched off here",
-    NotesSkip.PAUSED: "memdir is paused",
-    NotesSkip.PRIVATE: "nothing is kept of this conversation",
-    NotesSkip.NO_COMPACTION: "this host does not shorten conversations",
-    NotesSkip.NOT_DUE: "too little has happened since the last notes",
-    NotesSkip.NOTHING_NEW: "nothing was said since the last notes",
-    NotesSkip.BUSY: "another update of these notes is running",
-    NotesSkip.FAILED: "the update failed; the notes are as they were",
-}
+    OFF = "off", "notes are switched off here"
+    PAUSED = "paused", "memdir is paused"
+    PRIVATE = "private", "nothing is kept of this conversation"
+    NO_COMPACTION = "no_compaction", "this host does not shorten conversations"
+    NOT_DUE = "not_due", "too little has happened since the last notes"
+    NOTHING_NEW = "nothing_new", "nothing was said since the last notes"
+    BUSY = "busy", "another update of these notes is running"
+    FAILED = "failed", "the update failed; the notes are as they were"
 
 
 @dataclass(frozen=True, slots=True)

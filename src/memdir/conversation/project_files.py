@@ -20,7 +20,6 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -54,7 +53,7 @@ from memdir.limits import (
 from memdir.project.git import find_root, is_tracked
 from memdir.project.paths import ProjectPaths, read_claude_settings
 from memdir.project.settings import Environment
-from memdir.records import InboxItem, InboxKind, InboxState, Origin
+from memdir.records import InboxItem, InboxKind, InboxState, Origin, SkipReason
 from memdir.text import one_line, printable
 
 if TYPE_CHECKING:
@@ -90,69 +89,40 @@ _EXTENSIONS = frozenset(
 Approved = Callable[[Path], bool]
 
 
-class InstructionLayer(StrEnum):
+class InstructionLayer(SkipReason):
     """Whose instructions they are, from the lowest to the highest."""
 
-    MANAGED = "managed"
-    USER = "user"
-    USER_RULE = "user_rule"
-    ABOVE = "above"
-    PROJECT = "project"
-    RULE = "rule"
-    LOCAL = "local"
-
-    @property
-    def words(self) -> str:
-        return _LAYERS[self]
+    MANAGED = "managed", "for everybody on this machine, from its administrator"
+    USER = "user", "the person's own, for every project"
+    USER_RULE = "user_rule", "a rule of the person's own, for every project"
+    ABOVE = "above", "of a folder above the project"
+    PROJECT = "project", "of the project, shared by all who work on it"
+    RULE = "rule", "a rule of the project, shared by all who work on it"
+    LOCAL = "local", "the person's own, for this project only"
 
 
-class NotLoadedReason(StrEnum):
+class NotLoadedReason(SkipReason):
     """Every reason why a file is not loaded."""
 
-    EXCLUDED = "excluded"
-    WORKTREE = "worktree"
-    OUTSIDE = "outside"
-    SECRET = "secret"
-    MISSING = "missing"
-    FOLDER = "folder"
-    SPECIAL = "special"
-    NOT_TEXT = "not_text"
-    TOO_LARGE = "too_large"
-    TOO_DEEP = "too_deep"
-    TOO_MANY = "too_many"
-    CYCLE = "cycle"
-    UNREADABLE = "unreadable"
-
-    @property
-    def words(self) -> str:
-        return _REASONS[self]
+    EXCLUDED = "excluded", "claudeMdExcludes names it"
+    WORKTREE = "worktree", "the worktree has its own copy of what the repository around it checks in"
+    OUTSIDE = "outside", "it lies outside the project and waits for a person's approval"
+    SECRET = "secret", "it looks like a secret; no approval changes that"
+    MISSING = "missing", "there is no such file"
+    FOLDER = "folder", "it is a folder"
+    SPECIAL = "special", "it is a device, a pipe, a socket or a file of the kernel"
+    NOT_TEXT = "not_text", "it is not a text file"
+    TOO_LARGE = "too_large", f"it is larger than {FILE_BYTES:,} bytes"
+    TOO_DEEP = "too_deep", f"it is included more than {INCLUDE_DEPTH} files deep"
+    TOO_MANY = (
+        "too_many",
+        f"the limits of one load are reached ({INSTRUCTION_FILES} files, and bytes and mentions alike)",
+    )
+    CYCLE = "cycle", "it includes the file that includes it"
+    UNREADABLE = "unreadable", "it could not be read"
 
 
 _OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_RULE)
-_LAYERS = {
-    InstructionLayer.MANAGED: "for everybody on this machine, from its administrator",
-    InstructionLayer.USER: "the person's own, for every project",
-    InstructionLayer.USER_RULE: "a rule of the person's own, for every project",
-    InstructionLayer.ABOVE: "of a folder above the project",
-    InstructionLayer.PROJECT: "of the project, shared by all who work on it",
-    InstructionLayer.RULE: "a rule of the project, shared by all who work on it",
-    InstructionLayer.LOCAL: "the person's own, for this project only",
-}
-_REASONS = {
-    NotLoadedReason.EXCLUDED: "claudeMdExcludes names it",
-    NotLoadedReason.WORKTREE: "the worktree has its own copy of what the repository around it checks in",
-    NotLoadedReason.OUTSIDE: "it lies outside the project and waits for a person's approval",
-    NotLoadedReason.SECRET: "it looks like a secret; no approval changes that",
-    NotLoadedReason.MISSING: "there is no such file",
-    NotLoadedReason.FOLDER: "it is a folder",
-    NotLoadedReason.SPECIAL: "it is a device, a pipe, a socket or a file of the kernel",
-    NotLoadedReason.NOT_TEXT: "it is not a text file",
-    NotLoadedReason.TOO_LARGE: f"it is larger than {FILE_BYTES:,} bytes",
-    NotLoadedReason.TOO_DEEP: f"it is included more than {INCLUDE_DEPTH} files deep",
-    NotLoadedReason.TOO_MANY: f"the limits of one load are reached ({INSTRUCTION_FILES} files, and bytes and mentions alike)",
-    NotLoadedReason.CYCLE: "it includes the file that includes it",
-    NotLoadedReason.UNREADABLE: "it could not be read",
-}
 
 
 @dataclass(frozen=True, slots=True)

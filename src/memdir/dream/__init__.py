@@ -17,7 +17,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 
 from memdir.conversation.transcripts import list_folders, list_transcripts
@@ -44,7 +43,7 @@ from memdir.models.agent import note_run, read_runs
 from memdir.models.connection import add_usage
 from memdir.project.settings import Environment
 from memdir.recall.freshness import read_half_lives
-from memdir.records import Model, Usage
+from memdir.records import Model, SkipReason, Usage
 from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -81,15 +80,8 @@ _RECORD = ".json"
 _UNTRIED = ("locked", "cancelled")
 
 
-class DreamSkip(StrEnum):
+class DreamSkip(SkipReason):
     """Every reason why there is no dream, or none that changed anything, with the words for it."""
-
-    words: str
-
-    def __new__(cls, value: str, words: str) -> "DreamSkip":
-        member = str.__new__(cls, value)
-        member._value_, member.words = value, words
-        return member
 
     OFF = "off", "dreaming is switched off here"
     PAUSED = "paused", "memory is paused"

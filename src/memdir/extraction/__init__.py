@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 
 from memdir.conversation.includes import looks_secret
@@ -41,7 +40,7 @@ from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models import can_use_tools
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
 from memdir.models.staged import StagedMemory, Staging, make_edits
-from memdir.records import InboxItem, InboxKind, Message, Model, Origin
+from memdir.records import InboxItem, InboxKind, Message, Model, Origin, SkipReason
 from memdir.store.contract import StoreBase, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import render_edits
@@ -60,41 +59,21 @@ _PAST_CHANGES = 3  # looked through for what a memory said before
 _AFTER = timedelta(minutes=1)  # after the last message: a write that belongs to it
 
 
-class ExtractSkip(StrEnum):
+class ExtractSkip(SkipReason):
     """Every reason why a turn is not learned from, or not now."""
 
-    OFF = "off"
-    PAUSED = "paused"
-    PRIVATE = "private"
-    SUBAGENT = "subagent"
-    HEADLESS = "headless"
-    NOTHING_NEW = "nothing_new"
-    REPEATED = "repeated"
-    OWN_WRITES = "own_writes"
-    THROTTLED = "throttled"
-    BUSY = "busy"
-    FAILED = "failed"
-    NOTHING_FOUND = "nothing_found"
-
-    @property
-    def words(self) -> str:
-        return _WORDS[self]
-
-
-_WORDS = {
-    ExtractSkip.OFF: "learning is switched off here",
-    ExtractSkip.PAUSED: "memory is paused",
-    ExtractSkip.PRIVATE: "this conversation is private",
-    ExtractSkip.SUBAGENT: "it was a helper of the agent, not the agent itself",
-    ExtractSkip.HEADLESS: "nobody sat before it, and only what a person asks for is kept then",
-    ExtractSkip.NOTHING_NEW: "nothing was said since the last time",
-    ExtractSkip.REPEATED: "these messages were learned from already",
-    ExtractSkip.OWN_WRITES: "the agent wrote to memory itself in these messages",
-    ExtractSkip.THROTTLED: "it is not the turn for it: extract_every says how often",
-    ExtractSkip.BUSY: "another run is under way; this turn follows it",
-    ExtractSkip.FAILED: "it came to no good end; the next run tries again",
-    ExtractSkip.NOTHING_FOUND: "nothing in it was worth keeping",
-}
+    OFF = "off", "learning is switched off here"
+    PAUSED = "paused", "memory is paused"
+    PRIVATE = "private", "this conversation is private"
+    SUBAGENT = "subagent", "it was a helper of the agent, not the agent itself"
+    HEADLESS = "headless", "nobody sat before it, and only what a person asks for is kept then"
+    NOTHING_NEW = "nothing_new", "nothing was said since the last time"
+    REPEATED = "repeated", "these messages were learned from already"
+    OWN_WRITES = "own_writes", "the agent wrote to memory itself in these messages"
+    THROTTLED = "throttled", "it is not the turn for it: extract_every says how often"
+    BUSY = "busy", "another run is under way; this turn follows it"
+    FAILED = "failed", "it came to no good end; the next run tries again"
+    NOTHING_FOUND = "nothing_found", "nothing in it was worth keeping"
 
 
 @dataclass(frozen=True, slots=True)

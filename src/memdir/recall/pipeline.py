@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -22,7 +21,7 @@ from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACE
 from memdir.recall.freshness import find_ages, find_caveats, read_half_lives
 from memdir.recall.query import is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
-from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope, Selector, Surfacing
+from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
 from memdir.store.contract import Ledger, Store, utc_now
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -38,35 +37,18 @@ OVER_BUDGET = "it would exceed the conversation's budget"
 TEAM_OFF = "the team's memory is off"
 
 
-class RecallSkip(StrEnum):
+class RecallSkip(SkipReason):
     """Every reason why a recall returns nothing, in the order in which they are checked."""
 
-    OFF = "off"
-    PAUSED = "paused"
-    PRIVATE = "private"
-    IGNORE_CONVERSATION = "ignore_conversation"
-    IGNORE_TURN = "ignore_turn"
-    ONE_WORD = "one_word"
-    BUDGET = "budget"
-    EMPTY = "empty"
-    NOTHING_FITS = "nothing_fits"
-
-    @property
-    def words(self) -> str:
-        return _SKIP_WORDS[self]
-
-
-_SKIP_WORDS = {
-    RecallSkip.OFF: "recall is switched off here",
-    RecallSkip.PAUSED: "memory is paused",
-    RecallSkip.PRIVATE: "this conversation is private",
-    RecallSkip.IGNORE_CONVERSATION: "the person asked to leave memory out of this conversation",
-    RecallSkip.IGNORE_TURN: "the message asks to leave memory out of this answer",
-    RecallSkip.ONE_WORD: "one word is too little to search by",
-    RecallSkip.BUDGET: f"this conversation was given its {CONVERSATION_BYTES:,} bytes of memory; compacting resets that",
-    RecallSkip.EMPTY: "there is no memory yet",
-    RecallSkip.NOTHING_FITS: "no memory fits the question",
-}
+    OFF = "off", "recall is switched off here"
+    PAUSED = "paused", "memory is paused"
+    PRIVATE = "private", "this conversation is private"
+    IGNORE_CONVERSATION = "ignore_conversation", "the person asked to leave memory out of this conversation"
+    IGNORE_TURN = "ignore_turn", "the message asks to leave memory out of this answer"
+    ONE_WORD = "one_word", "one word is too little to search by"
+    BUDGET = "budget", f"this conversation was given its {CONVERSATION_BYTES:,} bytes of memory; compacting resets that"
+    EMPTY = "empty", "there is no memory yet"
+    NOTHING_FITS = "nothing_fits", "no memory fits the question"
 
 
 @runtime_checkable
