@@ -16,18 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdir.errors import MemdirError, PathError, SettingsError
 from memdir.guard import check_root
-from memdir.interfaces.cli.output import (
-    DONE,
-    INTERRUPTED,
-    REFUSED,
-    Output,
-    PipeClosedError,
-    TableColumn,
-    complain,
-    flush,
-    render_error,
-    render_os_error,
-)
+from memdir.interfaces.cli import output
 from memdir.project.settings import Environment, read_environment
 from memdir.records import Origin, Scope
 from memdir.store.files import FileStore
@@ -55,28 +44,26 @@ def run(
     call = CliContext(environ, cwd, interfaces)
     try:
         code = _run(argv, call)
-        flush(sys.stdout)
+        output.flush(sys.stdout)
         return code
     except MemdirError as error:
-        complain(render_error(error))
+        output.complain(output.render_error(error))
     except KeyboardInterrupt:
-        return INTERRUPTED
-    except PipeClosedError:
+        return output.INTERRUPTED
+    except output.PipeClosedError:
         _silence()
-        return DONE
+        return output.DONE
     except OSError as error:
-        complain(render_os_error(error))
+        output.complain(output.render_os_error(error))
         _silence()
     finally:
-        call.close()
-    return REFUSED
+        if call.project is not None:
+            call.project.close()
+    return output.REFUSED
 
 
 class CliContext:
-    """One call: what it was given, and what follows from it, opened when first needed.
-
-    Passed to every verb. `variables` and `cwd` are the real ones unless a test gives others.
-    """
+    """One call, passed to every verb. `variables` and `cwd` are the real ones unless a test gives others."""
 
     def __init__(
         self,
@@ -88,15 +75,15 @@ class CliContext:
         self._interfaces = interfaces
         self._given_cwd = cwd
         self.directory: Path | None = None
-        self.out = Output("never")
-        self._project: Project | None = None
+        self.out = output.Output("never")
+        self.project: Project | None = None  # from the first `open` on
 
     def prepare(self, directory: str | None, color: str) -> None:
         """Apply the options of the whole program."""
         self.directory = None if directory is None else (self.cwd / directory).absolute()
         if directory is not None:
             check_root(str(self.directory) if directory else "")
-        self.out = Output(color, no_color=self.environment.no_color)
+        self.out = output.Output(color, no_color=self.environment.no_color)
 
     @property
     def cwd(self) -> Path:
@@ -113,14 +100,13 @@ class CliContext:
 
     def open(self) -> Project:
         """The project with its stores; opening creates nothing."""
-        if self._project is None:
-            self._project = open_project(self.cwd, environ=self.variables, directory=self.directory)
-        return self._project
+        if self.project is None:
+            self.project = open_project(self.cwd, environ=self.variables, directory=self.directory)
+        return self.project
 
     def open_to_write(self) -> Project:
-        project = self.open()
-        project.check_on()
-        return project
+        self.open().check_on()
+        return self.open()
 
     def origin(self, why: str = "") -> Origin:
         return Origin(why=why, session=self.open().environment.session)
@@ -131,12 +117,12 @@ class CliContext:
         from memdir.models import find_model, open_model
 
         project = self.open()
-        root = str(project.places.root.path)
+        settings, environment, root = project.settings, project.environment, str(project.places.root.path)
         if spec is None:
-            return find_model(project.settings, project.environment, project=root)
+            return find_model(settings, environment, project=root)
         if spec.strip() == "none":
             return None
-        return open_model(spec, environment=project.environment, settings=project.settings, project=root)
+        return open_model(spec, environment=environment, settings=settings, project=root)
 
     def enter(self, interface: str, **options: Any) -> int:
         """Go on at another interface; returns its exit code."""
@@ -144,19 +130,16 @@ class CliContext:
             raise SettingsError(f"there is no way from here to {interface}", hint=f"start it as `memdir {interface}`")
         return self._interfaces[interface](**options)
 
-    def show_rows(self, columns: Sequence[TableColumn], rows: Sequence[Any], *, as_json: bool, empty: str = "") -> None:
-        """Rows as JSON or as a table; a terminal is told when there are none."""
+    def show_rows(
+        self, columns: Sequence[output.TableColumn], rows: Sequence[Any], *, as_json: bool, empty: str = ""
+    ) -> None:
+        """Rows as JSON or as a table; a terminal shows `empty` when there are none."""
         if as_json:
             self.out.json(rows)
         elif rows:
-            has_time = any(column.is_time for column in columns)
-            self.out.table(columns, rows, self.open().now() if has_time else None)
+            self.out.table(columns, rows, self.open().now() if any(at.is_time for at in columns) else None)
         elif self.out.is_table and empty:
             self.out.line(empty)
-
-    def close(self) -> None:
-        if self._project is not None:
-            self._project.close()
 
 
 def choose_store(project: Project, scope: str | None) -> FileStore:
@@ -180,8 +163,7 @@ def choose_stores(project: Project, scope: str | None) -> tuple[FileStore, ...]:
 
 def name_scope(store: FileStore, name: str = "") -> str:
     """The scope of a store, or of one of its memories."""
-    is_shared = store.scope is Scope.PRIVATE and is_team(name)
-    return Scope.TEAM.value if is_shared else store.scope.value
+    return (Scope.TEAM if store.scope is Scope.PRIVATE and is_team(name) else store.scope).value
 
 
 def scope_flag(store: FileStore) -> str:
@@ -195,10 +177,9 @@ def _run(argv: list[str], call: CliContext) -> int:
         from memdir.interfaces.cli.quick import parse_recall, show_recall
 
         if (quick := parse_recall(argv)) is not None:
-            directory, asked = quick
-            call.prepare(directory, "auto")
-            show_recall(call, asked)
-            return DONE
+            call.prepare(quick[0], "auto")
+            show_recall(call, quick[1])
+            return output.DONE
     from memdir.interfaces.cli.app import run_app
 
     return run_app(argv, call)

@@ -1,11 +1,14 @@
 """The click program: its options, its verbs by subject, what verbs share, and names as people type them."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from difflib import get_close_matches
 from importlib import import_module
+from textwrap import indent
 from typing import Any, TypeVar
 
 import click
@@ -13,20 +16,8 @@ from click.shell_completion import CompletionItem
 
 from memdir import __version__
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
-from memdir.interfaces.cli import CliContext, choose_stores
-from memdir.interfaces.cli.output import (
-    COLOR_CHOICES,
-    DONE,
-    INTERRUPTED,
-    MISUSED,
-    REFUSED,
-    Styled,
-    complain,
-    count_words,
-    is_terminal,
-    render_error,
-    render_misuse,
-)
+from memdir.interfaces.cli import CliContext, choose_stores, output
+from memdir.interfaces.cli.output import COLOR_CHOICES, Styled, count_words, is_terminal
 from memdir.project.settings import Environment
 from memdir.records import Header, Kind, Scope
 from memdir.store.files import FileStore
@@ -63,21 +54,20 @@ KINDS = tuple(kind.value for kind in Kind)
 SCOPES = (Scope.PRIVATE.value, Scope.TEAM.value, Scope.USER.value, Scope.PROJECT.value)
 SCOPE_HELP = "For you here, for the team, for you in all projects, or in the repository itself."
 
-# How long a verb that only reads waits to record outside edits before it goes on without.
-_NOTICE_SECONDS = 1.0
 # Whether a scope means what the team shares of the project's memory, or the rest of it; others mean all of theirs.
 _SHARED: dict[str | None, bool] = {Scope.PRIVATE.value: False, Scope.TEAM.value: True}
-_TRY = (
-    ("memdir demo", "three days in a few seconds, in a temporary folder"),
-    ("memdir remember TEXT", "keep something, in your own words"),
-    ("memdir recall QUESTION", "what fits a question, or nothing"),
-    ("memdir chat", "talk to an assistant that remembers"),
-    ("memdir install", "put memory into the coding agent you use"),
-    ("memdir list", "what is remembered here"),
-    ("memdir history", "what changed; `memdir undo` takes the last change back"),
-    ("memdir doctor", "what is wrong, and how to fix it"),
-    ("memdir --help", "every verb"),
-)
+_PLAIN_NAME = re.compile(r"[\w/.\x80-\U0010ffff-]*")
+_TRY = {
+    "memdir demo": "three days in a few seconds, in a temporary folder",
+    "memdir remember TEXT": "keep something, in your own words",
+    "memdir recall QUESTION": "what fits a question, or nothing",
+    "memdir chat": "talk to an assistant that remembers",
+    "memdir install": "put memory into the coding agent you use",
+    "memdir list": "what is remembered here",
+    "memdir history": "what changed; `memdir undo` takes the last change back",
+    "memdir doctor": "what is wrong, and how to fix it",
+    "memdir --help": "every verb",
+}
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -93,9 +83,7 @@ class CliVerb(click.Command):
         formatter.write_paragraph()
         formatter.write_text("Example:" if len(self.examples) == 1 else "Examples:")
         with formatter.indentation():
-            indent = " " * formatter.current_indent
-            for line in "\n".join(self.examples).split("\n"):
-                formatter.write(f"{indent}{line}\n")
+            formatter.write(indent("\n".join(self.examples) + "\n", " " * formatter.current_indent))
 
 
 class CliGroup(click.Group):
@@ -121,13 +109,11 @@ class VerbGroup(CliGroup):
         self.default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing and (
-            not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
-        ):
-            if self.default:
-                args = [self.default, *args]
-            elif not args:
-                ctx.fail(f"`{ctx.command_path}` needs one of: {', '.join(self.list_commands(ctx))}")
+        is_bare = not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names)
+        if is_bare and self.default and not ctx.resilient_parsing:
+            args = [self.default, *args]
+        elif not args and not ctx.resilient_parsing:
+            ctx.fail(f"`{ctx.command_path}` needs one of: {', '.join(self.list_commands(ctx))}")
         return super().parse_args(ctx, args)
 
 
@@ -163,14 +149,13 @@ def verb(name: str, short_help: str, *examples: str, **more: Any) -> Callable[[C
 
 
 def json_option(shape: object) -> Callable[[Decorated], Decorated]:
-    help_text = "Print JSON (docs/json.md)."
-    return click.option("--json", "as_json", cls=JsonOption, shape=shape, is_flag=True, help=help_text)
+    text = "Print JSON (docs/json.md)."
+    return click.option("--json", "as_json", cls=JsonOption, shape=shape, is_flag=True, help=text)
 
 
 def model_option(decorated: Decorated) -> Decorated:
-    return click.option(
-        "--model", "spec", metavar="NAME", help="Ask this model; `none` for the built-in patterns alone."
-    )(decorated)
+    text = "Ask this model; `none` for the built-in patterns alone."
+    return click.option("--model", "spec", metavar="NAME", help=text)(decorated)
 
 
 def scope_option(decorated: Decorated) -> Decorated:
@@ -178,9 +163,11 @@ def scope_option(decorated: Decorated) -> Decorated:
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
 
 
-def name_argument(
-    *, required: bool = True, name: str = "name", metavar: str = "NAME"
-) -> Callable[[Decorated], Decorated]:
+def limit_option(default: int, text: str, *, least: int = 1) -> Callable[[Decorated], Decorated]:
+    return click.option("--limit", type=click.IntRange(min=least), default=default, show_default=True, help=text)
+
+
+def name_argument(required: bool = True, name: str = "name", metavar: str = "NAME") -> Callable[[Decorated], Decorated]:
     shown = metavar if required else f"[{metavar}]"
     return click.argument(name, required=required, metavar=shown, shell_complete=complete_names)
 
@@ -202,12 +189,7 @@ def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 
     def find(project: Project) -> dict[str, str]:
         headers = [header for store in project.stores for header in store.scan()]
-        return {
-            at.name: one_line(at.description)
-            for at in headers
-            if printable(at.name) == at.name
-            and all(char.isalnum() or char in "-_/." or not char.isascii() for char in at.name)
-        }
+        return {at.name: one_line(at.description) for at in headers if _PLAIN_NAME.fullmatch(printable(at.name))}
 
     return complete(ctx, incomplete, find)
 
@@ -258,22 +240,19 @@ def find_past(
         if scope == Scope.TEAM.value and not is_team(name):
             name = f"{TEAM_FOLDER}/{name}"
         stores = choose_stores(project, scope)
-        found = next((store for store in stores if store.changes(name, limit=1)), None)
-        if found is None and recalled:
-            found = next((store for store in stores if store.recalls(name, limit=1)), None)
-        if found is None:
+        found = [store for store in stores if store.changes(name, limit=1)]
+        if not found and recalled:
+            found = [store for store in stores if store.recalls(name, limit=1)]
+        if not found:
             raise
-        return found, name
+        return found[0], name
 
 
 def notice(store: FileStore) -> None:
     """Record outside edits before history is shown; a directory that is busy or read-only is shown as it is."""
-    if not store.root.is_dir():
-        return
-    try:
-        store.notice(seconds=_NOTICE_SECONDS)
-    except (LockedError, DiskError):
-        return
+    with suppress(LockedError, DiskError):
+        if store.root.is_dir():
+            store.notice(seconds=1.0)  # how long it waits for the lock
 
 
 def warn_of_secrets(text: str, place: str, environment: Environment) -> list[str]:
@@ -282,8 +261,8 @@ def warn_of_secrets(text: str, place: str, environment: Environment) -> list[str
         found = find_for(environment, text)
     except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
         return [f"secrets were not looked for: {error}"]
-    shown = render_findings(found, place=place)
-    return [f"this looks like a secret: {at}; say where it is kept instead" for at in shown]
+    rendered = render_findings(found, place=place)
+    return [f"this looks like a secret: {at}; say where it is kept instead" for at in rendered]
 
 
 def warn_of_team(store: FileStore, scope: Scope) -> list[str]:
@@ -302,12 +281,8 @@ def mask_secrets(text: str, environment: Environment) -> str:
 
 def _find_inside(store: FileStore, text: str) -> str:
     """The name of a memory given by its absolute path; empty if the path leads elsewhere or is none."""
-    if not os.path.isabs(text) or "\0" in text:
-        return ""
-    for root in (str(store.root), os.path.realpath(store.root)):
-        if text.startswith(root.rstrip("/") + "/"):
-            return text[len(root.rstrip("/")) + 1 :]
-    return ""
+    roots = [root.rstrip("/") + "/" for root in (str(store.root), os.path.realpath(store.root))]
+    return next((text.removeprefix(root) for root in roots if text.startswith(root) and "\0" not in text), "")
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -316,15 +291,11 @@ def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit(0)
 
 
-def _complete_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return click.Path(file_okay=False).shell_complete(ctx, param, incomplete)
-
-
 @click.group(
     "memdir", cls=CliProgram, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.option(
-    "--dir", "directory", metavar="PATH", shell_complete=_complete_folders,
+    "--dir", "directory", metavar="PATH", shell_complete=click.Path(file_okay=False).shell_complete,
     help="Use this memory directory in the project's place.",
 )  # fmt: skip
 @click.option(
@@ -349,17 +320,16 @@ def app(ctx: click.Context, directory: str | None, color: str) -> None:
 
 
 def run_app(argv: Iterable[str], call: CliContext) -> int:
-    """Run one call as click understands it; returns the exit code."""
     try:
         result = app.main(list(argv), prog_name="memdir", standalone_mode=False, obj=call)
     except SystemExit as end:  # click's way out of shell completion
         result = end.code
     except click.ClickException as error:
-        complain(render_misuse(error))
-        return MISUSED if isinstance(error, click.UsageError) else REFUSED
+        output.complain(output.render_misuse(error))
+        return output.MISUSED if isinstance(error, click.UsageError) else output.REFUSED
     except click.Abort as error:
-        return REFUSED if isinstance(error.__cause__, EOFError) else INTERRUPTED
-    return result if isinstance(result, int) else DONE
+        return output.REFUSED if isinstance(error.__cause__, EOFError) else output.INTERRUPTED
+    return result if isinstance(result, int) else output.DONE
 
 
 def _show_orientation(call: CliContext) -> None:
@@ -375,9 +345,9 @@ def _show_orientation(call: CliContext) -> None:
         if not project.places.switch.on:
             out.line(f"memory is off here ({project.places.switch.rule})")
     except MemdirError as error:
-        out.line("this place has a problem: ", render_error(error))
+        out.line("this place has a problem: ", output.render_error(error))
     out.line()
     out.line("Try:")
-    width = max(len(command) for command, _ in _TRY)
-    for command, meaning in _TRY:
+    width = max(map(len, _TRY))
+    for command, meaning in _TRY.items():
         out.line("  ", Styled(f"{command:<{width}}", "cyan"), f"  {meaning}")
