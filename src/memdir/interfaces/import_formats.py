@@ -26,8 +26,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from memdir import guard
 from memdir.errors import FormatError, NotFoundError, PathError
@@ -35,17 +36,8 @@ from memdir.files import read_small
 from memdir.format import frontmatter, index
 from memdir.format.drafts import check_description, make_slug
 from memdir.frozen import dataclass
-from memdir.interfaces.imports import (
-    ImportCandidate,
-    ImportFormat,
-    ReadSource,
-    find_import_refusal,
-    guess_kind,
-    make_list,
-    make_sentence,
-    read_when,
-    refuse,
-)
+from memdir.interfaces import imports
+from memdir.interfaces.imports import ImportCandidate, ImportFormat, ReadSource, guess_kind, make_sentence, refuse
 from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES, IMPORT_ITEMS, NAME_DEPTH
 from memdir.project.paths import slug
 from memdir.project.settings import Environment
@@ -167,14 +159,9 @@ def detect_source(source: SourceFiles) -> ImportFormat | None:
         return ImportFormat.CODEX
     if _has_memories(source):
         return ImportFormat.CLAUDE_CODE
-    names = [_INSTRUCTIONS[file.name.lower()] for file in source.files if file.name.lower() in _INSTRUCTIONS]
-    if names:
-        return min(names)
-    checks = {
-        ImportFormat.MEMDIR: _is_own_export,
-        ImportFormat.MCP_MEMORY: _is_graph,
-        ImportFormat.MEM0: _is_mem0,
-    }
+    if names := {file.name.lower() for file in source.files} & _INSTRUCTIONS.keys():
+        return min(_INSTRUCTIONS[name] for name in names)
+    checks = {ImportFormat.MEMDIR: _is_own_export, ImportFormat.MCP_MEMORY: _is_graph, ImportFormat.MEM0: _is_mem0}
     for file in source.files:
         for format, check in checks.items():
             if check(file):
@@ -182,8 +169,7 @@ def detect_source(source: SourceFiles) -> ImportFormat | None:
     return ImportFormat.CHATGPT if any(_is_about_user(file.text) for file in source.files) else None
 
 
-def _is_about_user(text: str) -> bool:
-    """Whether one line in three speaks of "the user", as ChatGPT's memories do."""
+def _is_about_user(text: str) -> bool:  # one line in three speaks of "the user", as ChatGPT's memories do
     lines = [line for line in text.lower().split("\n") if line.strip()]
     return bool(lines) and sum("user" in line for line in lines) * 3 >= len(lines)
 
@@ -234,8 +220,7 @@ def _read_folder(path: Path) -> SourceFiles:
     return SourceFiles(str(path), tuple(sorted(files, key=lambda file: file.path)), tuple(refused), is_folder=True)
 
 
-def _walk_folder(root: int) -> Iterator[guard.DiskEntry]:
-    """Memory files, and every index, which `guard.walk` leaves out."""
+def _walk_folder(root: int) -> Iterator[guard.DiskEntry]:  # with the indexes, which `guard.walk` leaves out
     folders = {""}
     for found in guard.walk(root):
         folders.add(found.path.rpartition("/")[0])
@@ -244,8 +229,7 @@ def _walk_folder(root: int) -> Iterator[guard.DiskEntry]:
         for leaf in guard.list_files(root, folder):
             if leaf[:-3].casefold() == guard.INDEX_FOLDED and leaf.endswith(".md"):
                 path = f"{folder}/{leaf}" if folder else leaf
-                signature = guard.read_signature(root, path)
-                if signature is not None:
+                if (signature := guard.read_signature(root, path)) is not None:
                     yield guard.DiskEntry(path, signature)
 
 
@@ -274,8 +258,7 @@ def _find_fault(path: str) -> str:
 
 def _unpack(data: bytes) -> bytes:
     """What a compressed file holds, up to the limit; the same bytes if it is not compressed."""
-    opener = next((at for magic, at in _PACKED.items() if data.startswith(magic)), None)
-    if opener is None:
+    if (opener := next((at for magic, at in _PACKED.items() if data.startswith(magic)), None)) is None:
         return data
     try:
         with opener(io.BytesIO(data), "rb") as packed:
@@ -283,8 +266,8 @@ def _unpack(data: bytes) -> bytes:
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise _damaged(error) from None
     if len(plain) > IMPORT_BYTES:
-        problem = f"this archive unpacks to more than {IMPORT_BYTES:,} bytes"
-        raise FormatError(problem, hint="it holds no memories alone")
+        hint = "it holds no memories alone"
+        raise FormatError(f"this archive unpacks to more than {IMPORT_BYTES:,} bytes", hint=hint)
     return plain
 
 
@@ -357,10 +340,8 @@ def read_directory(source: SourceFiles, *, with_team: bool = False) -> ReadSourc
     candidates = []
     for _, hook, path, file in sorted(found, key=lambda at: at[0]):
         text = decode(file.data)
-        fields = frontmatter.parse_fields(text)
-        when, why = read_when(fields.modified) or file.modified, ""
-        if len(file.data) > FILE_BYTES:
-            why = _TOO_LARGE
+        when = imports.read_when(frontmatter.parse_fields(text).modified) or file.modified
+        why = _TOO_LARGE if len(file.data) > FILE_BYTES else ""
         candidates.append(_make_whole(path, path[:-3], text, hook, when, with_team=with_team, why=why))
     refused = [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
     return ReadSource(ImportFormat.CLAUDE_CODE, (*candidates, *refused), listed)
@@ -369,7 +350,6 @@ def read_directory(source: SourceFiles, *, with_team: bool = False) -> ReadSourc
 def _make_whole(
     source: str, name: str, text: str, hook: str, when: datetime | None, *, with_team: bool, why: str = ""
 ) -> ImportCandidate:
-    """A candidate from a whole memory file, or its refusal."""
     fields = frontmatter.parse_fields(text)
     if is_team(name) and not with_team:
         why = _TEAM_REFUSAL
@@ -388,22 +368,21 @@ def _make_whole(
 
 def _has_memories(source: SourceFiles) -> bool:
     """Whether this looks like a memory directory: an index of pointers, or files with a memory's frontmatter."""
-    for path, file in _find_memories(source):
-        if _is_index(path) and any(line.is_pointer for line in index.parse_index(file.text)):
-            return True
-        if not _is_index(path) and frontmatter.parse_fields(decode(file.data)).description:
-            return True
-    return False
+    return any(
+        any(line.is_pointer for line in index.parse_index(file.text))
+        if _is_index(path)
+        else frontmatter.parse_fields(decode(file.data)).description
+        for path, file in _find_memories(source)
+    )
 
 
 def _find_memories(source: SourceFiles) -> Iterator[tuple[str, SourceFile]]:
     """The memory files with their paths below the directory itself, wherever in the source that begins."""
     base = _find_base(source)
     for file in source.files:
-        if file.path.startswith(base) and file.path.endswith(".md"):
-            path = file.path[len(base) :]
-            if not path.casefold().startswith("logs/"):
-                yield path, file
+        path = file.path.removeprefix(base)
+        if file.path.startswith(base) and path.endswith(".md") and not path.casefold().startswith("logs/"):
+            yield path, file
 
 
 def _find_base(source: SourceFiles) -> str:
@@ -448,9 +427,12 @@ def _find_sentence(text: str) -> str:
     return ""
 
 
+def _read_first_row(file: SourceFile) -> Row:
+    return next(_list_json_lines(file.text.lstrip()), (0, None))[1] or {}
+
+
 def _is_own_export(file: SourceFile) -> bool:
-    row = next(_list_json_lines(file.text.lstrip()), (0, None))[1]
-    return row is not None and isinstance(row.get("memdir"), int)
+    return isinstance(_read_first_row(file).get("memdir"), int)
 
 
 def _read_own_export(source: SourceFiles, *, with_team: bool = False) -> ReadSource:
@@ -460,24 +442,17 @@ def _read_own_export(source: SourceFiles, *, with_team: bool = False) -> ReadSou
     for file in source.files:
         # Not `file.text`: a memory's own line ends are kept.
         for number, row in _list_json_lines(file.data.decode("utf-8", "replace")):
-            if row is None:
-                continue
-            name, text, hook, modified = (
-                value if isinstance(value := row.get(key), str) else "" for key in ("name", "text", "hook", "modified")
-            )
-            if row.get("index") == "" and text:
+            texts = {key: value for key, value in (row or {}).items() if isinstance(value, str)}
+            name, text = texts.get("name", ""), texts.get("text", "")
+            if texts.get("index") == "" and text:
                 listed = text
-            elif "name" in row:
-                when, where, why = read_when(modified), f"{file.path}:{number}", ""
+            elif row is not None and "name" in row:
+                when, where = imports.read_when(texts.get("modified", "")), f"{file.path}:{number}"
                 try:
                     guard.check_name(name)
+                    found.append(_make_whole(where, name, text, texts.get("hook", ""), when, with_team=with_team))
                 except PathError as error:
-                    why = str(error)
-                found.append(
-                    refuse(where, name, why, when)
-                    if why
-                    else _make_whole(where, name, text, hook, when, with_team=with_team)
-                )
+                    found.append(refuse(where, name, str(error), when))
     return ReadSource(ImportFormat.MEMDIR, tuple(found), listed)
 
 
@@ -516,19 +491,17 @@ class MarkdownItem:
 def parse_items(text: str) -> Iterator[MarkdownItem]:
     """The items of Markdown notes, without code, tables, comments and frontmatter; nested entries belong to their entry."""
     cut = len(text) - len(frontmatter.split_frontmatter(text).body)
-    before = text[:cut].count("\n")
     body = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text[cut:])
     headings: list[tuple[int, str]] = []
     block: list[str] = []
     start, depth, is_entry, fence = 0, 0, False, ""
 
     def close() -> Iterator[MarkdownItem]:
-        said = _MARKUP.sub("", one_line(" ".join(block)))
-        if said:
+        if said := _MARKUP.sub("", one_line(" ".join(block))):
             yield MarkdownItem(tuple(name for _, name in headings), said, start, is_entry)
         block.clear()
 
-    for number, line in enumerate([*body.split("\n"), ""], before + 1):
+    for number, line in enumerate([*body.split("\n"), ""], text[:cut].count("\n") + 1):
         mark, heading, entry = _FENCE.match(line), _HEADING.match(line), _ENTRY.match(line)
         if fence or mark:
             fence = ("" if mark and mark[1].startswith(fence) else fence) if fence else mark[1] if mark else ""
@@ -557,9 +530,7 @@ def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext)
     """ChatGPT's memories, copied from its settings or its answer: one statement a line, perhaps after a date."""
     # Every line is a statement of its own; the next line of a wrapped paragraph would begin with a small letter.
     lines = re.sub(r"\n(?=[^\sa-z])", "\n\n", _NUMBER.sub("", file.text)) if "\n-" not in file.text else file.text
-    for number, item in enumerate(parse_items(lines), 1):
-        if number > IMPORT_ITEMS:
-            return
+    for number, item in enumerate(islice(parse_items(lines), IMPORT_ITEMS), 1):
         found = _DATED.match(item.text)
         said = item.text[found.end() :] if found else item.text
         when = file.modified
@@ -568,19 +539,17 @@ def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext)
             with suppress(ValueError):
                 when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
         if said:
-            kind = guess_kind(said, Kind.USER)
-            yield make_sentence(said, f"{file.path}: {number}", now=context.now, at=when, kind=kind)
+            where, kind = f"{file.path}: {number}", guess_kind(said, Kind.USER)
+            yield make_sentence(said, where, now=context.now, at=when, kind=kind)
 
 
 def _read_instructions(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
     """The facts in AGENTS.md or GEMINI.md, and what Gemini CLI added there because it was asked to remember it."""
     path = Path(source.where) / file.path if source.is_folder else Path(source.where)
-    for number, item in enumerate(parse_items(file.text)):
+    for item in islice(parse_items(file.text), IMPORT_ITEMS):
         where = f"{file.path}:{item.line}"
-        if number >= IMPORT_ITEMS:
-            return
         was_asked = item.section.lower() == "gemini added memories"
-        if not was_asked and (why := find_import_refusal(item.text, context.root, path)):
+        if not was_asked and (why := imports.find_import_refusal(item.text, context.root, path)):
             yield refuse(where, item.text, why, file.modified)
         else:
             kind = guess_kind(item.text, Kind.USER if was_asked else Kind.PROJECT)
@@ -598,10 +567,7 @@ _UPDATED = re.compile(r"\bupdated_at=([0-9T:.+Z-]+)")
 _SECTION_KINDS = {"user preferences": Kind.FEEDBACK, "reusable knowledge": Kind.PROJECT, "": Kind.PROJECT}
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """One block of the handbook."""
-
+class _Group(NamedTuple):  # a block of the handbook
     title: str
     fields: str
     body: str
@@ -616,7 +582,6 @@ def _is_codex(source: SourceFiles) -> bool:
 
 
 def _read_codex(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """The person's profile and preferences from the summary; preferences and knowledge of each group of the handbook."""
     if file.name == _SUMMARY:
         yield from _read_summary(file, context.now)
     elif file.name == _HANDBOOK or not source.is_folder:
@@ -625,7 +590,7 @@ def _read_codex(file: SourceFile, source: SourceFiles, context: ImportContext) -
 
 
 def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
-    profile: list[str] = []
+    profile = []
     for item in parse_items(file.text):
         section = item.section.lower()
         if section == "user profile":
@@ -634,7 +599,7 @@ def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
             kind = Kind.FEEDBACK if section == "user preferences" else guess_kind(item.text, Kind.FEEDBACK)
             yield make_sentence(item.text, f"{file.path}:{item.line}", now=now, at=file.modified, kind=kind)
     if profile:
-        yield make_list(Kind.USER, "User profile from Codex", profile, file.path, at=file.modified)
+        yield imports.make_list(Kind.USER, "User profile from Codex", profile, file.path, at=file.modified)
 
 
 def _split_groups(text: str) -> Iterator[_Group]:
@@ -672,7 +637,7 @@ def _read_group(group: _Group, file: SourceFile, project: PurePosixPath) -> Iter
             title = f"{group.title}: {section}" if section else group.title
             lines, description = [item.text for item in items], f"{title}; {scope}" if scope else ""
             kind = _SECTION_KINDS[section]
-            yield make_list(kind, shorten(title, 100), lines, where, at=when, description=description)
+            yield imports.make_list(kind, shorten(title, 100), lines, where, at=when, description=description)
 
 
 def _read_codex_time(text: str) -> datetime | None:
@@ -684,8 +649,7 @@ def _read_codex_time(text: str) -> datetime | None:
 
 
 def _is_graph(file: SourceFile) -> bool:
-    row = next(_list_json_lines(file.text.lstrip()), (0, None))[1]
-    return row is not None and row.get("type") in ("entity", "relation")
+    return _read_first_row(file).get("type") in ("entity", "relation")
 
 
 def _read_graph(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
@@ -717,16 +681,9 @@ def _read_graph(file: SourceFile, source: SourceFiles, context: ImportContext) -
         is_person = name.lower() in ("user", "default_user", "me") or sort.lower() == "user"
         kind = Kind.USER if is_person else guess_kind(f"{sort} {' '.join(said)}", Kind.REFERENCE)
         label = f"{name} ({sort})" if sort else name
-        told = f"{label}: {'; '.join(one_line(at).rstrip('.') for at in said or lines)}"
-        yield make_list(
-            kind,
-            name.replace("_", " "),
-            lines,
-            where,
-            at=file.modified,
-            description=told.replace("[", "").replace("]", ""),
-            name=make_slug(name),
-        )
+        shown = re.sub(r"[][]", "", f"{label}: {'; '.join(one_line(at).rstrip('.') for at in said or lines)}")
+        title, slugged = name.replace("_", " "), make_slug(name)
+        yield imports.make_list(kind, title, lines, where, at=file.modified, description=shown, name=slugged)
 
 
 def _is_mem0(file: SourceFile) -> bool:
@@ -740,7 +697,7 @@ def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) ->
         said = next((at for key in keys if isinstance(at := row.get(key), str) and at.strip()), "")
         if not said:
             continue
-        times = [read_when(at) for key in ("updated_at", "created_at") if isinstance(at := row.get(key), str)]
+        times = [imports.read_when(at) for key in ("updated_at", "created_at") if isinstance(at := row.get(key), str)]
         when = next((at for at in times if at is not None), file.modified)
         metadata = row.get("metadata")
         given = str(metadata.get("type")).lower() if isinstance(metadata, Mapping) else ""

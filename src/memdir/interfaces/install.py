@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -26,36 +27,12 @@ from memdir import __version__
 from memdir.errors import ConflictError, FormatError, PathError
 from memdir.files import disk_error, hold, make_private_dirs, read_small
 from memdir.frozen import dataclass, field
-from memdir.interfaces.json_edit import (
-    JsonNode,
-    TextSplice,
-    add_block,
-    check_toml,
-    cut_block,
-    cut_child,
-    find_block,
-    has_block,
-    insert_item,
-    insert_member,
-    parse_json_text,
-)
+from memdir.interfaces import json_edit
+from memdir.interfaces.json_edit import JsonNode, TextSplice, check_toml, cut_child, insert_member, parse_json_text
 from memdir.limits import FILE_BYTES, LOCK_SECONDS
 from memdir.models.prompts import render_prompt
-from memdir.project.hosts import (
-    CLAUDE_CODE,
-    CODEX,
-    CURSOR,
-    GEMINI,
-    OURS,
-    VSCODE,
-    Hook,
-    Host,
-    InstallRow,
-    find_folder,
-    find_hooks_file,
-    read_install_record,
-    write_install_record,
-)
+from memdir.project import hosts as known
+from memdir.project.hosts import CODEX, GEMINI, VSCODE, Hook, Host, InstallRow, read_install_record
 from memdir.project.settings import Environment
 
 NAME = "memdir"
@@ -90,15 +67,13 @@ SHARED = OwnCommand((NAME,), is_shared=True)
 def find_program(script: str, executable: str, which: Callable[[str], str | None]) -> OwnCommand:
     """The program for the person's own settings; `script` is what this process was started as.
 
-    A script of an installation is named by its whole path, since programs with a window have another PATH. From a cache
-    (uvx, pipx run) it is another installation if there is one, else `uvx`. `python -m memdir` is the same interpreter, told
-    not to look into the project.
+    An installed script is named by its whole path, since graphical programs have another PATH. From a cache (uvx, pipx
+    run) it is another installation or `uvx`. For `python -m memdir` it is the same interpreter, outside the project.
     """
     here = os.path.abspath(script) if script else ""
     if os.path.basename(here) == NAME and os.access(here, os.X_OK) and not _CACHE.search(os.path.realpath(here)):
         return OwnCommand((here,))
-    is_cached = bool(_CACHE.search(os.path.realpath(here)) or _CACHE.search(executable))
-    if not is_cached:
+    if not (_CACHE.search(os.path.realpath(here)) or _CACHE.search(executable)):
         return OwnCommand((executable, "-P", "-m", NAME))
     found = which(NAME)
     if found and not _CACHE.search(os.path.realpath(found)):
@@ -155,7 +130,7 @@ def list_parts(
     host: Host, environment: Environment, program: OwnCommand, *, root: Path | None = None, has_mcp: bool = True
 ) -> Iterator[Part]:
     """Everything for one host, in the person's own settings or with a `root` in the project's."""
-    path = find_hooks_file(host, environment, root)
+    path = known.find_hooks_file(host, environment, root)
     hooks = {hook.name: make_group(host, hook, program) for hook in host.hooks}
     command, *arguments = (*program.words, "mcp")
     server = {"command": command, "args": arguments}
@@ -163,8 +138,8 @@ def list_parts(
         yield JsonPart(path, hooks)
         if root is not None and has_mcp:
             yield JsonPart(root / ".vscode" / "mcp.json", servers={"servers": {"type": "stdio", **server}})
-    elif host is CURSOR:
-        folder = find_folder(host, environment) if root is None else root / ".cursor"
+    elif host is known.CURSOR:
+        folder = known.find_folder(host, environment) if root is None else root / ".cursor"
         yield JsonPart(folder / "mcp.json", servers={"mcpServers": server})
         if root is not None:
             yield FilePart(folder / "rules" / "memdir.mdc", render_prompt("hooks/cursor") + "\n")
@@ -172,13 +147,10 @@ def list_parts(
         servers = {"mcpServers": server} if host is GEMINI and has_mcp else {}
         yield JsonPart(path, hooks, servers)
         if host is CODEX and root is None and has_mcp:
-            yield TomlPart(path.with_name("config.toml"), _render_server(command, arguments))
-
-
-def _render_server(command: str, arguments: list[str]) -> str:
-    # A basic string of TOML is one of JSON, as far as a path can go.
-    words = ", ".join(map(json.dumps, arguments))
-    return f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = [{words}]"
+            # A basic string of TOML is one of JSON, as far as a path can go.
+            words = ", ".join(map(json.dumps, arguments))
+            lines = f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = [{words}]"
+            yield TomlPart(path.with_name("config.toml"), lines)
 
 
 _HOOKS = "hooks"
@@ -209,15 +181,14 @@ def add_entries(part: Part, text: str | None) -> AddedEntries:
 def is_there(part: Part, text: str) -> bool:
     """Whether all of our entries are there, exactly as they should be."""
     if isinstance(part, TomlPart):
-        return find_block(text) == part.lines.strip()
+        return json_edit.find_block(text) == part.lines.strip()
     if not isinstance(part, JsonPart):
         return text == part.text
     table = parse_json_text(text).value
     hooks = table.get(_HOOKS) if isinstance(table, dict) else None
-    groups = hooks if isinstance(hooks, dict) else {}
-    wanted = list(part.hooks.values())
-    found = [at for rows in groups.values() if isinstance(rows, list) for at in rows if _is_ours(at)]
-    if len(found) != len(wanted) or any(group not in _rows(groups, name) for name, group in part.hooks.items()):
+    groups = {name: rows for name, rows in hooks.items() if isinstance(rows, list)} if isinstance(hooks, dict) else {}
+    found = [at for rows in groups.values() for at in rows if _is_ours(at)]
+    if len(found) != len(part.hooks) or any(group not in groups.get(at, ()) for at, group in part.hooks.items()):
         return False
     return all(_find_server(table, key) == server for key, server in part.servers.items())
 
@@ -228,7 +199,7 @@ def take_out(part: Part, text: str, *, made: tuple[tuple[str, ...], ...] | None 
     `made` are the containers that we made; without it every empty one around our entries counts as ours.
     """
     if isinstance(part, TomlPart):
-        return cut_block(text)
+        return json_edit.cut_block(text)
     if not isinstance(part, JsonPart):
         return None
     if not text.strip():
@@ -241,7 +212,10 @@ def take_out(part: Part, text: str, *, made: tuple[tuple[str, ...], ...] | None 
     around = {tuple(map(str, keys)) for at in touched if len(at) <= 2 for keys in (at, at[:1])}
     for names in sorted(around, key=len, reverse=True):
         if made is None or names in made:
-            text = _drop_if_empty(text, names)
+            parent = _walk(parse_json_text(text), names[:-1])
+            empty = parent.find_number(names[-1])
+            if empty is not None and not parent.children[empty].children:
+                text = cut_child(text, parent, empty)
     return text
 
 
@@ -259,35 +233,25 @@ def _add_json(part: JsonPart, text: str | None) -> AddedEntries:
         raise FormatError("it is no table", field="json")
     made: list[tuple[str, ...]] = []
     notes: list[str] = []
-    for keys, kind in _list_containers(part):
-        text = _make(text, keys, kind, splices, made)
+    containers: list[tuple[tuple[str, ...], str]] = [((_HOOKS,), "table")] if part.hooks else []
+    containers += [((_HOOKS, name), "list") for name in part.hooks]
+    containers += [((key,), "table") for key in part.servers]
+    for keys, kind in containers:
+        parent = _walk(parse_json_text(text), keys[:-1])
+        found = parent.find(keys[-1])
+        if found is None:
+            made.append(keys)
+            text = _put(text, insert_member(text, parent, keys[-1], {} if kind == "table" else []), splices)
+        elif found.kind != kind:
+            raise FormatError(f"its {'.'.join(keys)} is no {kind}", field=".".join(keys))
     for name, group in part.hooks.items():
-        text = _put(text, insert_item(text, _walk(parse_json_text(text), (_HOOKS, name)), group), splices)
+        text = _put(text, json_edit.insert_item(text, _walk(parse_json_text(text), (_HOOKS, name)), group), splices)
     for key, server in part.servers.items():
         if _find_server(parse_json_text(text).value, key) is _THEIRS:
             notes.append(f"{part.path} has a server {NAME!r} of its own, which is left as it is")
             continue
         text = _put(text, insert_member(text, _walk(parse_json_text(text), (key,)), NAME, server), splices)
     return AddedEntries(text, tuple(splices), tuple(made), tuple(notes))
-
-
-def _list_containers(part: JsonPart) -> Iterator[tuple[tuple[str, ...], str]]:
-    if part.hooks:
-        yield (_HOOKS,), "table"
-        yield from (((_HOOKS, name), "list") for name in part.hooks)
-    yield from (((key,), "table") for key in part.servers)
-
-
-def _make(text: str, keys: tuple[str, ...], kind: str, splices: list[TextSplice], made: list[tuple[str, ...]]) -> str:
-    """Make a container if it is missing."""
-    parent = _walk(parse_json_text(text), keys[:-1])
-    found = parent.find(keys[-1])
-    if found is not None:
-        if found.kind != kind:
-            raise FormatError(f"its {'.'.join(keys)} is no {kind}", field=".".join(keys))
-        return text
-    made.append(keys)
-    return _put(text, insert_member(text, parent, keys[-1], {} if kind == "table" else []), splices)
 
 
 def _put(text: str, splice: TextSplice, splices: list[TextSplice]) -> str:
@@ -330,12 +294,6 @@ def _find_ours(part: JsonPart, root: JsonNode) -> tuple[Keys, int] | None:
     return None
 
 
-def _drop_if_empty(text: str, keys: tuple[str, ...]) -> str:
-    parent = _walk(parse_json_text(text), keys[:-1])
-    number = parent.find_number(keys[-1])
-    return text if number is None or parent.children[number].children else cut_child(text, parent, number)
-
-
 def _is_ours(group: object) -> bool:
     """A group of hooks, or a single one, that calls us and nobody else."""
     if not isinstance(group, dict):
@@ -343,12 +301,7 @@ def _is_ours(group: object) -> bool:
     handlers = group.get(_HOOKS)
     rows = handlers if isinstance(handlers, list) else [group]
     commands = [row.get("command") for row in rows if isinstance(row, dict)]
-    return bool(commands) and all(isinstance(at, str) and OURS.search(at) for at in commands)
-
-
-def _rows(groups: dict[str, Any], name: str) -> list[Any]:
-    rows = groups.get(name)
-    return rows if isinstance(rows, list) else []
+    return bool(commands) and all(isinstance(at, str) and known.OURS.search(at) for at in commands)
 
 
 def _find_server(table: object, key: str) -> object:
@@ -363,19 +316,18 @@ def _is_own_server(servers: object) -> bool:
     row = servers.get(NAME) if isinstance(servers, dict) else None
     if not isinstance(row, dict):
         return False
-    arguments = row.get("args")
-    words = [row.get("command"), *(arguments if isinstance(arguments, list) else ())]
+    words = [row.get("command"), *(row["args"] if isinstance(row.get("args"), list) else ())]
     return words[-1:] == ["mcp"] and any(str(at).endswith(NAME) for at in words)
 
 
 def _add_toml(part: TomlPart, text: str) -> AddedEntries:
     table = check_toml(text.removeprefix("\ufeff"))
     servers = table.get("mcp_servers")
-    if has_block(text):
-        return _add_toml(part, cut_block(text))
+    if json_edit.has_block(text):
+        return _add_toml(part, json_edit.cut_block(text))
     if isinstance(servers, dict) and NAME in servers:
         return AddedEntries(text, notes=(f"{part.path} has a server {NAME!r} of its own, which is left as it is",))
-    splice = add_block(text, part.lines)
+    splice = json_edit.add_block(text, part.lines)
     after = splice.apply(text)
     try:
         check_toml(after.removeprefix("\ufeff"))
@@ -420,11 +372,8 @@ def plan_install(
     changes = []
     for host in hosts:
         for part in list_parts(host, environment, program, root=root, has_mcp=has_mcp):
-            before = _read(part.path, root)
-            try:
+            with _read(part.path, root) as before:
                 changes.append(_plan_add(host, part, before, record.get(str(part.path)), now))
-            except FormatError as error:
-                raise _name_file(error, part.path) from None
     return tuple(changes)
 
 
@@ -436,13 +385,9 @@ def plan_uninstall(
     changes = []
     for host in hosts:
         for part in list_parts(host, environment, program, root=root):
-            before = _read(part.path, root)
-            if before is None:
-                continue
-            try:
-                changes.append(_plan_take(host, part, before, record.get(str(part.path))))
-            except FormatError as error:
-                raise _name_file(error, part.path) from None
+            with _read(part.path, root) as before:
+                if before is not None:
+                    changes.append(_plan_take(host, part, before, record.get(str(part.path))))
     return tuple(changes)
 
 
@@ -451,15 +396,23 @@ def apply_changes(changes: Iterable[InstallChange], environment: Environment) ->
     chosen = tuple(changes)
     if all(change.what == "unchanged" and change.entry is None for change in chosen):
         return
-    with _holding(environment.state_home):
-        for change in chosen:
-            # The record comes first: where it cannot be written, the host's file stays as it is.
-            if change.entry is not None:
-                _keep(change, environment)
-            if change.what != "unchanged":
-                _write(change)
-            if change.entry is None:
-                _keep(change, environment)
+    try:
+        make_private_dirs(environment.state_home)
+        folder = os.open(environment.state_home, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise disk_error(error, environment.state_home) from error
+    try:
+        with hold(folder, _LOCK, seconds=LOCK_SECONDS):
+            for change in chosen:
+                # The record comes first: where it cannot be written, the host's file stays as it is.
+                if change.entry is not None:
+                    _keep(change, environment)
+                if change.what != "unchanged":
+                    _write(change)
+                if change.entry is None:
+                    _keep(change, environment)
+    finally:
+        os.close(folder)
 
 
 def _keep(change: InstallChange, environment: Environment) -> None:
@@ -468,21 +421,7 @@ def _keep(change: InstallChange, environment: Environment) -> None:
     if change.entry is not None:
         kept[str(change.path)] = change.entry
     if kept != record:
-        write_install_record(environment.state_home, kept)
-
-
-@contextmanager
-def _holding(state_home: Path) -> Iterator[None]:
-    try:
-        make_private_dirs(state_home)
-        folder = os.open(state_home, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise disk_error(error, state_home) from error
-    try:
-        with hold(folder, _LOCK, seconds=LOCK_SECONDS):
-            yield
-    finally:
-        os.close(folder)
+        known.write_install_record(environment.state_home, kept)
 
 
 def _plan_add(host: Host, part: Part, before: bytes | None, entry: InstallRow | None, now: datetime) -> InstallChange:
@@ -495,7 +434,8 @@ def _plan_add(host: Host, part: Part, before: bytes | None, entry: InstallRow | 
     if not added.splices or after == before:
         return InstallChange(host.key, part.path, before, before, entry, added.notes)
     created = bare is None
-    folders = _list_missing(part.path.parent) or (entry.folders if entry and created else ())
+    missing = tuple(str(at) for at in part.path.parents if not at.exists())
+    folders = missing or (entry.folders if entry and created else ())
     kept = InstallRow(host.key, _digest(after), now, added.splices, added.made, created, folders)
     return InstallChange(host.key, part.path, before, after, kept, added.notes)
 
@@ -519,26 +459,26 @@ def _take(part: Part, text: str, entry: InstallRow | None) -> str | None:
             text = TextSplice(at, inserted).undo(text)
         return text
     bare = take_out(part, text, made=entry.made if entry else None)
-    if entry and entry.created and bare is not None and _is_empty(part, bare):
-        return None
-    return bare
+    if bare is None or not (entry and entry.created):
+        return bare
+    is_empty = not bare.strip() or (isinstance(part, JsonPart) and not parse_json_text(bare).children)
+    return None if is_empty else bare
 
 
-def _is_empty(part: Part, text: str) -> bool:
-    return not text.strip() or (isinstance(part, JsonPart) and not parse_json_text(text).children)
-
-
-def _read(path: Path, root: Path | None) -> bytes | None:
-    if root is not None:
-        for at in (path, *path.parents):
-            if at == root:
-                break
-            if at.is_symlink():
-                raise PathError(str(path), f"{at} is a symbolic link, and it came with the project")
+@contextmanager
+def _read(path: Path, root: Path | None) -> Iterator[bytes | None]:
+    """The context in which a file's changes are planned; a FormatError raised there gets the file's name."""
+    for at in takewhile(lambda at: at != root, (path, *path.parents)) if root is not None else ():
+        if at.is_symlink():
+            raise PathError(str(path), f"{at} is a symbolic link, and it came with the project")
     reading = read_small(path, FILE_BYTES)
     if reading.problem:
         raise FormatError(f"{path} cannot be read: {reading.problem}", hint="nothing was changed")
-    return reading.data
+    try:
+        yield reading.data
+    except FormatError as error:
+        hint = "fix it first; `--print` shows what would be put there, and nothing was changed"
+        raise FormatError(f"{path} cannot be edited: {error}", field=error.field, hint=hint) from None
 
 
 def _decode(data: bytes) -> str:
@@ -546,19 +486,6 @@ def _decode(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         raise FormatError("it is not UTF-8", field="encoding") from None
-
-
-def _name_file(error: FormatError, path: Path) -> FormatError:
-    hint = "fix it first; `--print` shows what would be put there, and nothing was changed"
-    return FormatError(f"{path} cannot be edited: {error}", field=error.field, hint=hint)
-
-
-def _list_missing(folder: Path) -> tuple[str, ...]:
-    missing = []
-    while not folder.exists():
-        missing.append(str(folder))
-        folder = folder.parent
-    return tuple(missing)
 
 
 def _write(change: InstallChange) -> None:
@@ -600,6 +527,7 @@ _COMMANDS = ("remember", "recall", "dream", "doctor")
 
 def make_plugin(program: OwnCommand) -> Mapping[str, str]:
     """The files of Claude Code's plugin folder, by path: manifest, hooks, MCP server, commands and a skill."""
+    claude = known.CLAUDE_CODE
     command, *arguments = (*program.words, "mcp")
     manifest = {
         "name": NAME,
@@ -609,28 +537,25 @@ def make_plugin(program: OwnCommand) -> Mapping[str, str]:
         "license": "Apache-2.0",
         "keywords": ["memory", "markdown", "recall"],
     }
-    hooks = {hook.name: [make_group(CLAUDE_CODE, hook, program)] for hook in CLAUDE_CODE.hooks}
+    hooks = {hook.name: [make_group(claude, hook, program)] for hook in claude.hooks}
     servers = {NAME: {"command": command, "args": arguments}}
     words = " ".join(program.words)
-    texts = {f"commands/{name}.md": render_prompt(f"plugin/{name}", memdir=words) for name in _COMMANDS}
     return {
         ".claude-plugin/plugin.json": _render(manifest),
         "hooks/hooks.json": _render({"description": "memdir: recall, learning and guard", "hooks": hooks}),
         ".mcp.json": _render({"mcpServers": servers}),
-        **{path: text + "\n" for path, text in texts.items()},
+        **{f"commands/{name}.md": render_prompt(f"plugin/{name}", memdir=words) + "\n" for name in _COMMANDS},
         "skills/memory/SKILL.md": render_prompt("plugin/skill", memdir=words) + "\n",
     }
 
 
 def write_plugin(folder: Path, program: OwnCommand) -> list[Path]:
     """Write the plugin folder; returns the files."""
-    written = []
-    for path, text in make_plugin(program).items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-        written.append(target)
-    return written
+    files = {folder / path: text for path, text in make_plugin(program).items()}
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(files)
 
 
 def remove_plugin(folder: Path) -> bool:
