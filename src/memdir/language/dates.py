@@ -456,6 +456,8 @@ def load_date_languages() -> tuple[DateLanguage, ...]:
 
 def _make_language(section: dict[str, Any]) -> DateLanguage:
     section["forms"] = tuple((pattern, DateForm(what), *rest) for pattern, what, *rest in section["forms"])
+    section["numbers"] = {word: at for at, words in enumerate(section["numbers"], 1) for word in words.split()}
+    section["prepositions"] = {word: tuple(before) for word, *before in section.get("prepositions", ())}
     for key in ("before", "after", "follows"):
         section[key] = {
             tuple(form for name in names.split() for form in _GROUPS.get(name) or (DateForm(name),)): pattern
