@@ -1,33 +1,22 @@
 """`promote`, `demote`, `team` and `agent`: share memories with all projects, with a team over git, or with an agent."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, TypedDict
 
 import click
 
+from memdir import team
 from memdir.conversation.instructions import find_frame, load_indexes
 from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE
-from memdir.interfaces.cli import CliContext, scope_flag
-from memdir.interfaces.cli.app import (
-    SCOPES,
-    VerbGroup,
-    find_memory,
-    json_option,
-    name_argument,
-    scope_option,
-    verb,
-    warn_of_secrets,
-    warn_of_team,
-)
+from memdir.interfaces.cli import CliContext, app, scope_flag
+from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.context import LoadedIndexRow, make_index_row, show_index
 from memdir.interfaces.cli.output import (
     REFUSED,
     Count,
     MemoryRow,
-    Output,
     Styled,
     TableColumn,
     Time,
@@ -36,34 +25,11 @@ from memdir.interfaces.cli.output import (
     make_row,
 )
 from memdir.limits import TEAM_SECONDS
-from memdir.records import Header, InboxState, Origin, Scope
-from memdir.store.files import FileStore
-from memdir.store.move import MoveResult, move
-from memdir.store.open import (
-    AgentDirectory,
-    AgentScope,
-    Project,
-    find_agent_directory,
-    find_agent_place,
-    list_agent_memories,
-    list_definitions,
-    open_agent_store,
-)
-from memdir.team import (
-    Membership,
-    SyncOutcome,
-    SyncResult,
-    enter,
-    leave,
-    open_sync,
-    read_membership,
-    read_remote_head,
-    read_sync_record,
-    read_team_news,
-    revert_author,
-    start_sync,
-    sync,
-)
+from memdir.records import InboxState, Origin, Scope
+from memdir.store import open as opening
+from memdir.store.move import move
+from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_directory, open_agent_store
+from memdir.team import Membership, SyncOutcome, SyncResult
 from memdir.team.git import hash_blob, read_commits
 from memdir.team.news import WAIT, name_memory, render_row
 from memdir.team.plan import TEAM_FILE, read_local
@@ -91,64 +57,67 @@ class MovedRow(MemoryRow):
     warnings: list[str]
 
 
-_named = click.option("--name", "named", metavar="NEW", help="Call it this there; its own name if not given.")
+def _move_arguments(decorated: Any) -> Any:
+    named = click.option("--name", "named", metavar="NEW", help="Call it this there; its own name if not given.")
+    return name_argument()(named(scope_option(json_option(MovedRow)(click.pass_obj(decorated)))))
 
 
 @verb(
     "promote", "Share a memory with the team or with all your projects.",
     "memdir promote deploy-days", "memdir promote terse-replies --to user",
 )  # fmt: skip
-@name_argument()
 @click.option(
     "--to", type=click.Choice(("team", "user", "project")), default=Scope.TEAM.value, show_default=True,
     help="The team's memory, yours for all projects, or .claude/memory of the repository.",
 )  # fmt: skip
-@_named
-@scope_option
-@json_option(MovedRow)
-@click.pass_obj
-def promote_verb(call: CliContext, name: str, to: str, named: str | None, scope: str | None, as_json: bool) -> None:
+@_move_arguments
+def promote_verb(call: CliContext, to: str, **given: Any) -> None:
     """Move a memory to where more can use it. Its bytes and its index line go along, and history keeps both ends.
 
     Refused: a user memory and anything with a secret for a team, a project or reference memory for all projects, a
     description that says nothing, and a name that is taken there. Nothing is committed or pushed by it.
     """
-    _move(call, name, Scope(to), named, scope, "promote", as_json=as_json)
+    _move(call, "promote", Scope(to), **given)
 
 
 @verb(
     "demote", "Take a shared memory back to yourself.",
     "memdir demote team/deploy-days", "memdir demote terse-replies --scope user",
 )  # fmt: skip
-@name_argument()
 @click.option(
     "--to", type=click.Choice((Scope.PRIVATE.value,)), default=Scope.PRIVATE.value, show_default=True,
     help="Your memory for this project.",
 )  # fmt: skip
-@_named
-@scope_option
-@json_option(MovedRow)
-@click.pass_obj
-def demote_verb(call: CliContext, name: str, to: str, named: str | None, scope: str | None, as_json: bool) -> None:
+@_move_arguments
+def demote_verb(call: CliContext, to: str, **given: Any) -> None:
     """Move a memory of the team, or of all your projects, to your own memory for this project.
 
     With the next sync it is gone for the team too; what others have committed or copied stays theirs.
     """
-    _move(call, name, Scope(to), named, scope, "demote", as_json=as_json)
+    _move(call, "demote", Scope(to), **given)
 
 
 def _move(
-    call: CliContext, name: str, to: Scope, named: str | None, scope: str | None, done: str, *, as_json: bool
+    call: CliContext, done: str, to: Scope, *, name: str, named: str | None, scope: str | None, as_json: bool
 ) -> None:
     project, out = call.open_to_write(), call.out
-    store, header = _find_movable(project, name, scope, to)
+    store, header = app.find_memory(project, name, scope)
+    if scope is None and header.scope is to:  # perhaps a move was cut short: then it is also in another scope
+        for other in (at for at in app.SCOPES if at != to.value):
+            try:
+                store, header = app.find_memory(project, name, other)
+                break
+            except (NotFoundError, SettingsError):
+                continue
     new_name = (named or "").removesuffix(".md")
     moved = move(project, store, header.name, to, verb=done, origin=call.origin(), named=new_name)
     now = moved.memory.header
-    warnings = warn_of_team(moved.store, now.scope)
+    warnings = app.warn_of_team(moved.store, now.scope)
     if to in (Scope.PRIVATE, Scope.USER):
-        warnings += warn_of_secrets(moved.memory.text, now.file, project.environment)
-    undos = _list_undos(moved)
+        warnings += app.warn_of_secrets(moved.memory.text, now.file, project.environment)
+    # The old place first, so that the memory is never nowhere.
+    ends = ((moved.source, moved.source_change), (moved.store, moved.change))
+    undos = [f"memdir undo{scope_flag(at)} {change}" for at, change in ends if change is not None]
     if as_json:
         row, was = make_row(now, moved.store), fill(OldPlaceRow, header)
         out.json(fill(MovedRow, row, moved, action=f"{done}d", was=was, undo=undos, warnings=warnings))
@@ -159,25 +128,6 @@ def _move(
         out.line(f"  {undo} {'takes' if len(undos) == 1 else 'take'} it back")
     for warning in warnings:
         out.warn(warning)
-
-
-def _find_movable(project: Project, name: str, scope: str | None, to: Scope) -> tuple[FileStore, Header]:
-    """The memory meant; if it is where it should go already, one of that name in another scope: a move was cut short."""
-    found = find_memory(project, name, scope)
-    if scope is not None or found[1].scope is not to:
-        return found
-    for other in (at for at in SCOPES if at != to.value):
-        try:
-            return find_memory(project, name, other)
-        except (NotFoundError, SettingsError):
-            continue
-    return found
-
-
-def _list_undos(moved: MoveResult) -> list[str]:
-    """What takes the move back; the old place first, so that the memory is never nowhere."""
-    pairs = ((moved.source, moved.source_change), (moved.store, moved.change))
-    return [f"memdir undo{scope_flag(store)} {change}" for store, change in pairs if change is not None]
 
 
 # `team`.
@@ -312,11 +262,9 @@ def team_verb() -> None:
 @_timeout
 @json_option(SyncRow)
 @click.pass_obj
-def _init(call: CliContext, remote: str, branch: str, review: bool, seconds: float, as_json: bool) -> int:
+def _init(call: CliContext, remote: str, branch: str, review: bool, **given: Any) -> int:
     """Begin a team's memory, or take part in one that is there: the first sync sends what lies in `team/`."""
-    project = call.open_to_write()
-    member = Membership(remote, branch, review=review)
-    return _report(call, enter(project, member, now=project.now(), create=True, seconds=seconds), as_json=as_json)
+    return _enter(call, Membership(remote, branch, review=review), create=True, **given)
 
 
 @team_verb.command("join", examples=("memdir team join", "memdir team join --remote ../team.git --read-only"))
@@ -327,13 +275,14 @@ def _init(call: CliContext, remote: str, branch: str, review: bool, seconds: flo
 @_timeout
 @json_option(SyncRow)
 @click.pass_obj
-def _join(
-    call: CliContext, remote: str, branch: str, read_only: bool, review: bool, seconds: float, as_json: bool
-) -> int:
+def _join(call: CliContext, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
     """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there."""
+    return _enter(call, Membership(remote, branch, read_only, review), create=False, **given)
+
+
+def _enter(call: CliContext, member: Membership, *, create: bool, seconds: float, as_json: bool) -> int:
     project = call.open_to_write()
-    member = Membership(remote, branch, read_only, review)
-    return _report(call, enter(project, member, now=project.now(), create=False, seconds=seconds), as_json=as_json)
+    return _report(call, team.enter(project, member, now=project.now(), create=create, seconds=seconds), as_json)
 
 
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
@@ -344,11 +293,11 @@ def _join(
 def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) -> int:
     """Send what was changed here, take what others changed. Offline it says so, and the next one sends it."""
     project = call.open_to_write()
-    task = open_sync(project, seconds=seconds)
+    task = team.open_sync(project, seconds=seconds)
     if not is_detached:
-        return _report(call, sync(task, now=project.now()), as_json=as_json)
+        return _report(call, team.sync(task, now=project.now()), as_json)
     where = ("--dir", str(call.directory)) if call.directory else ()
-    pid = start_sync(call.cwd, *where, environ=project.environment.inherited)
+    pid = team.start_sync(call.cwd, *where, environ=project.environment.inherited)
     if as_json:
         call.out.json(fill(SyncRow, SyncResult(SyncOutcome.BUSY), outcome="started", pid=pid))
     else:
@@ -361,11 +310,49 @@ def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) ->
 @click.pass_obj
 def _status(call: CliContext, as_json: bool) -> None:
     """Which remote, how the last sync went, what waits to be sent, and what is refused."""
-    row = _make_status(call.open())
+    project, out = call.open(), call.out
+    store = project.private
+    member, record = team.read_membership(store.state), team.read_sync_record(store.state)
+    try:
+        remote = resolve_remote(member, project.places.root.path) if member else None
+    except SettingsError:
+        remote = None
+    point = find_point(store) if member else None
+    changed = [path for path, data in read_local(store).files.items() if point and point.find(path) != hash_blob(data)]
+    row = fill(
+        TeamStatusRow,
+        record,
+        member or Membership("", ""),
+        member=member is not None,
+        remote=remote,
+        last=record.at,
+        unsent=[name_memory(path) for path in sorted(changed)],
+        waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
+        news=len(team.read_team_news(store.state)),
+        refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
+        withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
+    )
     if as_json:
-        call.out.json(row)
-    else:
-        _show_status(call.out, row)
+        out.json(row)
+        return
+    if member is None:
+        out.line("this project is in no team; `memdir team init` begins one, `memdir team join` takes part in one")
+        return
+    facts = {
+        "remote": remote or "none: this project has no git remote",
+        "branch": member.branch,
+        "part": ", ".join(["read-only"] * member.read_only + ["review"] * member.review),
+        "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
+        "error": row["error"],
+        "in step": row["last_good"] if row["last_good"] != row["last"] else None,
+        "unsent": ", ".join(row["unsent"]),
+        "waiting": f"{row['waiting']} in `memdir inbox`" if row["waiting"] else None,
+        "news": f"{row['news']} since the last session" if row["news"] else None,
+    }
+    for label, text in facts.items():
+        if text:
+            out.line(Styled(f"{label:<10}", "dim"), text)
+    _show_held_back(call, row)
 
 
 @team_verb.command("log", examples=("memdir team log", "memdir team log --author ada@example.org"))
@@ -378,30 +365,19 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
 
     In a pipe: time, author, address, change, memory, with tabs between.
     """
-    task = open_sync(call.open())
-    commits = read_commits(task.make_clone(), read_remote_head(task).head)
+    task = team.open_sync(call.open())
+    commits = read_commits(task.make_clone(), team.read_remote_head(task).head)
     wanted = fold(author.strip())
     found = [at for at in commits if wanted in fold(f"{at.author.name} <{at.author.email}>")][:limit]
-    rows = [
-        fill(
-            CommitRow,
-            at.author,
-            commit=at.sha,
-            at=at.author.when,
-            author=at.author.name,
-            changes=[
-                {"path": path, "change": how}
-                for path, how in sorted(at.changes.items())
-                if path not in (INDEX_FILE, TEAM_FILE)
-            ],
-        )
-        for at in found
-    ]
-    if as_json:
-        call.out.json(rows)
-    else:
-        lines = [{**row, **change} for row in rows for change in row["changes"]]
-        call.show_rows(_LOG, lines, as_json=False, empty="nobody has written anything yet")
+    hidden = (INDEX_FILE, TEAM_FILE)
+    rows = []
+    for at in found:
+        changes = [{"path": path, "change": how} for path, how in sorted(at.changes.items()) if path not in hidden]
+        who = at.author
+        rows.append(fill(CommitRow, who, commit=at.sha, at=who.when, author=who.name, changes=changes))
+    lines = [{**row, **change} for row in rows for change in row["changes"]]
+    empty = "nobody has written anything yet"
+    call.show_rows(_LOG, rows if as_json else lines, as_json=as_json, empty=empty)
 
 
 @team_verb.command(
@@ -418,19 +394,19 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     It is one change, so `memdir undo` takes it back, and the next sync brings it to the others.
     """
     project, out = call.open_to_write(), call.out
-    task = open_sync(project)
+    task = team.open_sync(project)
     origin = Origin(why=f"what {author} wrote was taken back", session=project.environment.session)
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
     except ValueError:
         raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
-    head = read_remote_head(task).head
-    done = revert_author(project.private, task.make_clone(), head, author, since=begin, origin=origin)
+    head = team.read_remote_head(task).head
+    done = team.revert_author(project.private, task.make_clone(), head, author, since=begin, origin=origin)
     if as_json:
         out.json(fill(RevertRow, done, author=author))
         return
-    memories = count_words(len(done.names), "memory")
-    out.line(f"took back {count_words(done.commits, 'commit')}, which changed {memories}")
+    changed = count_words(len(done.names), "memory")
+    out.line(f"took back {count_words(done.commits, 'commit')}, which changed {changed}")
     for name in done.names:
         out.line(f"  {name}")
     for name in done.left:
@@ -444,26 +420,22 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
 @click.pass_obj
 def _leave(call: CliContext, as_json: bool) -> None:
     """Forget the remote. The memories in `team/` stay here but are shown no more; the others keep theirs."""
-    was_in = leave(call.open())
+    was_in = team.leave(call.open())
     if as_json:
         call.out.json(LeftRow(left=was_in))
     elif was_in:
-        again = "are shown again after `memdir config set team true`"
-        call.out.line(f"left the team; the memories in `team/` stay, and {again}")
+        again = "stay, and are shown again after `memdir config set team true`"
+        call.out.line(f"left the team; the memories in `team/` {again}")
     else:
         call.out.line("this project is in no team")
 
 
-def _report(call: CliContext, done: SyncResult, *, as_json: bool) -> int:
+def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
+    out, code = call.out, REFUSED if done.outcome is SyncOutcome.FAILED else 0
+    row = fill(SyncRow, done, received=[render_row(at) for at in done.received], pid=None)
     if as_json:
-        received = [render_row(at) for at in done.received]
-        call.out.json(fill(SyncRow, done, received=received, pid=None))
-    else:
-        _show_sync(call.out, done)
-    return REFUSED if done.outcome is SyncOutcome.FAILED else 0
-
-
-def _show_sync(out: Output, done: SyncResult) -> None:
+        out.json(row)
+        return code
     out.line(Styled(_WORDS[done.outcome], "bold"))
     for note in (*done.notes, *([done.error] if done.error else [])):
         out.warn(note)
@@ -475,62 +447,16 @@ def _show_sync(out: Output, done: SyncResult) -> None:
         out.line("  both kept ", Styled(name, "yellow"), ": `memdir inbox` shows the two sides")
     for name in done.waiting:
         out.line("  waits     ", Styled(name, "yellow"), ": `memdir inbox` shows it")
-    _show_held_back(out, [(at.path, at.why) for at in done.refused], [(at.path, at.why) for at in done.withheld])
+    _show_held_back(call, row)
     if done.change is not None:
         out.line(f"`memdir undo {done.change}` takes back what came")
+    return code
 
 
-def _show_held_back(out: Output, refused: Sequence[tuple[str, str]], withheld: Sequence[tuple[str, str]]) -> None:
-    for label, rows in (("refused ", refused), ("not sent", withheld)):
-        for path, why in rows:
-            out.line(f"  {label}  ", Styled(path, "yellow"), f": {why}")
-
-
-def _make_status(project: Project) -> TeamStatusRow:
-    store = project.private
-    member, record = read_membership(store.state), read_sync_record(store.state)
-    try:
-        remote = resolve_remote(member, project.places.root.path) if member else None
-    except SettingsError:
-        remote = None
-    point = find_point(store) if member else None
-    changed = [path for path, data in read_local(store).files.items() if point and point.find(path) != hash_blob(data)]
-    return fill(
-        TeamStatusRow,
-        record,
-        member or Membership("", ""),
-        member=member is not None,
-        remote=remote,
-        last=record.at,
-        unsent=[name_memory(path) for path in sorted(changed)],
-        waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
-        news=len(read_team_news(store.state)),
-        refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
-        withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
-    )
-
-
-def _show_status(out: Output, row: TeamStatusRow) -> None:
-    if not row["member"]:
-        out.line("this project is in no team; `memdir team init` begins one, `memdir team join` takes part in one")
-        return
-    how = ", ".join(word for word, is_on in (("read-only", row["read_only"]), ("review", row["review"])) if is_on)
-    facts = {
-        "remote": row["remote"] or "none: this project has no git remote",
-        "branch": row["branch"],
-        "part": how,
-        "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
-        "error": row["error"],
-        "in step": row["last_good"] if row["last_good"] != row["last"] else None,
-        "unsent": ", ".join(row["unsent"]),
-        "waiting": f"{row['waiting']} in `memdir inbox`" if row["waiting"] else None,
-        "news": f"{row['news']} since the last session" if row["news"] else None,
-    }
-    for label, text in facts.items():
-        if text:
-            out.line(Styled(f"{label:<10}", "dim"), text)
-    refused, withheld = ([(at["path"], at["why"]) for at in rows] for rows in (row["refused"], row["withheld"]))
-    _show_held_back(out, refused, withheld)
+def _show_held_back(call: CliContext, row: SyncRow | TeamStatusRow) -> None:
+    for label, files in (("refused ", row["refused"]), ("not sent", row["withheld"])):
+        for at in files:
+            call.out.line(f"  {label}  ", Styled(at["path"], "yellow"), f": {at['why']}")
 
 
 # `agent`.
@@ -597,8 +523,31 @@ def _list(call: CliContext, as_json: bool) -> None:
 
     In a pipe: agent, scope or `none`, how many memories, directory, problem, with tabs between.
     """
-    empty = "no agent is defined here, and none has a memory here"
-    call.show_rows(_AGENTS, list(_list_agents(call.open())), as_json=as_json, empty=empty)
+    project = call.open()
+    environment, root = project.environment, project.places.root.path
+    found: list[tuple[str, AgentDirectory | None, Any, str]] = []  # name, directory, definition, problem
+    for at in opening.list_definitions(environment, root):
+        own, problem = None, at.problem
+        try:
+            if at.memory is not None:
+                own = opening.find_agent_place(at.name, at.memory, environment=environment, root=root)
+        except PathError as error:
+            problem = str(error)
+        found.append((at.name, own, at.path, problem))
+    asked = {(fold(own.name), own.scope) for _, own, *_ in found if own}
+    kept = [at for at in opening.list_agent_memories(environment, root) if (fold(at.name), at.scope) not in asked]
+    rows = []
+    for name, own, definition, problem in [*found, *((at.name, at, None, "") for at in kept)]:
+        count = 0
+        if own is not None:
+            try:
+                with closing(open_agent_store(project, own)) as store:
+                    count = len(store.scan())
+            except MemdirError:
+                pass  # its directory cannot be read
+        facts = {"exists": own is not None and own.path.is_dir(), "definition": definition, "problem": problem}
+        rows.append(fill(AgentListRow, own or {"scope": None, "path": None}, agent=name, memories=count, **facts))
+    call.show_rows(_AGENTS, rows, as_json=as_json, empty="no agent is defined here, and none has a memory here")
 
 
 @agent_verb.command("show", examples=("memdir agent show reviewer", "memdir agent show reviewer --scope local --json"))
@@ -646,40 +595,3 @@ def _find_agent(project: Project, name: str, scope: str | None) -> tuple[AgentDi
     own, rule = find_agent_directory(project, name, None if scope is None else AgentScope(scope))
     on = project.places.switch.on
     return own, fill(AgentRow, own, agent=own.name, rule=rule, exists=own.path.is_dir(), on=on)
-
-
-def _list_agents(project: Project) -> Iterator[AgentListRow]:
-    """One row for each definition, then one for each memory that no definition asks for."""
-    environment, root = project.environment, project.places.root.path
-    asked: set[tuple[str, AgentScope]] = set()
-    for definition in list_definitions(environment, root):
-        own, problem = None, definition.problem
-        if definition.memory is not None:
-            try:
-                own = find_agent_place(definition.name, definition.memory, environment=environment, root=root)
-                asked.add((fold(own.name), own.scope))
-            except PathError as error:
-                problem = str(error)
-        yield _make_agent(project, definition.name, own, definition.path, problem)
-    for kept in list_agent_memories(environment, root):
-        if (fold(kept.name), kept.scope) not in asked:
-            yield _make_agent(project, kept.name, kept, None, "")
-
-
-def _make_agent(project: Project, name: str, own: AgentDirectory | None, definition: Any, problem: str) -> AgentListRow:
-    count = 0
-    if own is not None:
-        try:
-            with closing(open_agent_store(project, own)) as store:
-                count = len(store.scan())
-        except MemdirError:
-            pass  # its directory cannot be read
-    return fill(
-        AgentListRow,
-        own or {"scope": None, "path": None},
-        agent=name,
-        exists=own is not None and own.path.is_dir(),
-        memories=count,
-        definition=definition,
-        problem=problem,
-    )
