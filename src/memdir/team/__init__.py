@@ -7,61 +7,54 @@
     plan     what each side did, and what a sync would do
     sync     all of it in order
     news     results, records, news and items of the inbox
-    revert   undoing what one author wrote
 
 The person's own repository is read for the address of its remote only. Nobody's identity is proved: an author is what a
 commit says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from memdir.errors import NotFoundError, SettingsError
+from memdir.errors import ConflictError, NotFoundError, SettingsError
 from memdir.files import start_detached
-from memdir.frozen import replace
+from memdir.format.frontmatter import split_frontmatter
+from memdir.format.index import INDEX_FILE
+from memdir.frozen import dataclass, replace
 from memdir.limits import TEAM_SECONDS
+from memdir.project.paths import MEMBERSHIP
 from memdir.project.settings import DEFAULT, write_setting
+from memdir.records import Origin
+from memdir.store.contract import PERSON
+from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.state import NEWS, POINT, RECORD, drop_copy, find_own_author
-from memdir.team.git import fetch_branch, open_copy
+from memdir.store.plan import TEAM_FOLDER, FileChange, Overlay, StoreView, plan_dead_pointers, plan_pointers
+from memdir.store.secrets import find_secrets
+from memdir.store.state import NEWS, POINT, RECORD, Author, drop_copy, find_own_author
+from memdir.team import git, merge, state
+from memdir.team.admit import PLAIN_MODE, AdmitRuling, judge_place, judge_text
 from memdir.team.news import (
     SyncOutcome,
-    SyncRecord,
-    SyncRefusal,
     SyncResult,
-    TeamNews,
     drop_waiting,
     is_sync_due,
     mark_seen,
+    name_memory,
     read_sync_record,
     read_team_news,
     render_news,
 )
-from memdir.team.plan import check_is_team, look_at
-from memdir.team.revert import RevertResult, revert_author
-from memdir.team.state import (
-    BRANCH,
-    Membership,
-    SyncPoint,
-    check_branch,
-    drop_membership,
-    read_membership,
-    resolve_remote,
-    write_membership,
-)
+from memdir.team.plan import check_is_team, look_at, read_local
+from memdir.team.state import Membership, read_membership
 from memdir.team.sync import LOCK, SyncTask, find_point, sync
+from memdir.text import fold
 
 __all__ = [
-    "BRANCH",
     "Membership",
     "RevertResult",
     "SyncOutcome",
-    "SyncRecord",
-    "SyncRefusal",
     "SyncResult",
     "SyncTask",
-    "TeamNews",
     "enter",
     "is_sync_due",
     "leave",
@@ -92,22 +85,22 @@ def enter(
 ) -> SyncResult:
     """Join a team, and begin it with `create` if there is none; raises if the remote cannot be reached."""
     store, known = project.private, read_membership(project.private.state)
-    check_branch(member.branch)
-    address = resolve_remote(member, project.places.root.path)
+    state.check_branch(member.branch)
+    address = state.resolve_remote(member, project.places.root.path)
     member = replace(member, remote=address) if member.remote else member
     if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
         hint = "`memdir team leave` first; the files stay"
         raise SettingsError("this project is in another team already", key="team", hint=hint)
     task = _make_sync(project, member, seconds)
     with store.hold_beside(LOCK, seconds=seconds):
-        copy = open_copy(task.make_clone())
-        head = fetch_branch(copy, address, member.branch)
+        copy = git.open_copy(task.make_clone())
+        head = git.fetch_branch(copy, address, member.branch)
         if head is None and not create:
             hint = "`memdir team init` begins one"
             raise NotFoundError(f"the remote has no branch {member.branch}", name=member.branch, hint=hint)
         if head is not None and known is None:
             check_is_team(look_at(copy, head), member.branch)
-        write_membership(store.state, task.member)
+        state.write_membership(store.state, task.member)
     if project.settings.sources["team"] != DEFAULT and not project.settings.flag("team"):
         write_setting(project.environment, "team", True)
     return sync(task, now=now)
@@ -119,15 +112,14 @@ def leave(project: Project) -> bool:
     if read_membership(store.state) is None:
         return False
     with store.hold_beside(LOCK, seconds=TEAM_SECONDS):
-        drop_membership(store.state)
         drop_copy(store.state)
-        for file in (POINT, RECORD, NEWS):
+        for file in (MEMBERSHIP, POINT, RECORD, NEWS):
             (store.state / file).unlink(missing_ok=True)
         drop_waiting(store)
     return True
 
 
-def read_remote_head(task: SyncTask) -> SyncPoint:
+def read_remote_head(task: SyncTask) -> state.SyncPoint:
     """Where this member and the branch were last in step; raises NotFoundError before the first sync."""
     point = find_point(task.store)
     if not point.head:
@@ -136,14 +128,104 @@ def read_remote_head(task: SyncTask) -> SyncPoint:
 
 
 def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask:
-    root = project.places.root.path
-    author = find_own_author(project.environment, root)
-    return SyncTask(project.private, member, project.environment, root, author, seconds)
+    environment, root = project.environment, project.places.root.path
+    return SyncTask(project.private, member, environment, root, find_own_author(environment, root), seconds)
 
 
 def start_sync(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
-    """Start a sync for the project at `cwd` in a process of its own, which outlives this one; returns its PID.
+    """Start a sync for the project at `cwd` in a process that outlives this one; returns its PID.
 
-    If a sync is running already, it ends at once. `arguments` are options of the whole program, `environ` its variables.
+    `arguments` are options of the whole program, `environ` its variables.
     """
     return start_detached(cwd, *arguments, "team", "sync", environ=environ)
+
+
+@dataclass(frozen=True, slots=True)
+class RevertResult:
+    """The change, how many commits it reverses, and the memories it changed, removed or restored."""
+
+    change: int | None
+    commits: int
+    names: tuple[str, ...]
+    left: tuple[str, ...] = ()  # what may not be restored: it would be refused today
+
+
+def revert_author(
+    store: FileStore,
+    copy: git.TeamClone,
+    head: str,
+    wanted: str,
+    *,
+    since: datetime | None = None,
+    origin: Origin = PERSON,
+) -> RevertResult:
+    """Undo what somebody wrote, as one change; raises NotFoundError if the branch has nothing of theirs.
+
+    Each of the author's commits is reversed, newest first; what others have written since stays. `undo` reverses the
+    change, the next sync sends it. `wanted` is a whole name, a whole address, or both as git writes them.
+    """
+    commits = [at for at in git.read_commits(copy, head) if _is_by(at.author, wanted)]
+    commits = [at for at in commits if since is None or (at.author.when is not None and at.author.when >= since)]
+    if not commits:
+        hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
+        raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
+    before = {path: data.decode("utf-8", "surrogateescape") for path, data in read_local(store).files.items()}
+    after = _reverse(copy, commits, before)
+    find = store.rules.find or find_secrets
+    files = [(path, data) for path, text in after.items() if (data := _encode(text)) is not None]
+    wrong = [path for path, data in files if judge_text(path, data, find).ruling is AdmitRuling.REFUSE]
+    changed = {path: text for path, text in after.items() if text != before.get(path) and path not in wrong}
+    names, left = (
+        tuple(map(name_memory, sorted(paths)))
+        for paths in (changed, [path for path in wrong if after[path] != before.get(path)])
+    )
+
+    def planner(view: StoreView) -> list[FileChange]:
+        overlay = Overlay(view)
+        for path, text in changed.items():
+            found = view.read_bytes(f"{TEAM_FOLDER}/{path}")
+            if found != _encode(before.get(path)):
+                raise ConflictError(f"{name_memory(path)} changed meanwhile", hint="try again")
+            overlay.put([FileChange(f"{TEAM_FOLDER}/{path}", found, _encode(text))])
+        own = [name_memory(path) for path in changed]
+        overlay.put(plan_dead_pointers(overlay, own))
+        overlay.put(plan_pointers(overlay, own))
+        return list(overlay.list_changes())
+
+    done = store.carry_out(planner, verb="revert", origin=origin) if changed else None
+    return RevertResult(done.change if done else None, len(commits), names, left)
+
+
+def _is_by(author: Author, wanted: str) -> bool:
+    known = {author.name, author.email, f"{author.name} <{author.email}>"}
+    return bool(wanted.strip()) and fold(wanted.strip()) in {fold(at) for at in known if at}
+
+
+def _reverse(
+    copy: git.TeamClone, commits: Sequence[git.TeamCommit], before: Mapping[str, str]
+) -> dict[str, str | None]:
+    files: dict[str, str | None] = dict(before)
+    changes = [(at.sha, path) for at in commits for path in at.changes]
+    wanted = [at for at in changes if at[1] != INDEX_FILE and not judge_place(at[1], PLAIN_MODE, 0)]
+    texts = git.read_versions(copy, [spec for sha, path in wanted for spec in ((sha, path), (f"{sha}^", path))])
+    for sha, path in wanted:
+        files[path] = _reverse_one(texts.get((sha, path)), files.get(path), texts.get((f"{sha}^", path)))
+    return files
+
+
+def _reverse_one(theirs: str | None, now: str | None, older: str | None) -> str | None:
+    """One file without what one commit did to it: `theirs` is what it left, `older` what it found."""
+    if now == theirs:
+        return older
+    if now is None or theirs is None:
+        return now  # somebody else has decided since
+    if older is not None:
+        return merge.merge_memory(theirs, now, older).text
+    parts = split_frontmatter(now)
+    added, standing = (merge.split_paragraphs(body) for body in (split_frontmatter(theirs).body, parts.body))
+    left = merge.merge_units(added, standing, ()).pieces
+    return parts.opening + parts.head + parts.closing + "\n" + "\n\n".join(left) + "\n" if left else None
+
+
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")

@@ -54,10 +54,6 @@ def write_membership(state: Path, member: Membership) -> None:
     write_table(state, MEMBERSHIP, {**fields, "read_only": member.read_only, "review": member.review})
 
 
-def drop_membership(state: Path) -> None:
-    (state / MEMBERSHIP).unlink(missing_ok=True)
-
-
 def resolve_remote(member: Membership, root: Path) -> str:
     """The address of the remote; raises SettingsError if there is none that may be used."""
     if member.remote:
