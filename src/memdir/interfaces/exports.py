@@ -57,9 +57,7 @@ class ExportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Content:
-    """The memories in index order, their bytes and ages by name, and the indexes by their path."""
-
+class _Content:  # memories in index order, their bytes and ages by name, indexes by path
     memories: Sequence[Memory]
     data: Mapping[str, bytes]
     indexes: Mapping[str, bytes]
@@ -67,12 +65,7 @@ class _Content:
 
 
 def export(
-    store: FileStore,
-    format: ExportFormat,
-    *,
-    now: datetime,
-    scope: Scope | None = None,
-    with_history: bool = False,
+    store: FileStore, format: ExportFormat, *, now: datetime, scope: Scope | None = None, with_history: bool = False
 ) -> ExportResult:
     """All memories of a store, or only those of a scope: private ones, or what a team shares."""
     content, unread = _read(store, now, scope)
@@ -139,7 +132,6 @@ def _pack(content: _Content, format: ExportFormat, past: bytes | None) -> bytes:
 
 
 def _copy_history(store: FileStore) -> bytes | None:
-    """The history database, copied while others may be writing it."""
     path = store.state / history.FILE
     if path.is_symlink() or not path.is_file():
         return None
@@ -187,13 +179,9 @@ def _render_markdown(content: _Content) -> str:
         facts = (str(header.kind or "no type"), header.scope.value, when.date().isoformat(), f"`{header.file}`")
         parts.append(f"\n## {header.title}\n\n*{' · '.join(facts)}*\n")
         parts += [f"\n> {header.description}\n"] if header.description else []
-        parts.append(f"\n{_lower_headings(memory.body).strip()}\n")
+        lines, is_code = [], False
+        for line in memory.body.replace("\r\n", "\n").split("\n"):
+            is_code ^= bool(_FENCE.match(line))
+            lines.append(f"##{line}" if re.match(r"#{1,4} ", line) and not is_code else line)
+        parts.append("\n" + "\n".join(lines).strip() + "\n")
     return "".join(parts)
-
-
-def _lower_headings(body: str) -> str:
-    lines, is_code = [], False
-    for line in body.replace("\r\n", "\n").split("\n"):
-        is_code ^= bool(_FENCE.match(line))
-        lines.append(f"##{line}" if re.match(r"#{1,4} ", line) and not is_code else line)
-    return "\n".join(lines)

@@ -15,11 +15,12 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from memdir import guard
+from memdir import guard, records
 from memdir.dream.duplicates import MemoryFacts, has_own_fields, is_reworded, make_exact, unite
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.extraction.find import compose_memory
@@ -31,35 +32,14 @@ from memdir.frozen import dataclass, replace
 from memdir.interfaces.derivable import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
-from memdir.records import (
-    Dialect,
-    InboxItem,
-    InboxKind,
-    InboxState,
-    Kind,
-    Memory,
-    Origin,
-    Put,
-    Rewrite,
-    Signature,
-)
+from memdir.records import Dialect, InboxItem, Kind, Memory, Origin, Put, Rewrite, Signature
+from memdir.store import plan as store_plan
 from memdir.store.batch import plan_batch
 from memdir.store.contract import make_memory as parse_memory
 from memdir.store.contract import read_time
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
-from memdir.store.plan import (
-    FileChange,
-    Finder,
-    Overlay,
-    StoreView,
-    check_shared,
-    decode,
-    digest_of,
-    encode,
-    index_path,
-    plan_put,
-)
+from memdir.store.plan import FileChange, Finder, Overlay, StoreView, decode, encode, index_path
 from memdir.store.secrets import find_secrets
 from memdir.text import find_forbidden, fold, one_line, shorten
 
@@ -161,9 +141,7 @@ def plan_import(
     return _Planning(store, now, origin).run(replace(found, candidates=tuple(wanted)))
 
 
-class _EmptyView:
-    """A store without files: whether a name is free is known already."""
-
+class _EmptyView:  # a store without files: whether a name is free is known already
     def read_bytes(self, path: str) -> None:
         return None
 
@@ -185,7 +163,6 @@ class KnownMemories:
             self.add(fact)
 
     def add(self, fact: MemoryFacts) -> None:
-        """Add a memory, or another text of one."""
         self.facts[fact.name] = fact
         if fact.exact:
             self._exact.setdefault(fact.exact, fact.name)
@@ -193,7 +170,6 @@ class KnownMemories:
             self._blocks[block].append(fact.name)
 
     def find_same(self, fact: MemoryFacts) -> MemoryFacts | None:
-        """The memory with the same text."""
         name = self._exact.get(fact.exact) if fact.exact else None
         return self.facts[name] if name is not None else None
 
@@ -216,16 +192,13 @@ class _Planning:
         self._dialect = Dialect.NESTED if nested * 2 > len(self._memories) else Dialect.FLAT
 
     def run(self, found: ReadSource) -> ImportPlan:
-        steps = tuple(self._plan_step(candidate) for candidate in found.candidates)
-        texts = {
-            step.name: self._known.facts[step.name].memory.text for step in steps if step.fate is ImportAction.MERGED
-        }
-        final = tuple(
-            replace(step, text=texts[step.name]) if step.fate is ImportAction.NEW and step.name in texts else step
-            for step in steps
-        )
+        steps = [self._plan_step(candidate) for candidate in found.candidates]
+        merged = {step.name for step in steps if step.fate is ImportAction.MERGED}
+        for number, step in enumerate(steps):
+            if step.fate is ImportAction.NEW and step.name in merged:
+                steps[number] = replace(step, text=self._known.facts[step.name].memory.text)
         merges = [(name, text, self._memories[name].digest) for name, text in self._merges.items()]
-        return ImportPlan(found, final, merges)
+        return ImportPlan(found, tuple(steps), merges)
 
     def _plan_step(self, candidate: ImportCandidate) -> ImportStep:
         if candidate.refusal:
@@ -246,7 +219,7 @@ class _Planning:
         return self._merge(candidate, fact) or self._add(candidate, fact, text)
 
     def _is_second(self, candidate: ImportCandidate, same: MemoryFacts) -> bool:
-        """Whether two files of the imported directory say the same: both are kept, and a dream may merge them."""
+        # Two files of the imported directory that say the same are both kept; a dream may merge them.
         return candidate.is_whole and same.name not in self._memories
 
     def _merge(self, candidate: ImportCandidate, fact: MemoryFacts) -> ImportStep | None:
@@ -272,7 +245,7 @@ class _Planning:
         try:
             name = self._find_free(fact.name)
             rules = replace(self._store.rules, skip_index=True)
-            check_shared(plan_put(_EmptyView(), name, text, "", rules), rules)
+            store_plan.check_shared(store_plan.plan_put(_EmptyView(), name, text, "", rules), rules)
         except MemdirError as error:
             return ImportStep(candidate, ImportAction.REFUSED, why=f"{error}")
         self._taken.add(fold(name))
@@ -287,13 +260,15 @@ class _Planning:
             return None
         masked = mask_doubt(doubt, self._store.rules.find)
         name, body = masked.staged.name, masked.staged.text or ""
-        key = f"{VERB}:{digest_of(encode(name + chr(10) + make_exact(frontmatter.split_frontmatter(body).body)))[:32]}"
+        said = encode(f"{name}\n{make_exact(frontmatter.split_frontmatter(body).body)}")
+        key = f"{VERB}:{store_plan.digest_of(said)[:32]}"
         known = self._store.inbox_find(key)
-        if known is not None and known.state is not InboxState.WAITING:
+        if known is not None and known.state is not records.InboxState.WAITING:
             return ImportStep(candidate, ImportAction.BEFORE, name, f"{known.state.value} in the inbox")
         source = mask_words(candidate.source, self._store.rules.find)
+        kind = records.InboxKind.MEMORY
         payload = {"edits": render_edits([Put(name, body)]), "evidence": [], "source": source}
-        item = InboxItem(InboxKind.MEMORY, f"import {name}", masked.why, self._now, key, name, self._origin, payload)
+        item = InboxItem(kind, f"import {name}", masked.why, self._now, key, name, self._origin, payload)
         return ImportStep(candidate, ImportAction.WAITING, name, masked.why, body, None if known is not None else item)
 
     def _find_free(self, name: str) -> str:
@@ -310,10 +285,8 @@ class _Planning:
 
 def _read_all(store: FileStore) -> Iterable[tuple[str, Memory]]:
     for header in store.scan():
-        try:
+        with suppress(MemdirError):
             yield header.name, store.read(header.name)
-        except MemdirError:
-            continue
 
 
 def _find_past(store: FileStore) -> dict[str, str]:
@@ -325,11 +298,9 @@ def _find_past(store: FileStore) -> dict[str, str]:
         for file in change.files:
             if file.splice is None and file.before is None and file.after is not None:
                 name = file.path.removesuffix(".md")
-                try:
-                    data = store.read_content(file.after)
-                except NotFoundError:  # purged
-                    continue
-                past[_make_key(parse_memory(name, data, _NO_SIGNATURE, store.scope))] = name
+                with suppress(NotFoundError):  # purged
+                    memory = parse_memory(name, store.read_content(file.after), _NO_SIGNATURE, store.scope)
+                    past[_make_key(memory)] = name
     return past
 
 
@@ -364,25 +335,15 @@ def _plan(
     rewrites = [Rewrite(*merge) for merge in plan.merges]
     merged = plan_batch(overlay, rewrites, now, rules, drop_conflicts=True, keep_pinned=True)
     overlay.put(merged.changes)
-    free = _leave_out_taken(new, overlay)
+    # Each folder is listed once: it may hold thousands.
+    folders = {step.name.rpartition("/")[0] for step in new}
+    taken = {folder: {fold(at) for at in overlay.list_files(folder)} for folder in folders}
+    free = [at for at in new if fold(f"{at.name.rpartition('/')[2]}.md") not in taken[at.name.rpartition("/")[0]]]
     overlay.put([FileChange(f"{step.name}.md", None, encode(step.text)) for step in free])
     dropped += [*merged.dropped, *sorted({step.name for step in new} - {step.name for step in free})]
     if not rules.skip_index:
         overlay.put(_plan_indexes(store, plan, free, overlay))
     return list(overlay.list_changes())
-
-
-def _leave_out_taken(new: Sequence[ImportStep], view: StoreView) -> list[ImportStep]:
-    """The steps whose names are still free. Each folder is listed once: it may hold thousands."""
-    listed: dict[str, set[str]] = {}
-    free = []
-    for step in new:
-        folder, _, leaf = step.name.rpartition("/")
-        if folder not in listed:
-            listed[folder] = {fold(at) for at in view.list_files(folder)}
-        if fold(f"{leaf}.md") not in listed[folder]:
-            free.append(step)
-    return free
 
 
 def _plan_indexes(store: FileStore, plan: ImportPlan, new: Sequence[ImportStep], view: StoreView) -> list[FileChange]:
@@ -434,7 +395,7 @@ def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
     ]
     if not times:
         return
-    try:
+    with suppress(OSError, PathError, DiskError, LockedError):
         root = guard.open_root(store.root)
         try:
             for name, when in times:
@@ -442,8 +403,6 @@ def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
         finally:
             os.close(root)
         store.notice()
-    except (OSError, PathError, DiskError, LockedError):
-        pass
 
 
 _DESCRIPTION = 140
@@ -472,9 +431,7 @@ def guess_kind(said: str, default: Kind) -> Kind:
     said = said[:_JUDGED]
     if _ORDER.match(said) or _STYLE.search(said):
         return Kind.FEEDBACK
-    if _LINK.search(said):
-        return Kind.REFERENCE
-    return Kind.PROJECT if _PLAN.search(said) else default
+    return Kind.REFERENCE if _LINK.search(said) else Kind.PROJECT if _PLAN.search(said) else default
 
 
 def make_sentence(said: str, source: str, *, now: datetime, at: datetime | None, kind: Kind | None) -> ImportCandidate:
@@ -501,16 +458,16 @@ def make_list(
 ) -> ImportCandidate:
     """A candidate from several statements about one thing, as a list."""
     body = "\n".join(f"- {one_line(line)}" for line in lines)
-    told = description or f"{title}: {'; '.join(one_line(line).rstrip('.') for line in lines)}"
-    return make_memory(kind, title, told, body, source, at=at, name=name)
+    shown = description or f"{title}: {'; '.join(one_line(line).rstrip('.') for line in lines)}"
+    return make_memory(kind, title, shown, body, source, at=at, name=name)
 
 
 def make_memory(
     kind: Kind, title: str, description: str, body: str, source: str, *, at: datetime | None, name: str = ""
 ) -> ImportCandidate:
     """A candidate from its parts; refused if no usable description can be made."""
-    told = shorten(one_line(description), DESCRIPTION_CHARS if len(description) <= _DESCRIPTION else _DESCRIPTION)
-    fields = {"name": shorten(one_line(title), TITLE_CHARS), "description": told.rstrip(" ."), "type": kind.value}
+    shown = shorten(one_line(description), DESCRIPTION_CHARS if len(description) <= _DESCRIPTION else _DESCRIPTION)
+    fields = {"name": shorten(one_line(title), TITLE_CHARS), "description": shown.rstrip(" ."), "type": kind.value}
     if at is not None:
         fields["modified"] = at.isoformat(timespec="seconds")
     try:
@@ -563,10 +520,8 @@ def find_import_refusal(said: str, root: Path, source: Path) -> str:
     if not _OUTSIDE.search(said):
         return "the project itself shows it"
     for reason in find_derivable(said, root, timeout=2.0):
-        try:
-            is_itself = (root / reason.source).samefile(source)
-        except OSError:
-            is_itself = False
-        if not is_itself:
-            return f"{reason.what} ({reason.source})"
+        with suppress(OSError):
+            if (root / reason.source).samefile(source):
+                continue
+        return f"{reason.what} ({reason.source})"
     return ""

@@ -101,14 +101,9 @@ def _result(**properties: Schema) -> Schema:
 
 
 _ROW: Mapping[str, Schema] = {"name": _TEXT, "scope": _TEXT, "type": _MAYBE, "description": _TEXT, "age": _TEXT}
-_WRITTEN = _result(
-    name=_TEXT,
-    scope=_TEXT,
-    action={"type": "string", "enum": ["created", "changed", "unchanged"]},
-    digest=_TEXT,
-    dates=_TEXTS,
-    warnings=_TEXTS,
-)
+_ACTION: Schema = {"type": "string", "enum": ["created", "changed", "unchanged"]}
+_WRITTEN = _result(name=_TEXT, scope=_TEXT, action=_ACTION, digest=_TEXT, dates=_TEXTS, warnings=_TEXTS)
+_FOUND = _result(**_ROW, text=_TEXT, truncated=_FLAG, note=_TEXT, score={"type": "number"})
 
 OFFERS = (
     ToolSpec(
@@ -116,14 +111,7 @@ OFFERS = (
         "Search memory",
         "Find memories that bear on a question; maybe none. Search before you assume or ask.",
         _object({"query": _TEXT, "limit": _whole(1, FOUND_MOST)}, ["query"]),
-        _result(
-            memories={
-                "type": "array",
-                "items": _result(**_ROW, text=_TEXT, truncated=_FLAG, note=_TEXT, score={"type": "number"}),
-            },
-            by=_TEXT,
-            skipped=_MAYBE,
-        ),
+        _result(memories={"type": "array", "items": _FOUND}, by=_TEXT, skipped=_MAYBE),
         reads=True,
         repeats=True,
         core=True,
@@ -249,20 +237,17 @@ def check_visible(store: FileStore, name: str) -> None:
 def find_one(project: Project, text: str) -> tuple[FileStore, Header]:
     """The memory of a name, an unambiguous title or an address; the project's own hides the user's of that name."""
     scope, name = parse_address(text) or (None, text)
-    owners: list[FileStore] = []
-    headers: list[Header] = []
+    rows: list[tuple[FileStore, Header]] = []
     for store in project.stores:
-        known = {fold(header.name) for header in headers}
-        for header in list_visible(store):
-            if fold(header.name) not in known and scope in (None, header.scope.value):
-                owners.append(store)
-                headers.append(header)
+        known = {fold(header.name) for _, header in rows}
+        visible = [header for header in list_visible(store) if scope in (None, header.scope.value)]
+        rows += [(store, header) for header in visible if fold(header.name) not in known]
     try:
-        found = find_header(headers, name)
+        found = find_header([header for _, header in rows], name)
     except NotFoundError as error:
         error.hint = error.hint.replace("`memdir list`", "memory_list")
         raise
-    return next(owner for owner, header in zip(owners, headers, strict=True) if header is found), found
+    return next(row for row in rows if row[1] is found)
 
 
 def clean_result(text: str) -> str:
@@ -271,10 +256,8 @@ def clean_result(text: str) -> str:
 
 
 def make_tool_time(when: datetime) -> str:
-    try:
+    with suppress(OverflowError):  # a file may claim to be of the first or last hours of the calendar
         when = when.astimezone(UTC)
-    except OverflowError:  # a file may claim to be of the first or last hours of the calendar
-        pass
     return when.isoformat(timespec="seconds")
 
 
@@ -331,7 +314,6 @@ class _ToolContext:
         return open_session(self.project.private.state, session).read() if session else SessionRecord()
 
     def note_read(self, paths: Sequence[str]) -> None:
-        """Record that the conversation has these memories now; an error of the record costs no result."""
         if not self.origin.session or not paths:
             return
         session = open_session(self.project.private.state, self.origin.session)
@@ -359,21 +341,14 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
     if skip in _UNFIT and (hits := _search_words(context.project, query, limit)):
         excerpts, by, skip = hits, "words", None
     context.note_read([at.path for at in excerpts if not at.truncated])
-    rows = [
-        _make_row(at.header, context.now)
-        | {
-            "text": clean_result(at.text),
-            "truncated": at.truncated,
-            "note": _make_note(at, context.now),
-            "score": round(at.score, 4),
-        }
-        for at in excerpts
-    ]
+    rows = []
+    for at in excerpts:
+        row = _make_row(at.header, context.now) | {"text": clean_result(at.text), "truncated": at.truncated}
+        rows.append(row | {"note": _make_note(at, context.now), "score": round(at.score, 4)})
     return {"memories": rows, "by": by, "skipped": None if skip is None else skip.words}
 
 
 def _search_words(project: Project, query: str, limit: int) -> list[Excerpt]:
-    """Memories that hold every word; what a team shares only where the person has it on."""
     found = []
     for hit in search_memories(project.stores, query, limit=limit):
         if project.settings.flag("team") or hit.header.scope in _OWN_SCOPES:
@@ -441,9 +416,7 @@ def _save(context: _ToolContext, given: Arguments) -> Row:
     kind, name, dates = Kind(str(given["type"])), str(given["name"]).removesuffix(".md"), list[str]()
     description, body = (context.make_dates_absolute(given[part], kind, dates) for part in _PARTS)
     draft = Draft(kind, name, description, body, name)
-    store: FileStore | None = context.project.private
-    if given.get("scope") == Scope.USER.value:
-        store = context.project.user
+    store = context.project.user if given.get("scope") == Scope.USER.value else context.project.private
     if store is None:
         raise SettingsError("there is no user memory here", key="user_memory", hint="leave `scope` out")
     check_visible(store, name)
@@ -465,12 +438,10 @@ def _update(context: _ToolContext, given: Arguments) -> Row:
         raise FormatError("there is nothing to change", field="body", hint=f"give one of {', '.join(_PARTS)}")
     store, header = find_one(context.project, str(given["name"]))
     before = store.read(header.name)
-    expect = given.get("expect")
-    if isinstance(expect, str) and expect != before.digest:
+    if isinstance(expect := given.get("expect"), str) and expect != before.digest:
         hint = "read it again and decide anew"
         raise ConflictError(f"{header.name} has changed since", expected=expect, found=before.digest, hint=hint)
-    kind = before.header.kind
-    if kind is None:
+    if (kind := before.header.kind) is None:
         hint = f"`memdir edit {header.name} --type …` gives it one; or save it anew and forget this"
         raise FormatError(f"{header.name} has no type", field="type", hint=hint)
     dates: list[str] = []
@@ -508,7 +479,6 @@ def _make_written(context: _ToolContext, memory: Memory, action: str, dates: lis
 
 
 def _find_warnings(project: Project, memory: Memory) -> Iterator[str]:
-    """What the writer may want to put right at once; secrets by rule and place, never by value."""
     header = memory.header
     try:
         for at in render_findings(find_for(project.environment, memory.text), place="the file"):
