@@ -1,7 +1,7 @@
 import pytest
 
 from memdir.errors import NotFoundError
-from memdir.store.lookup import find_header
+from memdir.store.contract import find_header
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
 

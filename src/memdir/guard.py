@@ -212,11 +212,6 @@ def open_plain(folder: int, leaf: str, path: str) -> Iterator[int]:
         os.close(handle)
 
 
-def check_plain(folder: int, leaf: str) -> None:
-    """Raise PathError for a link or special file where one of memdir's own files should be; none yet is fine."""
-    check_target(folder, leaf, leaf)
-
-
 def check_target(folder: int, leaf: str, path: str) -> None:
     """Raise PathError for what may not be replaced: anything but a regular file with one link, or no file."""
     try:

@@ -75,9 +75,8 @@ from memdir.recall.prefetch import FreshSearch, Listings, Prefetch
 from memdir.recall.query import strip_host_text
 from memdir.recall.reminder import render_reminder, wrap
 from memdir.records import Message, Model, Origin, Reply, Request, Usage
-from memdir.store.contract import Clock
+from memdir.store.contract import Clock, find_header
 from memdir.store.files import FileStore
-from memdir.store.lookup import find_header
 from memdir.store.open import Project
 from memdir.store.sessions import SessionRecord, open_session
 from memdir.text import estimate_tokens

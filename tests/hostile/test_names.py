@@ -17,8 +17,8 @@ from memdir.errors import MemdirError, PathError
 from memdir.format.drafts import make_slug
 from memdir.guard import check_name
 from memdir.records import Draft, Kind
+from memdir.store.contract import find_header
 from memdir.store.files import FileStore
-from memdir.store.lookup import find_header
 from memdir.store.memory import MemoryStore
 
 GOOD = "Nightly build cache of the release branch"

@@ -84,7 +84,7 @@ def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock
         stack.callback(os.close, folder)
         with guard.disk_errors(str(state)):
             place = stack.enter_context(guard.open_state(folder, root, state))
-            guard.check_plain(place, LOCK)
+            guard.check_target(place, LOCK, LOCK)
             try:
                 handle = stack.enter_context(hold(place, LOCK, seconds=0))
             except LockedError as error:

@@ -28,8 +28,8 @@ from memdir.recall.freshness import find_caveats
 from memdir.recall.pipeline import RecallSkip, find_key, make_excerpt, recall_in_project
 from memdir.recall.reminder import defuse, render_byline
 from memdir.records import Draft, Excerpt, Header, Kind, Memory, Origin, Scope
+from memdir.store.contract import find_existing, find_header, preview_text
 from memdir.store.files import FileStore
-from memdir.store.lookup import find_existing, find_header, preview_text
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.secrets import find_for, render_findings

@@ -11,14 +11,16 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from memdir.errors import NotFoundError
+from memdir.errors import ConflictError, NotFoundError
+from memdir.format.drafts import make_slug
 from memdir.format.frontmatter import FrontmatterFields, parse_fields, split_frontmatter
 from memdir.frozen import dataclass
+from memdir.guard import check_name
 from memdir.records import BatchResult, Change, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
-from memdir.text import replace_surrogates
+from memdir.text import fold, fold_link, one_line, replace_surrogates, shorten
 
 if TYPE_CHECKING:
     from memdir.store.batch import Edits, PlannedBatch
@@ -257,3 +259,53 @@ def read_time(text: str) -> datetime | None:
     except ValueError:
         return None
     return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def find_header(headers: Sequence[Header], text: str) -> Header:
+    """The memory that a name, a path or a title means; NotFoundError names similar ones, or all it could be."""
+    wanted = text.strip().removeprefix("./").removesuffix(".md")
+    for same in (lambda at: at.name == wanted, lambda at: fold(at.name) == fold(wanted)):
+        if exact := next((header for header in headers if same(header)), None):
+            return exact
+    matches = [header for header in headers if fold_link(header.title) == fold_link(wanted)]
+    matches = matches or [
+        header for header in headers if fold_link(header.name.rpartition("/")[2]) == fold_link(wanted)
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    shown = shorten(one_line(text), 60)
+    if matches:
+        names = ", ".join(header.name for header in matches[:5])
+        raise NotFoundError(f"{shown!r} could be any of {names}", name=text, hint="say the name")
+    from difflib import get_close_matches  # only a name that is not there needs it
+
+    near = get_close_matches(fold(wanted), [fold(header.name) for header in headers], n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else "`memdir list` shows what there is"
+    raise NotFoundError(f"no memory named {shown!r}", name=text, hint=hint)
+
+
+# Nothing below is locked, so a result can be out of date when it is returned; `write` with `expect` decides.
+
+
+def find_existing(store: StoreBase, draft: Draft) -> Memory | None:
+    """The memory a draft would land on; None where it would make a new one."""
+    name, found = plan.find_write_target(store, draft)
+    return None if found is None else store.read(name)
+
+
+def preview_text(store: StoreBase, draft: Draft, memory: Memory, now: datetime) -> str:
+    """The text of a memory after the draft has replaced it."""
+    path = memory.header.file
+    _, changes = plan.plan_write(store, draft, memory.digest, now, store.rules)
+    return next((plan.decode(at.after) for at in changes if at.path == path and at.after is not None), memory.text)
+
+
+def find_free_name(store: StoreBase, draft: Draft) -> str:
+    """A name for the draft that nothing has yet: its own, else with the next number behind it."""
+    *folders, leaf = check_name(draft.name if draft.name is not None else make_slug(draft.title))
+    taken = {fold(name.removesuffix(".md")) for name in store.list_files("/".join(folders))}
+    for number in range(1, 1000):
+        free = leaf if number == 1 else f"{leaf[:90]}-{number}"
+        if fold(free) not in taken:
+            return "/".join([*folders, free])
+    raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")

@@ -25,12 +25,11 @@ from memdir.format.frontmatter import FrontmatterFields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
-from memdir.records import Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
-from memdir.store import history, inbox
-from memdir.store.apply import apply, heal
+from memdir.records import Change, Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
+from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, make_header, make_memory, utc_now
 from memdir.store.history import History, create_file
-from memdir.store.plan import TEAM_FOLDER, FileChange, Finder, Planner, WriteRules, decode, is_team
+from memdir.store.plan import TEAM_FOLDER, FileChange, Finder, Planner, WriteRules, decode, is_index_path, is_team
 
 if TYPE_CHECKING:
     from memdir.store.state import Author
@@ -108,20 +107,17 @@ class FileStore(StoreBase):
                 return ()
             found = {at.path: at.signature for at in guard.walk(root) if not at.refusal}
             cached = _read_headers(find_header_cache(self.root, self.state, self.cache, write=False))
+            stale = [path for path, at in found.items() if path not in cached or cached[path].signature != at]
             fresh: dict[str, _CachedHeader] = {}
-            for path, signature in found.items():
-                if (path not in cached or cached[path].signature != signature) and (
-                    head := guard.read_file_head(root, path)
-                ) is not None:
+            for path in stale:
+                if (head := guard.read_file_head(root, path)) is not None:
                     fields = frontmatter.parse_fields(head.decode("utf-8", "replace"))
-                    fresh[path] = _CachedHeader(signature, fields)
+                    fresh[path] = _CachedHeader(found[path], fields)
         gone = [path for path in cached if path not in found]
         if fresh or gone:
             self._keep_cache(fresh, gone)
         known = {**cached, **fresh}
-        made = [
-            make_header(path[:-3], known[path].fields, at, self.scope) for path, at in found.items() if path in known
-        ]
+        made = [make_header(at[:-3], known[at].fields, found[at], self.scope) for at in found if at in known]
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
 
     def signatures(self, marks: dict[str, int] | None = None) -> dict[str, guard.Stat]:
@@ -165,8 +161,7 @@ class FileStore(StoreBase):
 
     def read_bytes(self, path: str) -> bytes | None:
         """The exact bytes of a file; `read` decodes them forgivingly."""
-        found = self._read_file(path)
-        return found[0] if found else None
+        return (self._read_file(path) or (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
         with self._reading_root() as root:
@@ -202,29 +197,18 @@ class FileStore(StoreBase):
         with self._reading_table(history.RECALLS_SINCE) as db:
             return history.count_recalls(db) if db else {}
 
-    def has_items(self, name: str) -> bool:
-        """Whether anything in the inbox, waiting or decided, is about this memory."""
-        with self._reading_table(inbox.SINCE) as db:
-            return db is not None and inbox.has_about(db, name)
-
     # Writing
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
         """Add rows to the ledger without the lock: best effort, at once or not at all, and silent when it fails."""
         path = self.state / history.FILE
-        try:
+        with suppress(OSError, MemdirError):
             folder = self.state if path.exists() else self.root
             if not recalls or path.is_symlink() or self.state.is_symlink() or not os.access(folder, os.W_OK):
                 return
-            if not path.exists() and not self._make_history():
-                return
-            with (
-                history.open_briefly(path, busy_seconds=_NOTICE_SECONDS) as past,
-                past.transaction(durable=False) as db,
-            ):
-                history.add_recalls(db, recalls)
-        except (OSError, MemdirError):
-            pass
+            if path.exists() or self._make_history():
+                with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
+                    history.add_recalls(db, recalls)
 
     def notice(self, *, seconds: float | None = None) -> tuple[str, ...]:
         """Record what somebody else changed; returns the files. A file never seen before becomes its own baseline."""
@@ -267,7 +251,8 @@ class FileStore(StoreBase):
         try:
             self.delete(name)
         except NotFoundError:
-            if not self.changes(name) and not self.recalls(name) and not self.has_items(name):
+            items = self.inbox(None)
+            if not (self.changes(name) or self.recalls(name) or any(inbox.is_about(item, name) for item in items)):
                 raise
         with self._holding() as (_, past):
             count = past.purge(f"{name}.md", lines)
@@ -295,6 +280,12 @@ class FileStore(StoreBase):
     @contextmanager
     def hold_beside(self, name: str, *, seconds: float = 0) -> Iterator[None]:
         """Hold another lock of this directory, for work that goes on beside its changes; LockedError if it is held."""
+        with self._locked(name, seconds):
+            yield
+
+    @contextmanager
+    def _locked(self, name: str, seconds: float) -> Iterator[tuple[int, int]]:
+        """The directory and its state folder while a lock is held."""
         root = guard.open_root(self.root, create=True)
         try:
             with (
@@ -302,21 +293,20 @@ class FileStore(StoreBase):
                 guard.open_state(root, self.root, self.state) as state,
                 hold(state, name, seconds=seconds),
             ):
-                yield
+                yield root, state
         finally:
             os.close(root)
 
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
-        for attempt in range(_TRIES):
+        for _ in range(_TRIES - 1):
             try:
                 return self._commit_once(verb, origin, planner, undoes, mark)
             except ConflictError as error:
-                # An empty `found` comes from `apply`: somebody outside was quicker by milliseconds.
-                if error.found != "" or attempt == _TRIES - 1:
+                if error.found != "":  # an empty one comes from `apply`: somebody outside was quicker by milliseconds
                     raise
-        raise AssertionError("unreachable")
+        return self._commit_once(verb, origin, planner, undoes, mark)
 
     def _commit_once(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         with self._holding() as (root, past):
@@ -363,19 +353,17 @@ class FileStore(StoreBase):
     @contextmanager
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         """The directory, locked and healed."""
-        with self._threads:
-            root = guard.open_root(self.root, create=True)
-            try:
-                with (
-                    guard.disk_errors(str(self.state)),
-                    guard.open_state(root, self.root, self.state) as state,
-                    hold(state, "lock", seconds=self._lock_seconds if seconds is None else seconds),
-                ):
-                    past = self._open_history(state)
-                    heal(root, past)
-                    yield root, past
-            finally:
-                os.close(root)
+        wait = self._lock_seconds if seconds is None else seconds
+        with self._threads, self._locked("lock", wait) as (root, state):
+            if self._history is None or self._pid != os.getpid():
+                guard.check_target(state, history.FILE, history.FILE)
+                self._history = History(self.state / history.FILE)
+                self._pid = os.getpid()
+                if self._on_open is not None:
+                    self._on_open()
+            past = self._history
+            heal(root, past)
+            yield root, past
 
     def _heal_if_killed(self) -> None:
         """A lock file that still names a holder, but is held by none, shows a killed change: heal it before reading."""
@@ -383,15 +371,6 @@ class FileStore(StoreBase):
             if os.stat(self.state / "lock").st_size > 0:
                 with self._holding(seconds=0):
                     pass
-
-    def _open_history(self, state: int) -> History:
-        if self._history is None or self._pid != os.getpid():
-            guard.check_plain(state, history.FILE)
-            self._history = History(self.state / history.FILE)
-            self._pid = os.getpid()
-            if self._on_open is not None:
-                self._on_open()
-        return self._history
 
     def _make_history(self) -> bool:
         """Make an empty history under the lock; whether there is one now."""
@@ -477,15 +456,99 @@ class _DiskView:
 
     def read_bytes(self, path: str) -> bytes | None:
         with guard.disk_errors(path):
-            found = guard.read_file(self._root, path)
-        self._seen[path] = found[1] if found else None
-        return found[0] if found else None
+            data, self._seen[path] = guard.read_file(self._root, path) or (None, None)
+        return data
 
     def list_files(self, folder: str) -> list[str]:
         return guard.list_files(self._root, folder)
 
     def find_seen(self, path: str) -> Signature | None:
         return self._seen[path] if path in self._seen else guard.read_signature(self._root, path)
+
+
+def apply(
+    root: int, changes: Sequence[FileChange], seen: dict[str, Signature | None]
+) -> list[tuple[FileChange, Signature | None]]:
+    """Write what was planned; when this returns it is on the disk. Raises with nothing changed.
+
+    `seen` holds the signatures of the files as they were read: one that has changed since then is a conflict. All new
+    bytes are staged and flushed, then files are deleted, then topic files moved in, then indexes. So a full disk is met
+    before anything visible happens; and if a killed change still has a deletion to do, only deletions have happened,
+    which `heal` takes back; otherwise only writes are left, which it completes. Healing never deletes a topic file.
+    """
+    staged: dict[str, str] = {}
+    try:
+        for planned in changes:
+            if planned.after is not None:
+                staged[planned.path] = guard.stage_file(root, planned.path, planned.after)
+        for planned in changes:
+            if guard.read_signature(root, planned.path) != seen.get(planned.path):
+                name = planned.path.removesuffix(".md")
+                raise ConflictError(f"{name} changed while it was being written", hint="try again", found="")
+    except MemdirError:
+        for folder in {_folder(path) for path in staged}:
+            guard.remove_temps(root, folder)
+        raise
+    written: list[tuple[FileChange, Signature | None]] = []
+    for planned in sorted(changes, key=lambda at: 2 if at.is_index else at.after is not None):
+        temp = staged.get(planned.path)
+        written.append((planned, guard.move_staged(root, temp, planned.path) if temp else None))
+        if temp is None:
+            guard.remove_file(root, planned.path)
+    for folder in sorted({_folder(planned.path) for planned in changes}):
+        guard.flush_folder(root, folder)
+    return written
+
+
+def heal(root: int, past: History) -> int:
+    """Complete or take back every change that was killed; returns how many there were."""
+    pending = past.find_pending()
+    for change in pending:
+        for folder in {_folder(file.path) for file in change.files}:
+            guard.remove_temps(root, folder)
+        changes = _plan_healing(root, past, change)
+        written = apply(root, changes, {at.path: guard.read_signature(root, at.path) for at in changes})
+        topics = [file for file in change.files if not is_index_path(file.path)] or list(change.files)
+        if any(_digest(_read(root, file.path)) == file.after for file in topics):
+            for path in {file.path for file in change.files} - {planned.path for planned, _ in written}:
+                data, signature = guard.read_file(root, path) or (None, None)
+                written.append((FileChange(path, None, data), signature))
+            past.finish(change.id, written)
+        else:
+            past.abandon(change.id)
+    return len(pending)
+
+
+def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
+    """Forward if only writes are left, backward if a deletion is; nothing if nothing had begun."""
+    files = [(file, current, _digest(current)) for file in change.files for current in [_read(root, file.path)]]
+    if not any(found == file.after != file.before for file, _, found in files):
+        return []
+    topics = [(file, found) for file, _, found in files if not is_index_path(file.path)]
+    if any(file.after is None and found == file.before for file, found in topics):
+        gone = [file for file, found in topics if file.after is None and found is None]
+        return [FileChange(file.path, None, past.read_content(file.before or "")) for file in gone]
+    planned = []
+    for file, current, found in files:
+        if is_index_path(file.path):
+            after = plan.redo_index(file, current)
+        else:
+            after = past.read_content(file.after) if file.after and found == file.before else current
+        if after != current:
+            planned.append(FileChange(file.path, current, after))
+    return planned
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _read(root: int, path: str) -> bytes | None:
+    return (guard.read_file(root, path) or (None,))[0]
+
+
+def _digest(data: bytes | None) -> str | None:
+    return plan.digest_of(data) if data is not None else None
 
 
 def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:

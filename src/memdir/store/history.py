@@ -400,7 +400,7 @@ class History(Database):
 
 
 @contextmanager
-def open_briefly(path: Path, *, busy_seconds: float) -> Iterator[History]:
+def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
     """A history for one small write, without a checkpoint at the end, which would take as long as a recall.
 
     SQLite makes one when the last connection closes, unless that is one that cannot write. The next change makes it, or

@@ -179,10 +179,6 @@ def make_mark(item: InboxItem) -> str:
     return f"inbox:{item.id}"
 
 
-def has_about(db: sqlite3.Connection, name: str) -> bool:
-    return any(is_about(item, name) for item in read_rows(db))
-
-
 def drop_rows(db: sqlite3.Connection, name: str, marks: Collection[str] = ()) -> None:
     """Remove what waits about one memory, and the text of what was decided about it; `marks` are its changes'.
 

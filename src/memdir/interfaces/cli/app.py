@@ -20,8 +20,8 @@ from memdir.interfaces.cli import CliContext, choose_stores, output
 from memdir.interfaces.cli.output import COLOR_CHOICES, Styled, count_words, is_terminal
 from memdir.project.settings import Environment
 from memdir.records import Header, Kind, Scope
+from memdir.store.contract import find_header
 from memdir.store.files import FileStore
-from memdir.store.lookup import find_header
 from memdir.store.open import Project
 from memdir.store.plan import TEAM_FOLDER, is_team
 from memdir.store.secrets import find_for, find_secrets, mask, render_findings

@@ -60,8 +60,8 @@ from memdir.language.requests import RequestCategory
 from memdir.limits import FILE_BYTES
 from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Kind, Memory, Scope
+from memdir.store.contract import find_existing, find_free_name, preview_text
 from memdir.store.files import FileStore
-from memdir.store.lookup import find_existing, find_free_name, preview_text
 from memdir.store.move import find_traces
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.plan import TEAM_FOLDER, decode, digest_of, index_path, is_team
