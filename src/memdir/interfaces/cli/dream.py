@@ -10,12 +10,8 @@ from typing import Any, Literal, TypedDict
 import click
 
 from memdir.dream import (
-    DreamDue,
-    DreamPhase,
     DreamResult,
     DreamSkip,
-    PatchSet,
-    ProgressStep,
     apply_kept,
     count_failures,
     dream,
@@ -25,28 +21,14 @@ from memdir.dream import (
     preview_dream,
 )
 from memdir.dream.lock import find_holder, read_last
-from memdir.dream.records import OnProgress, Patch, list_sets
+from memdir.dream.records import DreamPhase, OnProgress, Patch, PatchSet, ProgressStep, list_sets
 from memdir.errors import LockedError, MemdirError
 from memdir.frozen import replace
-from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli import CliContext, output
 from memdir.interfaces.cli.app import json_option, model_option, verb
-from memdir.interfaces.cli.output import (
-    Count,
-    FileChangeRow,
-    Output,
-    Row,
-    Styled,
-    Time,
-    TokensRow,
-    complain,
-    count_words,
-    fill,
-    make_time,
-    render_text_diff,
-    show_time,
-)
+from memdir.interfaces.cli.output import Count, Output, Row, Styled, Time, TokensRow, count_words, fill, show_time
 from memdir.limits import DREAM_FAILURES
-from memdir.records import InboxKind, Model
+from memdir.records import InboxKind
 from memdir.store.batch import StoreOverlay
 from memdir.store.files import FileStore
 from memdir.store.inbox import mask_text
@@ -100,7 +82,7 @@ class DreamedRow(TypedDict):
     waiting: list[int]
     patches: list[PatchRow]
     proposals: list[ProposalRow]
-    diff: list[FileChangeRow]
+    diff: list[output.FileChangeRow]
     spared: Count
     failures: Count
     sentences: SentencesRow | None
@@ -185,8 +167,7 @@ def dream_verb(
     with _show_progress(call) as show:
         if is_preview:
             model, around = call.choose_model(spec), find_dream_context(project)
-            patches = preview_dream(store, model=model, now=project.now(), context=around, on_progress=show)
-            done = DreamResult(patches)
+            done = DreamResult(preview_dream(store, model=model, now=project.now(), context=around, on_progress=show))
         elif apply_id is not None:
             done = apply_kept(store, apply_id, now=project.now(), on_progress=show)
         else:
@@ -203,8 +184,16 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
     due = find_due(project, now=project.now(), session=project.environment.session) if is_gated else None
     if due is not None and due.skip is not None:
         return DreamResult(skipped=due.skip, due=due)
-    around, now, insist = find_dream_context(project), project.now(), spec is not None
-    model, failures = _choose_model(call, project, spec)
+    around, now, insist, failures = find_dream_context(project), project.now(), spec is not None, 0
+    try:
+        model = call.choose_model(spec)
+    except MemdirError as error:
+        failures = count_failures(project.private.state)
+        if insist or failures < DREAM_FAILURES:
+            if not insist and project.private.root.is_dir():
+                note_failure(project.private, error, now=project.now())
+            raise
+        model = None
     try:
         done = dream(project.private, model=model, now=now, context=around, insist=insist, on_progress=show)
         return replace(done, failures=failures or done.failures)
@@ -212,19 +201,6 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
         if not is_gated:
             raise
         return DreamResult(skipped=DreamSkip.LOCKED, due=due)
-
-
-def _choose_model(call: CliContext, project: Project, spec: str | None) -> tuple[Model | None, int]:
-    """The model; none, and how often it failed, where that of the settings could not be opened time and again."""
-    try:
-        return call.choose_model(spec), 0
-    except MemdirError as error:
-        failures = count_failures(project.private.state)
-        if spec is None and failures >= DREAM_FAILURES:
-            return None, failures
-        if spec is None and project.private.root.is_dir():
-            note_failure(project.private, error, now=project.now())
-        raise
 
 
 @contextmanager
@@ -244,7 +220,7 @@ def _show_progress(call: CliContext) -> Iterator[OnProgress]:
         yield show
     except KeyboardInterrupt:
         call.out.progress("")
-        complain("the dream was cancelled; nothing was changed")
+        output.complain("the dream was cancelled; nothing was changed")
         raise
     finally:
         if restored:
@@ -266,9 +242,8 @@ def _show_preview(out: Output, store: FileStore, patches: PatchSet, now: datetim
     for change in changes.values():
         out.line()
         _show_change(out, change)
-    for item in patches.proposals:
-        title, why = (mask_text(text, item.payload) for text in (item.title, item.why))
-        out.line(Styled("would ask ", "bold"), Styled(title, "cyan"), f": {why}")
+    for item in map(_make_proposal, patches.proposals):
+        out.line(Styled("would ask ", "bold"), Styled(item["title"], "cyan"), f": {item['why']}")
     _show_spared(out, patches)
     out.line()
     _show_cost(out, patches)
@@ -282,9 +257,8 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
         return
     undo = f"`memdir undo {applied.change}`"
     if applied.undone_by is not None or applied.repeated:
-        takes = f"; {undo} takes it back"
-        if applied.undone_by is not None:
-            takes = f", and undone since; `memdir undo {applied.undone_by}` brings it back"
+        undone = f", and undone since; `memdir undo {applied.undone_by}` brings it back"
+        takes = f"; {undo} takes it back" if applied.undone_by is None else undone
         out.line(f"this dream was applied already, as change {applied.change}{takes}")
         return
     if done.failures:
@@ -312,15 +286,15 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
 
 
 def _show_patch(out: Output, patch: Patch) -> None:
-    names = ", ".join(patch.names)
-    out.line(Styled(f"{patch.kind.replace('_', ' ')} ", "bold"), Styled(names, "cyan"), f": {patch.reason}")
+    kind, names = patch.kind.replace("_", " "), ", ".join(patch.names)
+    out.line(Styled(f"{kind} ", "bold"), Styled(names, "cyan"), f": {patch.reason}")
     for line in patch.evidence:
         out.line(Styled(f"    rests on: {shorten(one_line(line), 160)}", "dim"))
 
 
 def _show_change(out: Output, change: FileChange) -> None:
     old, new = (change.path if data is not None else "(no file)" for data in (change.before, change.after))
-    out.diff(render_text_diff(decode(change.before or b""), decode(change.after or b""), old, new))
+    out.diff(output.render_text_diff(decode(change.before or b""), decode(change.after or b""), old, new))
 
 
 def _show_spared(out: Output, patches: PatchSet) -> None:
@@ -340,23 +314,15 @@ def _show_cost(out: Output, patches: PatchSet) -> None:
 
 def _make_dreamed(store: FileStore, done: DreamResult, now: datetime) -> DreamedRow:
     patches, applied = done.patches, done.applied
-    nothing: Row = {
-        "id": None,
-        "at": make_time(now),
-        "by": None,
-        "patches": [],
-        "spared": 0,
-        "requests": 0,
-        "summary": "",
-    }
+    nothing: Row = {"id": None, "at": output.make_time(now), "by": None, "patches": [], "spared": 0, "requests": 0}
     untouched: Row = {"change": None, "repeated": False, "changed": [], "dropped": [], "waiting": []}
     return fill(
         DreamedRow,
-        patches or nothing,
+        patches or nothing | {"summary": ""},
         applied or untouched,
         done,
-        proposals=[_make_proposal(at) for at in patches.proposals] if patches else [],
-        diff=_make_diffs(store, patches, now) if patches and applied is None else [],
+        proposals=map(_make_proposal, patches.proposals if patches else ()),
+        diff=map(_make_diff, _plan(store, patches, now) if patches and applied is None else ()),
         sentences=applied.proof if applied else None,
         tokens=patches.usage if patches and patches.requests else None,
         dollars=patches.usage.dollars if patches else None,
@@ -368,13 +334,9 @@ def _make_proposal(item: Any) -> ProposalRow:
     return fill(ProposalRow, item, title=title, why=why)
 
 
-def _make_diffs(store: FileStore, patches: PatchSet, now: datetime) -> list[FileChangeRow]:
-    def read(data: bytes | None) -> str | None:
-        return None if data is None else data.decode("utf-8", "replace")
-
-    return [
-        FileChangeRow(path=at.path, before=read(at.before), after=read(at.after)) for at in _plan(store, patches, now)
-    ]
+def _make_diff(change: FileChange) -> output.FileChangeRow:
+    before, after = (None if at is None else at.decode("utf-8", "replace") for at in (change.before, change.after))
+    return {"path": change.path, "before": before, "after": after}
 
 
 def _plan(store: FileStore, patches: PatchSet, now: datetime) -> tuple[FileChange, ...]:
@@ -385,7 +347,20 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
     project, out = call.open(), call.out
     store, now = project.private, project.now()
     due = find_due(project, now=now, session=project.environment.session)
-    row = _make_dream_status(store, due, now)
+    last, holder = read_last(store.root), find_holder(store.root, now=now)
+    row = fill(
+        DreamStatusRow,
+        due,
+        reason=due.skip,
+        words=due.skip.words if due.skip else "",
+        last=last,
+        next=due.next_at,
+        holder=holder,
+        kept=[
+            fill(KeptDreamRow, at, patches=len(at.patches), applied=store.has_mark(at.mark))
+            for at in list_sets(store.state)[:_SHOWN_SETS]
+        ],
+    )
     if as_json:
         out.json(DreamRow(dream=None, status=row))
         return
@@ -393,7 +368,6 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
     def show(label: str, *pieces: str | Styled) -> None:
         out.line(Styled(f"{label:<12}", "bold"), *pieces)
 
-    last = read_last(store.root)
     show("last dream", "never" if last is None else show_time(out, last, now))
     if due.sessions is not None:
         show("sessions", f"{due.sessions} since then")
@@ -403,7 +377,7 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
         show("due", f"no: {row['words']}")
     if row["next"]:
         show("ask again", row["next"])
-    if holder := find_holder(store.root, now=now):
+    if holder:
         who = "memdir" if holder.is_ours else "another program"
         late = ", longer than an hour: see whether it still works" if holder.is_late else ""
         text = f"{who}, process {holder.pid}, since {show_time(out, holder.since, now)}{late}"
@@ -411,20 +385,3 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
     for kept in row["kept"]:
         state = "applied" if kept["applied"] else f"`memdir dream --apply {kept['id']}`"
         show("kept", f"{kept['id']}, by {kept['by']}, {count_words(kept['patches'], 'change')}: {state}")
-
-
-def _make_dream_status(store: FileStore, due: DreamDue, now: datetime) -> DreamStatusRow:
-    kept = [
-        fill(KeptDreamRow, at, patches=len(at.patches), applied=store.has_mark(at.mark))
-        for at in list_sets(store.state)[:_SHOWN_SETS]
-    ]
-    return fill(
-        DreamStatusRow,
-        due,
-        reason=due.skip,
-        words=due.skip.words if due.skip else "",
-        last=read_last(store.root),
-        next=due.next_at,
-        holder=find_holder(store.root, now=now),
-        kept=kept,
-    )

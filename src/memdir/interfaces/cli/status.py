@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Annotated, Literal, TypedDict
 
@@ -14,49 +14,14 @@ from memdir.dream import DreamSkip
 from memdir.errors import DiskError, SettingsError
 from memdir.extraction import ExtractSkip
 from memdir.format.clip import clip_index, measure_index
-from memdir.frozen import dataclass, replace
-from memdir.interfaces.cli import CliContext, choose_store, choose_stores, name_scope
-from memdir.interfaces.cli.app import (
-    KINDS,
-    complete_names,
-    find_memory,
-    json_option,
-    scope_option,
-    verb,
-)
+from memdir.frozen import replace
+from memdir.interfaces import doctor
+from memdir.interfaces.cli import CliContext, choose_store, choose_stores, name_scope, output
+from memdir.interfaces.cli.app import KINDS, complete_names, find_memory, json_option, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
-from memdir.interfaces.cli.output import (
-    NO_TYPE,
-    REFUSED,
-    ChangeRow,
-    Count,
-    FillRow,
-    Output,
-    SkipRow,
-    Styled,
-    TableColumn,
-    Time,
-    TokensRow,
-    count_words,
-    fill,
-    find_change_names,
-    make_change_row,
-    make_skip_rows,
-    make_time,
-    show_time,
-)
+from memdir.interfaces.cli.output import NO_TYPE, Count, Output, SkipRow, Styled, TableColumn, Time, TokensRow, fill
 from memdir.interfaces.cli.places import SettingRow, find_collision, make_setting, show_value
-from memdir.interfaces.doctor import (
-    LEVELS,
-    DoctorFinding,
-    HostConversation,
-    check_settings,
-    count_kinds,
-    examine,
-    examine_background,
-    repair,
-    repair_background,
-)
+from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
 from memdir.models.connection import add_usage
 from memdir.models.usage import FILE, UsageReport, UsageTotal, read_usage_report, render_usage_row
 from memdir.project.hosts import find_installed
@@ -70,29 +35,12 @@ from memdir.store.plan import digest_of
 from memdir.store.secrets import FILE as SECRETS_FILE
 from memdir.store.secrets import OwnSecretRules, read_own_rules
 from memdir.text import estimate_tokens
-from memdir.verify.check import StampResult, VerifyReport, stamp, verify
-from memdir.verify.records import (
-    ClaimKind,
-    ClaimStatus,
-    Verdict,
-    VerifyState,
-    read_verdicts,
-    render_caveat,
-    render_claim,
-)
+from memdir.verify import records
+from memdir.verify.check import StampResult, stamp, verify
+from memdir.verify.records import ClaimKind, ClaimStatus, Verdict, VerifyState, render_claim
 
 _WEEKS_SHOWN = 4
-_SKIP_TITLES = {
-    "recall": "recall brings nothing when",
-    "extract": "nothing is learned from a turn when",
-    "dream": "there is no dream when",
-}
-_STATE_STYLES = {
-    VerifyState.VERIFIED: "green",
-    VerifyState.PARTLY: "yellow",
-    VerifyState.STALE: "bold red",
-    VerifyState.UNCHECKED: "dim",
-}
+_STATE_STYLES = {"verified": "green", "partly": "yellow", "stale": "bold red", "unchecked": "dim"}
 _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
 
 
@@ -110,7 +58,7 @@ class LoadsRow(TypedDict):
     parts: list[LoadedPartRow]
 
 
-class IndexFillRow(FillRow):
+class IndexFillRow(output.FillRow):
     """`tokens` is of the part that a session loads, after the cut."""
 
     tokens: Count
@@ -140,7 +88,7 @@ class ScopeRow(TypedDict):
     waiting: Count
     index: IndexFillRow
     history: HistorySizeRow
-    last_change: ChangeRow | None
+    last_change: output.ChangeRow | None
     recalled: RecalledCountRow
     verdicts: dict[VerifyState, Count]
 
@@ -216,62 +164,58 @@ class StatusRow(TypedDict):
 @click.pass_obj
 def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     """Print counts, how full each index is, the size of history, what models cost, and every setting."""
-    project = call.open()
-    report, problem = _read_usage(project)
+    project, out = call.open(), call.out
+    report, problem, usage_file = UsageReport(), "", project.environment.state_home / FILE
+    try:
+        report = read_usage_report(usage_file, now=project.now())
+    except DiskError as error:
+        problem = str(error)
     if usage and not as_json:
-        _show_usage(call.out, project, report, problem, whole=True)
+        _show_usage(out, project, report, problem, whole=True)
         return
     instructions = build_instructions(project, make=False)
-    parts = make_part_rows(instructions)
-    tokens, guidance = [row["tokens"] for row in parts], len(instructions.parts)
-    loads = {"guidance_tokens": sum(tokens[:guidance]), "index_tokens": sum(tokens[guidance:])}
-    skips: tuple[tuple[str, Iterable[ExtractSkip | DreamSkip]], ...] = (("extract", ExtractSkip), ("dream", DreamSkip))
-    learned = {key: [{"reason": at.value, "words": at.words} for at in kinds] for key, kinds in skips}
+    parts, guidance = make_part_rows(instructions), len(instructions.parts)
+    tokens = [row["tokens"] for row in parts]
     row = fill(
         StatusRow,
         project.places.switch,
         paused=project.settings.flag("paused"),
-        loads={**loads, "parts": [fill(LoadedPartRow, part) for part in parts]},
+        loads={
+            "guidance_tokens": sum(tokens[:guidance]),
+            "index_tokens": sum(tokens[guidance:]),
+            "parts": [fill(LoadedPartRow, part) for part in parts],
+        },
         scopes=[_make_scope(store, project.settings.text("index_order")) for store in project.stores],
         settings=[make_setting(project.settings, item) for item in SETTINGS],
-        skip_reasons={"recall": make_skip_rows(), **learned},
-        usage=_make_usage(project, report, problem),
+        skip_reasons={
+            "recall": output.make_skip_rows(),
+            "extract": [{"reason": at.value, "words": at.words} for at in ExtractSkip],
+            "dream": [{"reason": at.value, "words": at.words} for at in DreamSkip],
+        },
+        usage=fill(
+            UsageTotalsRow,
+            path=usage_file,
+            problem=problem,
+            caps={name: int(project.settings.number(f"budget.{name}")) for name in ("run_tokens", "day_tokens")},
+            today_tokens=report.today,
+            weeks=[fill(WeekRow, total, total.usage) for total in report.totals],
+            requests=[fill(RequestRow, entry, entry.usage) for entry in report.last],
+        ),
     )
     if as_json:
-        call.out.json(row)
+        out.json(row)
         return
-    _show_status(call.out, project, row)
-    call.out.line()
-    _show_usage(call.out, project, report, problem, whole=False)
-    _show_lists(call.out, row)
-
-
-def _read_usage(project: Project) -> tuple[UsageReport, str]:
-    try:
-        return read_usage_report(project.environment.state_home / FILE, now=project.now()), ""
-    except DiskError as error:
-        return UsageReport(), str(error)
-
-
-def _make_usage(project: Project, report: UsageReport, problem: str) -> UsageTotalsRow:
-    return fill(
-        UsageTotalsRow,
-        path=project.environment.state_home / FILE,
-        problem=problem,
-        caps={name: int(project.settings.number(f"budget.{name}")) for name in ("run_tokens", "day_tokens")},
-        today_tokens=report.today,
-        weeks=[fill(WeekRow, total, total.usage) for total in report.totals],
-        requests=[fill(RequestRow, entry, entry.usage) for entry in report.last],
-    )
+    _show_status(out, project, row)
+    out.line()
+    _show_usage(out, project, report, problem, whole=False)
+    _show_lists(out, row)
 
 
 def _make_scope(store: FileStore, order: str) -> ScopeRow:
-    headers, index = store.scan(), store.index()
+    headers, index, size = store.scan(), store.index(), 0
     kinds = Counter(header.kind or NO_TYPE for header in headers)
-    last, used = store.changes(limit=1), measure_index(index, headers)
-    uses = store.uses()
+    last, used, uses = store.changes(limit=1), measure_index(index, headers), store.uses()
     times = [uses.get(name, 0) for name in {header.name for header in headers}]
-    size = 0
     for suffix in ("", "-wal"):
         try:
             size += os.stat(store.state / f"{HISTORY}{suffix}", follow_symlinks=False).st_size
@@ -288,7 +232,7 @@ def _make_scope(store: FileStore, order: str) -> ScopeRow:
         waiting=len(store.inbox()),
         index=fill(IndexFillRow, used, share=round(used.share, 4), tokens=tokens),
         history={"changes": store.count_changes(), "bytes": size},
-        last_change=make_change_row(last[0]) if last else None,
+        last_change=output.make_change_row(last[0]) if last else None,
         recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)},
         verdicts=_count_verdicts(store, headers),
     )
@@ -296,19 +240,15 @@ def _make_scope(store: FileStore, order: str) -> ScopeRow:
 
 def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
     """How many memories hold by the last verification of the text they have now."""
-    verdicts, digests = read_verdicts(store), store.recorded() if store.count_changes() else {}
-    counts = Counter(_find_state(store, header, verdicts, digests) for header in headers)
-    return {state.value: counts[state] for state in VerifyState}
-
-
-def _find_state(
-    store: FileStore, header: Header, verdicts: Mapping[str, Verdict], digests: Mapping[str, str]
-) -> VerifyState:
-    verdict = verdicts.get(header.name)
-    if verdict is None:
-        return VerifyState.UNCHECKED
-    digest = digests.get(header.file) or digest_of(store.read_bytes(header.file) or b"")
-    return verdict.state if verdict.digest == digest else VerifyState.UNCHECKED
+    verdicts, digests = records.read_verdicts(store), store.recorded() if store.count_changes() else {}
+    counts = dict.fromkeys((state.value for state in VerifyState), 0)
+    for header in headers:
+        state = VerifyState.UNCHECKED
+        if verdict := verdicts.get(header.name):
+            digest = digests.get(header.file) or digest_of(store.read_bytes(header.file) or b"")
+            state = verdict.state if verdict.digest == digest else state
+        counts[state.value] += 1
+    return counts
 
 
 def _show_status(out: Output, project: Project, row: StatusRow) -> None:
@@ -338,22 +278,25 @@ def _show_status(out: Output, project: Project, row: StatusRow) -> None:
             counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
             out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))
         if last := next(iter(store.changes(limit=1)), None):
-            when = show_time(out, last.at, project.now())
-            out.line(f"  last      {last.verb} {', '.join(find_change_names(last))} by {last.origin.who}, {when}")
+            when = output.show_time(out, last.at, project.now())
+            out.line(
+                f"  last      {last.verb} {', '.join(output.find_change_names(last))} by {last.origin.who}, {when}"
+            )
 
 
 def _show_lists(out: Output, row: StatusRow) -> None:
-    """Every setting, and why nothing is done."""
     out.line()
     out.line(Styled("settings", "bold"), Styled(" (a star: not the default)", "dim"))
     width = max(len(setting["key"]) for setting in row["settings"])
     for setting in row["settings"]:
-        is_default = setting["source"] == "default"
-        source = "" if is_default else f"  from {setting['source']}"
-        text = f"{' ' if is_default else '*'} {setting['key']:<{width}}  {show_value(setting['value'])}"
-        out.line(text, Styled(source, "dim"))
+        star, source = (" ", "") if setting["source"] == "default" else ("*", f"  from {setting['source']}")
+        out.line(f"{star} {setting['key']:<{width}}  {show_value(setting['value'])}", Styled(source, "dim"))
     skips = row["skip_reasons"]
-    for title, rows in zip(_SKIP_TITLES.values(), (skips["recall"], skips["extract"], skips["dream"]), strict=True):
+    for title, rows in (
+        ("recall brings nothing when", skips["recall"]),
+        ("nothing is learned from a turn when", skips["extract"]),
+        ("there is no dream when", skips["dream"]),
+    ):
         out.line()
         out.line(Styled(title, "bold"))
         for skip in rows:
@@ -362,8 +305,7 @@ def _show_lists(out: Output, row: StatusRow) -> None:
 
 def _show_usage(out: Output, project: Project, report: UsageReport, problem: str, *, whole: bool) -> None:
     """A line a week for this project and all others; with `whole` the newest requests too, a line each."""
-    day_cap = int(project.settings.number("budget.day_tokens"))
-    cap = f" of {day_cap:,}" if day_cap else ""
+    cap = f" of {day_cap:,}" if (day_cap := int(project.settings.number("budget.day_tokens"))) else ""
     out.line(Styled("models", "bold"), f"  {project.settings.text('model')}; today {report.today:,}{cap} tokens")
     if problem:
         out.line(Styled(f"  {problem}", "red"))
@@ -375,18 +317,17 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
         out.line()
         out.line(Styled("the last requests", "bold"))
         for entry in report.last:
-            out.line(f"  {make_time(entry.at)}  {render_usage_row(entry)}", Styled(f"  {entry.project}", "dim"))
+            out.line(f"  {output.make_time(entry.at)}  {render_usage_row(entry)}", Styled(f"  {entry.project}", "dim"))
 
 
 def _sum_weeks(report: UsageReport, root: str) -> list[tuple[str, str, UsageTotal]]:
     sums: dict[tuple[str, str], UsageTotal] = {}
     for total in report.totals:
         key = (total.week, "this project" if total.project == root else "other projects")
-        if key not in sums:
-            sums[key] = total
-            continue
-        counts = {name: getattr(sums[key], name) + getattr(total, name) for name in ("requests", "failed", "unpriced")}
-        sums[key] = replace(sums[key], usage=add_usage(sums[key].usage, total.usage), **counts)
+        if old := sums.get(key):
+            counts = {name: getattr(old, name) + getattr(total, name) for name in ("requests", "failed", "unpriced")}
+            total = replace(old, usage=add_usage(old.usage, total.usage), **counts)
+        sums[key] = total
     weeks = sorted({week for week, _ in sums}, reverse=True)[:_WEEKS_SHOWN]
     return [(week, where, total) for (week, where), total in sorted(sums.items(), reverse=True) if week in weeks]
 
@@ -442,15 +383,6 @@ class VerifyRow(TypedDict):
     changes: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedStore:
-    """The verdicts on one store's memories, and what was stamped there."""
-
-    store: FileStore
-    report: VerifyReport
-    stamped: StampResult
-
-
 @verb(
     "verify", "Look up in the project what memories name.",
     "memdir verify", "memdir verify deploy-freeze", "memdir verify --changed --stamp", "memdir verify --json",
@@ -474,39 +406,47 @@ def verify_verb(
     """
     call = ctx.ensure_object(CliContext)
     out, project = call.out, call.open_to_write() if is_stamping else call.open()
-    seen = []
+    found: list[tuple[FileStore, Verdict]] = []
+    reports, stamps = [], []
     for store, wanted in _choose(project, names, scope):
         root, now = None if store.scope is Scope.USER else project.places.root.path, project.now()
         report = verify(store, root, wanted, now=now, changed_only=changed, on_progress=out.progress)
-        done = stamp(store, report, now=now, origin=call.origin()) if is_stamping else StampResult(None)
-        seen.append(VerifiedStore(store, report, done))
+        stamps.append(stamp(store, report, now=now, origin=call.origin()) if is_stamping else StampResult(None))
+        reports.append(report)
+        found += [(store, verdict) for verdict in report.verdicts]
     out.progress("")
-    found = [(one.store, verdict) for one in seen for verdict in one.report.verdicts]
     counts = Counter(verdict.state for _, verdict in found)
     if as_json:
-        out.json(
-            fill(
-                VerifyRow,
-                memories=[_make_verdict(store, verdict) for store, verdict in found],
-                counts={state.value: counts[state] for state in VerifyState},
-                stamped=[name for one in seen for name in one.stamped.names],
-                changes=[one.stamped.change for one in seen if one.stamped.change is not None],
-            )
+        row = fill(
+            VerifyRow,
+            memories=[_make_verdict(store, verdict) for store, verdict in found],
+            counts={state.value: counts[state] for state in VerifyState},
+            stamped=[name for one in stamps for name in one.names],
+            changes=[one.change for one in stamps if one.change is not None],
         )
+        out.json(row)
     elif out.is_table:
         _show_verdicts(out, found, counts)
-        for one in seen:
-            if one.stamped.names:
-                out.line(f"stamped {len(one.stamped.names)}; `memdir undo {one.stamped.change}` takes it back")
+        for one in stamps:
+            if one.names:
+                out.line(f"stamped {len(one.names)}; `memdir undo {one.change}` takes it back")
     else:
-        cells = [row for store, verdict in found for row in _make_cells(store, verdict)]
+        cells = [
+            (name_scope(store, verdict.name), verdict.name, verdict.state.value, *claim)
+            for store, verdict in found
+            for claim in [
+                (str(at.claim.line), at.claim.kind.value, at.claim.text, at.status.value, render_claim(at))
+                for at in verdict.stale
+            ]
+            or [("",) * 5]
+        ]
         out.table([TableColumn("", "", itemgetter(at)) for at in range(8)], cells)
-    for problem in dict.fromkeys(at.report.problem for at in seen if at.report.problem):
+    for problem in dict.fromkeys(report.problem for report in reports if report.problem):
         out.warn(problem)
-    for name, reason in [at for one in seen for at in one.stamped.refused]:
+    for name, reason in [at for one in stamps for at in one.refused]:
         out.warn(f"{name} is not stamped: {reason}")
-    if any(at.report.has_stale for at in seen):
-        ctx.exit(REFUSED)
+    if any(report.has_stale for report in reports):
+        ctx.exit(output.REFUSED)
 
 
 def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
@@ -529,17 +469,9 @@ def _make_verdict(store: FileStore, verdict: Verdict) -> VerdictRow:
         verdict,
         path=store.root / f"{verdict.name}.md",
         scope=name_scope(store, verdict.name),
-        caveat=render_caveat(verdict),
+        caveat=records.render_caveat(verdict),
         claims=[fill(ClaimRow, at, at.claim) for at in verdict.claims],
     )
-
-
-def _make_cells(store: FileStore, verdict: Verdict) -> Iterator[list[str]]:
-    head = [name_scope(store, verdict.name), verdict.name, verdict.state.value]
-    if not verdict.stale:
-        yield [*head, "", "", "", "", ""]
-    for at in verdict.stale:
-        yield [*head, str(at.claim.line), at.claim.kind.value, at.claim.text, at.status.value, render_claim(at)]
 
 
 def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: Mapping[VerifyState, int]) -> None:
@@ -549,14 +481,13 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
         known = [at for at in verdict.claims if at.status is not ClaimStatus.UNKNOWN]
         held = len(known) - len(verdict.stale)
         what = f"{held} of {len(known)} hold" if verdict.stale else f"{len(known)} hold{'s' if len(known) == 1 else ''}"
-        name = Styled(f"{name_scope(store, verdict.name)}: {verdict.name}", "cyan")
-        state = Styled(verdict.state.value, _STATE_STYLES[verdict.state])
-        out.line(state, "  ", name, Styled(f"  {what}", "dim"))
+        state, name = verdict.state.value, f"{name_scope(store, verdict.name)}: {verdict.name}"
+        out.line(Styled(state, _STATE_STYLES[state]), "  ", Styled(name, "cyan"), Styled(f"  {what}", "dim"))
         for at in verdict.stale:
             out.line(f"    line {at.claim.line}: {render_claim(at)}")
     words = {VerifyState.UNCHECKED: "with nothing to check"}
     summary = ", ".join(f"{counts[state]} {words.get(state, state.value)}" for state in VerifyState if counts[state])
-    out.line(count_words(len(found), "memory") + (f": {summary}" if summary else ""))
+    out.line(output.count_words(len(found), "memory") + (f": {summary}" if summary else ""))
 
 
 # `doctor`.
@@ -596,11 +527,9 @@ PlacedFinding = tuple[str, DoctorFinding]  # with its scope
     "doctor", "What is wrong, and how to fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --json"
 )  # fmt: skip
 @click.option(
-    "--fix",
-    "is_fixing",
-    is_flag=True,
+    "--fix", "is_fixing", is_flag=True,
     help="Rebuild what can be rebuilt, such as index lines. Memories are not touched.",
-)
+)  # fmt: skip
 @scope_option
 @json_option(DoctorRow)
 @click.pass_context
@@ -614,21 +543,19 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json:
     found, fixed = _look(call, scope, is_fixing=is_fixing)
     rows = [fill(FindingRow, finding, scope=where) for where, finding in found]
     if as_json:
-        out.json(DoctorRow(findings=rows, counts=count_kinds([at for _, at in found]), fixed=fixed))
+        out.json(DoctorRow(findings=rows, counts=doctor.count_kinds([at for _, at in found]), fixed=fixed))
     else:
-        if out.is_table:
-            for level in dict.fromkeys(LEVELS.values()):
-                _show_level(out, level, [row for row in rows if row["level"] == level])
-        else:
+        if not out.is_table:
             out.table(_FINDINGS, rows)
-        if fixed:
-            out.line(f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back")
-        elif is_fixing:
-            out.line("nothing to fix by itself")
+        for level in dict.fromkeys(LEVELS.values()) if out.is_table else ():
+            _show_level(out, level, [row for row in rows if row["level"] == level])
+        if fixed or is_fixing:
+            done = f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back"
+            out.line(done if fixed else "nothing to fix by itself")
         if not rows and out.is_table:
             out.line(Styled("nothing wrong", "green"))
     if any(row["level"] != "advice" for row in rows):
-        ctx.exit(REFUSED)
+        ctx.exit(output.REFUSED)
 
 
 def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[PlacedFinding], int]:
@@ -640,7 +567,7 @@ def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list
         # Settings say where memory is: without them nothing else can be looked at.
         what = f"{error}; nothing else was looked at"
         return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
-    found = [("settings", at) for at in check_settings(settings, paths)]
+    found = [("settings", at) for at in doctor.check_settings(settings, paths)]
     collision = None if call.directory is not None else find_collision(environment, paths)
     if collision is not None:
         # The files there are another project's; nothing can be said of this one's until it has a place.
@@ -657,23 +584,21 @@ def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list
     if is_fixing:
         project.check_on()
         for store in stores:
-            fixed += repair(store, [at for at in examine(store, skip_index=skip_index, own=own) if at.fixable])
+            fixed += doctor.repair(store, [at for at in examine(store, skip_index=skip_index, own=own) if at.fixable])
         for state in (project.private.state, project.environment.state_home) if scope is None else ():
-            fixed += repair_background(state, examine_background(state, now=project.now()), now=project.now())
+            fixed += doctor.repair_background(state, examine_background(state, now=project.now()), now=project.now())
     found += [(store.scope.value, at) for store in stores for at in examine(store, skip_index=skip_index, own=own)]
     return (found if scope else [*found, *(("background", at) for at in _examine_background(project))]), fixed
 
 
-def _examine_background(project: Project) -> Sequence[DoctorFinding]:
+def _examine_background(project: Project) -> list[DoctorFinding]:
     # Where memory is off hooks leave no trace, and where worktrees have their own, sessions cannot be told apart.
     environment, root, now = project.environment, project.places.root.path, project.now()
     is_known = project.places.switch.on and project.settings.text("worktree") == "shared"
     installed = find_installed(environment, root) if is_known else ()
     since = min((at.since for at in installed), default=now)
     past = list_transcripts(environment, root, since=since) if installed else ()
-    ran = [
-        HostConversation(at.host.value, at.started, at.ended or at.modified) for at in past if at.started is not None
-    ]
+    ran = [doctor.HostConversation(at.host.value, at.started, at.ended or at.modified) for at in past if at.started]
     found = examine_background(project.private.state, now=now, installed=installed, ran=ran)
     # What went wrong before a hook knew its project is kept with the person.
     return [*found, *examine_background(environment.state_home, now=now)]
@@ -681,7 +606,7 @@ def _examine_background(project: Project) -> Sequence[DoctorFinding]:
 
 def _show_level(out: Output, level: str, rows: Sequence[FindingRow]) -> None:
     if rows:
-        counted = f"{len(rows)} advice" if level == "advice" else count_words(len(rows), level)
+        counted = f"{len(rows)} advice" if level == "advice" else output.count_words(len(rows), level)
         out.line(Styled(counted, _LEVEL_STYLES[level]))
     for row in rows:
         place, fix = Styled(f"{row['scope']}: {_name_place(row)}", "cyan"), Styled(f" — {row['fix']}", "dim")
