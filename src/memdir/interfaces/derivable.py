@@ -25,16 +25,9 @@ from memdir.project.git import run_git
 from memdir.text import shorten
 
 _FILES = (
-    "CLAUDE.md",
-    "CLAUDE.local.md",
-    "AGENTS.md",
-    "GEMINI.md",
-    ".claude/CLAUDE.md",
-    ".cursorrules",
-    ".windsurfrules",
-    ".clinerules",
-    ".github/copilot-instructions.md",
-)
+    "CLAUDE.md CLAUDE.local.md AGENTS.md GEMINI.md .claude/CLAUDE.md .cursorrules .windsurfrules .clinerules"
+    " .github/copilot-instructions.md"
+).split()
 _FOLDERS = ((".claude/rules", ".md"), (".cursor/rules", ".mdc"))
 _FILE_BYTES = 262_144  # read of an instruction file
 _FOLDER_FILES = 200  # read of a folder of rules; also the number of its folders
@@ -81,7 +74,9 @@ class DerivableReason:
 def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[DerivableReason, ...]:
     """Reasons why a text need not be remembered. `timeout` bounds the seconds spent in git."""
     sentences = list(_split_sentences(text))
-    long = {key: sentence for sentence in sentences if _is_long(key := _normalise(sentence))}
+    # Five words; in a script without spaces two characters count as one.
+    keys = {_normalise(sentence): sentence for sentence in sentences}
+    long = {key: at for key, at in keys.items() if len(key.split()) + len(_CJK.findall(key)) // 2 >= _WORDS}
     ends = time.monotonic() + timeout
     return (
         *_find_in_instructions(dict(long), root),
@@ -94,10 +89,12 @@ def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[Derivabl
     if not ours:
         return
     for name in _list_instructions(root):
-        theirs = {_normalise(sentence) for sentence in _split_sentences(_read_inside(root, name))}
+        # Nothing of a file that a link leads out of the root to, or that cannot be read.
+        reading = read_head(root / name, _FILE_BYTES) if _is_inside(root, root / name) else None
+        text = (reading.data or b"").decode("utf-8", "replace") if reading else ""
+        theirs = {_normalise(sentence) for sentence in _split_sentences(text)}
         for key in [key for key in ours if key in theirs]:
-            shown = shorten(ours.pop(key), _SHOWN)
-            yield DerivableReason(f"“{shown}” already stands in an instruction file", name)
+            yield DerivableReason(f"“{shorten(ours.pop(key), _SHOWN)}” already stands in an instruction file", name)
 
 
 def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[DerivableReason]:
@@ -106,8 +103,7 @@ def _find_layout(sentences: list[str], root: Path, ends: float) -> Iterator[Deri
         return
     for path in dict.fromkeys(paths):
         spec = f":(literal){path}" if "/" in path else f":(glob)**/{path}"
-        tracked = _run_git(root, ends, "ls-files", "-z", "--", spec).split("\0")[0]
-        if tracked:
+        if tracked := _run_git(root, ends, "ls-files", "-z", "--", spec).split("\0")[0]:
             shown = tracked if tracked.endswith(path.rstrip("/")) else path
             yield DerivableReason("it says where a tracked file lies", shown)
 
@@ -120,8 +116,8 @@ def _find_in_commits(ours: dict[str, str], root: Path, ends: float) -> Iterator[
         commit, _, subject = line.partition(" ")
         for key in {_normalise(subject), _normalise(_TYPED.sub("", subject))}:
             if key in ours:
-                shown = shorten(ours.pop(key), _SHOWN)
-                yield DerivableReason(f"“{shown}” is the subject of a commit", f"commit {commit}")
+                what = f"“{shorten(ours.pop(key), _SHOWN)}” is the subject of a commit"
+                yield DerivableReason(what, f"commit {commit}")
 
 
 def _find_described_path(sentence: str) -> str:
@@ -138,47 +134,31 @@ def _split_sentences(text: str) -> Iterator[str]:
     for line in [*text.splitlines(), ""]:
         starts = _LIST_ITEM.match(line)
         if (starts or not line.strip()) and block:
-            yield from _split_block(" ".join(block))
+            for sentence in _STOP.split(" ".join(block)):
+                if any(char.isalnum() for char in sentence):
+                    yield _LABEL.sub("", sentence.strip().strip("*_").strip()).lstrip("*: ")
             block = []
         if line.strip():
             block.append(line[starts.end() :] if starts else line)
 
 
-def _split_block(block: str) -> Iterator[str]:
-    for sentence in _STOP.split(block):
-        if any(char.isalnum() for char in sentence):
-            yield _LABEL.sub("", sentence.strip().strip("*_").strip()).lstrip("*: ")
-
-
 def _normalise(sentence: str) -> str:
-    """Words only, in small letters, one space between them."""
     folded = unicodedata.normalize("NFKC", sentence).casefold()
     return " ".join(re.sub(r"[^\w\s]|_", " ", re.sub(r"['’]", "", folded)).split())
-
-
-def _is_long(normalised: str) -> bool:
-    """Five words; in a script without spaces two characters count as one."""
-    return len(normalised.split()) + len(_CJK.findall(normalised)) // 2 >= _WORDS
 
 
 def _list_instructions(root: Path) -> Iterator[str]:
     yield from _FILES
     for folder, ending in _FOLDERS:
         if _is_inside(root, root / folder):
-            names = (name for name in _list_files(root / folder) if name.endswith(ending))
-            yield from (Path(name).relative_to(root).as_posix() for name in islice(names, _FOLDER_FILES))
+            found = (name for name in _list_files(root / folder) if name.endswith(ending))
+            yield from (Path(name).relative_to(root).as_posix() for name in islice(found, _FOLDER_FILES))
 
 
 def _list_files(folder: Path) -> Iterator[str]:
     for path, folders, names in islice(os.walk(folder), _FOLDER_FILES):
         folders.sort()
         yield from (os.path.join(path, name) for name in sorted(names))
-
-
-def _read_inside(root: Path, name: str) -> str:
-    """The head of a file below the root; nothing if a link leads out of it, or it cannot be read."""
-    reading = read_head(root / name, _FILE_BYTES) if _is_inside(root, root / name) else None
-    return (reading.data or b"").decode("utf-8", "replace") if reading else ""
 
 
 def _is_inside(root: Path, path: Path) -> bool:
@@ -189,6 +169,5 @@ def _is_inside(root: Path, path: Path) -> bool:
 
 
 def _run_git(root: Path, ends: float, *arguments: str) -> str:
-    """What git prints; nothing when it fails, is missing or would take longer than is left."""
     code, output = run_git(root, arguments, max(0.0, ends - time.monotonic()))
     return output if code == 0 else ""

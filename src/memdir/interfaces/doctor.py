@@ -11,8 +11,8 @@ text without any is not searched again until the text or the rules change.
 import hashlib
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import chain
@@ -22,7 +22,7 @@ from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
 from memdir.errors import MemdirError
 from memdir.extraction.turns import FOLDER as QUEUE
-from memdir.extraction.turns import QueuedTurn, read_queue
+from memdir.extraction.turns import read_queue
 from memdir.files import PROBLEMS, clear_problems, read_events, read_problems
 from memdir.format.age import find_link_target, find_links, make_targets
 from memdir.format.clip import find_long_lines
@@ -47,35 +47,16 @@ from memdir.verify.records import VerifyState, find_verdicts, render_caveat
 
 # Every kind of finding, in the order in which they are shown. Above advice, something does not work as it should.
 # docs/doctor.md explains each.
-LEVELS = {
-    "broken_frontmatter": "error",
-    "unknown_type": "warning",
-    "bad_name": "warning",
-    "special_file": "warning",
-    "oversize_file": "warning",
-    "duplicate": "warning",
-    "dead_pointer": "warning",
-    "orphan": "warning",
-    "oversize_index": "warning",
-    "slug_collision": "error",
-    "unreadable_settings": "error",
-    "setting": "warning",
-    "history": "error",
-    "out_of_step": "warning",
-    "secret": "warning",
-    "about_person": "warning",
-    "dream_lock": "warning",
-    "queue": "warning",
-    "team_sync": "warning",
-    "hooks_silent": "warning",
-    "hook_problem": "warning",
-    "stale": "warning",
-    "partly_stale": "advice",
-    "dead_setting": "advice",
-    "never_recalled": "advice",
-    "long_line": "advice",
-    "unresolved_link": "advice",
-}
+_LEVELS = (
+    ("error", "broken_frontmatter"),
+    ("warning", "unknown_type bad_name special_file oversize_file duplicate dead_pointer orphan oversize_index"),
+    ("error", "slug_collision unreadable_settings"),
+    ("warning", "setting"),
+    ("error", "history"),
+    ("warning", "out_of_step secret about_person dream_lock queue team_sync hooks_silent hook_problem stale"),
+    ("advice", "partly_stale dead_setting never_recalled long_line unresolved_link"),
+)
+LEVELS = {kind: level for level, kinds in _LEVELS for kind in kinds.split()}
 _ORDER = {kind: number for number, kind in enumerate(LEVELS)}
 STUCK = timedelta(days=1)  # a turn that was queued longer ago is stuck
 RECENT = timedelta(days=7)  # older problems have been seen or do not matter
@@ -87,21 +68,14 @@ _SHOWN = 5  # names or files in one list
 _CHARS = 200
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
 _NO_RULES = OwnSecretRules()
-# A setting, another one, and the value of the other with which the first has no effect.
-_NEEDS: tuple[tuple[str, str, Value], ...] = (
-    ("dream_hours", "dream", False),
-    ("dream_sessions", "dream", False),
-    ("dream_scan_minutes", "dream", False),
-    ("extract_headless", "extract", False),
-    ("extract_every", "extract", False),
-    ("model_url", "model", "none"),
-    ("model_seconds", "model", "none"),
-    ("budget.run_tokens", "model", "none"),
-    ("budget.day_tokens", "model", "none"),
-    ("index_order", "skip_index", True),
+# A setting, its value, and the settings that have no effect with it.
+_NEEDS: tuple[tuple[str, Value, str], ...] = (
+    ("dream", False, "dream_hours dream_sessions dream_scan_minutes"),
+    ("extract", False, "extract_headless extract_every"),
+    ("model", "none", "model_url model_seconds budget.run_tokens budget.day_tokens"),
+    ("skip_index", True, "index_order"),
 )
-# Digests of texts without secrets, in the derived index. They hold for one mark: a version of memdir's rules and of the
-# person's own.
+# Digests of texts without secrets, in the derived index; they hold for one version (mark) of memdir's and own rules.
 _CLEAN_TABLE = "CREATE TABLE IF NOT EXISTS clean (digest TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID"
 _CLEAN_SECONDS = 0.5
 
@@ -138,8 +112,10 @@ def examine(
     store: FileStore, *, skip_index: bool = False, own: OwnSecretRules = _NO_RULES
 ) -> tuple[DoctorFinding, ...]:
     """Everything that is wrong with one directory, in the order of `LEVELS`. `own` are a person's rules for secrets."""
-    headers = store.scan()
-    memories = list(_read_all(store, headers))
+    headers, memories = store.scan(), list[Memory]()
+    for header in headers:
+        with suppress(MemdirError):
+            memories.append(store.read(header.name))
     return _sort(
         _check_entries(store),
         _check_headers(store, headers),
@@ -192,10 +168,10 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
 
 def repair_background(state: Path, findings: Sequence[DoctorFinding], *, now: datetime) -> int:
     """Mark the problems of hooks as seen; returns how many findings that settled."""
-    problems = [finding for finding in findings if finding.kind == "hook_problem"]
-    if problems:
+    count = sum(finding.kind == "hook_problem" for finding in findings)
+    if count:
         clear_problems(state, until=now)
-    return len(problems)
+    return count
 
 
 def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
@@ -207,7 +183,7 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
     for note in places.notes:
         if note != places.root.note:
             yield DoctorFinding("setting", "places", note, "`memdir where` shows each rule")
-    for key, other, value in _NEEDS:
+    for other, value, key in ((other, value, key) for other, value, keys in _NEEDS for key in keys.split()):
         # Only what the person has set: a variable is for one call, and a project's file is not theirs.
         is_own = settings.sources.get(key, "").startswith("config file ") and settings[key] != BY_KEY[key].default
         if is_own and settings[other] == value:
@@ -218,10 +194,8 @@ def check_settings(settings: Settings, places: ProjectPaths) -> Findings:
 def _check_hooks(
     state: Path, installed: Sequence[InstalledHost], ran: Sequence[HostConversation], now: datetime
 ) -> Findings:
-    """Hooks that sent nothing in the last two conversations that began after they were installed and are over.
-
-    Two, because one says little: a turn that was broken off sends no end, and a host can be started without hooks.
-    """
+    """Hooks that sent nothing in the last two conversations that began after they were installed and are over."""
+    # Two, because one says little: a turn that was broken off sends no end, and a host can be started without hooks.
     arrived = {(at.host, at.event): at.at for at in read_events(state)}
     for host in dict.fromkeys(at.host for at in installed):
         since = min(at.since for at in installed if at.host == host)
@@ -231,8 +205,7 @@ def _check_hooks(
             continue
         start = sorted(at.started for at in over)[-2]
         seen = [event for event in events if (at := arrived.get((host, event))) and at > start - SLACK]
-        silent = [event for event in events if event not in seen]
-        if silent:
+        if silent := [event for event in events if event not in seen]:
             what = ", ".join(silent) if seen else "no hook"
             message = f"{what} of {host} has arrived since {_show_time(start)}, in two sessions or more"
             fix = f"`memdir install {host}` again; has the program it names moved, or are hooks switched off?"
@@ -248,23 +221,16 @@ def _check_problems(state: Path, now: datetime) -> Findings:
 
 
 def _check_queue(state: Path, now: datetime) -> Findings:
-    """Turns that were queued a day ago or longer."""
-    stuck = [at for turn in read_queue(state) if (at := _find_queued_time(turn)) and now - at > STUCK]
+    stuck = []
+    for turn in read_queue(state):
+        nanoseconds = turn.path.name.partition("-")[0]
+        with suppress(OverflowError, ValueError, OSError):
+            if nanoseconds.isascii() and (at := datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)) < now - STUCK:
+                stuck.append(at)
     if stuck:
         turns = "1 turn waits" if len(stuck) == 1 else f"{len(stuck)} turns wait"
         message = f"{turns} to be learned from since {_show_time(min(stuck))}"
         yield DoctorFinding("queue", QUEUE, message, "`memdir extract` learns from them and says what is wrong")
-
-
-def _find_queued_time(turn: QueuedTurn) -> datetime | None:
-    """The time with which the name of a queued turn begins."""
-    nanoseconds = turn.path.name.partition("-")[0]
-    if not (nanoseconds.isascii() and nanoseconds.isdigit()):
-        return None
-    try:
-        return datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 def _show_time(at: datetime) -> str:
@@ -272,7 +238,6 @@ def _show_time(at: datetime) -> str:
 
 
 def _check_team(state: Path, now: datetime) -> Findings:
-    """Problems of the last sync, by its record; no remote is asked."""
     if read_membership(state) is None:
         return
     record = read_sync_record(state)
@@ -280,8 +245,17 @@ def _check_team(state: Path, now: datetime) -> Findings:
         fix = "`memdir team sync` tries again, `memdir team status` tells more"
         yield DoctorFinding("team_sync", RECORD, message, fix)
     fix = "its author has to fix it, or somebody takes it out of the branch with git"
-    yield from _list_left_out(record.refused, "not taken", fix)
-    yield from _list_left_out(record.withheld, "not sent", "fix it here, then `memdir team sync`")
+    left_out = (
+        (record.refused, "not taken", fix),
+        (record.withheld, "not sent", "fix it here, then `memdir team sync`"),
+    )
+    for reasons, what, fix in left_out:
+        for path, why in sorted(reasons.items())[:_SHOWN]:
+            message = f"{what}: {shorten(one_line(why), _CHARS)}"
+            yield DoctorFinding("team_sync", shorten(one_line(path), _CHARS), message, fix)
+        if len(reasons) > _SHOWN:
+            message = f"{len(reasons) - _SHOWN} more files were {what}"
+            yield DoctorFinding("team_sync", RECORD, message, "`memdir team status`")
 
 
 def _describe_sync(record: SyncRecord, now: datetime) -> str:
@@ -297,23 +271,13 @@ def _describe_sync(record: SyncRecord, now: datetime) -> str:
     return ""
 
 
-def _list_left_out(reasons: Mapping[str, str], what: str, fix: str) -> Findings:
-    for path, why in sorted(reasons.items())[:_SHOWN]:
-        message = f"{what}: {shorten(one_line(why), _CHARS)}"
-        yield DoctorFinding("team_sync", shorten(one_line(path), _CHARS), message, fix)
-    if len(reasons) > _SHOWN:
-        message = f"{len(reasons) - _SHOWN} more files were {what}"
-        yield DoctorFinding("team_sync", RECORD, message, "`memdir team status`")
-
-
 def _check_entries(store: FileStore) -> Findings:
-    """Files that look like memories and may not be read, or not be written."""
     for found in store.look():
         stem = found.path.removesuffix(".md")
         if found.refusal:
-            oversize = "larger" in found.refusal
-            kind, fix = ("oversize_file", "split it or move it elsewhere") if oversize else (
-                "special_file", "replace it by a plain file")  # fmt: skip
+            is_large = "larger" in found.refusal
+            fix = "split it or move it elsewhere" if is_large else "replace it by a plain file"
+            kind = "oversize_file" if is_large else "special_file"
             yield DoctorFinding(kind, found.path, f"not read: {found.refusal}", fix)
         elif reason := next((at for at in map(find_refusal, stem.split("/")) if at), ""):
             yield DoctorFinding("bad_name", found.path, f"it can be read but not written: {reason}", "rename the file")
@@ -333,13 +297,11 @@ def _check_headers(store: FileStore, headers: Sequence[Header]) -> Findings:
             yield DoctorFinding("about_person", header.file, message, fix)
 
 
-def _is_about_person(store: FileStore, header: Header) -> bool:
-    """Whether a memory about a person lies where others read it; only a file put there by hand can."""
+def _is_about_person(store: FileStore, header: Header) -> bool:  # where others read it, put there by hand
     return header.kind is Kind.USER and is_shared(header.file, store.rules)
 
 
 def _check_duplicates(memories: Sequence[Memory]) -> Findings:
-    """Files with the same name but for case and the like, or with the same text."""
     names: defaultdict[str, list[str]] = defaultdict(list)
     bodies: defaultdict[str, list[str]] = defaultdict(list)
     for memory in memories:
@@ -365,7 +327,6 @@ def _check_links(memories: Sequence[Memory]) -> Findings:
 
 
 def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Findings:
-    """Lines of an index that lead nowhere, memories without a line, and more of it than is loaded."""
     text, fix = store.index(folder), "`memdir doctor --fix`"
     prefix = f"{folder}/" if folder else ""
     file, lines = f"{prefix}{INDEX_FILE}", parse_index(text)
@@ -396,17 +357,13 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
         message = f"{len(lines)} lines and {size:,} bytes; {INDEX_LINES} lines and {INDEX_BYTES:,} bytes are loaded"
         yield DoctorFinding("oversize_index", file, message, "shorten lines and move detail into topic files")
     for line in find_long_lines(text):
-        length = len(line.text.rstrip("\r\n"))
-        message = f"{length} characters, {INDEX_LINE_CHARS} are enough for a pointer"
+        size = len(line.text.rstrip("\r\n"))
+        message = f"{size} characters, {INDEX_LINE_CHARS} are enough for a pointer"
         yield DoctorFinding("long_line", file, message, "move the detail into its topic file", line.number + 1)
 
 
 def _check_history(store: FileStore, memories: Sequence[Memory]) -> Findings:
-    """An unreadable history, and files that differ from what it last saw.
-
-    An edit in somebody's editor is no problem: listing records it. One that could not be recorded is, because `undo` and
-    `restore` then know less than they should.
-    """
+    """An unreadable history, and edits that could not be recorded: `undo` and `restore` know nothing of them."""
     try:
         store.changes(limit=1)
         recorded = store.recorded()
@@ -429,7 +386,6 @@ def _check_dream(store: FileStore) -> Findings:
 
 
 def _check_verdicts(store: FileStore, memories: Sequence[Memory]) -> Findings:
-    """What the last verification found in the texts as they are now."""
     known = find_verdicts(store, {memory.header.name: memory.digest for memory in memories})
     for name, verdict in known.items():
         if verdict.state in (VerifyState.STALE, VerifyState.PARTLY):
@@ -460,8 +416,7 @@ def read_clean(store: FileStore, mark: str) -> frozenset[str]:
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=_CLEAN_SECONDS)) as db:
-            rows = db.execute("SELECT digest FROM clean WHERE mark = ?", (mark,))
-            return frozenset(digest for (digest,) in rows)
+            return frozenset(digest for (digest,) in db.execute("SELECT digest FROM clean WHERE mark = ?", (mark,)))
     except sqlite3.Error:
         return frozenset()
 
@@ -471,16 +426,13 @@ def _write_clean(store: FileStore, fresh: Iterable[str], mark: str, *, keep: Set
     path, rows = store.find_index_file(), [(digest, mark) for digest in fresh]
     if path is None or not rows:
         return
-    try:
-        with closing(files.open_index(path, _CLEAN_SECONDS)) as db:
-            db.execute("BEGIN IMMEDIATE")
-            with db:
-                db.execute(_CLEAN_TABLE)
-                known = [digest for (digest,) in db.execute("SELECT digest FROM clean")]
-                db.executemany("DELETE FROM clean WHERE digest = ?", [(at,) for at in known if at not in keep])
-                db.executemany("INSERT OR REPLACE INTO clean VALUES (?, ?)", rows)
-    except (sqlite3.Error, OSError):
-        pass
+    with suppress(sqlite3.Error, OSError), closing(files.open_index(path, _CLEAN_SECONDS)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        with db:
+            db.execute(_CLEAN_TABLE)
+            known = [digest for (digest,) in db.execute("SELECT digest FROM clean")]
+            db.executemany("DELETE FROM clean WHERE digest = ?", [(at,) for at in known if at not in keep])
+            db.executemany("INSERT OR REPLACE INTO clean VALUES (?, ?)", rows)
 
 
 def find_mark(own: OwnSecretRules) -> str:
@@ -495,7 +447,6 @@ def _digest_built_in() -> str:
 
 
 def _check_uses(store: FileStore, memories: Sequence[Memory]) -> Findings:
-    """Memories that were never recalled, where enough conversations have recalled something."""
     try:
         recalls = store.recalls(limit=LEDGER_ROWS)
     except MemdirError:
@@ -514,11 +465,3 @@ def _check_uses(store: FileStore, memories: Sequence[Memory]) -> Findings:
         message = f"{what} never recalled since {since}: {', '.join(names[:_SHOWN])}{more}"
         fix = "a better description helps; `memdir forget NAME` if not"
         yield DoctorFinding("never_recalled", "ledger", message, fix)
-
-
-def _read_all(store: FileStore, headers: Sequence[Header]) -> Iterator[Memory]:
-    for header in headers:
-        try:
-            yield store.read(header.name)
-        except MemdirError:
-            continue
