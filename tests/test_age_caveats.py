@@ -10,8 +10,7 @@ import pytest
 from clihelp import NOW, Cli
 from homes import git, write
 from memdir.files import note_event, note_problem
-from memdir.recall.freshness import find_caveats
-from memdir.recall.pipeline import recall_in_project
+from memdir.recall.pipeline import find_caveats, recall_in_project
 from memdir.recall.reminder import render_reminder
 from memdir.store.memory import MemoryStore
 from memdir.store.open import Project, open_project

@@ -10,8 +10,7 @@ import pytest
 from homes import make_environment, write
 from memdir.format.age import HALF_LIVES, find_half_life, weigh_age
 from memdir.project.settings import read_settings
-from memdir.recall.freshness import read_half_lives
-from memdir.recall.pipeline import recall_in_project
+from memdir.recall.pipeline import read_half_lives, recall_in_project
 from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Query
 from memdir.store.files import FileStore

@@ -10,7 +10,7 @@ import pytest
 from memdir.errors import ModelError
 from memdir.frozen import replace
 from memdir.models.anthropic import count_marks, render_anthropic_body
-from memdir.recall.by_model import make_select_request
+from memdir.recall.prefetch import make_select_request
 from memdir.records import Header, Kind, Message, Query, Request, Scope, Signature, StopReason, ToolCall
 from modelling import NOW, READ, SCHEMA, ask, open_at, rows, same
 from servers import AnthropicServer, Call, Part, Say, Think

@@ -8,8 +8,8 @@ import pytest
 from memdir.errors import ReplyError, UnreachableError
 from memdir.format.index import render_manifest_line
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS
-from memdir.recall.by_model import SCHEMA, ModelSelector, parse_selected
 from memdir.recall.pipeline import recall
+from memdir.recall.prefetch import SCHEMA, ModelSelector, parse_selected
 from memdir.records import Evidence, Header, Kind, Pick, Query, Reply, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore

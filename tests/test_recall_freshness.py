@@ -9,7 +9,7 @@ from sqlite3 import connect
 
 from homes import git, write
 from memdir.format.frontmatter import set_fields
-from memdir.recall.freshness import find_since
+from memdir.recall.pipeline import find_since
 from memdir.records import Draft, Forget, Kind, Origin, Put
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore

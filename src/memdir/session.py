@@ -68,10 +68,16 @@ from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models import find_model, new_run
 from memdir.models.connection import can_use_tools
 from memdir.models.staged import Staging, make_edits
-from memdir.recall.by_model import ModelSelector
-from memdir.recall.freshness import read_half_lives
-from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip, find_key, find_recalled, record_recall
-from memdir.recall.prefetch import FreshSearch, Listings, Prefetch
+from memdir.recall.pipeline import (
+    RecallRequest,
+    RecallResult,
+    RecallSkip,
+    find_key,
+    find_recalled,
+    read_half_lives,
+    record_recall,
+)
+from memdir.recall.prefetch import FreshSearch, Listings, ModelSelector, Prefetch
 from memdir.recall.query import strip_host_text
 from memdir.recall.reminder import render_reminder, wrap
 from memdir.records import Message, Model, Origin, Reply, Request, Usage

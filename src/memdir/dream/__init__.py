@@ -42,7 +42,7 @@ from memdir.limits import DREAM_FAILURES, DREAM_HOURS, DREAM_SCAN_KEPT, DREAM_SC
 from memdir.models.agent import note_run, read_runs
 from memdir.models.connection import add_usage
 from memdir.project.settings import Environment
-from memdir.recall.freshness import read_half_lives
+from memdir.recall.pipeline import read_half_lives
 from memdir.records import Model, SkipReason, Usage
 from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore

@@ -22,7 +22,7 @@ from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
 from memdir.language.words import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
-from memdir.recall.freshness import find_since
+from memdir.recall.pipeline import find_since
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Memory, Origin, Rewrite
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore

@@ -20,7 +20,7 @@ from memdir.errors import MemdirError
 from memdir.format import index
 from memdir.format.frontmatter import translate_dialect
 from memdir.frozen import dataclass
-from memdir.recall.freshness import find_ages
+from memdir.recall.pipeline import find_ages
 from memdir.records import Dialect, Memory, Scope
 from memdir.store import history
 from memdir.store.files import FileStore

@@ -24,8 +24,7 @@ from memdir.interfaces.derivable import find_derivable
 from memdir.language.dates import make_absolute
 from memdir.limits import SELECTED
 from memdir.recall.find import search_memories
-from memdir.recall.freshness import find_caveats
-from memdir.recall.pipeline import RecallSkip, find_key, make_excerpt, recall_in_project
+from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
 from memdir.recall.reminder import defuse, render_byline
 from memdir.records import Draft, Excerpt, Header, Kind, Memory, Origin, Scope
 from memdir.store.contract import find_existing, find_header, preview_text

@@ -1,14 +1,14 @@
 """Recall: the few memories that fit a question, found in milliseconds without a model or a network.
 
-    pipeline.py   recall(): skip reasons -> select -> read -> record; what a compacted conversation is shown again
+    pipeline.py   recall(): skip reasons -> select -> read -> record; what a compacted conversation is shown again;
+                  how old a memory is, and what verification found out of date in it
+    prefetch.py   recall beside a model's work, in a thread, and the selector that asks a model
     query.py      the part of a message that the person typed
     select.py     the local selector over one or several stores
-    by_model.py   the selector that asks a model
     rank.py       candidates, their scores, and the threshold below which nothing is selected
     index.py      the derived index of one directory in SQLite; it can be deleted at any time
     terms.py      text -> terms (stems, CJK bigrams), passages, dates
     table.py      the word table: neighbours, rarity and vectors of 30,000 English stems
-    freshness.py  how old a memory is, and what verification found out of date in it
     reminder.py   a memory as text for a conversation, within the limits of a host
     find.py       plain search for memories that contain every word
 

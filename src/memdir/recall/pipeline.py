@@ -5,25 +5,36 @@
 `find_recalled` does everything but the last step, `record_recall` that alone: a prefetch calls them apart, because it
 may discard the result. Reads tolerate faults: a directory or a memory that cannot be read is left out, and a session
 record or a ledger that cannot be written costs no memory. A selector decides what fits; `reminder` renders it.
+
+For the few memories that are shown, `history.db` says since when their words hold (`find_ages`), and the kept verdicts,
+each only for the text it was reached on, what in them is out of date (`find_caveats`). A change is dated by history; else
+by the file's own `modified`; else, for what a team shares, by the commit; else by the file's time of change. Bytes that a
+sync or an import brought are as old as the file or the commit says. A moment in the future counts as now. Ranking uses
+what the derived index has of a file, which is nearly the same.
 """
 
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from memdir.errors import MemdirError
+from memdir.format.age import HalfLives, count_from
+from memdir.format.frontmatter import parse_fields
 from memdir.frozen import dataclass, field, replace
 from memdir.language.ignore import IgnoreReach, find_ignoring
 from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
-from memdir.recall.freshness import find_ages, find_caveats, read_half_lives
+from memdir.project.settings import Settings
 from memdir.recall.query import is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
-from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
-from memdir.store.contract import Ledger, Store, utc_now
-from memdir.store.files import FileStore
+from memdir.records import Evidence, Excerpt, Header, Kind, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
+from memdir.store.contract import Ledger, Store, read_time, utc_now
+from memdir.store.files import FileStore, find_header_cache
+from memdir.store.history import ChangeDate
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.sessions import SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
@@ -35,6 +46,7 @@ READ = "the agent has read it already"
 UNREADABLE = "it cannot be read"
 OVER_BUDGET = "it would exceed the conversation's budget"
 TEAM_OFF = "the team's memory is off"
+_BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
 
 
 class RecallSkip(SkipReason):
@@ -427,3 +439,67 @@ def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallR
         owners=tuple(found.owners[at] for at in kept),
         skipped=None if kept else reason,
     )
+
+
+def find_since(store: Store, memory: Memory, *, now: datetime) -> datetime:
+    """Return the moment from which this memory's age counts."""
+    return find_ages(store, (memory,), now=now)[memory.header.name]
+
+
+def find_ages(store: Store, memories: Sequence[Memory], *, now: datetime) -> dict[str, datetime]:
+    """Return by name the moment from which each memory's age counts: its last change, verification or touch."""
+    dates: Sequence[ChangeDate] = [ChangeDate() for _ in memories]
+    if isinstance(store, FileStore):
+        try:
+            dates = store.find_dates(memories)
+        except MemdirError:  # a damaged history costs no memory
+            pass
+    ages = {}
+    for memory, dated in zip(memories, dates, strict=True):
+        fields = parse_fields(memory.text)
+        changed = _find_changed(store, memory, dated, read_time(fields.modified))
+        moments = (changed, read_time(fields.verified), dated.touched)
+        ages[memory.header.name] = count_from(moments, now) or memory.header.modified
+    return ages
+
+
+def read_half_lives(settings: Settings) -> HalfLives:
+    """Return how fast each type ages, in days, by the person's settings."""
+    return {kind: settings.number(f"half_life.{kind}") for kind in Kind}
+
+
+def find_caveats(store: Store, memories: Sequence[Memory]) -> dict[str, str]:
+    """Return by name what the last verification found out of date; nothing for memories that are sound or unverified."""
+    digests = {memory.header.name: memory.digest for memory in memories}
+    if not isinstance(store, FileStore):
+        return {}
+    path = find_header_cache(store.root, store.state, store.cache, write=False)
+    marks = ",".join("?" * len(digests))
+    select = f"SELECT 1 FROM verdicts WHERE name IN ({marks}) AND state IN ('stale', 'partly') LIMIT 1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
+            if db.execute(select, list(digests)).fetchone() is None:
+                return {}
+    except sqlite3.Error:  # no index, no verdicts in it, or another process is writing them
+        return {}
+    # Imported here: most recalls return nothing that is out of date.
+    from memdir.verify.records import find_verdicts, render_caveat
+
+    return {name: text for name, at in find_verdicts(store, digests).items() if (text := render_caveat(at))}
+
+
+def _find_changed(store: Store, memory: Memory, dated: ChangeDate, said: datetime | None) -> datetime | None:
+    header = memory.header
+    if dated.changed is not None and not dated.brought:
+        return dated.changed
+    if dated.is_known and dated.changed is None:
+        # It was changed since history last looked; what the file says of itself may be older than that.
+        mtime = datetime.fromtimestamp(header.signature.mtime_ns / 1e9, header.modified.tzinfo)
+        return header.modified if said is None else max(said, mtime)
+    if said is None and header.scope is Scope.TEAM and isinstance(store, FileStore):
+        # Imported here: few recalls return what a team shares.
+        from memdir.store.state import read_authors
+
+        author = read_authors(store.state).get(header.name)
+        said = author.when if author is not None else None
+    return said or dated.changed or dated.since or header.modified
