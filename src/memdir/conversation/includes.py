@@ -94,7 +94,7 @@ def find_mentions(text: str) -> tuple[IncludeMention, ...]:
         return ()
     found: dict[str, IncludeMention] = {}
     for match in _MENTION.finditer(_mask(text)):
-        written = match.group(1).replace("\\ ", " ").partition("#")[0]
+        written = match[1].replace("\\ ", " ").partition("#")[0]
         if _START.match(written) and written not in found:
             found[written] = IncludeMention(tuple(dict.fromkeys((written, written.rstrip(_AFTER) or written))))
     return tuple(found.values())
@@ -133,7 +133,7 @@ def _join_paragraphs(lines: list[str]) -> list[str]:
 
 
 def _mask_spans(text: str) -> str:
-    runs = [(match.start(), match.end()) for match in _TICKS.finditer(text)]
+    runs = [match.span() for match in _TICKS.finditer(text)]
     closing: list[int | None] = [None] * len(runs)
     latest: dict[int, int] = {}
     for number in range(len(runs) - 1, -1, -1):
@@ -142,8 +142,7 @@ def _mask_spans(text: str) -> str:
         latest[length] = number
     parts, at, number = [], 0, 0
     while number < len(runs):
-        end = closing[number]
-        if end is not None:
+        if (end := closing[number]) is not None:
             parts.append(text[at : runs[number][0]] + "`")  # not a blank: what follows does not start a word
             at, number = runs[end][1], end
         number += 1
@@ -200,9 +199,8 @@ class _BlockState:
             return MarkdownBlock.TEXT
         if self._after_gap and not self._in_list and _INDENTED.match(bare):
             return MarkdownBlock.CODE
-        opened = _CODE_FENCE.match(bare)
-        if opened:
-            self.fence = opened.group(1)
+        if opened := _CODE_FENCE.match(bare):
+            self.fence = opened[1]
             return MarkdownBlock.CODE
         self._in_list = bool(_LIST_ITEM.match(bare)) or (self._in_list and bare[0] in " \t")
         self._after_gap = False
@@ -244,10 +242,8 @@ class PathRule:
 def parse_rule(text: str) -> PathRule:
     """A rule file in its parts. Never raises: a head that cannot be read is one without `paths:`."""
     head, body = _split_head(text)
-    paths = tuple(path for path in (path.strip() for path in _find_paths(head)) if path)
-    if not paths or any(path in _EVERY_FILE for path in paths):
-        return PathRule(body)
-    return PathRule(body, paths, expand_braces(paths))
+    paths = tuple(filter(None, map(str.strip, _find_paths(head))))
+    return PathRule(body) if set(paths) & set(_EVERY_FILE) else PathRule(body, paths, expand_braces(paths))
 
 
 def _split_head(text: str) -> tuple[str, str]:
@@ -275,16 +271,15 @@ def _find_paths(head: str) -> list[str]:
 
 
 def _read_lines(head: str) -> list[str]:
-    """`paths:` from lines that are not YAML: the rest of its line, or the `- item` lines below it."""
     found: list[str] = []
     inside = False
     for line in head.split("\n"):
         key, item = _KEY.match(line), _ITEM.match(line)
         if key:
-            inside = not key.group(1).strip()
-            found += [_unquote(part) for part in _split_commas(key.group(1).strip().strip("[]"))]
+            inside = not key[1].strip()
+            found += [_unquote(part) for part in _split_commas(key[1].strip().strip("[]"))]
         elif inside and item:
-            found.append(_unquote(item.group(1)))
+            found.append(_unquote(item[1]))
         elif line.strip() and not line.lstrip().startswith("#"):
             inside = False
     return found
@@ -316,17 +311,16 @@ def expand_braces(patterns: Iterable[str]) -> tuple[str, ...]:
     """The patterns without braces, up to a limit; a pattern that would exceed it is left out."""
     done: list[str] = []
     for pattern in patterns:
-        made = _expand(pattern, GLOB_PATTERNS - len(done)) if len(pattern) <= GLOB_CHARS else None
-        done += made or ()
+        done += _expand(pattern, GLOB_PATTERNS - len(done)) if len(pattern) <= GLOB_CHARS else ()
     return tuple(done)
 
 
-def _expand(pattern: str, room: int) -> list[str] | None:
+def _expand(pattern: str, room: int) -> list[str]:
     done: list[str] = []
     waiting = [pattern]
     while waiting:
         if len(done) + len(waiting) > room:
-            return None
+            return []
         text = waiting.pop()
         group = _find_group(text)
         if group is None:
@@ -350,8 +344,7 @@ def _find_group(text: str) -> tuple[int, int, list[str]] | None:
         elif char == "}" and depth:
             depth -= 1
             if depth == 0 and commas:
-                cuts = [start, *commas, at]
-                return start, at + 1, [text[a + 1 : b] for a, b in pairwise(cuts)]
+                return start, at + 1, [text[a + 1 : b] for a, b in pairwise([start, *commas, at])]
     return None
 
 
@@ -360,11 +353,10 @@ def _split(path: str) -> list[str]:
     return [*parts, "**"] if path.endswith("/") else parts
 
 
-def _match_path(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+def _match_path(pattern: list[str], parts: list[str]) -> bool:
     # A `**` at the end matches something below, not the folder itself.
-    if pattern and pattern[-1] == "**":
-        pattern = [*pattern, "*"]
-    return _match(pattern, parts, "**", _match_name)
+    end = ["*"] if pattern[-1:] == ["**"] else []
+    return _match([*pattern, *end], parts, "**", _match_name)
 
 
 def _match_name(pattern: str, name: str) -> bool:
@@ -407,9 +399,8 @@ def _match_char(token: str, char: str) -> bool:
         return True
     if len(token) < 3:
         return token == char
-    body = token[1:-1]
-    negated = body[0] in "!^" and len(body) > 1
-    body = body[1:] if negated else body
+    negated = token[1] in "!^" and len(token) > 3
+    body = token[2:-1] if negated else token[1:-1]
     found = char in body or any(
         body[at - 1] <= char <= body[at + 1] for at in range(1, len(body) - 1) if body[at] == "-"
     )
@@ -420,9 +411,7 @@ def looks_secret(path: str) -> bool:
     """Whether a path looks like that of a secret, whatever is there."""
     folded = os.path.normpath(path).casefold()
     *folders, name = [part for part in folded.split("/") if part] or [""]
-    if any(folded == tree or folded.startswith(f"{tree}/") for tree in _TREES):
-        return True
-    if _FOLDERS.intersection(folders):
+    if any(folded == tree or folded.startswith(f"{tree}/") for tree in _TREES) or _FOLDERS.intersection(folders):
         return True
     if _ONLY_CONFIGURED.intersection(folders) and _CONFIGURED.intersection(folders):
         return True
@@ -441,6 +430,5 @@ def holds_key(text: str) -> bool:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text contains a private key or an unmistakable access token; a password known only by its context is
-    not enough, because prose about passwords may be included."""
+    """Whether a text contains a private key or an unmistakable token; prose about passwords may be included."""
     return holds_key(text) or holds_token(text)

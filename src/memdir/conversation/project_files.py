@@ -19,12 +19,13 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from memdir import guard
+from memdir import guard, limits
 from memdir.conversation.includes import (
     IncludeMention,
     expand_braces,
@@ -39,17 +40,6 @@ from memdir.conversation.includes import (
 )
 from memdir.errors import PathError
 from memdir.frozen import dataclass, replace
-from memdir.limits import (
-    FILE_BYTES,
-    INCLUDE_ASKS,
-    INCLUDE_DEPTH,
-    INCLUDE_TRIES,
-    INSTRUCTION_CHARS,
-    INSTRUCTION_FILES,
-    INSTRUCTION_TOTAL_BYTES,
-    RULE_DEPTH,
-    RULE_ENTRIES,
-)
 from memdir.project.git import find_root, is_tracked
 from memdir.project.paths import ProjectPaths, read_claude_settings
 from memdir.project.settings import Environment
@@ -112,11 +102,11 @@ class NotLoadedReason(SkipReason):
     FOLDER = "folder", "it is a folder"
     SPECIAL = "special", "it is a device, a pipe, a socket or a file of the kernel"
     NOT_TEXT = "not_text", "it is not a text file"
-    TOO_LARGE = "too_large", f"it is larger than {FILE_BYTES:,} bytes"
-    TOO_DEEP = "too_deep", f"it is included more than {INCLUDE_DEPTH} files deep"
+    TOO_LARGE = "too_large", f"it is larger than {limits.FILE_BYTES:,} bytes"
+    TOO_DEEP = "too_deep", f"it is included more than {limits.INCLUDE_DEPTH} files deep"
     TOO_MANY = (
         "too_many",
-        f"the limits of one load are reached ({INSTRUCTION_FILES} files, and bytes and mentions alike)",
+        f"the limits of one load are reached ({limits.INSTRUCTION_FILES} files, and bytes and mentions alike)",
     )
     CYCLE = "cycle", "it includes the file that includes it"
     UNREADABLE = "unreadable", "it could not be read"
@@ -154,7 +144,7 @@ class LoadedFile:
 
     @property
     def is_oversize(self) -> bool:
-        return self.chars > INSTRUCTION_CHARS
+        return self.chars > limits.INSTRUCTION_CHARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +196,10 @@ def load_project_files(
         return LoadedFiles(disabled=DISABLED)
     context = make_load_context(environment, cwd, paths.root.path)
     loader = InstructionLoader(context, read_excludes(environment, context), approved)
-    why = "it lies in the machine's managed folder"
-    loader.add_file(os.path.join(context.managed, "CLAUDE.md"), InstructionLayer.MANAGED, why)
-    why = "it lies in the person's own folder of Claude Code"
-    loader.add_file(os.path.join(context.claude_home, "CLAUDE.md"), InstructionLayer.USER, why)
-    loader.add_rules(os.path.join(context.claude_home, "rules"), InstructionLayer.USER_RULE, context.top, why)
+    machine, own = "it lies in the machine's managed folder", "it lies in the person's own folder of Claude Code"
+    loader.add_file(os.path.join(context.managed, "CLAUDE.md"), InstructionLayer.MANAGED, machine)
+    loader.add_file(os.path.join(context.claude_home, "CLAUDE.md"), InstructionLayer.USER, own)
+    loader.add_rules(os.path.join(context.claude_home, "rules"), InstructionLayer.USER_RULE, context.top, own)
     for folder in (*map(str, reversed(Path(context.cwd).parents)), context.cwd):
         why = f"it lies in {'the working directory' if folder == context.cwd else folder}"
         _add_folder(loader, context, folder, why)
@@ -246,16 +235,11 @@ def load_for_reads(
 
 def render_files(loaded: LoadedFiles) -> str:
     """The files as blocks, in order; empty if there are none. The same files give the same bytes."""
-    return join_blocks(render_block(file.path, file.what, file.text) for file in loaded.files)
-
-
-def render_block(path: str, what: str, text: str) -> str:
-    """One block. A line break in a path cannot begin another block, and no character of the text is invisible."""
-    return f"Contents of {one_line(path)} ({one_line(what)}):\n\n{printable(text).strip()}\n"
-
-
-def join_blocks(blocks: Iterable[str]) -> str:
-    return "\n".join(blocks)
+    # A line break in a path cannot begin another block, and no character of a text is invisible.
+    return "\n".join(
+        f"Contents of {one_line(file.path)} ({one_line(file.what)}):\n\n{printable(file.text).strip()}\n"
+        for file in loaded.files
+    )
 
 
 def find_approved(store: "Inbox") -> Approved:
@@ -292,7 +276,7 @@ def ask_approval(
             origin=Origin("instructions", "an instruction file names it", session),
             payload={"path": refusal.path, "real": refusal.real, "by": refusal.by},
         )
-        for key, refusal in islice(((key, at) for key, at in wanted.items() if key not in known), INCLUDE_ASKS)
+        for key, refusal in islice(((key, at) for key, at in wanted.items() if key not in known), limits.INCLUDE_ASKS)
     ]
     return (*waiting, *(store.inbox_add(new) if new else ()))
 
@@ -352,8 +336,7 @@ class ExcludePatterns:
 def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadContext:
     """`root` is the root that the project's memory is keyed by."""
     here = os.path.realpath(cwd)
-    top = str(find_root(cwd, worktree="own").path)
-    main = str(find_root(cwd).path)
+    top, main = str(find_root(cwd, worktree="own").path), str(find_root(cwd).path)
     home = os.path.realpath(environment.home)
     # A home directory kept in git is not a project: otherwise every file below it could include all the others.
     free = tuple(dict.fromkeys(folder for folder in (top, str(root)) if not is_below(home, folder))) or (here,)
@@ -405,16 +388,11 @@ class InstructionLoader:
     def __init__(
         self, context: LoadContext, excludes: ExcludePatterns, approved: Approved, *, seen: Iterable[str] = ()
     ) -> None:
-        self._context = context
-        self._excludes = excludes
-        self._approved = approved
-        self._seen = set(seen)
+        self._context, self._excludes, self._approved, self._seen = context, excludes, approved, set(seen)
         self._files: list[LoadedFile] = []
         self._refusals: dict[tuple[str, NotLoadedReason], LoadRefusal] = {}
         self._pending: dict[str, PendingRule] = {}
-        self._tries = INCLUDE_TRIES
-        self._bytes = INSTRUCTION_TOTAL_BYTES
-        self._count = 0
+        self._tries, self._bytes, self._count = limits.INCLUDE_TRIES, limits.INSTRUCTION_TOTAL_BYTES, 0
 
     def finish(self) -> LoadedFiles:
         loaded = {file.real for file in self._files}
@@ -482,7 +460,7 @@ class InstructionLoader:
         return None
 
     def _read(self, real: str, *, is_named: bool) -> str | NotLoadedReason:
-        if self._count >= INSTRUCTION_FILES or self._bytes <= 0:
+        if self._count >= limits.INSTRUCTION_FILES or self._bytes <= 0:
             return NotLoadedReason.TOO_MANY
         data = read_bytes(real)
         if isinstance(data, NotLoadedReason):
@@ -515,7 +493,7 @@ class InstructionLoader:
             stack.extend(reversed(children[node.file.real]))
 
     def _list_mentions(self, node: _Node) -> Iterator[IncludeMention]:
-        """The mentions of a file, as long as the budget lasts; the first one beyond it is refused by name."""
+        """As long as the budget lasts; the first mention beyond it is refused by name."""
         for mention in find_mentions(node.file.text):
             if self._tries <= 0:
                 self.refuse(self._resolve(node, mention.spellings[0]), NotLoadedReason.TOO_MANY, node.file.path)
@@ -541,30 +519,27 @@ class InstructionLoader:
                 self.refuse(path, NotLoadedReason.CYCLE, by, target.real)
             return None
         reason = self._judge(path, target, layer, node.free, is_named=True)
-        if reason is None and node.file.depth >= INCLUDE_DEPTH:
+        if reason is None and node.file.depth >= limits.INCLUDE_DEPTH:
             reason = NotLoadedReason.TOO_DEEP
         text = self._read(target.real, is_named=True) if reason is None else reason
         if isinstance(text, NotLoadedReason):
             self.refuse(path, text, by, target.real)
             return None
+        free = self._context.free
+        if layer in _OWN:  # a person's own file may include anything; what such a file includes elsewhere may not
+            own = self._context.managed if layer is InstructionLayer.MANAGED else self._context.claude_home
+            free = ("/",) if is_below(target.real, own) else (own, os.path.dirname(target.real))
         plain = os.path.normpath(path)
         file = LoadedFile(plain, target.real, layer, f"included by {by}", text, node.file.depth + 1, by)
-        return _Node(file, self._find_free(file), (*node.chain, target.real))
+        return _Node(file, free, (*node.chain, target.real))
 
     def _resolve(self, node: _Node, spelling: str) -> str:
         return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
 
-    def _find_free(self, file: LoadedFile) -> tuple[str, ...]:
-        """A person's own file may include anything; what such a file includes elsewhere may not."""
-        if file.layer not in _OWN:
-            return self._context.free
-        own = self._context.managed if file.layer is InstructionLayer.MANAGED else self._context.claude_home
-        return ("/",) if is_below(file.real, own) else (own, os.path.dirname(file.real))
-
     def _list_rules(self, folder: str, layer: InstructionLayer, why: str) -> list[tuple[str, tuple[str, ...]]]:
         """Every rule file below a folder, by name, with the folders that its links may lead to."""
         found: list[tuple[str, tuple[str, ...]]] = []
-        left = RULE_ENTRIES
+        left = limits.RULE_ENTRIES
         waiting: list[tuple[str, int, tuple[str, ...]]] = [(folder, 0, ())]
         visited: set[str] = set()
         while waiting:
@@ -577,14 +552,16 @@ class InstructionLoader:
             if isinstance(free, NotLoadedReason):
                 self.refuse(path, free, why, real)
                 continue
-            names = _list_names(real, left)
+            names: list[str] = []
+            with suppress(OSError), os.scandir(real) as entries:
+                names = sorted(entry.name for entry in islice(entries, max(left, 0)))
             left -= len(names) or 1
             for name in names:
                 if name.startswith("."):
                     continue
                 if name.endswith(".md"):
                     found.append((os.path.join(path, name), free))
-                elif depth < RULE_DEPTH and left > 0:
+                elif depth < limits.RULE_DEPTH and left > 0:
                     waiting.append((os.path.join(path, name), depth + 1, free))
         if left <= 0:
             self.refuse(folder, NotLoadedReason.TOO_MANY, why)
@@ -605,14 +582,6 @@ class InstructionLoader:
         return (real,) if self._approved(Path(real)) else NotLoadedReason.OUTSIDE
 
 
-def _list_names(folder: str, limit: int) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in islice(entries, max(limit, 0)))
-    except OSError:
-        return []
-
-
 @dataclass(frozen=True, slots=True)
 class IncludeTarget:
     """Where a path leads, and why the file there cannot be read, if that is known."""
@@ -624,13 +593,9 @@ class IncludeTarget:
 def find_include_target(path: str) -> IncludeTarget:
     """Where a path leads and what is there, without opening it."""
     plain = os.path.normpath(path)
-    if is_kernel(plain):
-        return IncludeTarget(plain, NotLoadedReason.SPECIAL)
-    real = find_real(path)
-    if real is None:
-        return IncludeTarget(plain, NotLoadedReason.UNREADABLE)
-    if is_kernel(real):
-        return IncludeTarget(real, NotLoadedReason.SPECIAL)
+    real = plain if is_kernel(plain) else find_real(path)
+    if real is None or is_kernel(real):
+        return IncludeTarget(real or plain, NotLoadedReason.SPECIAL if real else NotLoadedReason.UNREADABLE)
     try:
         facts = os.lstat(real)
     except OSError as error:
@@ -638,7 +603,7 @@ def find_include_target(path: str) -> IncludeTarget:
         return IncludeTarget(real, NotLoadedReason.MISSING if is_missing else NotLoadedReason.UNREADABLE)
     kind = stat.S_IFMT(facts.st_mode)
     if kind == stat.S_IFREG:
-        return IncludeTarget(real, NotLoadedReason.TOO_LARGE if facts.st_size > FILE_BYTES else None)
+        return IncludeTarget(real, NotLoadedReason.TOO_LARGE if facts.st_size > limits.FILE_BYTES else None)
     # A link that remains after all were followed leads in a circle.
     problems = {stat.S_IFDIR: NotLoadedReason.FOLDER, stat.S_IFLNK: NotLoadedReason.UNREADABLE}
     return IncludeTarget(real, problems.get(kind, NotLoadedReason.SPECIAL))
@@ -668,17 +633,17 @@ def read_bytes(real: str) -> bytes | NotLoadedReason:
                 os.close(folder)
                 folder = following
             with guard.open_plain(folder, leaf, real) as handle:
-                while len(data) <= FILE_BYTES and (chunk := os.read(handle, 65_536)):
+                while len(data) <= limits.FILE_BYTES and (chunk := os.read(handle, 65_536)):
                     data += chunk
         finally:
             os.close(folder)
     except (OSError, PathError):
         return NotLoadedReason.UNREADABLE
-    return data if len(data) <= FILE_BYTES else NotLoadedReason.TOO_LARGE
+    return data if len(data) <= limits.FILE_BYTES else NotLoadedReason.TOO_LARGE
 
 
 def has_text_name(path: str) -> bool:
-    """Whether the extension is one of a text file; a name without one (README) is judged by its bytes alone."""
+    """Whether the extension is one of a text file; a name without one is judged by its bytes alone."""
     name = path.rpartition("/")[2]
     return "." not in name[1:] or name.rpartition(".")[2].casefold() in _EXTENSIONS
 
