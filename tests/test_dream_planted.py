@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dream_data import NOW, Planted, plant
+from memdir.dream.plan import TidyResult, plan_tidy
 from memdir.dream.records import PatchKind
-from memdir.dream.tidy import TidyResult, plan_tidy
 from memdir.format.index import parse_index
 from memdir.frozen import dataclass
 from memdir.interfaces.cli.recall import BenchOutcome, make_report

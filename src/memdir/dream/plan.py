@@ -2,65 +2,66 @@
 
 Planning changes nothing: patterns first, then the model on what they would leave. The model works on an overlay in
 memory, so its changes are written against the tidied texts, while the edits of the set expect the files as they are on
-disk. Applied together, in this order, they fit.
+disk; applied in this order, they fit. Patches are certain, proposals need review: no sentence is removed that another
+memory does not say or a person has not reviewed.
 
 Applying puts items into the inbox first, then makes every change together, then proves that nothing was lost. A patch
 whose memory changed meanwhile, or was pinned, is left out as a whole. Logs are marked as distilled last, because only
 then have they become memories. Applying a set twice does nothing the second time.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from memdir.dream.by_model import NO_CONTEXT, DreamContext, ModelDream, dream_with_model, gather, mark_shown_logs
+from memdir.dream import records, review
+from memdir.dream.by_model import NO_CONTEXT, DreamContext, dream_with_model, gather, mark_shown_logs
+from memdir.dream.compare import find_words
+from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main
 from memdir.dream.lock import DreamLock
-from memdir.dream.records import (
-    MODEL,
-    RULES,
-    VERB,
-    WHO,
-    Cancelled,
-    DreamChecks,
-    DreamPhase,
-    DreamProgress,
-    NamedItem,
-    OnProgress,
-    Patch,
-    PatchSet,
-    go_on,
-    list_sets,
-    make_id,
-    read_memories,
-    say_nothing,
-)
-from memdir.dream.review import (
-    KEY,
-    RemainingSentences,
-    RemovedSentence,
-    SentenceFate,
-    find_removed,
-    find_sentence_ages,
-    list_sentences,
-    review_patches,
-)
-from memdir.dream.stale import BY_RULES, propose_repairs, propose_reviews, read_memory_verdicts
-from memdir.dream.tidy import plan_tidy
-from memdir.errors import MemdirError, NotFoundError
+from memdir.dream.records import DreamChecks, DreamPhase, DreamProgress, NamedItem, Patch, PatchKind, PatchSet
+from memdir.dream.stale import BY_RULES, propose_expired, propose_repairs, propose_reviews, read_memory_verdicts
+from memdir.errors import FormatError, MemdirError, NotFoundError
 from memdir.extraction.judge import SHARED, mask_words
 from memdir.extraction.provenance import fold_sentence
+from memdir.format import frontmatter
+from memdir.format.clip import find_long_lines
+from memdir.format.index import INDEX_FILE, IndexLine, parse_index
 from memdir.frozen import dataclass, replace
-from memdir.limits import DREAM_VERIFY_SECONDS
+from memdir.guard import check_path
+from memdir.language.dates import make_absolute
+from memdir.limits import DREAM_VERIFY_SECONDS, INDEX_LINE_CHARS
 from memdir.models import new_run
 from memdir.models.staged import Staging
-from memdir.records import Change, Forget, InboxItem, InboxKind, IndexEdit, Memory, Model, Origin, Rewrite, Save
+from memdir.records import (
+    AddPointer,
+    Change,
+    DropPointer,
+    Edit,
+    Forget,
+    InboxItem,
+    InboxKind,
+    IndexEdit,
+    Kind,
+    Memory,
+    Model,
+    Origin,
+    ReplaceLine,
+    Rewrite,
+    Save,
+)
 from memdir.store.batch import StoreOverlay
-from memdir.store.contract import StoreBase, utc_now
+from memdir.store.contract import StoreBase, make_memory, read_time, utc_now
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
-from memdir.store.plan import digest_of, encode, is_index_path, is_team
+from memdir.store.plan import TEAM_FOLDER, decode, digest_of, encode, find_unfit, index_path, is_index_path, is_team
+from memdir.text import fold, one_line, shorten
 from memdir.verify.check import refresh
+
+_HOOK_CHARS = 24  # characters a hook needs to be worth having
 
 
 def plan_dream(
@@ -69,8 +70,8 @@ def plan_dream(
     model: Model | None = None,
     now: datetime | None = None,
     context: DreamContext = NO_CONTEXT,
-    on_progress: OnProgress = say_nothing,
-    cancelled: Cancelled = go_on,
+    on_progress: records.OnProgress = records.say_nothing,
+    cancelled: records.Cancelled = records.go_on,
 ) -> PatchSet:
     """What a dream would change, without a model by patterns alone; raises ModelError or BudgetError if one fails."""
     return plan(store, DreamProgress(on_progress, cancelled), model=model, now=now or utc_now(), context=context)
@@ -83,7 +84,7 @@ def plan(
     progress.enter(DreamPhase.TIDY)
     if isinstance(store, FileStore) and context.project is not None:
         refresh(store, context.project, now=now, seconds=DREAM_VERIFY_SECONDS)
-    memories = read_memories(store)
+    memories = records.read_memories(store)
     verdicts = read_memory_verdicts(store, memories)
     tidied = _tidy(store, now)
     free = [memory for name, memory in memories.items() if name not in tidied.busy]
@@ -95,21 +96,23 @@ def plan(
     if model is None:
         progress.enter(DreamPhase.CHECK)
         checks, items = _count(memories, overlay, ()), tidied.list_items(())
-        return PatchSet(make_id(now), now, RULES, tidied.patches, items, checks=checks, spared=tidied.spared)
+        return PatchSet(
+            records.make_id(now), now, records.RULES, tidied.patches, items, checks=checks, spared=tidied.spared
+        )
     given = gather(store, overlay, verdicts, lives=context.half_lives, now=now)
     staging = Staging(overlay, now=now)
     root = Path(getattr(store, "root", "/memory"))
-    run: ModelDream = dream_with_model(
+    run = dream_with_model(
         new_run(model), staging, overlay, given, memory=root, context=context, progress=progress, now=now
     )
     progress.enter(DreamPhase.CHECK)
-    reviewed = review_patches(staging, overlay, run, given.list_messages(), now=now)
+    reviewed = review.review_patches(staging, overlay, run, given.list_messages(), now=now)
     wanted = _leave_undone(store, reviewed.patches)
     done = progress.now
     return PatchSet(
-        id=make_id(now),
+        id=records.make_id(now),
         at=now,
-        by=MODEL,
+        by=records.MODEL,
         patches=(*tidied.patches, *wanted),
         proposals=(*tidied.list_items(wanted), *(at for at in reviewed.proposals if _is_new(store, at))),
         usage=done.usage,
@@ -125,7 +128,7 @@ def plan(
 
 def mark_applied_logs(store: FileStore) -> None:
     """Mark the logs of dreams that were applied: one that was killed right after its change could not do it."""
-    for kept in reversed(list_sets(store.state)):
+    for kept in reversed(records.list_sets(store.state)):
         if kept.logs and store.has_mark(kept.mark):
             mark_shown_logs(store, kept.logs)
 
@@ -154,10 +157,9 @@ def _tidy(store: StoreBase, now: datetime) -> _Tidied:
     found = plan_tidy(store, now=now)
     every = found.patches
     patches = [at for at in every if not _changes_team(at)]
-    wanted = _leave_undone(store, patches)
+    left = wanted = _leave_undone(store, patches)
     kept = set(map(id, wanted))  # by identity: to compare each with all would take long
     spared = frozenset(name for at in every if id(at) not in kept for name in at.names)
-    left = wanted
     if spared:  # once more, as if they were pinned: the index has to fit what stays
         found = plan_tidy(store, now=now, keep=spared)
         left = _leave_undone(store, [at for at in found.patches if not _changes_team(at)])
@@ -172,7 +174,7 @@ def _changes_team(patch: Patch) -> bool:
 
 def _make_team_item(patch: Patch, now: datetime) -> NamedItem:
     edits = render_edits(patch.edits)
-    key = KEY + digest_of(repr(edits).encode("utf-8", "replace"))[:24]
+    key = review.KEY + digest_of(repr(edits).encode("utf-8", "replace"))[:24]
     payload: dict[str, object] = {"edits": edits, "evidence": list(patch.evidence)}
     name, title, why = patch.names[0], f"{patch.kind} {patch.names[0]}", f"{SHARED}: {patch.reason}"
     item = InboxItem(InboxKind.PROPOSAL, title, why, now, key=key, name=name, origin=BY_RULES, payload=payload)
@@ -183,7 +185,7 @@ def _leave_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ..
     """The patches without those that a dream made before and somebody undid, until the text is another."""
     if not patches:
         return ()
-    undone = (change for change in store.changes() if change.verb == VERB and change.undone_by is not None)
+    undone = (change for change in store.changes() if change.verb == records.VERB and change.undone_by is not None)
     changes = {(at.path, at.before, at.after) for change in undone for at in change.files}
     begun = {(path, before) for path, before, _ in changes}
     return tuple(at for at in patches if not _was_undone(at, changes, begun))
@@ -201,35 +203,31 @@ def _was_undone(
 
 
 def _is_new(store: StoreBase, item: InboxItem) -> bool:
-    """Whether it is neither in the inbox nor was decided before."""
     return store.inbox_find(item.key) is None
 
 
-def _count(memories: Mapping[str, Memory], overlay: StoreOverlay, by_model: tuple[RemovedSentence, ...]) -> DreamChecks:
+def _count(
+    memories: Mapping[str, Memory], overlay: StoreOverlay, by_model: tuple[review.RemovedSentence, ...]
+) -> DreamChecks:
     """What there is, and what is removed: by patterns, then by the model."""
-    before = {name: memory.text for name, memory in memories.items()}
-    touched = {name: text for name, text in before.items() if overlay.is_changed(name)}
-    by_rules: tuple[RemovedSentence, ...] = ()
-    if touched:
+    removed = by_model
+    if touched := {name: memory.text for name, memory in memories.items() if overlay.is_changed(name)}:
         dated = [(memory.text, memory.header.modified.timestamp()) for memory in memories.values()]
-        after = {name: memory.text for name, memory in read_memories(overlay).items()}
-        by_rules = find_removed(touched, RemainingSentences(after, find_sentence_ages(dated)))
-    removed = (*by_rules, *by_model)
+        after = {name: memory.text for name, memory in records.read_memories(overlay).items()}
+        remaining = review.RemainingSentences(after, review.find_sentence_ages(dated))
+        removed = (*review.find_removed(touched, remaining), *by_model)
     return DreamChecks(
-        memories=len(before),
-        sentences=sum(len(list_sentences(text)) for text in before.values()),
+        memories=len(memories),
+        sentences=sum(len(review.list_sentences(memory.text)) for memory in memories.values()),
         removed=len(removed),
-        elsewhere=sum(at.fate is SentenceFate.KEPT for at in removed),
-        overtaken=sum(at.fate is SentenceFate.OVERTAKEN for at in removed),
+        elsewhere=sum(at.fate is review.SentenceFate.KEPT for at in removed),
+        overtaken=sum(at.fate is review.SentenceFate.OVERTAKEN for at in removed),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RemovalProof:
-    """How many sentences a change removed from memories, how many of them stand elsewhere, how many are in history.
-
-    `missing` is what neither a memory nor the history holds: nothing, or something is badly wrong.
-    """
+    """How many sentences a change removed, how many of them stand elsewhere, how many are in history, and the rest."""
 
     removed: int = 0
     elsewhere: int = 0
@@ -239,9 +237,9 @@ class RemovalProof:
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What came of a set: the change, the memories it changed, those left out, and the new items of the inbox.
+    """The change, the memories it changed, those left out, and the new items of the inbox.
 
-    `repeated` says that the set was applied before, `undone_by` which change has undone it since.
+    `repeated`: the set was applied before. `undone_by`: the change that has undone it since.
     """
 
     change: int | None
@@ -258,7 +256,7 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
     held.check()
     if store.has_mark(patches.mark):
         mark_shown_logs(store, patches.logs)
-        change = store.change((), verb=VERB, mark=patches.mark).change
+        change = store.change((), verb=records.VERB, mark=patches.mark).change
         undone_by = None if change is None else store.read_change(change).undone_by
         return ApplyResult(change, repeated=True, undone_by=undone_by)
     before = _read_texts(store, _list_names(patches))
@@ -267,8 +265,8 @@ def apply_dream(store: FileStore, patches: PatchSet, held: DreamLock, now: datet
     held.check()
     done = store.change(
         [patch.edits for patch in patches.patches],
-        verb=VERB,
-        origin=Origin(WHO, f"by {patches.by}, dream {patches.id}"),
+        verb=records.VERB,
+        origin=Origin(records.WHO, f"by {patches.by}, dream {patches.id}"),
         mark=patches.mark,
         drop_conflicts=True,
         keep_pinned=True,
@@ -294,9 +292,11 @@ def _prove(store: FileStore, change: Change, before: Mapping[str, str]) -> Remov
         name = file.path.removesuffix(".md")
         if name not in before or file.before is None:
             continue
-        gone = {at: fold_sentence(at) for at in list_sentences(before[name])}
+        gone = {at: fold_sentence(at) for at in review.list_sentences(before[name])}
         gone = {at: folded for at, folded in gone.items() if folded not in now.get(name, ())}
-        recorded = _fold_all(_read_recorded(store, file.before))
+        recorded = frozenset[str]()
+        with suppress(NotFoundError):
+            recorded = _fold_all(store.read_content(file.before).decode("utf-8", "replace"))
         removed += len(gone)
         elsewhere += sum(folded in standing for folded in gone.values())
         kept += sum(folded in recorded for folded in gone.values())
@@ -315,19 +315,174 @@ def _list_names(patches: PatchSet) -> Iterator[str]:
 def _read_texts(store: FileStore, names: Iterable[str]) -> dict[str, str]:
     texts = {}
     for name in dict.fromkeys(names):
-        try:
+        with suppress(MemdirError):
             texts[name] = store.read(name).text
-        except MemdirError:
-            continue
     return texts
 
 
-def _read_recorded(store: FileStore, digest: str) -> str:
-    try:
-        return store.read_content(digest).decode("utf-8", "replace")
-    except NotFoundError:
-        return ""
-
-
 def _fold_all(text: str) -> frozenset[str]:
-    return frozenset(map(fold_sentence, list_sentences(text)))
+    return frozenset(map(fold_sentence, review.list_sentences(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class TidyResult:
+    patches: tuple[Patch, ...] = ()
+    proposals: tuple[NamedItem, ...] = ()
+
+
+def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozenset()) -> TidyResult:
+    """What can be put in order without a model; nothing is written.
+
+    Relative dates come first, then duplicates, then the index: dead pointers are removed, missing ones added, long ones
+    cut to a hook, after what only the line says has been moved into its memory. A merged memory is left alone by what
+    comes after. Pinned memories, and those named in `keep`, are never changed.
+    """
+    headers = store.scan()
+    memories = records.read_memories(store)
+    pinned = keep | {header.name for header in headers if header.pinned}
+    digests = {name: memory.digest for name, memory in memories.items()}
+    indexes = _read_indexes(store)
+
+    dated: dict[str, Patch] = {}
+    for name, memory in memories.items():
+        patch = _plan_dates(memory, now) if name not in pinned else None
+        if patch is not None and isinstance(edit := patch.edits[0], Rewrite):
+            dated[name] = patch
+            memories[name] = make_memory(name, encode(edit.text), memory.header.signature, memory.header.scope)
+    facts = {name: MemoryFacts(memory) for name, memory in memories.items() if not memory.header.problem}
+    merge = DuplicateMerge(facts, headers, digests, _find_hooks(indexes, memories), pinned)
+    merged = list(merge.run())
+    lines: list[Patch] = []
+    if not store.rules.skip_index:
+        free = {fold(name): at.memory for name, at in facts.items() if name not in merge.touched}
+        for prefix, text in indexes.items():
+            own = [name for name in memories if index_path(name)[0] == f"{prefix}{INDEX_FILE}"]
+            fit = [at for at in own if at not in merge.gone and not find_unfit(memories[at].header, store.rules)]
+            lines += _plan_long_lines(text, prefix, free, digests, pinned)
+            lines += _plan_pointers(text, prefix, own, sorted(fit), store)
+    left = [fact for name, fact in sorted(merge.facts.items()) if name not in merge.touched | dated.keys() | pinned]
+    return TidyResult((*dated.values(), *merged, *lines), tuple(propose_expired(left, now)))
+
+
+def _read_indexes(store: StoreBase) -> dict[str, str]:
+    """Each index by the prefix of its names, without those that cannot be read."""
+    indexes: dict[str, str] = {}
+    for prefix in ("", f"{TEAM_FOLDER}/"):
+        with suppress(MemdirError):
+            indexes[prefix] = decode(store.read_bytes(prefix + INDEX_FILE) or b"")
+    return indexes
+
+
+def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, Memory]) -> dict[str, tuple[str, ...]]:
+    names = {fold(name): name for name in memories}
+    hooks: defaultdict[str, list[str]] = defaultdict(list)
+    for prefix, text in indexes.items():
+        for line in parse_index(text):
+            name = names.get(fold(prefix + line.name)) if line.is_pointer else None
+            if name is not None:
+                hooks[name] += [line.hook.rstrip("…")] if line.hook else []
+    return {name: tuple(found) for name, found in hooks.items()}
+
+
+def _plan_dates(memory: Memory, now: datetime) -> Patch | None:
+    """Relative dates of a project memory made absolute, from the day on which it was written."""
+    header = memory.header
+    if header.kind is not Kind.PROJECT or header.problem:
+        return None
+    when = read_time(frontmatter.parse_fields(memory.text).modified) or header.modified.astimezone(now.tzinfo)
+    body, in_body = make_absolute(memory.body, when)
+    description, in_description = make_absolute(header.description, when)
+    if not in_body and not in_description:
+        return None
+    try:
+        text = frontmatter.replace_body(memory.text, body)
+        text = frontmatter.set_fields(text, {"description": description}) if in_description else text
+    except FormatError:
+        return None
+    replaced = dict.fromkeys(f"{at.was} → {at.now_text}" for at in (*in_body, *in_description))
+    reason = f"dates of {header.name} said as of {when.date().isoformat()}, when it was written"
+    edit = Rewrite(header.name, text, memory.digest)
+    return Patch(PatchKind.DATE, (header.name,), (edit,), reason, ("; ".join(replaced),))
+
+
+def _plan_long_lines(
+    text: str, prefix: str, memories: Mapping[str, Memory], digests: Mapping[str, str], keep: frozenset[str]
+) -> Iterator[Patch]:
+    """Long pointers of one index. `memories` are by folded name, without those that are being changed already."""
+    seen: set[str] = set()
+    for line in find_long_lines(text):
+        memory = memories.get(fold(prefix + line.name)) if line.is_pointer else None
+        if memory is None or memory.header.name in seen:
+            continue
+        name, whole = memory.header.name, line.text.strip()
+        seen.add(name)
+        short, details = _shorten_line(line), tuple(_find_details(line, memory))
+        if short == whole or (details and name in keep):
+            continue
+        edits: list[Edit] = [ReplaceLine(name, whole, short)]
+        if details:
+            try:
+                moved = add_to_main(memory.text, "; ".join(details) + ".")
+            except FormatError:
+                continue
+            edits.insert(0, Rewrite(name, moved, digests[name]))
+        reason = f"the index line of {name} has {len(whole)} characters"
+        evidence = "; ".join(details) or "the memory says all of it"
+        yield Patch(PatchKind.LONG_LINE, (name,), tuple(edits), reason, (evidence,))
+
+
+def _plan_pointers(text: str, prefix: str, own: Iterable[str], fit: Iterable[str], store: StoreBase) -> Iterator[Patch]:
+    """Lines without a file, and memories without a line. A log is a file although no memory; so is what may not be read."""
+    pointed = dict.fromkeys(prefix + line.name for line in parse_index(text) if line.is_pointer)
+    known = set(map(fold, own))
+    for name in pointed:
+        if fold(name) not in known and _is_gone(store, f"{name}.md"):
+            reason = f"the index points to {name}.md, which does not exist"
+            yield Patch(PatchKind.DEAD_POINTER, (name,), (DropPointer(name),), reason, ("no such file",))
+    folded = set(map(fold, pointed))
+    for name in fit:
+        if fold(name) not in folded:
+            reason = f"no line of the index points to {name}"
+            yield Patch(PatchKind.MISSING_POINTER, (name,), (AddPointer(name),), reason, (f"{name}.md exists",))
+
+
+def _is_gone(store: StoreBase, path: str) -> bool:
+    """Whether a path is allowed and has no file."""
+    try:
+        check_path(path)
+        return store.read_bytes(path) is None
+    except MemdirError:
+        return False
+
+
+def _shorten_line(line: IndexLine) -> str:
+    """The line with its link as it stands and as much of its hook as fits."""
+    whole = line.text.strip()
+    if not line.hook:  # the older form: words, then the file in brackets
+        start = whole.rfind("[")
+        room = INDEX_LINE_CHARS - (len(whole) - start) - 1
+        return f"{_cut(whole[:start].rstrip(), room)} {whole[start:]}" if start > 0 and room > _HOOK_CHARS else whole
+    link = whole[: len(whole) - len(line.hook)]
+    room = INDEX_LINE_CHARS - len(link)
+    return link.rstrip(" —–:-") if room < _HOOK_CHARS else link + _cut(line.hook, room)
+
+
+def _cut(words: str, room: int) -> str:
+    """Cut at the end of a clause if there is one, else anywhere."""
+    if len(words) <= room:
+        return words
+    for mark in ("; ", ". ", ", "):
+        end = words.rfind(mark, 0, room)
+        if end >= _HOOK_CHARS:
+            return words[:end] + ("…" if mark == ", " else "")  # "on Fridays" is not all of "on Fridays, except …"
+    return shorten(words, room)
+
+
+def _find_details(line: IndexLine, memory: Memory) -> Iterator[str]:
+    """The parts of a hook that the memory does not say, word for word."""
+    body = frontmatter.split_frontmatter(memory.text).body
+    said = find_words(f"{memory.header.title}. {memory.header.description}. {body}")
+    for part in (line.hook or line.title).split("; "):
+        plain = one_line(part).strip(" .;")
+        if plain and not find_words(plain) <= said:
+            yield plain
