@@ -19,11 +19,11 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memdir import guard
+from memdir import guard, limits
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
 from memdir.conversation.notes_by_rules import update_by_rules
 from memdir.conversation.notes_file import (
@@ -39,15 +39,6 @@ from memdir.conversation.transcripts import read_messages, read_slice
 from memdir.errors import BudgetError, ConflictError, LockedError, ModelError, NotFoundError, PathError
 from memdir.files import hold, read_small
 from memdir.frozen import dataclass, replace
-from memdir.limits import (
-    EXTRACT_TRIES,
-    EXTRACT_WINDOW,
-    NOTES_BYTES,
-    NOTES_CALLS,
-    NOTES_START_TOKENS,
-    NOTES_STEP_TOKENS,
-    NOTES_WAIT_SECONDS,
-)
 from memdir.models import can_use_tools
 from memdir.models.agent import ForkResult, has_writing_tools, note_run, render_ran
 from memdir.project.paths import ClaudeSettings, find_project_home
@@ -68,7 +59,6 @@ from memdir.text import estimate_tokens, replace_surrogates
 FOLDER, FILE, LOCK = "session-memory", "summary.md", ".update.lock"
 CONFIG = "session-memory/config"  # the person's own template and prompt, in Claude Code's folder
 _KEY = "notes"
-_COMPACT_KEY = "autoCompactEnabled"
 _LISTED = 2_000  # session folders looked at
 # Folders of a project's directory that do not belong to a session: notes there would be among the memories.
 _RESERVED = frozenset(("memory", "subagents", FOLDER))
@@ -107,8 +97,6 @@ class NotesFile:
 
 @dataclass(frozen=True, slots=True)
 class SavedNotes:
-    """Notes that are on disk."""
-
     place: NotesFile
     modified: datetime
     size: int
@@ -172,8 +160,6 @@ class NotesCounts:
 
 @dataclass(frozen=True, slots=True)
 class _LastUpdate:
-    """The last message noted, the tokens at that point, and the failures since."""
-
     cursor: Cursor | None = None
     tokens: int | None = None
     failures: int = 0
@@ -196,15 +182,10 @@ def update_notes(
         (NotesSkip.PRIVATE, session.read().private),
         (NotesSkip.NO_COMPACTION, not options.compacts),
     )
-    skip = next((skip for skip, is_closed in gates if is_closed), None)
-    try:
-        if skip is not None:
-            done = NotesResult(skipped=skip)
-        else:
-            with updating(file):
-                done = _update(file, session, news, options, model, force)
-    except LockedError:
-        done = NotesResult(skipped=NotesSkip.BUSY)
+    done = NotesResult(skipped=next((skip for skip, is_closed in gates if is_closed), NotesSkip.BUSY))
+    if done.skipped is NotesSkip.BUSY:
+        with suppress(LockedError), updating(file):
+            done = _update(file, session, news, options, model, force)
     if done.skipped is not NotesSkip.NOT_DUE:
         about = {"at": now.isoformat(timespec="seconds"), "task": "notes", "session": session.id, "by": done.by}
         counts = {"skipped": done.skipped, "messages": done.messages, **render_ran(done.ran), "error": done.error}
@@ -221,7 +202,9 @@ def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptio
     """The options of a project, with the person's own template and prompt if there are any."""
     folder = project.environment.claude_home / CONFIG
     template, prompt = (
-        (read_small(folder / f"{name}.md", NOTES_BYTES).data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
+        (read_small(folder / f"{name}.md", limits.NOTES_BYTES).data or b"")
+        .decode("utf-8", "replace")
+        .removeprefix("\ufeff")
         for name in ("template", "prompt")
     )
     on = project.places.switch.on and project.settings.flag("notes")
@@ -231,7 +214,7 @@ def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptio
 def does_compact(claude: ClaudeSettings) -> bool:
     """Whether Claude Code shortens conversations by itself, which it does unless a settings file says no."""
     tables = (claude.policy, claude.local, claude.project, claude.user)
-    return not any(table.get(_COMPACT_KEY) is False for table in tables)
+    return not any(table.get("autoCompactEnabled") is False for table in tables)
 
 
 def read_notes_input(project: Project, path: Path, session: SessionFile, file: NotesFile) -> NotesInput:
@@ -240,7 +223,7 @@ def read_notes_input(project: Project, path: Path, session: SessionFile, file: N
     last = _read_last(session.read())
     if last.cursor is None or not last.cursor.id or read_notes_file(file) is None:
         return NotesInput(tuple(read_messages(path)), root=root, apart=apart)
-    new = read_slice(path, after=last.cursor.id, window=EXTRACT_WINDOW)
+    new = read_slice(path, after=last.cursor.id, window=limits.EXTRACT_WINDOW)
     return NotesInput(new.messages, last.cursor.position + 1, root=root, apart=apart)
 
 
@@ -253,23 +236,20 @@ def count(since: Sequence[Message], noted: int | None) -> NotesCounts:
 
 
 def is_update_due(counts: NotesCounts) -> bool:
-    """Whether the notes should be begun or updated."""
     if counts.noted is None:
-        return counts.tokens >= NOTES_START_TOKENS
+        return counts.tokens >= limits.NOTES_START_TOKENS
     grown = counts.tokens - counts.noted
-    return grown >= NOTES_STEP_TOKENS and (counts.calls >= NOTES_CALLS or counts.is_pause)
+    return grown >= limits.NOTES_STEP_TOKENS and (counts.calls >= limits.NOTES_CALLS or counts.is_pause)
 
 
-def count_tokens(messages: Iterable[Message]) -> int:
+def count_tokens(messages: Sequence[Message]) -> int:
     """The tokens of these messages, tool calls included."""
-    return sum(
-        estimate_tokens(message.text)
-        + sum(
-            estimate_tokens(f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, default=str)}")
-            for call in message.calls
-        )
+    inputs = (
+        f"{call.name} {json.dumps(dict(call.input), ensure_ascii=False, default=str)}"
         for message in messages
+        for call in message.calls
     )
+    return sum(map(estimate_tokens, (*(message.text for message in messages), *inputs)))
 
 
 def find_notes_file(project: Path, session: str) -> NotesFile:
@@ -280,29 +260,20 @@ def find_notes_file(project: Path, session: str) -> NotesFile:
 
 def read_notes_file(file: NotesFile) -> str | None:
     """The text of the file; None if there is none. Raises PathError for a link or another kind of file."""
-    try:
-        root = guard.open_root(file.project)
-    except NotFoundError:
-        return None
-    try:
-        with guard.disk_errors(file.inner):
-            found = guard.read_file(root, file.inner, limit=NOTES_BYTES)
-    finally:
-        os.close(root)
-    return None if found is None else found[0].decode("utf-8", "replace")
+    with suppress(NotFoundError), _open_root(file.project) as root, guard.disk_errors(file.inner):
+        found = guard.read_file(root, file.inner, limit=limits.NOTES_BYTES)
+        return None if found is None else found[0].decode("utf-8", "replace")
+    return None
 
 
 def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
     """Write the text in one step, inside `updating`; raises ConflictError if the file is not what `expect` says."""
     if read_notes_file(file) != expect:
         raise ConflictError("the notes were changed by somebody else meanwhile", hint="the next update takes that in")
-    root = guard.open_root(file.project, create=True)
-    try:
+    with _open_root(file.project, create=True) as root:
         temp = guard.stage_file(root, file.inner, replace_surrogates(text).encode("utf-8"))
         guard.move_staged(root, temp, file.inner)
         guard.flush_folder(root, f"{file.leaf}/{FOLDER}")
-    finally:
-        os.close(root)
 
 
 @contextmanager
@@ -313,7 +284,7 @@ def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
         yield
 
 
-def wait_for_update(file: NotesFile, seconds: float = NOTES_WAIT_SECONDS) -> bool:
+def wait_for_update(file: NotesFile, seconds: float = limits.NOTES_WAIT_SECONDS) -> bool:
     """Wait until no update is running, for a limited time; returns whether none is. A dead one is not waited for."""
     try:
         with _open_folder(file) as folder, hold(folder, LOCK, seconds=seconds):
@@ -341,41 +312,37 @@ def list_notes(project: Path) -> tuple[SavedNotes, ...]:
 
 
 def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
-    try:
-        root = guard.open_root(project)
-    except NotFoundError:
-        return []
     found = []
-    try:
+    with suppress(NotFoundError), _open_root(project) as root:
         for leaf in leaves:
-            try:
-                with guard.open_folder(root, (leaf, FOLDER)) as folder:
-                    facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
-            except (OSError, PathError):
-                continue
-            if stat.S_ISREG(facts.st_mode):
-                modified = datetime.fromtimestamp(facts.st_mtime, UTC)
-                found.append(SavedNotes(NotesFile(project, leaf), modified, facts.st_size))
-    finally:
-        os.close(root)
+            with suppress(OSError, PathError), guard.open_folder(root, (leaf, FOLDER)) as folder:
+                facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
+                if stat.S_ISREG(facts.st_mode):
+                    modified = datetime.fromtimestamp(facts.st_mtime, UTC)
+                    found.append(SavedNotes(NotesFile(project, leaf), modified, facts.st_size))
     return found
 
 
 @contextmanager
-def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
-    root = guard.open_root(file.project, create=create)
+def _open_root(path: Path, *, create: bool = False) -> Iterator[int]:
+    root = guard.open_root(path, create=create)
     try:
-        with guard.disk_errors(file.inner):
-            try:
-                with guard.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
-                    # Another program may have made it readable for all; the folder above belongs to the host.
-                    if create and stat.S_IMODE(os.fstat(opened).st_mode) & 0o077:
-                        os.fchmod(opened, 0o700)
-                    folder = os.dup(opened)
-            except FileNotFoundError:
-                raise NotFoundError("there are no notes of this session", name=file.leaf) from None
+        yield root
     finally:
         os.close(root)
+
+
+@contextmanager
+def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
+    with _open_root(file.project, create=create) as root, guard.disk_errors(file.inner):
+        try:
+            with guard.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
+                # Another program may have made it readable for all; the folder above belongs to the host.
+                if create and stat.S_IMODE(os.fstat(opened).st_mode) & 0o077:
+                    os.fchmod(opened, 0o700)
+                folder = os.dup(opened)
+        except FileNotFoundError:
+            raise NotFoundError("there are no notes of this session", name=file.leaf) from None
     try:
         yield folder
     finally:
@@ -395,7 +362,7 @@ def _update(
     template = make_template(options.template)
     before = open_notes(text, template)
     task = NotesTask(text or render_notes(before), before, template, file.path, options.prompt)
-    asked = None if last.failures >= EXTRACT_TRIES else model
+    asked = None if last.failures >= limits.EXTRACT_TRIES else model
     try:
         after, ran = _write(task, replace(news, messages=since), asked)
         cut = cut_notes(after)
@@ -415,15 +382,13 @@ def _write(task: NotesTask, news: NotesInput, model: Model | None) -> tuple[Note
     if model is None:
         return update_by_rules(task.notes, news.messages, root=news.root, apart=news.apart), None
     if news.parent is not None and can_use_tools(model) and has_writing_tools(news.parent):
-        done = fork_for_notes(model, news.parent, task)
-    else:
-        done = ask_for_notes(model, news.messages, task)
-    return done.notes, done.ran
+        return fork_for_notes(model, news.parent, task)
+    return ask_for_notes(model, news.messages, task)
 
 
 def _read_last(record: SessionRecord) -> _LastUpdate:
-    table = record.extra.get(_KEY)
-    table = table if isinstance(table, dict) else {}
+    kept = record.extra.get(_KEY)
+    table = kept if isinstance(kept, dict) else {}
     tokens, failures = table.get("tokens"), table.get("failures")
     return _LastUpdate(
         parse_cursor(table.get("cursor")),

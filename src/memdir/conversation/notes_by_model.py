@@ -15,18 +15,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from memdir import limits
 from memdir.conversation.notes_file import Notes, check_update, is_empty, list_oversize, parse_notes, render_notes
 from memdir.conversation.tool_calls import plain_name
 from memdir.errors import FormatError, MemdirError, ReplyError
 from memdir.frozen import dataclass, replace
-from memdir.limits import (
-    EXTRACT_SLICE_CHARS,
-    FORK_TOKENS,
-    FORK_TURNS,
-    FORK_WRITTEN_BYTES,
-    NOTES_SECTION_TOKENS,
-    NOTES_TOKENS,
-)
 from memdir.models.agent import (
     NEW_KEYS,
     OLD_KEYS,
@@ -41,6 +34,7 @@ from memdir.models.agent import (
 )
 from memdir.models.connection import add_usage
 from memdir.models.prompts import render_prompt
+from memdir.models.staged import make_object
 from memdir.records import Message, Model, Reply, Request, StopReason, ToolCall
 from memdir.text import find_json, one_line, shorten
 
@@ -61,57 +55,45 @@ class NotesTask:
     prompt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenNotes:
-    """The notes that a model wrote, and how the run went."""
-
-    notes: Notes
-    ran: ForkResult
-
-
-def fork_for_notes(model: Model, parent: Mapping[str, object], task: NotesTask) -> WrittenNotes:
-    """Continue the parent's request; raises if the run does not end properly."""
-    prompt = render_prompt("notes/by_tools", update=render_update(task), path=str(task.path), turns=str(FORK_TURNS))
+def fork_for_notes(model: Model, parent: Mapping[str, object], task: NotesTask) -> tuple[Notes, ForkResult]:
+    """Continue the parent's request; returns the notes and how the run went. Raises if it does not end properly."""
+    prompt = render_prompt(
+        "notes/by_tools", update=render_update(task), path=str(task.path), turns=str(limits.FORK_TURNS)
+    )
     tools = NotesTools(task)
-    ran = run_fork(model, Request("", (Message("user", prompt),), FORK_TOKENS, parent=parent, purpose=PURPOSE), tools)
+    ran = run_fork(
+        model, Request("", (Message("user", prompt),), limits.FORK_TOKENS, parent=parent, purpose=PURPOSE), tools
+    )
     if ran.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (ran.end is not ForkEnd.DONE and tools.text == task.text):
         raise ReplyError(f"the run came to no end ({ran.end})", hint="the notes are as they were")
-    return WrittenNotes(_check(task, tools.text), ran)
+    return _check(task, tools.text), ran
 
 
-def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) -> WrittenNotes:
+def ask_for_notes(model: Model, messages: Sequence[Message], task: NotesTask) -> tuple[Notes, ForkResult]:
     """One request with everything in it, and a second one if the reply is unusable."""
     shown = render_note_messages(messages)
     content = render_prompt("notes/answer_slice", update=render_update(task), conversation=shown)
-    asked = (Message("user", content),)
-    request = Request(
-        render_prompt("notes/answer_system"), asked, FORK_TOKENS, make_schema(task.notes), purpose=PURPOSE
-    )
+    asked, system = (Message("user", content),), render_prompt("notes/answer_system")
+    request = Request(system, asked, limits.FORK_TOKENS, make_schema(task.notes), purpose=PURPOSE)
     first = model(request)
     ran = ForkResult(ForkEnd.DONE, first.text, 1, usage=first.usage, first=first.usage)
     try:
-        return WrittenNotes(_read_reply(first, task), ran)
+        return _read_reply(first, task), ran
     except ReplyError as error:
         repair = Message("user", render_prompt("notes/repair", problem=str(error)))
     second = model(replace(request, messages=(*asked, Message("assistant", first.text or "(nothing)"), repair)))
     ran = replace(ran, text=second.text, turns=2, usage=add_usage(first.usage, second.usage))
-    return WrittenNotes(_read_reply(second, task), ran)
+    return _read_reply(second, task), ran
 
 
 def render_update(task: NotesTask) -> str:
     """The instruction in either form: the built-in prompt or the person's, and the sections that are too long."""
-    text = task.text.strip("\n")
+    values = {"currentNotes": task.text.strip("\n"), "notesPath": str(task.path)}
     if task.prompt.strip():
-        values = {"currentNotes": text, "notesPath": str(task.path)}
         prompt = _SLOT.sub(lambda match: values[match[1]], task.prompt.strip("\n"))
     else:
-        prompt = render_prompt(
-            "notes/update",
-            currentNotes=text,
-            notesPath=str(task.path),
-            sectionTokens=f"{NOTES_SECTION_TOKENS:,}",
-            allTokens=f"{NOTES_TOKENS:,}",
-        )
+        sizes = {"sectionTokens": f"{limits.NOTES_SECTION_TOKENS:,}", "allTokens": f"{limits.NOTES_TOKENS:,}"}
+        prompt = render_prompt("notes/update", **values, **sizes)
     rows = list_oversize(task.notes)
     over = render_prompt("notes/oversize", rows="\n".join(f"- {row}" for row in rows)) if rows else ""
     return "\n\n".join(filter(None, (prompt, over)))
@@ -120,7 +102,7 @@ def render_update(task: NotesTask) -> str:
 def render_note_messages(messages: Sequence[Message]) -> str:
     """Messages with calls and shortened results; if there are too many, the newest."""
     parts: list[str] = []
-    room = EXTRACT_SLICE_CHARS
+    room = limits.EXTRACT_SLICE_CHARS
     for message in reversed(messages):
         part = _render_message(message)
         room -= len(part)
@@ -133,18 +115,8 @@ def render_note_messages(messages: Sequence[Message]) -> str:
 
 def make_schema(notes: Notes) -> Mapping[str, object]:
     names = list(dict.fromkeys(at.name for at in notes.sections))
-    row = {
-        "type": "object",
-        "properties": {"section": {"type": "string", "enum": names}, "text": {"type": "string"}},
-        "required": ["section", "text"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {_KEY: {"type": "array", "items": row}},
-        "required": [_KEY],
-        "additionalProperties": False,
-    }
+    row = make_object({"section": {"type": "string", "enum": names}, "text": {"type": "string"}})
+    return make_object({_KEY: {"type": "array", "items": row}})
 
 
 def parse_sections(text: str, notes: Notes) -> dict[str, str]:
@@ -162,9 +134,7 @@ class NotesTools:
     """Runs the tools of a fork that may edit one file; the text is kept here until the run has ended."""
 
     def __init__(self, task: NotesTask) -> None:
-        self.text = task.text
-        self._task = task
-        self._written = 0
+        self.text, self._task, self._written = task.text, task, 0
         self._paths = {str(task.path), os.path.realpath(task.path)}
 
     def __call__(self, call: ToolCall) -> ToolResult:
@@ -183,7 +153,7 @@ class NotesTools:
 
     def _put(self, text: str) -> ToolResult:
         size = len(text.encode("utf-8", "replace"))
-        if self._written + size > FORK_WRITTEN_BYTES * 4:  # each edit counts as the whole file
+        if self._written + size > limits.FORK_WRITTEN_BYTES * 4:  # each edit counts as the whole file
             raise FormatError("this run has written too much already")
         notes = check_update(self._task.notes, text)
         self.text, self._written = text, self._written + size
@@ -245,11 +215,11 @@ def _render_message(message: Message) -> str:
     if message.is_meta:
         return ""
     who = "the person" if message.role == "user" else "the agent"
-    inputs = (json.dumps(dict(call.input), ensure_ascii=False, default=str) for call in message.calls)
-    calls = (
-        f"\n(calls {call.name}: {shorten(text, _CALL_CHARS)})" for call, text in zip(message.calls, inputs, strict=True)
-    )
-    return f"[{who}{at}]\n{message.text}{''.join(calls)}"
+    lines = [f"[{who}{at}]", message.text]
+    for call in message.calls:
+        given = json.dumps(dict(call.input), ensure_ascii=False, default=str)
+        lines.append(f"(calls {call.name}: {shorten(given, _CALL_CHARS)})")
+    return "\n".join(lines)
 
 
 def _refuse(problem: str) -> ToolResult:

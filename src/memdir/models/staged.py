@@ -14,7 +14,7 @@ from typing import Protocol
 from memdir.errors import FormatError, MemdirError, NotFoundError, ReplyError
 from memdir.format import frontmatter
 from memdir.format.drafts import check_description, compose_body
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.guard import check_name
 from memdir.limits import FORK_CALLS, FORK_WRITTEN_BYTES
 from memdir.records import Draft, Edit, Forget, Header, Kind, Memory, Rewrite, Save
@@ -50,8 +50,7 @@ class Staging:
     """The writes of one run over one store."""
 
     def __init__(self, store: StagedView, *, now: datetime) -> None:
-        self.store = store
-        self._now = now
+        self.store, self._now = store, now
         self._staged: dict[str, StagedMemory] = {}
 
     def scan(self) -> tuple[Header, ...]:
@@ -88,7 +87,7 @@ class Staging:
             check_text(text, "body")
             if fields.description != frontmatter.parse_fields(found.before).description:
                 check_description(fields.description, fields.kind)
-        self._staged[fold(name)] = StagedMemory(found.name, text, found.before, found.digest)
+        self._staged[fold(name)] = replace(found, text=text)
         return found.before is None
 
     def save(self, draft: Draft) -> str:
@@ -98,8 +97,7 @@ class Staging:
         name, planned = plan_write(self, draft, digest, self._now, self.store.rules)
         after = next((at.after for at in planned if at.path == f"{name}.md"), None)
         if after is not None:
-            found = self._find(name)
-            self._staged[fold(name)] = StagedMemory(name, after.decode("utf-8"), found.before, found.digest)
+            self._staged[fold(name)] = replace(self._find(name), name=name, text=after.decode("utf-8"))
         return name
 
     def forget(self, name: str) -> None:
@@ -108,7 +106,7 @@ class Staging:
         if found.before is None:
             del self._staged[fold(name)]  # it was new in this run
         else:
-            self._staged[fold(name)] = StagedMemory(found.name, None, found.before, found.digest)
+            self._staged[fold(name)] = replace(found, text=None)
 
     def drop(self, name: str) -> None:
         """Undo all changes to one memory."""
@@ -168,24 +166,23 @@ def parse_draft(name: str, text: str) -> Draft:
     """A whole file as a draft, so that a new memory is written in the directory's own dialect."""
     fields = frontmatter.parse_fields(text)
     if fields.kind is None or fields.problem:
-        raise FormatError(
-            f"{name}.md cannot be saved: {fields.problem or 'it has no type'}",
-            field="frontmatter",
-            hint="it needs name, description and type (user, feedback, project or reference) between two --- lines",
-        )
+        why = fields.problem or "it has no type"
+        hint = "it needs name, description and type (user, feedback, project or reference) between two --- lines"
+        raise FormatError(f"{name}.md cannot be saved: {why}", field="frontmatter", hint=hint)
     body = frontmatter.split_frontmatter(text).body.lstrip("\r\n")
     return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, fields.pinned or None)
 
 
-def _make_object(properties: Mapping[str, object]) -> Mapping[str, object]:
+def make_object(properties: Mapping[str, object]) -> Mapping[str, object]:
+    """The JSON schema of an object that has exactly these properties."""
     required = list(properties)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _make_schema(keys: Sequence[str]) -> Mapping[str, object]:
     enums = {"action": {"enum": list(_ACTIONS)}, "type": {"enum": [kind.value for kind in Kind]}}
-    row = _make_object({key: {"type": "string", **enums.get(key, {})} for key in keys})
-    return _make_object({KEY: {"type": "array", "items": row}})
+    row = make_object({key: {"type": "string", **enums.get(key, {})} for key in keys})
+    return make_object({KEY: {"type": "array", "items": row}})
 
 
 SCHEMA = _make_schema(_TEXTS)
