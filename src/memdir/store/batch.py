@@ -1,32 +1,18 @@
 """Many edits planned as one change: each sees what those before it would leave, and a file changes once. Pure, as `plan`.
 
-Every edit is examined before anything is done. One that may not be written raises, and with it the whole batch; one whose
-memory has changed since the caller saw it raises too, or is left out if that was asked for. Edits given together in a tuple
-are left out together: a merge that cannot be written must not remove what it was made from.
-
-`StoreOverlay` is a store as it would be after a batch, for whoever plans on from there.
+`StoreBase.change` says which edits are left out: those in a tuple together, because a merge that cannot be written must not
+remove what it was made from. `StoreOverlay` is a store as it would be after a batch.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from memdir import records
 from memdir.errors import ConflictError, NotFoundError
 from memdir.format.frontmatter import parse_fields
 from memdir.frozen import dataclass, replace
 from memdir.guard import check_name, check_path
-from memdir.records import (
-    AddPointer,
-    DropPointer,
-    Edit,
-    Header,
-    IndexEdit,
-    Memory,
-    Put,
-    ReplaceLine,
-    Rewrite,
-    Save,
-    Signature,
-)
+from memdir.records import Edit, Header, Memory, Signature
 from memdir.store import plan
 from memdir.store.contract import StoreBase, make_memory
 from memdir.store.plan import FileChange, Overlay, StoreView, WriteRules, decode, digest_of, is_index_path
@@ -79,9 +65,19 @@ def _plan_edit(
     overlay: Overlay, edit: Edit, now: datetime, rules: WriteRules, *, keep_pinned: bool
 ) -> tuple[str, ConflictError | NotFoundError | None]:
     """Put one edit's changes into the overlay; returns its name, and why it cannot be done if that is a conflict."""
-    name = _find_name(overlay, edit, rules)
+    is_line = isinstance(edit, records.IndexEdit)
+    if isinstance(edit, records.Save):
+        plan.check_draft(edit.draft, rules)
+        name = plan.find_write_target(overlay, edit.draft)[0]
+    else:
+        name = edit.name
+        if is_line:
+            check_path(f"{name}.md")  # a line may point to what no memory could be called
+        else:
+            check_name(name)
     try:
-        if keep_pinned and not isinstance(edit, IndexEdit) and _was_pinned(overlay, name):
+        old = overlay.read_before(f"{name}.md") if keep_pinned and not is_line else None
+        if old is not None and parse_fields(decode(old)).pinned:
             raise _PinnedError(f"{name} is pinned")
         changes = _plan_changes(overlay, edit, name, now, rules)
     except (ConflictError, NotFoundError) as problem:
@@ -90,48 +86,27 @@ def _plan_edit(
     return name, None
 
 
-def _find_name(overlay: Overlay, edit: Edit, rules: WriteRules) -> str:
-    if isinstance(edit, Save):
-        plan.check_draft(edit.draft, rules)
-        return plan.find_write_target(overlay, edit.draft)[0]
-    if isinstance(edit, IndexEdit):
-        check_path(f"{edit.name}.md")  # a line may point to what no memory could be called
-    else:
-        check_name(edit.name)
-    return edit.name
-
-
 def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules: WriteRules) -> list[FileChange]:
-    if isinstance(edit, AddPointer):
+    if isinstance(edit, records.AddPointer):
         return plan.plan_pointers(overlay, [name])
-    if isinstance(edit, DropPointer):
+    if isinstance(edit, records.DropPointer):
         return plan.plan_dead_pointers(overlay, [name])
-    if isinstance(edit, ReplaceLine):
+    if isinstance(edit, records.ReplaceLine):
         return plan.plan_line(overlay, name, edit.was, edit.line)
-    if isinstance(edit, Put):
+    if isinstance(edit, records.Put):
         return plan.plan_put(overlay, name, edit.text, edit.hook, rules)
-    expect = _find_expected(overlay, name, edit.expect)
-    if isinstance(edit, Save):
+    expect, path = edit.expect, f"{name}.md"
+    before, current = overlay.read_before(path), overlay.read_bytes(path)
+    # Who has seen the memory before the batch may replace what the batch made of it.
+    if expect is not None and before is not None and current is not None and expect == digest_of(before):
+        expect = digest_of(current)
+    if isinstance(edit, records.Save):
         return plan.plan_write(overlay, edit.draft, expect, now, rules)[1]
     if expect is not None:
-        plan.check_expected(name, overlay.read_bytes(f"{name}.md"), expect)
-    if isinstance(edit, Rewrite):
+        plan.check_expected(name, current, expect)
+    if isinstance(edit, records.Rewrite):
         return plan.plan_text(overlay, name, edit.text, expect, rules)
     return plan.plan_delete(overlay, name, expect)
-
-
-def _find_expected(overlay: Overlay, name: str, expect: str | None) -> str | None:
-    """The digest an edit expects: who has seen the memory before the batch may replace what the batch made of it."""
-    path = f"{name}.md"
-    before, current = overlay.read_before(path), overlay.read_bytes(path)
-    if expect is None or before is None or current is None or expect != digest_of(before):
-        return expect
-    return digest_of(current)
-
-
-def _was_pinned(overlay: Overlay, name: str) -> bool:
-    found = overlay.read_before(f"{name}.md")
-    return found is not None and parse_fields(decode(found)).pinned
 
 
 class StoreOverlay(Overlay):

@@ -1,24 +1,16 @@
 """Every change of every memory, in SQLite; also the journal from which a killed change is healed.
 
 A change is recorded as pending, with the bytes it will write, before the first file is touched, and marked done after the
-last. Contents are stored once, by digest; of an index only the spliced lines are stored, plus its last known bytes. Beside
-the changes are the ledger of recalls and the inbox, so that they are backed up, moved and purged together. This is the only
-state kept besides the memories themselves.
+last. Contents are stored once, by digest; of an index only the spliced lines are stored, plus its last known bytes. A change
+may carry a mark, which exists if and only if the change has happened. The ledger of recalls and the inbox are in the same
+file. The tables keep their first names: a change is a row of `acts`, its files are rows of `changes`. Nothing here touches
+memory files or takes a lock: whoever writes changes holds the directory's lock. Recalls are noted without it.
 
-A change may carry a mark, by which whoever has to do a thing once sees that it was done: the mark is recorded with the
-change, so it exists if and only if the change has happened.
-
-Nothing here touches memory files or takes a lock: whoever writes changes holds the directory's lock. Recalls are noted
-without it, since nothing depends on them. The tables keep their first names: a change is a row of `acts`, its files are
-rows of `changes`.
-
-When was a memory's text said? The last change after which the file had these bytes, if that change said something new.
-Changes that only bring bytes from elsewhere (undo, restore, sync, import, an edit noticed afterwards) do not make old words
-new: where history has seen the same bytes earlier, that earlier time counts. Changes that leave the words alone (pin, the
-stamp of a verification) are skipped, and a file that was renamed in one change is followed. A person who runs `touch` on a
-memory says that it still holds: a later time of change on the same inode with the same bytes. A checkout, a sync tool or a
-restored backup writes a new file and moves it into place, so its inode differs: that is no touch. A tool that overwrites in
-place with the same bytes cannot be told from a touch, and a file system without lasting inodes shows none.
+A memory's text dates from the last change after which the file had these bytes, if that change said something new. Where
+bytes were only brought from elsewhere (undo, restore, sync, import, an edit noticed afterwards), the earliest time at which
+history has seen them counts. Changes that leave the words alone (pin, verify) are skipped, and a renamed file is followed. A
+later time of change on the same inode with the same bytes is a `touch`, by which a person says that the memory still holds;
+a checkout, a sync tool or a restored backup makes another inode.
 """
 
 import errno
@@ -137,7 +129,6 @@ class Database:
 
     @property
     def version(self) -> int:
-        """How many migrations have run."""
         with sqlite_errors(self.path):
             return self._read_version()
 
@@ -205,14 +196,7 @@ class History(Database):
     # Writing, under the directory's lock
 
     def begin(
-        self,
-        verb: str,
-        origin: Origin,
-        at: datetime,
-        plan: Sequence[FileChange],
-        *,
-        undoes: int | None = None,
-        mark: str = "",
+        self, verb: str, origin: Origin, at: datetime, plan: Sequence[FileChange], *, undoes: int | None, mark: str
     ) -> int:
         """Record a change as pending. When this returns, the change survives a power cut."""
         with self.transaction(durable=True):
@@ -256,8 +240,16 @@ class History(Database):
             inbox.drop_rows(self._db, path.removesuffix(".md"), set(marks.values()) - {""})
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
-            self._drop_contents(digests)
-            self._redact_splices(lines)
+            # Contents nobody else refers to; an identical file of another name keeps its own.
+            used = "SELECT 1 FROM changes WHERE ?1 IN (before, after) UNION ALL SELECT 1 FROM files WHERE digest = ?1"
+            delete = f"DELETE FROM contents WHERE digest = ?1 AND NOT EXISTS ({used})"
+            self._db.executemany(delete, [(digest,) for digest in digests])
+            # Index changes that hold such a line keep their digests and lose their text.
+            select = "SELECT act, seq, removed, inserted FROM changes WHERE splice_at IS NOT NULL"
+            redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
+            for *key, removed, inserted in self._db.execute(select).fetchall():
+                if any(line in (removed or b"") or line in (inserted or b"") for line in lines):
+                    self._db.execute(redact, key)
             for change in marks:
                 self._db.execute("UPDATE acts SET why = '' WHERE id = ?", (change,))
             _drop_recalls(self._db, path.removesuffix(".md"))
@@ -316,21 +308,16 @@ class History(Database):
 
     def _read_changes(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
         with self.reading() as db:
-            undone = self._find_undone()
+            # Change to the undo that took it back; an undo that was itself undone does not count.
+            select = "SELECT undoes, id FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
+            undone: dict[int, int] = {}
+            for target, undo in sorted(dict(db.execute(select).fetchall()).items(), reverse=True):
+                if undo not in undone:
+                    undone[target] = undo
             rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
             for change, at, verb, who, why, session, undoes in rows:
                 origin, files = Origin(who, why, session), tuple(self._read_files(change))
                 yield Change(change, datetime.fromisoformat(at), verb, origin, files, undoes, undone.get(change))
-
-    def _find_undone(self) -> dict[int, int]:
-        """Change to the undo that took it back; an undo that was itself undone does not count."""
-        select = "SELECT id, undoes FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
-        latest: dict[int, int] = {target: undo for undo, target in self._db.execute(select)}
-        undone: dict[int, int] = {}
-        for target in sorted(latest, reverse=True):
-            if latest[target] not in undone:
-                undone[target] = latest[target]
-        return undone
 
     def _read_files(self, change: int) -> Iterator[ChangedFile]:
         select = "SELECT path, before, after, splice_at, removed, inserted FROM changes WHERE act = ? ORDER BY seq"
@@ -384,28 +371,11 @@ class History(Database):
         else:
             self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, data))
 
-    def _drop_contents(self, digests: set[str]) -> None:
-        """Contents nobody else refers to; an identical file of another name keeps its own."""
-        used = "SELECT 1 FROM changes WHERE before = ?1 OR after = ?1 UNION ALL SELECT 1 FROM files WHERE digest = ?1"
-        delete = f"DELETE FROM contents WHERE digest = ?1 AND NOT EXISTS ({used})"
-        self._db.executemany(delete, [(digest,) for digest in digests])
-
-    def _redact_splices(self, lines: Sequence[bytes]) -> None:
-        """Index changes that hold such a line keep their digests and lose their text."""
-        select = "SELECT act, seq, removed, inserted FROM changes WHERE splice_at IS NOT NULL"
-        for change, seq, removed, inserted in self._db.execute(select).fetchall():
-            if any(line in (removed or b"") or line in (inserted or b"") for line in lines):
-                redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
-                self._db.execute(redact, (change, seq))
-
 
 @contextmanager
 def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
-    """A history for one small write, without a checkpoint at the end, which would take as long as a recall.
-
-    SQLite makes one when the last connection closes, unless that is one that cannot write. The next change makes it, or
-    the log's own limit.
-    """
+    """A history for one small write, without the checkpoint that SQLite makes when the last connection that can write
+    closes: it would take as long as a recall."""
     with closing(History(path, readonly=True)) as reader:
         _ = reader.version  # only a connection that has read something counts
         with closing(History(path, busy_seconds=busy_seconds)) as past:
@@ -426,7 +396,9 @@ def find_moved_files(changes: Iterable[Change], name: str) -> set[str]:
 def add_recalls(db: sqlite3.Connection, recalls: Sequence[Surfacing]) -> None:
     """Add rows to the ledger of recalls; the oldest are dropped when there are too many."""
     insert = "INSERT INTO recalls (at, name, query, session, selector, score) VALUES (?, ?, ?, ?, ?, ?)"
-    db.executemany(insert, [_make_row(recall) for recall in recalls])
+    for at in recalls:
+        name, query, session = map(replace_surrogates, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session))
+        db.execute(insert, (at.at.isoformat(), name, query, session, at.selector, at.score))
     db.execute("DELETE FROM recalls WHERE id <= (SELECT max(id) FROM recalls) - ?", (LEDGER_ROWS,))
 
 
@@ -450,11 +422,6 @@ def _drop_recalls(db: sqlite3.Connection, name: str) -> None:
     for (query,) in db.execute("SELECT DISTINCT query FROM recalls").fetchall():
         if query in queries or spoken in f"-{_fold_words(query)}-":
             db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
-
-
-def _make_row(recall: Surfacing) -> tuple[object, ...]:
-    query, session = replace_surrogates(recall.query[:LEDGER_QUERY_CHARS]), replace_surrogates(recall.session)
-    return recall.at.isoformat(), replace_surrogates(recall.name), query, session, recall.selector, recall.score
 
 
 def _fold_words(text: str) -> str:
@@ -531,10 +498,9 @@ def _find_change(
 
 def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
     """The changes that changed a file, newest first, all or those before one."""
-    select = (
-        "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id WHERE path = ?1 AND NOT pending"
-    )
-    return iter(db.execute(f"{select} AND (?2 IS NULL OR id < ?2) ORDER BY id DESC", (path, below)).fetchall())
+    select = "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id"
+    where = "WHERE path = ?1 AND NOT pending AND (?2 IS NULL OR id < ?2) ORDER BY id DESC"
+    return iter(db.execute(f"{select} {where}", (path, below)).fetchall())
 
 
 def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:

@@ -1,13 +1,11 @@
 """The inbox: what needs a person's review, what its items propose as JSON, and the decisions about them.
 
-It is a table beside the changes in `history.db`: what waits cannot be derived from anything else, so it is kept as durably.
-An item is known by its key: the same thing does not wait twice, and what a person has decided is not asked again. An item
-that is replaced by a different one gets another number, so that nobody approves a text he has not seen.
+It is a table in `history.db`. An item is known by its key: the same thing does not wait twice, and what a person has decided
+is not asked again. An item that is replaced by a different one gets another number, so that nobody approves an unseen text.
 
 A payload is {"edits": [...], "evidence": [{"quote": ..., "source": ..., "message": ...}], "secrets": [...]}. `evidence` is
-text from elsewhere, to be shown and never believed: `source` says what it is (a message, a tool, a file, a web page),
-`message` which one of its session. `secrets` are passages that no interface may print. An item of another kind may carry
-whatever it needs besides. Unknown fields are ignored, but an edit that cannot be parsed is refused: it would be carried out.
+text from elsewhere, to be shown and never believed; `secrets` are passages that no interface may print. Unknown fields are
+ignored, but an edit that cannot be parsed is refused: it would be carried out.
 """
 
 import json
@@ -18,26 +16,11 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from memdir import records
 from memdir.errors import ConflictError, FormatError, NotFoundError
 from memdir.format.drafts import make_slug
 from memdir.frozen import dataclass, list_fields, replace
-from memdir.records import (
-    AddPointer,
-    BatchResult,
-    Draft,
-    DropPointer,
-    Edit,
-    Forget,
-    InboxItem,
-    InboxKind,
-    InboxState,
-    Kind,
-    Origin,
-    Put,
-    ReplaceLine,
-    Rewrite,
-    Save,
-)
+from memdir.records import BatchResult, Draft, Edit, InboxItem, InboxKind, InboxState, Kind, Origin
 from memdir.text import fold, one_line, replace_surrogates, shorten
 
 if TYPE_CHECKING:
@@ -58,16 +41,14 @@ _WHY_CHARS = 200
 _COLUMNS = "at, kind, key, title, why, name, who, reason, session, payload, state, decided, note"
 # What a purge leaves of a decided item: that it was decided, not what it was.
 _BLANK = "title = '', why = '', name = '', reason = '', payload = '{}', note = ''"
-
-
-# Every edit but Save by its word in a payload: fields that must be text, and fields that may be absent.
+# Every edit but records.Save by its word in a payload: fields that must be text, and fields that may be absent.
 _EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
-    "forget": (Forget, ("name",), ("expect",)),
-    "rewrite": (Rewrite, ("name", "text", "expect"), ()),
-    "put": (Put, ("name", "text"), ("hook",)),
-    "add_pointer": (AddPointer, ("name",), ()),
-    "drop_pointer": (DropPointer, ("name",), ()),
-    "replace_line": (ReplaceLine, ("name", "was", "line"), ()),
+    "forget": (records.Forget, ("name",), ("expect",)),
+    "rewrite": (records.Rewrite, ("name", "text", "expect"), ()),
+    "put": (records.Put, ("name", "text"), ("hook",)),
+    "add_pointer": (records.AddPointer, ("name",), ()),
+    "drop_pointer": (records.DropPointer, ("name",), ()),
+    "replace_line": (records.ReplaceLine, ("name", "was", "line"), ()),
 }
 
 
@@ -109,10 +90,7 @@ class Inbox(ABC):
 
     def inbox_item(self, id: int) -> InboxItem:
         with self._using_inbox(write=False) as db:
-            found = None if db is None else next(read_rows(db, "WHERE id = ?", (id,)), None)
-        if found is None:
-            raise _not_found(id)
-        return found
+            return _read_one(db, id)
 
     def inbox_find(self, key: str) -> InboxItem | None:
         """The item with this key, waiting or decided."""
@@ -124,15 +102,13 @@ class Inbox(ABC):
     ) -> InboxItem:
         """Record what a person decided, and with `name` which memory came of it; `was` is the state he has seen."""
         with self._using_inbox(write=True) as db:
-            assert db is not None
-            old = next(read_rows(db, "WHERE id = ?", (id,)), None)
-            if old is None:
-                raise _not_found(id)
+            old = _read_one(db, id)
             if was is not None and old.state is not was:
                 raise ConflictError(f"item {id} was {old.state.value} meanwhile", hint=f"`memdir inbox show {id}`")
             values = (InboxState(state).value, self.clock().isoformat(), replace_surrogates(note), name or old.name)
+            assert db is not None
             db.execute("UPDATE inbox SET state = ?, decided = ?, note = ?, name = ? WHERE id = ?", (*values, id))
-            return next(read_rows(db, "WHERE id = ?", (id,)))
+            return _read_one(db, id)
 
 
 def approve(store: "StoreBase", item: InboxItem, *, origin: Origin | None = None, note: str = "") -> BatchResult | None:
@@ -206,15 +182,15 @@ def _find_names(value: object) -> Iterator[str]:
             yield name.removesuffix(".md")
         elif isinstance(title, str) and title:
             yield make_slug(title)
-        for inner in value.values():
-            yield from _find_names(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _find_names(inner)
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for at in inner:
+        yield from _find_names(at)
 
 
-def _not_found(id: int) -> NotFoundError:
-    return NotFoundError(f"no item {id} in the inbox", name=str(id), hint="`memdir inbox` lists what waits")
+def _read_one(db: sqlite3.Connection | None, id: int) -> InboxItem:
+    for item in () if db is None else read_rows(db, "WHERE id = ?", (id,)):
+        return item
+    raise NotFoundError(f"no item {id} in the inbox", name=str(id), hint="`memdir inbox` lists what waits")
 
 
 def _add(db: sqlite3.Connection, item: InboxItem) -> InboxItem:
@@ -283,9 +259,9 @@ def find_evidence(payload: Mapping[str, object]) -> tuple[InboxQuote, ...]:
     """The evidence of a payload; what is no quote is left out."""
     found = payload.get("evidence")
     rows = found if isinstance(found, list) else [found]
-    quotes = [
-        InboxQuote(at) if isinstance(at, str) else _parse_quote(at) for at in rows if isinstance(at, str | Mapping)
-    ]
+    tables = [{"quote": at} if isinstance(at, str) else at for at in rows if isinstance(at, str | Mapping)]
+    parts = [[table.get(key) for key in ("quote", "source", "message")] for table in tables]
+    quotes = (InboxQuote(*(at if isinstance(at, str) else "" for at in row)) for row in parts)
     return tuple(at for at in quotes if at.quote)
 
 
@@ -293,25 +269,26 @@ def mask_payload(value: object, payload: Mapping[str, object]) -> object:
     """The value, a text or any JSON, without the secrets the payload names."""
     listed = payload.get("secrets")
     secrets = [at for at in listed if isinstance(at, str) and at] if isinstance(listed, list) else []
-    return _mask(value, sorted(secrets, key=len, reverse=True))
+    secrets.sort(key=len, reverse=True)
+
+    def mask(value: object) -> object:
+        if isinstance(value, str):
+            for secret in secrets:
+                value = value.replace(secret, MASK)
+            return value
+        if isinstance(value, Mapping):
+            return {key: mask(at) for key, at in value.items()}
+        return [mask(at) for at in value] if isinstance(value, list) else value
+
+    return mask(value)
 
 
 def mask_text(text: str, payload: Mapping[str, object]) -> str:
     return str(mask_payload(text, payload))
 
 
-def _mask(value: object, secrets: Sequence[str]) -> object:
-    if isinstance(value, str):
-        for secret in secrets:
-            value = value.replace(secret, MASK)
-        return value
-    if isinstance(value, Mapping):
-        return {key: _mask(at, secrets) for key, at in value.items()}
-    return [_mask(at, secrets) for at in value] if isinstance(value, list) else value
-
-
 def _render_edit(edit: Edit) -> dict[str, object]:
-    if isinstance(edit, Save):
+    if isinstance(edit, records.Save):
         fields = {key: getattr(edit.draft, key) for key in ("title", "description", "body", "name", "pinned")}
         return {"edit": "save", "type": edit.draft.kind.value, **fields, "expect": edit.expect}
     word = next(word for word, (kind, _, _) in _EDITS.items() if isinstance(edit, kind))
@@ -332,11 +309,7 @@ def _parse_edit(value: object) -> Edit:
     pinned = value.get("pinned")
     kept = pinned if isinstance(pinned, bool) else None
     draft = Draft(Kind(_text(value, "type")), title, description, body, _maybe(value, "name"), kept)
-    return Save(draft, _maybe(value, "expect"))
-
-
-def _parse_quote(value: Mapping[str, object]) -> InboxQuote:
-    return InboxQuote(*(at if isinstance(at := value.get(key), str) else "" for key in ("quote", "source", "message")))
+    return records.Save(draft, _maybe(value, "expect"))
 
 
 def _text(value: Mapping[str, object], field: str) -> str:
