@@ -20,43 +20,13 @@ from memdir.conversation.transcripts import list_transcripts
 from memdir.errors import ConflictError, MemdirError, NotFoundError
 from memdir.files import write_private
 from memdir.format import frontmatter
-from memdir.interfaces.cli import CliContext, choose_store, scope_flag
+from memdir.interfaces import imports, install
+from memdir.interfaces.cli import CliContext, choose_store, output, scope_flag
 from memdir.interfaces.cli.app import json_option, mask_secrets, parse_day, scope_option, verb
-from memdir.interfaces.cli.output import (
-    Count,
-    Styled,
-    TableColumn,
-    Time,
-    complain,
-    count_words,
-    fill,
-    flush,
-    render_text_diff,
-    shorten_diff,
-)
+from memdir.interfaces.cli.output import Count, Styled, TableColumn, Time, count_words, fill, flush, render_text_diff
 from memdir.interfaces.exports import ExportFormat, export
 from memdir.interfaces.import_formats import ImportContext, read_sources
-from memdir.interfaces.imports import (
-    ImportAction,
-    ImportFormat,
-    ImportPlan,
-    ImportResult,
-    ImportStep,
-    apply_import,
-    plan_import,
-)
-from memdir.interfaces.install import (
-    PLUGIN_FOLDER,
-    SHARED,
-    InstallChange,
-    OwnCommand,
-    apply_changes,
-    find_program,
-    plan_install,
-    plan_uninstall,
-    remove_plugin,
-    write_plugin,
-)
+from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
 from memdir.limits import DAY_TOKENS
 from memdir.project.git import find_root
 from memdir.project.hosts import CLAUDE_CODE, CODEX, CURSOR, HOSTS, VSCODE, HookEvent, Host, find_host, list_present
@@ -82,12 +52,11 @@ class InstallFileRow(TypedDict):
     diff: list[str]
 
 
-def _complete_hosts(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    return [key for key in _KEYS if key.startswith(incomplete)]
-
-
 def _host_arguments(decorated: Any) -> Any:
-    names = click.argument("names", nargs=-1, metavar="[HOST]...", type=click.STRING, shell_complete=_complete_hosts)
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+        return [key for key in _KEYS if key.startswith(incomplete)]
+
+    names = click.argument("names", nargs=-1, metavar="[HOST]...", type=click.STRING, shell_complete=complete)
     every = click.option("--all", "is_all", is_flag=True, help="Every agent that has been used on this machine.")
     project = click.option("--project", "is_project", is_flag=True, help="In this project's files instead of your own.")
     shown = click.option("--print", "is_shown", is_flag=True, help="Show what would be changed; change nothing.")
@@ -102,33 +71,50 @@ def _host_arguments(decorated: Any) -> Any:
 @click.option("--plugin", "is_plugin", is_flag=True, help="Claude Code: make a plugin folder; settings stay.")
 @click.pass_obj
 def install_verb(
-    call: CliContext,
-    names: tuple[str, ...],
-    is_all: bool,
-    is_project: bool,
-    is_shown: bool,
-    as_json: bool,
-    is_plugin: bool,
+    call: CliContext, names: Sequence[str], is_all: bool, is_project: bool, is_plugin: bool, **how: bool
 ) -> None:
     """Put memdir's hooks into the settings of coding agents: claude-code, codex, gemini-cli, vscode, cursor.
 
     What others put there stays, doing it twice changes nothing, and `memdir uninstall` takes it out again. Without a
     name and without --all it says which agents are here.
     """
-    hosts = _choose_hosts(call, names, is_all)
-    program = SHARED if is_project else find_program(sys.argv[0], sys.executable, which)
+    hosts, out = _choose_hosts(call, names, is_all), call.out
+    program = install.SHARED if is_project else install.find_program(sys.argv[0], sys.executable, which)
     if is_plugin:
-        _install_plugin(call, hosts, program, is_shown=is_shown, as_json=as_json)
+        _install_plugin(call, hosts, program, **how)
         return
     now, has_mcp = call.environment.now or datetime.now(UTC), find_spec("mcp") is not None
-    root = _find_root(call, is_project)
-    changes = plan_install(hosts, call.environment, program, now=now, root=root, has_mcp=has_mcp)
-    _finish(call, changes, is_shown=is_shown, as_json=as_json)
-    if not as_json:
-        for note in _list_notes(hosts, program, has_mcp, is_project):
-            call.out.line(note)
-        if not is_shown:
-            _show_next(call)
+    root = find_root(call.cwd, worktree="own").path if is_project else None
+    changes = install.plan_install(hosts, call.environment, program, now=now, root=root, has_mcp=has_mcp)
+    _finish(call, changes, **how)
+    if how["as_json"]:
+        return
+    if program.note:
+        out.line(program.note)
+    if not has_mcp and any(host is not CLAUDE_CODE for host in hosts):
+        out.line("the MCP server needs the extra `mcp`: `pip install 'memdir[mcp]'`, then install again")
+    if CODEX in hosts:
+        out.line("Codex asks at its next start in a terminal whether these hooks may run; until then none of them does")
+    if CLAUDE_CODE in hosts and VSCODE in hosts:
+        out.line("VS Code also runs the hooks of Claude Code: with both, each of its conversations gets two starts")
+    if CURSOR in hosts and not is_project:
+        out.line("Cursor reads rules from a project only: `memdir install cursor --project` in each of them")
+    if how["is_shown"]:
+        return
+    # What a person may want to do next; nothing of it is done unasked.
+    try:
+        project = call.open()
+        past = len(list_transcripts(project.environment, project.places.root.path))
+        model = project.settings.text("model")
+    except MemdirError:
+        return  # `status` and `doctor` say what is wrong here
+    if past:
+        out.line(f"{past} past conversations of this project can be learned from: `memdir extract --all`")
+    if model == "none":
+        out.line(
+            "memdir learns by built-in patterns; `memdir config set model claude-cli` lets Claude Code help. That costs one "
+            f"request of some thousand tokens of your plan for each turn, {DAY_TOKENS:,} tokens a day at most"
+        )
 
 
 @verb(
@@ -142,38 +128,36 @@ def uninstall_verb(
 ) -> None:
     """Take memdir's entries out of the settings of coding agents, and nothing else. Memories stay where they are."""
     hosts = tuple(HOSTS.values()) if is_all else _choose_hosts(call, names, is_all)
-    changes = plan_uninstall(hosts, call.environment, SHARED, root=_find_root(call, is_project))
+    root = find_root(call.cwd, worktree="own").path if is_project else None
+    changes = install.plan_uninstall(hosts, call.environment, install.SHARED, root=root)
     has_plugin = CLAUDE_CODE in hosts and not is_project and not is_shown
-    if has_plugin and remove_plugin(call.environment.state_home / PLUGIN_FOLDER) and not as_json:
+    if has_plugin and install.remove_plugin(call.environment.state_home / install.PLUGIN_FOLDER) and not as_json:
         call.out.line("the plugin folder is gone as well")
     _finish(call, changes, is_shown=is_shown, as_json=as_json)
 
 
 def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple[Host, ...]:
-    present = list_present(call.environment)
-    if is_all and not names:
-        if not present:
-            raise NotFoundError("no agent that memdir knows has been used here", hint=f"name one: {', '.join(_KEYS)}")
-        return present
+    known = ", ".join(_KEYS)
     if not names:
+        present = list_present(call.environment)
+        if is_all and present:
+            return present
+        if is_all:
+            raise NotFoundError("no agent that memdir knows has been used here", hint=f"name one: {known}")
         here = ", ".join(host.key for host in present) or "none that is known"
-        raise click.UsageError(f"which one? Here: {here}; known: {', '.join(_KEYS)}; --all takes those that are here")
+        raise click.UsageError(f"which one? Here: {here}; known: {known}; --all takes those that are here")
     found: dict[str, Host] = {}
     for name in names:
         host = find_host(name)
         if host is None:
-            raise NotFoundError(f"no agent is known by the name {name!r}", hint=f"known: {', '.join(_KEYS)}")
+            raise NotFoundError(f"no agent is known by the name {name!r}", hint=f"known: {known}")
         found[host.key] = host
     return tuple(found.values())
 
 
-def _find_root(call: CliContext, is_project: bool) -> Path | None:
-    return find_root(call.cwd, worktree="own").path if is_project else None
-
-
-def _finish(call: CliContext, changes: Sequence[InstallChange], *, is_shown: bool, as_json: bool) -> None:
+def _finish(call: CliContext, changes: Sequence[install.InstallChange], *, is_shown: bool, as_json: bool) -> None:
     if not is_shown:
-        apply_changes(changes, call.environment)
+        install.apply_changes(changes, call.environment)
     rows = []
     for change in changes:
         before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
@@ -192,56 +176,16 @@ def _finish(call: CliContext, changes: Sequence[InstallChange], *, is_shown: boo
         call.out.line("there is nothing of memdir's")
 
 
-def _list_notes(hosts: Sequence[Host], program: OwnCommand, has_mcp: bool, is_project: bool) -> list[str]:
-    notes = [program.note] if program.note else []
-    if not has_mcp and any(host is not CLAUDE_CODE for host in hosts):
-        notes.append("the MCP server needs the extra `mcp`: `pip install 'memdir[mcp]'`, then install again")
-    if CODEX in hosts:
-        notes.append(
-            "Codex asks at its next start in a terminal whether these hooks may run; until then none of them does"
-        )
-    if CLAUDE_CODE in hosts and VSCODE in hosts:
-        notes.append("VS Code also runs the hooks of Claude Code: with both, each of its conversations gets two starts")
-    if CURSOR in hosts and not is_project:
-        notes.append("Cursor reads rules from a project only: `memdir install cursor --project` in each of them")
-    return notes
-
-
-def _show_next(call: CliContext) -> None:
-    """What a person may want to do next; nothing of it is done unasked."""
-    try:
-        project = call.open()
-        past = len(list_transcripts(project.environment, project.places.root.path))
-        model = project.settings.text("model")
-    except MemdirError:
-        return  # `status` and `doctor` say what is wrong here
-    if past:
-        call.out.line(f"{past} past conversations of this project can be learned from: `memdir extract --all`")
-    if model == "none":
-        call.out.line(
-            "memdir learns by built-in patterns; `memdir config set model claude-cli` lets Claude Code help. That costs one "
-            f"request of some thousand tokens of your plan for each turn, {DAY_TOKENS:,} tokens a day at most"
-        )
-
-
 def _install_plugin(
-    call: CliContext, hosts: Sequence[Host], program: OwnCommand, *, is_shown: bool, as_json: bool
+    call: CliContext, hosts: Sequence[Host], program: install.OwnCommand, *, is_shown: bool, as_json: bool
 ) -> None:
     if list(hosts) != [CLAUDE_CODE]:
         raise click.UsageError("--plugin is for claude-code alone")
-    folder = call.environment.state_home / PLUGIN_FOLDER
-    changes = [] if is_shown else write_plugin(folder, program)
+    folder = call.environment.state_home / install.PLUGIN_FOLDER
+    changes = [] if is_shown else install.write_plugin(folder, program)
     if as_json:
-        row = fill(
-            InstallFileRow,
-            host=CLAUDE_CODE.key,
-            path=folder,
-            change="created",
-            written=bool(changes),
-            notes=[],
-            diff=[],
-        )
-        call.out.json([row])
+        facts = {"change": "created", "written": bool(changes), "notes": [], "diff": []}
+        call.out.json([fill(InstallFileRow, host=CLAUDE_CODE.key, path=folder, **facts)])
         return
     call.out.line(Styled(CLAUDE_CODE.key, "bold"), f"  {folder}")
     if is_shown:
@@ -295,7 +239,7 @@ def hook_verb(call: CliContext, event: str, host: str) -> None:
     wrong, the exit code is 0, and `memdir doctor` tells about it.
     """
     # The hook interface takes the call before this program begins, unless an option stands before it.
-    complain("a hook takes no option before its name; nothing was done")
+    output.complain("a hook takes no option before its name; nothing was done")
 
 
 @verb(
@@ -460,15 +404,7 @@ class ImportRow(TypedDict):
 @json_option(ImportRow)
 @click.pass_obj
 def import_verb(
-    call: CliContext,
-    source: str,
-    named: str | None,
-    scope: str | None,
-    is_preview: bool,
-    is_applied: bool,
-    since: str | None,
-    with_team: bool,
-    as_json: bool,
+    call: CliContext, source: str, named: str | None, scope: str | None, since: str | None, **flags: bool
 ) -> None:
     """Bring in memories: a memory directory (Claude Code's or memdir's) or an archive of one, AGENTS.md, GEMINI.md,
     Codex's memories, the MCP memory server's file, a mem0 export, ChatGPT's memories as text.
@@ -477,35 +413,28 @@ def import_verb(
     already, merged or refused; --apply does it. What holds a secret waits in the inbox without it. Running it again
     adds nothing, and an import makes nothing look newer than it is.
     """
-    if is_preview and is_applied:
+    is_applied = flags["is_applied"]
+    if is_applied and flags["is_preview"]:
         raise click.UsageError("--preview and --apply exclude one another")
     project = call.open_to_write() if is_applied else call.open()
     store = choose_store(project, scope)
-    context = ImportContext(project.places.root.path, project.environment, project.now(), with_team)
+    context = ImportContext(project.places.root.path, project.environment, project.now(), flags["with_team"])
     found = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, context=context)
     if not found.candidates:
         raise NotFoundError(f"no memories were found in {source}", name=source, hint="--from says whose they are")
     origin = Origin(IMPORT, f"{found.format.value} from {shorten(one_line(source), 200)}", project.environment.session)
     begin = None if since is None else parse_day(since)
-    plan = plan_import(store, found, now=project.now(), origin=origin, since=begin)
+    plan = imports.plan_import(store, found, now=project.now(), origin=origin, since=begin)
     done = apply_import(store, plan, origin=origin) if is_applied else None
     rows = [_make_step(step, call) for step in plan.steps]
-    if not as_json:
+    if not flags["as_json"]:
         _show_import(call, store, plan, done, rows)
         return
-    call.out.json(
-        fill(
-            ImportRow,
-            done or {"change": None, "dropped": []},
-            source=source,
-            format=plan.found.format,
-            scope=store.scope,
-            applied=done is not None,
-            counts={fate.value: plan.count(fate) for fate in ImportAction},
-            steps=rows,
-            waiting=[item.id for item in done.waiting] if done else [],
-        )
-    )
+    result = done or ImportResult(None)
+    counts = {fate.value: plan.count(fate) for fate in ImportAction}
+    facts = {"source": source, "applied": is_applied, "counts": counts, "steps": rows}
+    waiting = [item.id for item in result.waiting]
+    call.out.json(fill(ImportRow, result, plan.found, scope=store.scope, waiting=waiting, **facts))
 
 
 def _show_import(
@@ -515,17 +444,15 @@ def _show_import(
     out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
     for name, text, _ in plan.merges if done is None else ():
         old, new = (mask_secrets(at, call.environment) for at in (store.read(name).text, text))
-        out.diff(shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
+        out.diff(output.shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
     counts = [f"{plan.count(at)} {_FATES.get(at, at.value)}" for at in ImportAction if plan.count(at)]
     out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "nothing in that time")
     if done is None:
         if any(plan.count(at) for at in (ImportAction.NEW, ImportAction.MERGED, ImportAction.WAITING)):
             out.line("nothing was changed; the same with --apply does it, and `memdir undo` takes it back")
         return
-    if done.change is not None:
-        out.line(f"imported; `memdir undo{scope_flag(store)} {done.change}` takes it back")
-    else:
-        out.line("nothing was changed")
+    undo = f"imported; `memdir undo{scope_flag(store)} {done.change}` takes it back"
+    out.line("nothing was changed" if done.change is None else undo)
     if done.dropped:
         out.line(Styled(f"left out, changed or pinned meanwhile: {', '.join(done.dropped)}", "yellow"))
     if done.waiting:
@@ -533,20 +460,16 @@ def _show_import(
 
 
 def _make_step(step: ImportStep, call: CliContext) -> ImportStepRow:
-    candidate = step.candidate
+    candidate, is_waiting = step.candidate, step.fate is ImportAction.WAITING
     # What waits is shown without its secret, so by its masked text; what is refused has none.
-    fields = frontmatter.parse_fields(step.text if step.fate is ImportAction.WAITING else candidate.text)
+    fields = frontmatter.parse_fields(step.text if is_waiting else candidate.text)
+    texts = {"title": candidate.said or fields.title, "description": fields.description}
+    texts |= {"source": candidate.source, "why": step.why}
     is_searched = step.fate in (ImportAction.NEW, ImportAction.MERGED)  # for secrets, when it was planned
-    texts = {
-        "title": candidate.said or fields.title,
-        "description": fields.description,
-        "source": candidate.source,
-        "why": step.why,
-    }
     if not is_searched:
         texts = {key: mask_secrets(text, call.environment) for key, text in texts.items()}
-    text = step.text if is_searched or step.fate is ImportAction.WAITING else ""
-    return fill(ImportStepRow, step, candidate, type=fields.kind, **{**texts, "text": text})
+    texts["text"] = step.text if is_searched or is_waiting else ""
+    return fill(ImportStepRow, step, candidate, type=fields.kind, **texts)
 
 
 # `export`.
@@ -607,21 +530,16 @@ def export_verb(
         flush(sys.stdout)
     else:
         path = call.cwd / Path(output).expanduser()
-        size = _write_export(path, done.data, force=force)
+        if path.exists() and not force:
+            raise ConflictError(f"{path} is there already", hint="--force replaces it")
+        if not path.parent.is_dir():  # a folder made for a misspelled path would hide a backup
+            raise NotFoundError(f"there is no folder {path.parent}", hint="make it first, or name another place")
+        packed = gzip.compress(done.data, mtime=0) if path.name.endswith(".gz") else done.data
+        write_private(path, packed)
         if as_json:
-            facts = {"format": format, "memories": done.names, "bytes": size, "warnings": warnings}
+            facts = {"format": format, "memories": done.names, "bytes": len(packed), "warnings": warnings}
             call.out.json(fill(ExportRow, path=path, **facts))
         else:
-            call.out.line(f"{count_words(len(done.names), 'memory')} in {path} ({size:,} bytes)")
+            call.out.line(f"{count_words(len(done.names), 'memory')} in {path} ({len(packed):,} bytes)")
     for warning in warnings:
         call.out.warn(warning)
-
-
-def _write_export(path: Path, data: bytes, *, force: bool) -> int:
-    if path.exists() and not force:
-        raise ConflictError(f"{path} is there already", hint="--force replaces it")
-    if not path.parent.is_dir():  # a folder made for a misspelled path would hide a backup
-        raise NotFoundError(f"there is no folder {path.parent}", hint="make it first, or name another place")
-    packed = gzip.compress(data, mtime=0) if path.name.endswith(".gz") else data
-    write_private(path, packed)
-    return len(packed)

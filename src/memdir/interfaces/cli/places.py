@@ -12,7 +12,7 @@ from memdir.errors import ModelError, NotFoundError, PathError
 from memdir.guard import check_root
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import VerbGroup, confirm, json_option, verb
-from memdir.interfaces.cli.output import Output, Styled, TableColumn, fill, render_error
+from memdir.interfaces.cli.output import Styled, TableColumn, fill, render_error
 from memdir.project.identity import RelinkCandidate, check_identity, find_identity, find_moved_directories
 from memdir.project.options import SETTINGS, Setting, Value, find_setting
 from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, find_state_dir, read_paths
@@ -43,20 +43,18 @@ class StepRow(TypedDict):
     verdict: str
 
 
-class DirectoryRow(TypedDict):
-    """A memory directory; `steps` are the rules that were tried, in order."""
-
+class ConfigFileRow(TypedDict):
     path: str
     exists: bool
+
+
+class DirectoryRow(ConfigFileRow):
+    """A memory directory; `steps` are the rules that were tried, in order."""
+
     rule: str
     steps: list[StepRow]
     state: str
     state_exists: bool
-
-
-class ConfigFileRow(TypedDict):
-    path: str
-    exists: bool
 
 
 class WhereRow(TypedDict):
@@ -94,36 +92,54 @@ class RelinkRow(TypedDict):
 @click.pass_obj
 def where_verb(call: CliContext, as_json: bool) -> None:
     """Print each directory in use, which rule chose it, and what every rule before it said."""
-    environment = call.environment
+    environment, out = call.environment, call.out
     _, paths = read_paths(environment, call.cwd.absolute())
     if call.directory is not None:
-        step = PathStep("--dir", str(call.directory), "taken")
-        own = MemoryDirectory(Scope.PRIVATE, call.directory, "--dir", (step,))
-        paths = ProjectPaths(paths.root, paths.switch, own, None, paths.notes)
+        steps = (PathStep("--dir", str(call.directory), "taken"),)
+        directory = MemoryDirectory(Scope.PRIVATE, call.directory, "--dir", steps)
+        paths = ProjectPaths(paths.root, paths.switch, directory, None, paths.notes)
     collision = find_collision(environment, paths)
-    notes = [*paths.notes, *([f"{collision}; {collision.hint}"] if collision else [])]
+    used = (paths.private, paths.user, paths.project)
+    private, user, own = (None if at is None else _make_directory(at, environment) for at in used)
     row = fill(
         WhereRow,
         paths.switch,
         project={"root": str(paths.root.path), "kind": paths.root.kind},
-        private=_make_directory(paths.private, environment),
-        user=paths.user and _make_directory(paths.user, environment),
-        own=paths.project and _make_directory(paths.project, environment),
+        private=private,
+        user=user,
+        own=own,
         config={"path": str(environment.config_file), "exists": environment.config_file.is_file()},
-        notes=notes,
+        notes=[*paths.notes, *([f"{collision}; {collision.hint}"] if collision else [])],
     )
     if as_json:
-        call.out.json(row)
-    else:
-        _show_where(call.out, row)
+        out.json(row)
+        return
+
+    def show(label: str, value: str, rule: str, *, exists: bool = True) -> None:
+        note = "; ".join(part for part in (rule, "" if exists else "not made yet") if part)
+        out.line(Styled(f"{label:<11}", "bold"), value, Styled(f" ({note})" if note else "", "dim"))
+
+    show("project", row["project"]["root"], row["project"]["kind"])
+    show("memory is", "on" if row["on"] else "off", row["rule"])
+    for label, at in (("private", private), ("user", user), ("project", own)):
+        if at is not None:
+            show(label, at["path"], at["rule"], exists=at["exists"])
+            for step in at["steps"] if label == "private" else ():
+                value = f" = {step['value']}" if step["value"] and step["verdict"] != "taken" else ""
+                out.line(Styled(f"{'':<11}{step['rule']}{value}: {step['verdict']}", "dim"))
+            show("  state", at["state"], "", exists=at["state_exists"])
+        elif label == "user":
+            show("user", "none", "--dir" if call.directory is not None else "user_memory, see the notes")
+    show("config", row["config"]["path"], "", exists=row["config"]["exists"])
+    for note in row["notes"]:
+        out.line(Styled("note: ", "yellow"), note)
 
 
 def find_collision(environment: Environment, paths: ProjectPaths) -> PathError | None:
     """The refusal if another living project has the same directory."""
-    if not paths.private.is_keyed:
-        return None
     try:
-        check_identity(find_state_dir(paths.private.path, environment), paths.root.path)
+        if paths.private.is_keyed:
+            check_identity(find_state_dir(paths.private.path, environment), paths.root.path)
     except PathError as error:
         return error
     return None
@@ -132,33 +148,6 @@ def find_collision(environment: Environment, paths: ProjectPaths) -> PathError |
 def _make_directory(directory: MemoryDirectory, environment: Environment) -> DirectoryRow:
     state, exists = find_state_dir(directory.path, environment), directory.path.is_dir()
     return fill(DirectoryRow, directory, exists=exists, state=state, state_exists=state.is_dir())
-
-
-def _show_where(out: Output, row: WhereRow) -> None:
-    def show(label: str, value: str, rule: str, *, exists: bool = True) -> None:
-        missing = "" if exists else "; not made yet"
-        note = f" ({rule}{missing})" if rule else f" ({missing[2:]})" if missing else ""
-        out.line(Styled(f"{label:<11}", "bold"), value, Styled(note, "dim"))
-
-    private, user, own = row["private"], row["user"], row["own"]
-    show("project", row["project"]["root"], row["project"]["kind"])
-    show("memory is", "on" if row["on"] else "off", row["rule"])
-    show("private", private["path"], private["rule"], exists=private["exists"])
-    for step in private["steps"]:
-        value = f" = {step['value']}" if step["value"] and step["verdict"] != "taken" else ""
-        out.line(Styled(f"{'':<11}{step['rule']}{value}: {step['verdict']}", "dim"))
-    show("  state", private["state"], "", exists=private["state_exists"])
-    if user is None:
-        show("user", "none", "--dir" if private["rule"] == "--dir" else "user_memory, see the notes")
-    else:
-        show("user", user["path"], user["rule"], exists=user["exists"])
-        show("  state", user["state"], "", exists=user["state_exists"])
-    if own is not None:
-        show("project", own["path"], own["rule"])
-        show("  state", own["state"], "", exists=own["state_exists"])
-    show("config", row["config"]["path"], "", exists=row["config"]["exists"])
-    for note in row["notes"]:
-        out.line(Styled("note: ", "yellow"), note)
 
 
 @verb(
@@ -185,37 +174,30 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
     settings, paths = read_paths(environment, call.cwd.absolute())
     own, seconds = paths.private, settings.number("lock_seconds")
     if call.directory is not None or not own.is_keyed:
-        rule = "--dir" if call.directory is not None else own.rule
-        reason = f"{rule} chose this directory, not the project's path"
-        raise PathError(str(own.path), reason, hint="change that rule")
-    identity = find_identity(paths.root.path)
-    candidates: Sequence[RelinkCandidate] = ()
-    chosen = None
-    if is_claim:
-        action = "claimed"
-        if not dry_run:
-            claim(own.path, identity, environment=environment, seconds=seconds)
-    else:
-        candidates = find_moved_directories(environment, identity)
-        chosen = _choose(call, source, candidates, yes=yes)
-        action = "found" if chosen is None else "moved"
-        if chosen is not None and not dry_run:
-            confirm(f"Move {str(chosen)!r} to {str(own.path)!r}?", "this moves a directory", yes=yes)
-            move_memory(chosen, own.path, identity, environment=environment, seconds=seconds)
+        rule = own.rule if call.directory is None else "--dir"
+        raise PathError(str(own.path), f"{rule} chose this directory, not the project's path", hint="change that rule")
+    identity, out = find_identity(paths.root.path), call.out
+    candidates = () if is_claim else find_moved_directories(environment, identity)
+    chosen = None if is_claim else _choose(call, source, candidates, yes=yes)
+    action = "claimed" if is_claim else "found" if chosen is None else "moved"
+    if is_claim and not dry_run:
+        claim(own.path, identity, environment=environment, seconds=seconds)
+    elif chosen is not None and not dry_run:
+        confirm(f"Move {str(chosen)!r} to {str(own.path)!r}?", "this moves a directory", yes=yes)
+        move_memory(chosen, own.path, identity, environment=environment, seconds=seconds)
+    would = "would be " if dry_run else ""
     if as_json:
         facts = {"action": action, "dry_run": dry_run, "source": chosen, "candidates": candidates}
-        call.out.json(fill(RelinkRow, target=own.path, root=identity.root, **facts))
-        return
-    would = "would be " if dry_run else ""
-    if action == "claimed":
-        call.out.line(f"{own.path} {would}recorded as the memory of {identity.root}")
-    elif action == "moved":
-        call.out.line(f"{would}moved {chosen}")
-        call.out.line(f"to {own.path}")
+        out.json(fill(RelinkRow, target=own.path, root=identity.root, **facts))
+    elif is_claim:
+        out.line(f"{own.path} {would}recorded as the memory of {identity.root}")
+    elif chosen is not None:
+        out.line(f"{would}moved {chosen}")
+        out.line(f"to {own.path}")
     else:
         for at in candidates:
-            call.out.line(Styled(str(at.path), "cyan"), f" ({at.reason})")
-        call.out.line("`memdir relink --from DIR` takes one of them; `--yes` takes the first if it is clear")
+            out.line(Styled(str(at.path), "cyan"), f" ({at.reason})")
+        out.line("`memdir relink --from DIR` takes one of them; `--yes` takes the first if it is clear")
 
 
 def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCandidate], *, yes: bool) -> Path | None:
@@ -277,8 +259,7 @@ def _list(call: CliContext, as_json: bool) -> None:
 @click.pass_obj
 def _get(call: CliContext, key: str, as_json: bool) -> None:
     """Print the value of one setting."""
-    item = find_setting(key)
-    row = make_setting(_read_settings(call), item)
+    row = make_setting(_read_settings(call), find_setting(key))
     if as_json:
         call.out.json(row)
     else:
