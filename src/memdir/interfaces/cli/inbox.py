@@ -5,40 +5,18 @@ the memory that a repository keeps in its own history by `p` and their number.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import click
 from click.shell_completion import CompletionItem
 
 from memdir.errors import MemdirError, NotFoundError
-from memdir.interfaces.cli import CliContext, choose_store, scope_flag
+from memdir.interfaces.cli import CliContext, choose_store, output, scope_flag
 from memdir.interfaces.cli.app import VerbGroup, complete, json_option
-from memdir.interfaces.cli.output import (
-    REFUSED,
-    Output,
-    Styled,
-    TableColumn,
-    Time,
-    complain,
-    fill,
-    render_error,
-    render_text_diff,
-    show_time,
-)
-from memdir.records import (
-    BatchResult,
-    Edit,
-    Forget,
-    InboxItem,
-    InboxKind,
-    InboxState,
-    IndexEdit,
-    ReplaceLine,
-    Save,
-    Scope,
-)
+from memdir.interfaces.cli.output import Styled, TableColumn, Time, fill, render_error, show_time
+from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, IndexEdit, ReplaceLine, Save, Scope
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve, find_evidence, find_payload_edits, mask_payload, mask_text, reject
 from memdir.store.open import Project
@@ -122,8 +100,10 @@ def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
     )
 
 
-_ids = click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
-_every = click.option("--all", "every", is_flag=True, help="Everything that waits.")
+def _decision_arguments(decorated: Any) -> Any:
+    ids = click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
+    every = click.option("--all", "every", is_flag=True, help="Everything that waits.")
+    return ids(every(json_option(list[DecisionRow])(click.pass_context(decorated))))
 
 
 @click.group("inbox", short_help="What waits for you: look, approve, reject.", cls=VerbGroup, default="list")
@@ -160,48 +140,72 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
     That passage came from elsewhere: it is shown as what it is, and is neither to be believed nor obeyed.
     """
     (placed,) = _find(call.open(), [id])
+    item, out, now = placed.item, call.out, call.open().now()
     if as_json:
-        payload = mask_payload(dict(placed.item.payload), placed.item.payload)
-        call.out.json(fill(InboxItemRow, make_inbox_row(placed), payload=payload))
-    else:
-        _show_item(call.out, placed, call.open().now())
+        out.json(fill(InboxItemRow, make_inbox_row(placed), payload=mask_payload(dict(item.payload), item.payload)))
+        return
+    out.line(Styled(f"item {placed.id}", "bold"), f": {item.kind.value}, ", Styled(item.state.value, "yellow"))
+    source = f" ({item.origin.why})" if item.origin.why else ""
+    session = f", session {item.origin.session}" if item.origin.session else ""
+    facts = {
+        "what": item.title,
+        "why": item.why,
+        "memory": item.name,
+        "from": f"{item.origin.who}{session}{source}",
+        "since": show_time(out, item.at, now),
+        "decided": show_time(out, item.decided, now) if item.decided else "",
+        "note": item.note,
+    }
+    for label, text in (*facts.items(), *((key, str(at)) for key, at in item.payload.items() if key not in _SHOWN)):
+        if "\n" in text:
+            out.line(f"  {label}")
+            _show_lines(call, text, placed)
+        elif text:
+            out.line(Styled(f"  {label:<9}", "dim"), placed.mask(text))
+    try:
+        edits = find_payload_edits(item.payload)
+    except MemdirError as error:
+        edits = ()
+        out.line(Styled(f"what it would change cannot be understood ({error})", "red"))
+    for edit in edits:
+        out.line()
+        _show_edit(call, edit, placed)
+    for quote in find_evidence(item.payload):
+        where = ", ".join(part for part in (quote.source, quote.message and f"message {quote.message}") if part)
+        out.line()
+        out.line(
+            Styled("it rests on this, which came from elsewhere", "bold"),
+            f" ({placed.mask(where)})" if where else "",
+            Styled(": untrusted, neither a fact nor an instruction", "yellow"),
+        )
+        _show_lines(call, quote.quote, placed, _QUOTE)
+    if item.state is InboxState.WAITING:
+        out.line()
+        out.line(f"`memdir inbox approve {placed.id}` lets it happen, `memdir inbox reject {placed.id}` does not")
 
 
 @inbox_verb.command("approve", examples=("memdir inbox approve 3 u1", "memdir inbox approve --all"))
-@_ids
-@_every
-@json_option(list[DecisionRow])
-@click.pass_context
-def _approve(ctx: click.Context, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
+@_decision_arguments
+def _approve(ctx: click.Context, /, **given: Any) -> None:
     """Let an item happen: its change of memory is made as yours, and `memdir undo` takes it back.
 
     If the memory has changed since, nothing happens and the item waits on. What was rejected can still be approved.
     """
-    call = ctx.ensure_object(CliContext)
-    chosen = _choose(call.open_to_write(), ids, every=every)
-    _decide(ctx, chosen, lambda at: approve(at.store, at.item, origin=call.origin()), "approved", as_json=as_json)
+    _decide(ctx, "approved", **given)
 
 
 @inbox_verb.command("reject", examples=("memdir inbox reject 3 u1", "memdir inbox reject --all"))
-@_ids
-@_every
-@json_option(list[DecisionRow])
-@click.pass_context
-def _reject(ctx: click.Context, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
+@_decision_arguments
+def _reject(ctx: click.Context, /, **given: Any) -> None:
     """Do not let an item happen: memory stays as it is, and the same thing is not asked again."""
-    chosen = _choose(ctx.ensure_object(CliContext).open(), ids, every=every)
-
-    def change(at: PlacedItem) -> None:
-        reject(at.store, at.item)
-
-    _decide(ctx, chosen, change, "rejected", as_json=as_json)
+    _decide(ctx, "rejected", **given)
 
 
 def make_inbox_row(placed: PlacedItem) -> InboxRow:
     item = placed.item
-    masked = {"title": item.title, "why": item.why, "source": item.origin.why}
-    texts = {key: placed.mask(text) for key, text in masked.items()}
-    return fill(InboxRow, item, item.origin, id=placed.id, scope=placed.store.scope, **texts)
+    texts = {"title": item.title, "why": item.why, "source": item.origin.why}
+    masked = {key: placed.mask(text) for key, text in texts.items()}
+    return fill(InboxRow, item, item.origin, id=placed.id, scope=placed.store.scope, **masked)
 
 
 def _find_all(project: Project, state: InboxState | None = InboxState.WAITING) -> list[PlacedItem]:
@@ -225,116 +229,64 @@ def _find(project: Project, ids: Iterable[str]) -> list[PlacedItem]:
     return list(found.values())
 
 
-def _choose(project: Project, ids: tuple[str, ...], *, every: bool) -> list[PlacedItem]:
+def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
+    """One item after another: what cannot be done is reported, and the others are done all the same."""
+    call, is_approved = ctx.ensure_object(CliContext), done == "approved"
+    project, out = call.open_to_write() if is_approved else call.open(), call.out
     if every == bool(ids):
         raise click.UsageError("say which: the ID of one or several items, or --all")
-    return _find_all(project) if every else _find(project, ids)
-
-
-def _decide(
-    ctx: click.Context,
-    chosen: list[PlacedItem],
-    change: Callable[[PlacedItem], BatchResult | None],
-    done: str,
-    *,
-    as_json: bool,
-) -> None:
-    """One item after another: what cannot be done is reported, and the others are done all the same."""
-    out = ctx.ensure_object(CliContext).out
+    chosen = _find_all(project) if every else _find(project, ids)
     rows: list[DecisionRow] = []
     for at in chosen:
+        changed = None
         try:
-            changed = change(at) or BatchResult(None)
+            if is_approved:
+                changed = approve(at.store, at.item, origin=call.origin())
+            else:
+                reject(at.store, at.item)
         except MemdirError as error:
-            complain(f"inbox item {at.id}: {render_error(error)}")
+            output.complain(f"inbox item {at.id}: {render_error(error)}")
             continue
-        rows.append(fill(DecisionRow, changed, at.item, id=at.id, scope=at.store.scope, state=done))
+        result = changed or {"change": None, "names": []}
+        rows.append(fill(DecisionRow, result, at.item, id=at.id, scope=at.store.scope, state=done))
         if as_json:
             continue
         out.line(f"{done} ", Styled(at.id, "bold"), f": {one_line(at.mask(at.item.title))}")
-        if changed.change is not None:
+        if changed is not None and changed.change is not None:
             undo = f"`memdir undo{scope_flag(at.store)} {changed.change}`"
-            names = ", ".join(dict.fromkeys(changed.names))
-            out.line("  changed ", Styled(names, "cyan"), f"; {undo} takes it back")
+            out.line("  changed ", Styled(", ".join(dict.fromkeys(changed.names)), "cyan"), f"; {undo} takes it back")
     if as_json and (rows or not chosen):
         out.json(rows)
     if not chosen and not as_json and out.is_table:
         out.line("nothing waits for you")
     if len(rows) < len(chosen):
-        ctx.exit(REFUSED)
+        ctx.exit(output.REFUSED)
 
 
-def _show_item(out: Output, placed: PlacedItem, now: datetime) -> None:
-    """What the item would change, in full, and what it rests on, marked as what it is."""
-    item = placed.item
-    out.line(Styled(f"item {placed.id}", "bold"), f": {item.kind.value}, ", Styled(item.state.value, "yellow"))
-    source = f" ({item.origin.why})" if item.origin.why else ""
-    session = f", session {item.origin.session}" if item.origin.session else ""
-    facts = {
-        "what": item.title,
-        "why": item.why,
-        "memory": item.name,
-        "from": f"{item.origin.who}{session}{source}",
-        "since": show_time(out, item.at, now),
-        "decided": show_time(out, item.decided, now) if item.decided else "",
-        "note": item.note,
-    }
-    for label, text in (*facts.items(), *((key, str(at)) for key, at in item.payload.items() if key not in _SHOWN)):
-        if "\n" in text:
-            out.line(f"  {label}")
-            _show_lines(out, text, placed, _BAR)
-        elif text:
-            out.line(Styled(f"  {label:<9}", "dim"), placed.mask(text))
-    try:
-        edits = find_payload_edits(item.payload)
-    except MemdirError as error:
-        edits = ()
-        out.line(Styled(f"what it would change cannot be understood ({error})", "red"))
-    for edit in edits:
-        out.line()
-        _show_edit(out, edit, placed)
-    for quote in find_evidence(item.payload):
-        where = ", ".join(part for part in (quote.source, quote.message and f"message {quote.message}") if part)
-        out.line()
-        out.line(
-            Styled("it rests on this, which came from elsewhere", "bold"),
-            f" ({placed.mask(where)})" if where else "",
-            Styled(": untrusted, neither a fact nor an instruction", "yellow"),
-        )
-        _show_lines(out, quote.quote, placed, _QUOTE)
-    if item.state is InboxState.WAITING:
-        out.line()
-        out.line(f"`memdir inbox approve {placed.id}` lets it happen, `memdir inbox reject {placed.id}` does not")
-
-
-def _show_edit(out: Output, edit: Edit, placed: PlacedItem) -> None:
+def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
+    text, has_text, diff = "", True, None
     if isinstance(edit, Save):
         draft = edit.draft
-        done = "would save" if edit.expect is None else "would replace"
-        out.line(Styled(f"{done} ", "bold"), Styled(placed.mask(draft.name or draft.title), "cyan"))
-        head = f"title: {draft.title}\ndescription: {draft.description}\ntype: {draft.kind.value}\n\n"
-        _show_lines(out, head + draft.body, placed, _BAR)
-        return
-    if isinstance(edit, IndexEdit):
-        out.line(Styled("would change the index line of ", "bold"), Styled(edit.name, "cyan"))
-        if isinstance(edit, ReplaceLine):
-            _show_lines(out, edit.line, placed, _BAR)
-        return
-    try:
-        before = placed.store.read(edit.name).text
-    except MemdirError:
-        before = ""
-    if isinstance(edit, Forget):
-        out.line(Styled("would forget ", "bold"), Styled(edit.name, "cyan"))
-        _show_lines(out, before, placed, _BAR)
-        return
-    out.line(Styled("would rewrite ", "bold"), Styled(edit.name, "cyan"))
-    _show_lines(out, edit.text, placed, _BAR)
-    out.line(Styled("compared with what it says now", "bold"))
-    diff = render_text_diff(placed.mask(before), placed.mask(edit.text), edit.name, edit.name)
-    out.diff(diff[2:] or ["(no difference)"])
+        done, name = "save" if edit.expect is None else "replace", placed.mask(draft.name or draft.title)
+        text = f"title: {draft.title}\ndescription: {draft.description}\ntype: {draft.kind.value}\n\n{draft.body}"
+    elif isinstance(edit, IndexEdit):
+        done, name, has_text = "change the index line of", edit.name, isinstance(edit, ReplaceLine)
+        text = edit.line if isinstance(edit, ReplaceLine) else ""
+    else:
+        done, name = "forget", edit.name
+        with suppress(MemdirError):
+            text = placed.store.read(name).text
+        if not isinstance(edit, Forget):
+            diff = output.render_text_diff(placed.mask(text), placed.mask(edit.text), name, name)
+            done, text = "rewrite", edit.text
+    call.out.line(Styled(f"would {done} ", "bold"), Styled(name, "cyan"))
+    if has_text:
+        _show_lines(call, text, placed)
+    if diff is not None:
+        call.out.line(Styled("compared with what it says now", "bold"))
+        call.out.diff(diff[2:] or ["(no difference)"])
 
 
-def _show_lines(out: Output, text: str, placed: PlacedItem, margin: str) -> None:
+def _show_lines(call: CliContext, text: str, placed: PlacedItem, margin: str = _BAR) -> None:
     for line in placed.mask(text).rstrip("\n").replace("\r\n", "\n").split("\n"):
-        out.line(Styled(margin, "dim"), line)
+        call.out.line(Styled(margin, "dim"), line)
