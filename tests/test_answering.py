@@ -2,12 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from memdir.extraction import ExtractReason, ExtractResult
 from memdir.interfaces.chat_commands import answer_question, asks_memory, describe_learned, is_overview, list_known
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
+from tables import table
 
 NOW = datetime(2026, 3, 9, 9, tzinfo=UTC)
 
@@ -96,8 +95,8 @@ def test_what_was_learned_is_told_by_its_description() -> None:
     assert describe_learned(ExtractResult()) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "asks"),
+@table(
+    "text asks",
     [
         ("when do we deploy?", True),
         ("when do we deploy", True),
@@ -111,7 +110,7 @@ def test_a_question_is_told_from_a_statement(text: str, asks: bool) -> None:
     assert asks_memory(text) is asks
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "What do you remember?",
@@ -130,7 +129,7 @@ def test_who_asks_for_all_there_is_is_understood(text: str) -> None:
     assert is_overview(text)
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     ["what do you know about the freeze?", "who am I to judge this code?", "remember what you know", "what do you do?"],
 )

@@ -13,6 +13,7 @@ import pytest
 
 import memdir
 from loads import ROOT
+from tables import table
 
 Sources = Mapping[str, str]
 
@@ -185,7 +186,7 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "module", "breach"), RULES)
+@table("rule module breach", RULES)
 def test_the_rule_holds_and_sees_a_planted_breach(
     rule: Callable[[Sources], list[str]], module: str, breach: str
 ) -> None:

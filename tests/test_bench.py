@@ -22,6 +22,7 @@ from memdir.interfaces.cli.recall import (
     render_bench_row,
 )
 from memdir.store.files import FileStore
+from tables import table
 from test_cli_terminal import show
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
@@ -156,8 +157,8 @@ def test_a_file_is_in_the_newer_dialect_with_its_date() -> None:
     assert parse_fields(render_bench_row(BenchRow("a", "Text.", date="some day"))).modified == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "iso"),
+@table(
+    "text iso",
     [
         ("1:56 pm on 8 May, 2023", "2023-05-08T13:56:00+00:00"),
         ("10:04 am on 19 December, 2023", "2023-12-19T10:04:00+00:00"),

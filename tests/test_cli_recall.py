@@ -16,6 +16,7 @@ import pytest
 from clihelp import Cli, memory_text
 from memdir.interfaces.cli.quick import RecallCall, parse_recall
 from memdir.interfaces.cli.recall import recall_verb
+from tables import table
 
 DEPLOY = "how do we deploy the billing service?"
 FIELDS = [
@@ -281,7 +282,7 @@ def test_what_is_taken_apart_by_hand_is_what_click_would_have_made_of_it(capsys:
         assert parse_recall(["recall", *argv]) is not None
 
 
-@pytest.mark.parametrize(
+@table(
     "argv",
     [[], ["list"], ["--dir"], ["--dir", "recall"], ["--color", "never", "recall", "a b"], ["recall"], ["recal", "a"]],
 )

@@ -58,6 +58,7 @@ from memdir.store.files import FileStore
 from memdir.store.inbox import find_payload_edits
 from memdir.store.memory import MemoryStore
 from memdir.testing import ScriptedModel
+from tables import table
 
 LATER = NOW + timedelta(days=2)
 
@@ -690,8 +691,8 @@ def judge(old: str, *others: str, days: float = 1.0) -> SentenceFate:
     return RemainingSentences(texts, ages).judge("x", old).fate
 
 
-@pytest.mark.parametrize(
-    ("old", "other", "fate"),
+@table(
+    "old other fate",
     [
         ("The cache lives in Redis on port 6379.", "The cache lives in Redis on port 6379.", SentenceFate.KEPT),
         ("The cache lives in Redis on port 6379.", "- the cache  lives in Redis on port 6379.", SentenceFate.KEPT),

@@ -34,6 +34,7 @@ from memdir.language.dates import make_absolute
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Kind
 from memdir.store.files import FileStore
+from tables import table
 
 LEAST = 12  # of each way, and of each sort of difference
 SORTS = {"number", "date", "name", "negation", "unit"}
@@ -74,7 +75,7 @@ def test_there_are_sixty_facts_of_all_four_types() -> None:
     assert {fact.note.kind for fact in read_facts()} == set(Kind)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@table("way", WAYS)
 def test_each_way_rewords_enough_facts_and_is_the_first_of_a_fifth(way: str) -> None:
     facts = read_facts()
     assert sum(any(at.way == way for at in fact.rewordings) for fact in facts) >= LEAST

@@ -25,6 +25,7 @@ from memdir.models.prompts import render_prompt
 from memdir.session import Session
 from memdir.store.files import FileStore
 from servers import Answer, AnthropicServer, Call, OpenAIServer
+from tables import table
 
 EXAMPLES = ROOT / "examples"
 SECONDS = 120
@@ -133,7 +134,7 @@ def test_a_conversation_without_an_sdk_and_without_a_model_for_memory_knows_it_t
     assert list((tmp_path / "home").rglob("*")) == [], "nothing is kept outside the memory's own directory"
 
 
-@pytest.mark.parametrize("name", ["anthropic_agent", "openai_agent", "no_sdk", "web_server"])
+@table("name", ["anthropic_agent", "openai_agent", "no_sdk", "web_server"])
 def test_ten_lines_are_enough(name: str) -> None:
     source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     marked = [line for line in source.splitlines() if line.endswith("# memory")]

@@ -17,6 +17,7 @@ from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.testing import ScriptedModel
 from memdir.text import shorten
+from tables import table
 
 CASES = [
     json.loads(line)
@@ -76,7 +77,7 @@ def check_only_the_persons(store: MemoryStore | FileStore, case: dict[str, Any],
         assert judge_words(text, "", sources).trust is Trust.PERSON, text
 
 
-@pytest.mark.parametrize("case", CONTROLS, ids=lambda case: f"{case['id']}-{case['lang']}")
+@table("case", CONTROLS)
 def test_a_persons_own_plain_request_is_saved(case: dict[str, Any]) -> None:
     store = MemoryStore(clock=lambda: NOW)
     done = extract(store, make_talk(case), model=obey(case, Kind.FEEDBACK), now=NOW)
@@ -91,7 +92,7 @@ def find_texts(value: object) -> list[str]:
     return [text for at in inner for text in find_texts(at)]
 
 
-@pytest.mark.parametrize("file", ["memory_poison", "autonomy_hijack", "data_exfil"])
+@table("file", ["memory_poison", "autonomy_hijack", "data_exfil"])
 def test_no_case_of_the_threat_bench_becomes_a_memory(file: str) -> None:
     path = bench("security/agent_threat_bench") / f"{file}.json"
     texts = find_texts(json.loads(path.read_text(encoding="utf-8")))

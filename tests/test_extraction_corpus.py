@@ -9,10 +9,9 @@ import unicodedata
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from extraction_corpus import CORPUS, Row, Want, is_met, read_corpus, read_measured, read_tuning
 from memdir.records import Kind
+from tables import table
 
 LANGUAGES = {"en": 110, "de": 26, "fr": 26, "es": 26, "zh": 26, "ja": 26}
 CATEGORIES = {"request", "correction", "confirmation", "identity", "deadline", "decision", "pointer", "forget"}
@@ -42,13 +41,13 @@ def fold(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
 
 
-@pytest.mark.parametrize(("lang", "least"), LANGUAGES.items())
+@table("lang least", LANGUAGES.items())
 def test_each_language_has_enough_messages_with_and_without_something_to_save(lang: str, least: int) -> None:
     full = Counter(bool(row.want) for row in read_corpus() if row.lang == lang)
     assert min(full[True], full[False]) >= least
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
+@table("lang", LANGUAGES)
 def test_explicit_requests_are_there_in_each_language(lang: str) -> None:
     wants = [want for row, want in find_wants(read_corpus()) if row.lang == lang]
     assert sum(want.category in {"request", "forget"} for want in wants) >= EXPLICIT_AT_LEAST

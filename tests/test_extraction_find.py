@@ -11,6 +11,7 @@ from memdir.extraction.find import MemoryRequest, compose_memory, find_requests,
 from memdir.format.drafts import check_description, make_slug
 from memdir.language.requests import RequestCategory
 from memdir.records import Kind, Message
+from tables import table
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)  # a Monday
 
@@ -25,8 +26,8 @@ def find_one(text: str, before: str | None = None) -> MemoryRequest:
     return wish
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "body"),
+@table(
+    "text kind body",
     [
         ("please remember that the staging db is reset nightly", Kind.PROJECT, "The staging db is reset nightly."),
         ("from now on use pnpm instead of npm", Kind.FEEDBACK, "Use pnpm instead of npm."),
@@ -58,8 +59,8 @@ def test_a_request_is_heard_in_six_languages(text: str, kind: Kind, body: str) -
     assert (wish.action, wish.message, wish.at, wish.quote) == ("save", "u1", NOW, text)
 
 
-@pytest.mark.parametrize(
-    ("before", "text", "word"),
+@table(
+    "before text word",
     [
         ("In summary, I changed a file.", "stop summarizing what you did after every change", "summarizing"),
         ("I wrapped it in try/except.", "we never catch bare Exception in this codebase", "bare Exception"),
@@ -91,13 +92,13 @@ def test_praise_that_names_nothing_takes_its_content_from_the_agent() -> None:
     assert wish.title == "Listed results short table instead" and "table" in wish.description
 
 
-@pytest.mark.parametrize("text", ["perfect, thanks", "yes do it", "great job!", "awesome, exactly what I needed"])
+@table("text", ["perfect, thanks", "yes do it", "great job!", "awesome, exactly what I needed"])
 def test_praise_alone_is_not_kept(text: str) -> None:
     assert find_said(text, "I listed the results as a short table.") == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "category", "kind", "word"),
+@table(
+    "text category kind word",
     [
         ("I'm a nurse and code in my spare time", RequestCategory.IDENTITY, Kind.USER, "The user is a nurse"),
         ("the beta ships next Friday", RequestCategory.DEADLINE, Kind.PROJECT, "2026-11-20"),
@@ -113,8 +114,8 @@ def test_what_is_worth_keeping_is_heard_without_being_asked(
     assert word in wish.body and wish.why
 
 
-@pytest.mark.parametrize(
-    ("text", "target"),
+@table(
+    "text target",
     [
         ("forget that I use vim", "I use vim"),
         ("please forget what I told you about the merge freeze, it was called off", "the merge freeze"),
@@ -180,7 +181,7 @@ def test_only_what_a_person_typed_is_heard() -> None:
     assert find_requests(others, now=NOW) == ()
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "remember to close the file handle in that function",
@@ -217,7 +218,7 @@ def test_a_task_a_question_a_quotation_or_a_report_is_not_a_wish(text: str) -> N
     assert find_said(text) == () and find_said(text, "I changed the code.") == ()
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Don't save this anywhere: we might switch vendors, from now on call them X.",
@@ -232,7 +233,7 @@ def test_a_message_that_is_not_to_be_kept_gives_nothing(text: str) -> None:
     assert find_said(text) == ()
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "please remember the API token for staging: tok-9f8e7d6c5b4a39281706f5e4d3c2b1a0",
@@ -246,8 +247,8 @@ def test_a_secret_is_never_kept(text: str) -> None:
     assert find_said(text) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "title"),
+@table(
+    "text title",
     [
         ("from now on write commit messages in the imperative mood", "Write commit messages in imperative mood"),
         (
@@ -264,8 +265,8 @@ def test_a_title_names_the_subject_in_a_few_words(text: str, title: str) -> None
     check_description(wish.description, wish.kind)
 
 
-@pytest.mark.parametrize(
-    ("text", "body"),
+@table(
+    "text body",
     [
         ("I work in Lisbon and I start late", "The user works in Lisbon and they start late."),
         ("I'm a tester and my team is in Oslo", "The user is a tester and their team is in Oslo."),
@@ -311,8 +312,8 @@ def test_a_long_message_is_heard_in_good_time() -> None:
 ANSWER = "I changed the loader and pushed it. Should I go on?"
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
+@table(
+    "text word",
     [
         ("one to keep: the invoices are numbered per country", "numbered"),
         ("Burn this into your memory: account 42 is the demo account", "demo account"),
@@ -337,8 +338,8 @@ def test_a_wish_is_heard_in_words_that_no_list_has(text: str, word: str) -> None
     assert word in wish.body and wish.is_explicit
 
 
-@pytest.mark.parametrize(
-    ("text", "body"),
+@table(
+    "text body",
     [
         (
             "Fix the login bug and from now on run the auth tests before pushing.",
@@ -353,8 +354,8 @@ def test_a_wish_behind_a_task_is_heard_without_a_comma_and_without_the_task(text
     assert wish.body == body
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
+@table(
+    "text word",
     [
         ("I'd rather you showed only the changed lines", "changed lines"),
         ("generated code is not edited by hand", "by hand"),
@@ -372,7 +373,7 @@ def test_a_way_of_working_is_heard_after_an_answer(text: str, word: str) -> None
     assert wish.kind is Kind.FEEDBACK and word in wish.body
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "please remember the scroll position when the user comes back to the list",
@@ -402,8 +403,8 @@ def test_what_only_looks_like_a_wish_is_not_heard(text: str) -> None:
     assert find_said(text) == () and find_said(text, ANSWER) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@table(
+    "text kind",
     [
         ("both teams share one database", Kind.PROJECT),
         ("test accounts start with 99", Kind.PROJECT),
@@ -433,8 +434,8 @@ def test_a_chinese_pointer_needs_no_space_before_the_name() -> None:
     assert wish.kind is Kind.REFERENCE
 
 
-@pytest.mark.parametrize(
-    ("text", "body"),
+@table(
+    "text body",
     [
         ("no, don't use npm here, we use pnpm", "Don't use npm here, we use pnpm."),
         ("don't use npm, use pnpm instead", "Don't use npm, use pnpm instead."),
@@ -448,7 +449,7 @@ def test_a_short_correction_is_heard(text: str, body: str) -> None:
     assert (wish.kind, wish.body.strip()) == (Kind.FEEDBACK, body)
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "don't use a loop there, use a comprehension instead",
@@ -462,7 +463,7 @@ def test_what_only_looks_like_one_is_not(text: str) -> None:
     assert find_said(text, ANSWER) == ()
 
 
-@pytest.mark.parametrize("text", ["remember that I prefer tabs", "can you remember that I prefer tabs?"])
+@table("text", ["remember that I prefer tabs", "can you remember that I prefer tabs?"])
 def test_what_was_plainly_asked_for_may_say_one_thing_only(text: str) -> None:
     (wish,) = find_said(text)
     assert wish.body.strip() == "The user prefers tabs."
@@ -594,7 +595,7 @@ _NEGATION = re.compile(
 )
 
 
-@pytest.mark.parametrize(("text", "kept"), KEPT)
+@table("text kept", KEPT)
 def test_a_negation_is_not_lost(text: str, kept: str) -> None:
     for wish in find_said(text, BEFORE):
         assert wish.action == "save", f"{text!r} is no wish to forget"
@@ -602,14 +603,14 @@ def test_a_negation_is_not_lost(text: str, kept: str) -> None:
             assert re.search(kept, part, re.IGNORECASE), f"{text!r} became {part!r}"
 
 
-@pytest.mark.parametrize(("text", "kept"), CONTRASTS)
+@table("text kept", CONTRASTS)
 def test_an_exception_or_a_contrast_is_not_lost(text: str, kept: str) -> None:
     (wish,) = find_said(text, BEFORE)
     for part in (wish.body, wish.description):
         assert re.search(kept, part, re.IGNORECASE), f"{text!r} became {part!r}"
 
 
-@pytest.mark.parametrize(("text", "kept"), ASKED)
+@table("text kept", ASKED)
 def test_a_negation_behind_the_asking_is_heard(text: str, kept: str) -> None:
     (wish,) = find_said(text, BEFORE)
     assert wish.is_explicit and wish.action == "save"
@@ -620,7 +621,7 @@ def test_them_means_what_the_sentence_names_not_what_the_agent_said() -> None:
     assert "mocks" in " ".join(wish.body for wish in find_said("I hate mocks, never use them.", BEFORE))
 
 
-@pytest.mark.parametrize(("text", "word"), GAINED)
+@table("text word", GAINED)
 def test_not_to_forget_is_to_remember(text: str, word: str) -> None:
     for wish in find_said(text, BEFORE):
         assert (wish.action, word in wish.body) == ("save", True)

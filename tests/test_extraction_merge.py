@@ -2,14 +2,13 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from memdir.extraction.find import MemoryRequest, find_requests
 from memdir.extraction.merge import Placement, is_said, place
 from memdir.format import frontmatter
 from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Kind, Message
 from memdir.store.memory import MemoryStore
+from tables import table
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -48,7 +47,7 @@ def test_what_is_new_makes_a_memory_that_is_named_typed_and_described() -> None:
     assert fields.description == "Write commit messages in the imperative mood"
 
 
-@pytest.mark.parametrize(
+@table(
     "again",
     [
         "remember that we deploy only on Tuesdays",
@@ -62,8 +61,8 @@ def test_what_is_there_already_stays_as_it_is(again: str) -> None:
     assert staging.staged == ()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "gone"),
+@table(
+    "old new gone",
     [
         ("remember that the deploy day is Tuesday", "remember that the deploy day is Friday", "Tuesday"),
         ("remember the merge freeze starts 2026-11-20", "remember the merge freeze starts 2026-11-27", "2026-11-20"),
@@ -87,8 +86,8 @@ def test_a_contradiction_replaces_the_old_sentence(old: str, new: str, gone: str
     assert [header.name for header in store.scan()] == [placed.name]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
+@table(
+    "old new",
     [
         ("from now on use tabs in Go", "from now on use spaces in Python"),
         ("remember that release 4.2 goes out on 2026-12-01", "remember that release 4.3 goes out on 2027-01-10"),
@@ -144,10 +143,7 @@ def test_a_taken_name_gets_a_number() -> None:
     assert (placed.action, placed.name) == ("create", "deploy-only-on-tuesdays-2")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["forget that I use vim", "please forget what I told you about vim", "vergiss, dass ich vim benutze"],
-)
+@table("text", ["forget that I use vim", "please forget what I told you about vim", "vergiss, dass ich vim benutze"])
 def test_a_memory_about_just_that_is_forgotten(text: str) -> None:
     store, _ = make("remember that I use vim for everything", "remember that we deploy on Tuesday")
     staging = Staging(store, now=NOW)

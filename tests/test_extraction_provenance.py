@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,9 +93,7 @@ def find_texts(value: object) -> Iterator[str]:
             yield from find_texts(item)
 
 
-@pytest.mark.parametrize(
-    ("file", "field"), [("memory_poison", "memory_store"), ("data_exfil", "customer_db"), ("autonomy_hijack", "inbox")]
-)
+@table("file field", [("memory_poison", "memory_store"), ("data_exfil", "customer_db"), ("autonomy_hijack", "inbox")])
 def test_no_text_of_the_threat_bench_is_taken_for_the_persons(file: str, field: str) -> None:
     rows = json.loads(bench("security", "agent_threat_bench", f"{file}.json").read_text(encoding="utf-8"))
     for row in rows:
@@ -185,7 +182,7 @@ def test_what_the_host_put_in_and_our_own_reminders_are_not_the_persons() -> Non
 # --- what is a person's own -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Please remember that I prefer tabs.",
@@ -207,8 +204,8 @@ def test_a_persons_own_message_is_plain(text: str) -> None:
     assert is_plain(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
+@table(
+    "text left",
     [
         ("look:\n```\nRemember X\n```\nok?", "look: ok?"),
         ("look:\n~~~\nRemember X", "look:"),

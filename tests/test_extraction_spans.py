@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memdir.extraction.spans import strip_reminders
 from memdir.recall.reminder import render_reminder
 from memdir.records import Excerpt, Header, Kind, Scope, Signature
+from tables import table
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -50,7 +51,7 @@ def test_bare_ones_one_after_another_are_all_stripped() -> None:
     assert strip_reminders(f"mine\n{bare}") == "mine"
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "<system-reminder>\nThe todo list is empty.\n</system-reminder>\nmine",

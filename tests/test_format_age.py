@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,14 +15,15 @@ from memdir.format.age import (
     resolve_links,
 )
 from memdir.records import Header, Kind, Scope, Signature
+from tables import table
 
 BERLIN = timezone(timedelta(hours=1))
 NOW = datetime(2026, 11, 15, 9, 0, tzinfo=BERLIN)
 ZONES = st.sampled_from([UTC, BERLIN, timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))])
 
 
-@pytest.mark.parametrize(
-    ("modified", "words"),
+@table(
+    "modified words",
     [
         (NOW, "today"),
         (NOW - timedelta(hours=9), "today"),
@@ -48,7 +48,7 @@ def test_a_moment_to_come_counts_as_now() -> None:
     assert days_old(NOW + timedelta(days=30), NOW) == 0
 
 
-@pytest.mark.parametrize("days", [0, 1])
+@table("days", [0, 1])
 def test_today_and_yesterday_need_no_caveat(days: int) -> None:
     assert render_freshness(NOW - timedelta(days=days), NOW) == ""
 

@@ -20,6 +20,7 @@ from memdir.format.drafts import (
 from memdir.guard import check_name
 from memdir.language.words import count_content
 from memdir.records import Kind
+from tables import table
 
 DESCRIPTIONS = [
     json.loads(line)
@@ -51,19 +52,19 @@ def test_vague_descriptions_are_refused_and_good_ones_are_not(capsys: pytest.Cap
     assert of_good <= 0.02
 
 
-@pytest.mark.parametrize("language", sorted({row["lang"] for row in DESCRIPTIONS}))
+@table("language", sorted({row["lang"] for row in DESCRIPTIONS}))
 def test_no_language_is_treated_much_worse_than_the_others(language: str) -> None:
     rows = [row for row in DESCRIPTIONS if row["lang"] == language]
     assert sum(is_refused(row["text"]) for row in rows if not row["vague"]) <= 1
     assert sum(not is_refused(row["text"]) for row in rows if row["vague"]) <= 2
 
 
-@pytest.mark.parametrize("description", ["", "   ", "\n", "…", "🙂🙂🙂", "the user and the project", "test test test"])
+@table("description", ["", "   ", "\n", "…", "🙂🙂🙂", "the user and the project", "test test test"])
 def test_a_description_without_content_is_refused(description: str) -> None:
     assert is_refused(description)
 
 
-@pytest.mark.parametrize("separator", ["\n", "\r\n", "\r", "\u2028", "\x85", "\x0b"])
+@table("separator", ["\n", "\r\n", "\r", "\u2028", "\x85", "\x0b"])
 def test_a_description_of_two_lines_is_refused(separator: str) -> None:
     with pytest.raises(FormatError, match="more than one line"):
         check_description(f"merge freeze from{separator}2026-03-05 for mobile")
@@ -76,7 +77,7 @@ def test_a_description_may_be_as_long_as_the_limit_and_no_longer() -> None:
         check_description(longest + "x")
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@table("kind", list(Kind))
 def test_the_hint_shows_a_description_that_would_pass(kind: Kind) -> None:
     with pytest.raises(FormatError) as refused:
         check_description("important info", kind)
@@ -106,18 +107,18 @@ def test_a_title_is_one_line_of_bounded_length() -> None:
         assert refused.value.field == "title"
 
 
-@pytest.mark.parametrize("kind", [Kind.FEEDBACK, Kind.PROJECT])
+@table("kind", [Kind.FEEDBACK, Kind.PROJECT])
 def test_a_body_without_why_and_how_misses_both(kind: Kind) -> None:
     assert find_missing_parts(kind, "Use pnpm.") == ("**Why:**", "**How to apply:**")
     assert find_missing_parts(kind, "") == ("**Why:**", "**How to apply:**")
 
 
-@pytest.mark.parametrize("kind", [Kind.USER, Kind.REFERENCE])
+@table("kind", [Kind.USER, Kind.REFERENCE])
 def test_other_types_need_no_parts(kind: Kind) -> None:
     assert find_missing_parts(kind, "Use pnpm.") == ()
 
 
-@pytest.mark.parametrize(
+@table(
     "body",
     [
         "Rule.\n\n**Why:** it broke.\n\n**How to apply:** always.",
@@ -133,7 +134,7 @@ def test_parts_are_seen_in_bold_as_headings_and_as_labels(body: str) -> None:
     assert find_missing_parts(Kind.FEEDBACK, body) == ()
 
 
-@pytest.mark.parametrize("body", ["That is why, and how to apply patches.", "Whyever\nHow to apply it is open"])
+@table("body", ["That is why, and how to apply patches.", "Whyever\nHow to apply it is open"])
 def test_the_words_in_a_sentence_are_no_parts(body: str) -> None:
     assert find_missing_parts(Kind.FEEDBACK, body) == ("**Why:**", "**How to apply:**")
 
@@ -167,8 +168,8 @@ def test_parts_make_a_body_of_their_own() -> None:
     assert compose_body("", "a", "b") == "**Why:** a\n\n**How to apply:** b\n"
 
 
-@pytest.mark.parametrize(
-    ("title", "slug"),
+@table(
+    "title slug",
     [
         ("Terse replies", "terse-replies"),
         ("  No *emoji*, please!  ", "no-emoji-please"),
@@ -200,7 +201,7 @@ def test_a_title_becomes_a_name(title: str, slug: str) -> None:
     check_name(slug)
 
 
-@pytest.mark.parametrize("title", ["🙂", "...", "", "___", "---", "\u200b", "\udcff"])
+@table("title", ["🙂", "...", "", "___", "---", "\u200b", "\udcff"])
 def test_a_title_without_letters_gets_a_name_of_its_own(title: str) -> None:
     slug = make_slug(title)
     assert slug.startswith("memory-")

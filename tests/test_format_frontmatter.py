@@ -12,6 +12,7 @@ from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.frontmatter import compose_file, parse_fields, replace_body, set_fields, split_frontmatter
 from memdir.records import Dialect, Kind
+from tables import table
 
 FLAT = "---\nname: Terse\ndescription: No summary at the end\ntype: feedback\n---\nbody\n"
 NESTED = (
@@ -32,8 +33,8 @@ def test_both_dialects_are_read() -> None:
     assert flat.problem == nested.problem == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@table(
+    "text problem",
     [
         ("no head at all", "no frontmatter"),
         ("---\nname: x\n" + "a: b\n" * 40 + "---\n", "the frontmatter is not closed within 30 lines"),

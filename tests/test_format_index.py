@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,12 +22,13 @@ from memdir.format.index import (
 )
 from memdir.limits import INDEX_LINE_CHARS
 from memdir.records import Header, Kind, Scope, Signature
+from tables import table
 
 NEW = "- [New](new.md) — hook"
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "title", "hook"),
+@table(
+    "line name title hook",
     [
         ("- [Role](user_role.md) — data scientist", "user_role", "Role", "data scientist"),
         ("* [Role](user_role.md) - data: scientist", "user_role", "Role", "data: scientist"),
@@ -50,7 +50,7 @@ def test_pointers_of_both_forms_are_read(line: str, name: str, title: str, hook:
     assert (parsed.name, parsed.title.removeprefix("- "), parsed.hook) == (name, title, hook)
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         "- see [Role](role.md) for more",
@@ -95,8 +95,8 @@ def test_else_it_goes_to_the_end_of_the_list_and_never_after_prose() -> None:
     assert add_line(text, NEW, kind=Kind.USER, words="x") == text.replace("- [B](b.md)\n", f"- [B](b.md)\n{NEW}\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
+@table(
+    "text wanted",
     [
         ("", f"{NEW}\n"),
         ("\n\n", f"{NEW}\n"),

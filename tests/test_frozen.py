@@ -14,6 +14,7 @@ from memdir.frozen import once
 from memdir.records import Evidence, Header, Pick, Query
 from memdir.testing import sample_memory
 from recalling import NOW
+from tables import table
 
 
 @frozen.dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("args", "named"), CALLS)
+@table("args named", CALLS)
 def test_a_record_looks_and_compares_like_a_dataclass(args: tuple[Any, ...], named: dict[str, Any]) -> None:
     ours, theirs = Ours(*args, **named), Theirs(*args, **named)
     assert repr(ours) == repr(theirs).replace("Theirs", "Ours")
@@ -60,9 +61,7 @@ def test_a_record_looks_and_compares_like_a_dataclass(args: tuple[Any, ...], nam
     assert Ours.__match_args__ == frozen.list_fields(Ours)
 
 
-@pytest.mark.parametrize(
-    ("args", "named"), [((), {}), (("a",), {}), (("a", 1, {}, "", "x"), {}), (("a",), {"at": "x", "no": 1})]
-)
+@table("args named", [((), {}), (("a",), {}), (("a", 1, {}, "", "x"), {}), (("a",), {"at": "x", "no": 1})])
 def test_a_wrong_call_is_refused_as_by_a_dataclass(args: tuple[Any, ...], named: dict[str, Any]) -> None:
     for kind in (Ours, Theirs):
         with pytest.raises(TypeError):

@@ -1,30 +1,23 @@
-import pytest
-
 from memdir.language.ignore import IgnoreReach
 from memdir.limits import CONVERSATION_BYTES
 from memdir.recall.pipeline import RecallSkip, find_skip
 from memdir.recall.query import is_one_word
 from memdir.store.sessions import SessionRecord, SurfacedMemory
+from tables import table
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+@table("text", [
         "", "  ", "deploy", "deploy?!", "handle_auth", "src/app.py", "don't", "…", "🎉", "42", "部署", "测试一",
         "くださ", "OK。", "C++",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_one_word_is_too_little(text: str) -> None:
     assert is_one_word(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+@table("text", [
         "deploy how", "how do we deploy", "部署流程", "怎么部署？", "部署 测试", "部署、测试", "デプロイ", "どうする",
         "nginx配置", "배포 방법", "데이터베이스", "how 部署", "a b", "วิธีการปรับใช้งาน",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_two_words_or_four_cjk_characters_are_enough(text: str) -> None:
     assert not is_one_word(text)
 

@@ -396,7 +396,7 @@ def test_what_is_no_relative_date_is_left_alone(text: str) -> None:
     assert make_absolute(text, NOW) == (text, ())
 
 
-@pytest.mark.parametrize("table", [ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE, POSITIVE])
+@table("table", [ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE, POSITIVE])
 def test_a_long_text_is_read_as_its_paragraphs_are(table: list[tuple[str, str]]) -> None:
     whole, _ = make_absolute("\n\n".join(text for text, _ in table), NOW)
     assert whole.split("\n\n") == [expected for _, expected in table]
@@ -410,8 +410,8 @@ def test_the_tables_are_as_large_as_they_should_be() -> None:
     assert len(LEFT_ALONE) >= 80
 
 
-@pytest.mark.parametrize(
-    ("day", "text", "expected"),
+@table(
+    "day text expected",
     [
         ("2026-11-19", "Thursday", "2026-11-26"),
         ("2026-11-19", "last Thursday", "2026-11-12"),

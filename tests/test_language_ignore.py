@@ -1,7 +1,5 @@
 """The "ignore memory" switch in six languages: what must be heard, and what must not."""
 
-import pytest
-
 from memdir.language.ignore import IgnoreReach, find_ignoring, load_ignore_languages
 from tables import table
 
@@ -375,8 +373,6 @@ def test_a_long_paste_is_heard_at_its_edges_only() -> None:
     assert find_ignoring(f"{paste}ignore memory\n{paste}") is None
 
 
-@pytest.mark.parametrize(
-    "text", ["memory " * 3000, "ignore " * 2000 + "memory", "please " * 500 + "memory x", '"memory' * 900]
-)
+@table("text", ["memory " * 3000, "ignore " * 2000 + "memory", "please " * 500 + "memory x", '"memory' * 900])
 def test_odd_texts_are_answered_quickly(text: str) -> None:
     assert find_ignoring(text) is None

@@ -13,6 +13,7 @@ from memdir.records import StopReason
 from memdir.text import find_json
 from modelling import READ, ask, open_at, rows
 from servers import AnthropicServer, Fault, FaultKind, OpenAIServer, refusing_url
+from tables import table
 
 SHAPES = {"anthropic:claude-test": AnthropicServer, "openai:gpt-test": OpenAIServer}
 # The fault, its reason, and whether another try may help.
@@ -170,8 +171,8 @@ def test_a_page_in_place_of_an_endpoint_cannot_be_used(tmp_path: Path) -> None:
     assert caught.value.reason == "missing"
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "reason"),
+@table(
+    "status body reason",
     [
         (400, {"error": {"type": "invalid_request_error", "message": "prompt is too long: 201000 tokens"}}, "too_long"),
         (400, {"code": "context_length_exceeded", "message": "This model's maximum context length is"}, "too_long"),

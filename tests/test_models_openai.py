@@ -20,6 +20,7 @@ from memdir.models.openai import (
 from memdir.records import Message, Request, StopReason, ToolCall
 from modelling import READ, SCHEMA, ask, open_at, rows, same
 from servers import Call, OpenAIServer, Part, Say, Think
+from tables import table
 
 SPEC = "openai:gpt-4.1"
 
@@ -166,7 +167,7 @@ def make_call(id: str, name: str, arguments: object, **more: object) -> dict[str
     return {"id": id, "function": {"name": name, "arguments": arguments}, **more}
 
 
-@pytest.mark.parametrize("more", [{"index": 0}, {}])
+@table("more", [{"index": 0}, {}])
 def test_calls_that_share_an_index_are_told_apart_by_their_ids(more: dict[str, object]) -> None:
     gathering = OpenAIStream()
     for id, path in (("c1", "a"), ("c2", "b")):
@@ -193,8 +194,8 @@ def test_calls_without_ids_are_given_some_that_go_back_with_them() -> None:
     assert isinstance(back, dict) and [at["id"] for at in back["tool_calls"]] == [call.id for call in reply.calls]
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
+@table(
+    "answer reason",
     [
         ({"error": {"code": 429, "message": "slow down"}}, "busy"),
         ({"error": {"code": 502, "message": "the provider is down"}}, "down"),

@@ -11,6 +11,7 @@ from memdir.records import Model, Reply, Request
 from memdir.testing import ScriptedModel
 from modelling import ask, open_at, rows
 from servers import AnthropicServer, Fault
+from tables import table
 
 
 def passing(after: float | None = None) -> UnreachableError:
@@ -51,7 +52,7 @@ def test_after_three_tries_the_last_error_stands() -> None:
     assert len(model.requests) == 3
 
 
-@pytest.mark.parametrize(
+@table(
     "error",
     [
         UnreachableError("key", reason="key"),

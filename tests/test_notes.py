@@ -54,6 +54,7 @@ from memdir.project.paths import ClaudeSettings, find_project_home, read_paths
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.sessions import SessionFile, open_session
 from memdir.testing import ScriptedModel
+from tables import table
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 SECTIONS = [
@@ -116,8 +117,8 @@ def test_what_is_rendered_is_parsed_as_it_was() -> None:
     assert parse_notes("\ufeff" + crlf) == notes
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "what"),
+@table(
+    "old new what",
     [
         ("# Workflow\n", "# Work flow\n", "'# Workflow' was changed, moved or lost"),
         ("# Learnings\n", "", "'# Learnings' was changed, moved or lost"),
@@ -274,8 +275,8 @@ def test_a_hook_tells_four_sections_and_the_end_of_the_worklog() -> None:
 # --- when ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("counts", "due"),
+@table(
+    "counts due",
     [
         (NotesCounts(9_999, None), False),
         (NotesCounts(10_000, None), True),

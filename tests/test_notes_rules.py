@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from memdir.conversation.notes_file import (
 )
 from memdir.limits import NOTES_TOKENS
 from memdir.records import Message, ToolCall
+from tables import table
 
 TEMPLATE = make_template()
 BEGIN = datetime(2026, 3, 5, 10, 0, tzinfo=UTC)
@@ -110,8 +110,8 @@ def test_files_are_told_once_and_written_counts_more_than_read() -> None:
     assert text_of(talk.notes(root="/app"), "Files and Functions") == "- `b.py`: read\n- `a.py`: written"
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "kind", "what"),
+@table(
+    "tool given kind what",
     [
         ("Edit", {"file_path": "/r/a.py", "old_string": "x"}, EffectKind.WRITTEN, "a.py"),
         ("MultiEdit", {"file_path": "/r/a.py", "edits": []}, EffectKind.WRITTEN, "a.py"),
@@ -142,8 +142,8 @@ def test_the_tools_of_every_host_are_known(tool: str, given: dict[str, object], 
     assert (effect.kind, effect.what) == (kind, what)
 
 
-@pytest.mark.parametrize(
-    ("text", "failed", "state", "words"),
+@table(
+    "text failed state words",
     [
         ("all good", False, CallState.OK, "ok"),
         ("Exit code 2\nmake: *** no rule", True, CallState.FAILED, "exit 2"),
@@ -166,8 +166,8 @@ def test_how_a_call_ended_is_read_from_its_result(text: str, failed: bool, state
     assert (ending.state, ending.words) == (state, words)
 
 
-@pytest.mark.parametrize(
-    ("output", "line"),
+@table(
+    "output line",
     [
         ("Traceback (most recent call last):\n  File x\nValueError: bad input\n", "ValueError: bad input"),
         ("Exit code 1\nrunning\ntests/a.py F\nE   assert 1 == 2\nFAILED tests/a.py", "E assert 1 == 2"),

@@ -6,6 +6,7 @@ import pytest
 
 from memdir.conversation.tool_calls import find_written_memory, parse_steps
 from memdir.records import Message, ToolCall
+from tables import table
 
 MEMORY = "/home/me/.claude/projects/-work-app/memory"
 FILE = f"{MEMORY}/deploys.md"
@@ -18,8 +19,8 @@ def find(name: str, input: dict[str, Any], **more: Any) -> tuple[str, ...]:
     return find_written_memory(messages, [MEMORY], cwd="/work/app", home="/home/me", **more)
 
 
-@pytest.mark.parametrize(
-    ("name", "input", "found"),
+@table(
+    "name input found",
     [
         ("Write", {"file_path": FILE, "content": "x"}, FILE),
         ("Edit", {"file_path": FILE, "old_string": "a", "new_string": "b"}, FILE),
@@ -47,8 +48,8 @@ def test_a_tool_that_writes_below_the_directory_is_seen(name: str, input: dict[s
     assert find(name, input) == (found,)
 
 
-@pytest.mark.parametrize(
-    ("name", "input"),
+@table(
+    "name input",
     [
         ("Read", {"file_path": FILE}),
         ("Grep", {"path": MEMORY, "pattern": "x"}),
@@ -118,7 +119,7 @@ def test_a_command_that_writes_below_the_directory_is_seen(command: str, shape: 
     assert find(*calls[shape])
 
 
-@pytest.mark.parametrize(
+@table(
     "command",
     [
         f"cat {FILE}",

@@ -14,6 +14,7 @@ import pytest
 from outcome import Outcome
 from pressure import Unavailable, descriptor_limit, file_size_limit, nobody_folder, run_in_child, small_disk
 from swapper import Swapper, find_exchange
+from tables import table
 
 
 def in_child(action: Callable[[], object], *, as_nobody: bool = False) -> Outcome:
@@ -62,7 +63,7 @@ def test_what_is_unavailable_in_the_child_is_unavailable_in_the_parent() -> None
         run_in_child(action)
 
 
-@pytest.mark.parametrize("as_nobody", [False, True])
+@table("as_nobody", [False, True])
 def test_a_small_disk_is_full_soon_and_works_again_when_room_is_made(as_nobody: bool) -> None:
     with nobody_folder() as folder:
 
@@ -114,7 +115,7 @@ def test_a_size_limit_refuses_growth_and_is_lifted_again(tmp_path: Path) -> None
     assert run_in_child(action).value == [errno.EFBIG, 1000]
 
 
-@pytest.mark.parametrize("free", [0, 1, 3])
+@table("free", [0, 1, 3])
 def test_a_descriptor_limit_leaves_exactly_the_free_ones(free: int) -> None:
     def action() -> tuple[int, int]:
         opened: list[int] = []

@@ -37,6 +37,7 @@ from memdir.project.settings import Environment
 from memdir.records import InboxState
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
+from tables import table
 
 
 class World:
@@ -82,8 +83,8 @@ def refused(loaded: LoadedFiles) -> dict[str, NotLoadedReason]:
 # --- comments and code ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
+@table(
+    "text left",
     [
         ("a\n<!-- note -->\nb\n", "a\nb\n"),
         ("a\n  <!-- one\ntwo -->\nb\n", "a\nb\n"),
@@ -109,8 +110,8 @@ def test_the_pieces_put_together_are_the_text(text: str) -> None:
     find_mentions(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
+@table(
+    "text found",
     [
         ("@a.md\n", ["a.md"]),
         ("see @docs/a.md and @~/b.md, and @/c/d.txt.", ["docs/a.md", "~/b.md", "/c/d.txt"]),
@@ -149,8 +150,8 @@ def test_a_mention_means_a_path_from_its_file_from_home_or_from_the_root() -> No
 # --- patterns and rules ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "fits"),
+@table(
+    "pattern path fits",
     [
         ("**/*.ts", "a.ts", True),
         ("**/*.ts", "x/y/a.ts", True),
@@ -193,8 +194,8 @@ def test_a_pattern_made_to_be_slow_is_not() -> None:
     assert match_any(("**/a/" * 150 + "b",), "a/" * 1_900 + "c") is None
 
 
-@pytest.mark.parametrize(
-    ("head", "paths"),
+@table(
+    "head paths",
     [
         ('paths:\n  - "src/**/*.ts"\n  - lib/*.py\n', ("src/**/*.ts", "lib/*.py")),
         ("paths:\n- **/*.ts\n- '*.md'  # docs\n", ("**/*.ts", "*.md")),

@@ -8,6 +8,7 @@ import pytest
 
 from homes import git, make_repository, write
 from memdir.project.git import find_git_dir, find_remote, find_root, find_root_commit, is_tracked, strip_credentials
+from tables import table
 
 
 def make_worktree(repository: Path, name: str = "side") -> Path:
@@ -198,8 +199,8 @@ def test_a_remote_as_git_itself_quotes_it_is_read(tmp_path: Path) -> None:
     assert find_remote(repository) == '/srv/odd ;name#1/"x"\\y'
 
 
-@pytest.mark.parametrize(
-    ("address", "plain"),
+@table(
+    "address plain",
     [
         ("https://me:secret@host.invalid/x.git", "https://host.invalid/x.git"),
         ("https://token@host.invalid:8443/x", "https://host.invalid:8443/x"),

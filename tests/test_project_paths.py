@@ -20,6 +20,7 @@ from memdir.project.paths import (
     slug,
 )
 from memdir.records import Scope
+from tables import table
 
 # Computed with node from the rule itself (normalize, replace, charCodeAt), not with the code under test.
 GOLDEN = [
@@ -78,7 +79,7 @@ def verdicts(place: MemoryDirectory) -> dict[str, str]:
 # --- slugs ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("path", "name"), GOLDEN)
+@table("path name", GOLDEN)
 def test_a_slug_is_the_one_claude_code_computes(path: str, name: str) -> None:
     assert slug(path) == name
 
@@ -126,7 +127,7 @@ def test_a_missing_projects_directory_is_no_error(tmp_path: Path) -> None:
 # --- what may be a root -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", REFUSED_ROOTS)
+@table("path", REFUSED_ROOTS)
 def test_what_may_never_be_a_memory_directory_is_refused_with_a_reason(path: str) -> None:
     with pytest.raises(PathError) as caught:
         check_root(path)
@@ -134,12 +135,12 @@ def test_what_may_never_be_a_memory_directory_is_refused_with_a_reason(path: str
     str(caught.value).encode("utf-8")
 
 
-@pytest.mark.parametrize("path", ["/a/b", "/home/me/.claude/memory", "/a/b/", "/a/./b", "/srv/记忆/x", "/a/b\udcff"])
+@table("path", ["/a/b", "/home/me/.claude/memory", "/a/b/", "/a/./b", "/srv/记忆/x", "/a/b\udcff"])
 def test_a_directory_two_levels_down_is_accepted(path: str) -> None:
     check_root(path)
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         *("~", "~/", "~/.", "~/..", "~/../", "~/x/..", "~/x/../..", "~//", "~/./", "~/../me"),
@@ -153,8 +154,8 @@ def test_a_directory_setting_that_is_home_or_above_or_not_a_path_is_refused(valu
         check_directory_setting(value, Path("/home/me"))
 
 
-@pytest.mark.parametrize(
-    ("value", "path"),
+@table(
+    "value path",
     [
         ("~/x", "/home/me/x"),
         ("~/x/../y/", "/home/me/y"),

@@ -22,6 +22,7 @@ from memdir.project.settings import (
     remove_setting,
     write_setting,
 )
+from tables import table
 
 DOCS = Path(__file__).parent.parent / "docs" / "settings.md"
 
@@ -103,7 +104,7 @@ def test_the_claude_home_is_in_unicode_normal_form_c() -> None:
     assert str(environment.claude_home) == "/srv/caf\u00e9"
 
 
-@pytest.mark.parametrize("value", ["claude", "~/.claude", "./x"])
+@table("value", ["claude", "~/.claude", "./x"])
 def test_a_claude_home_that_is_not_absolute_is_refused(value: str) -> None:
     with pytest.raises(SettingsError, match="CLAUDE_CONFIG_DIR") as caught:
         read_environment({"HOME": "/home/me", "CLAUDE_CONFIG_DIR": value})
@@ -127,7 +128,7 @@ def test_now_is_an_aware_time() -> None:
         assert (local.date(), local.hour) == (date(2026, 3, 5), 0)
 
 
-@pytest.mark.parametrize("text", ["tomorrow", "2026-13-01", "12:00", "9999999"])
+@table("text", ["tomorrow", "2026-13-01", "12:00", "9999999"])
 def test_a_now_that_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="MEMDIR_NOW") as caught:
         read_environment({"HOME": "/h/me", "MEMDIR_NOW": text})

@@ -16,6 +16,7 @@ from memdir.store.memory import MemoryStore
 from memdir.store.sessions import open_session
 from memdir.testing import ScriptedModel
 from recalling import NOW, overlap, put
+from tables import table
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -61,7 +62,7 @@ def test_no_tools_and_nothing_seen_are_not_mentioned() -> None:
     assert model.requests[0].messages[1].text == "The message:\n\nhow do we deploy"
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         answer("deploy.md"),
@@ -89,9 +90,7 @@ def test_at_most_five_are_taken_and_no_more_than_asked_for() -> None:
     assert ModelSelector(ScriptedModel([]), overlap)(Query("a b", now=NOW), [], 5) == ()
 
 
-@pytest.mark.parametrize(
-    "broken", ["", "I would take deploy.md", '{"selected": []}', '{"selected_memories": "x"}', "{" * 9999]
-)
+@table("broken", ["", "I would take deploy.md", '{"selected": []}', '{"selected_memories": "x"}', "{" * 9999])
 def test_a_broken_answer_is_sent_back_once_with_what_was_wrong(broken: str) -> None:
     model = ScriptedModel([broken, answer("coffee.md")])
     assert names(select(model)) == ["coffee"]

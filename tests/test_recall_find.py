@@ -16,6 +16,7 @@ from memdir.recall.find import SNIPPET_CHARS, find_spot, has_all, make_snippet, 
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
+from tables import table
 
 
 @pytest.fixture
@@ -90,8 +91,8 @@ def test_a_snippet_is_short_and_shows_the_word() -> None:
     assert make_snippet("a" * 1000, 990).endswith("a")
 
 
-@pytest.mark.parametrize(
-    ("asked", "text", "is_met"),
+@table(
+    "asked text is_met",
     [
         ("running", "she ran, he runs", True),
         ("skies", "under a blue sky", True),

@@ -30,6 +30,7 @@ from memdir.store.memory import MemoryStore
 from memdir.store.sessions import SessionFile, open_session
 from memdir.testing import sample_memory
 from recalling import NOW, overlap, put
+from tables import table
 
 
 @pytest.fixture
@@ -261,8 +262,8 @@ def test_a_selector_that_knows_the_stores_needs_no_scan(store: FileStore, sessio
 # --- reading within limits -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("body", "lines", "size"),
+@table(
+    "body lines size",
     [
         ("short", 1, 5),
         ("\n".join(["line"] * SURFACED_LINES), SURFACED_LINES, 5 * SURFACED_LINES - 1),

@@ -1,11 +1,10 @@
 """The query is what the person typed, without what hosts write into a message."""
 
-import pytest
-
 from memdir.recall.query import strip_blocks, strip_host_text
+from tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "<system-reminder>\nMemory: x.md:\n\nold things\n</system-reminder>",
@@ -20,8 +19,8 @@ def test_what_a_host_wrote_alone_is_no_query(text: str) -> None:
     assert strip_host_text(text) == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "typed"),
+@table(
+    "text typed",
     [
         ("<system-reminder>a</system-reminder>\nwhere is the config?", "where is the config?"),
         ("where is <SYSTEM-REMINDER>a\nb</SYSTEM-REMINDER> it?", "where is  it?"),

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,13 +14,12 @@ from memdir.recall.terms import (
     parse_terms,
     split_passages,
 )
+from tables import table
 
 DAY = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    "words", ["deploy deploys deployed deploying Deploy", "migration migrations migrate", "test's tests test’s"]
-)
+@table("words", ["deploy deploys deployed deploying Deploy", "migration migrations migrate", "test's tests test’s"])
 def test_forms_of_a_word_are_one_term(words: str) -> None:
     assert len({make_term(word) for word in words.split()}) == 1
 
@@ -34,10 +32,7 @@ def test_terms_stay_in_order_and_are_repeated() -> None:
     assert parse_terms("cache, queue; cache!") == [make_term("cache"), make_term("queue"), make_term("cache")]
 
 
-@pytest.mark.parametrize(
-    ("word", "parts"),
-    [("handleAuth", "handle auth"), ("HTTPServer", "http server"), ("parseURLPath", "parse url path")],
-)
+@table("word parts", [("handleAuth", "handle auth"), ("HTTPServer", "http server"), ("parseURLPath", "parse url path")])
 def test_a_camel_case_name_is_found_whole_and_by_its_parts(word: str, parts: str) -> None:
     terms = parse_terms(word)
     assert terms == [make_term(word), *map(make_term, parts.split())]
@@ -51,7 +46,7 @@ def test_a_word_in_capitals_is_not_cut() -> None:
     assert parse_terms("HTTP") == ["http"]
 
 
-@pytest.mark.parametrize("text", ["缓存穿透", "キャッシュ", "캐시서버"])
+@table("text", ["缓存穿透", "キャッシュ", "캐시서버"])
 def test_cjk_runs_are_characters_and_pairs(text: str) -> None:
     terms = parse_terms(text)
     assert set(terms) == {*text, *(text[at : at + 2] for at in range(len(text) - 1))}
@@ -92,8 +87,8 @@ def test_a_long_line_without_a_sentence_end_stays_whole() -> None:
     assert split_passages(line) == [line.strip()]
 
 
-@pytest.mark.parametrize(
-    ("text", "dates"),
+@table(
+    "text dates",
     [
         ("what did we decide on 2026-03-05?", [(2026, 3, 5)]),
         ("on 2026/3/5", [(2026, 3, 5)]),
@@ -112,8 +107,8 @@ def test_dates_of_a_question_are_parsed(text: str, dates: list[tuple[int, int, i
     assert parse_dates(text) == dates
 
 
-@pytest.mark.parametrize(
-    ("wanted", "worth"),
+@table(
+    "wanted worth",
     [((2026, 3, 5), 1.0), ((0, 3, 5), 1.0), ((0, 3, 0), 0.5), ((0, 3, 6), 0.25), ((2025, 3, 5), 0.0), ((0, 4, 5), 0.0)],
 )
 def test_a_day_answers_a_date_the_better_the_closer_it_is(wanted: tuple[int, int, int], worth: float) -> None:

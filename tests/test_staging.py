@@ -9,6 +9,7 @@ from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Forget, Kind, Rewrite, Save
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
+from tables import table
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 NEW = "---\nname: Deploys\ndescription: Deploys go out on Tuesday mornings only\ntype: project\n---\n\nTuesdays.\n"
@@ -72,14 +73,14 @@ def test_a_forgotten_memory_is_an_edit_that_knows_the_version_it_saw() -> None:
     assert make_edits(staging.staged) == (Forget("terse", store.read("terse").digest),)
 
 
-@pytest.mark.parametrize("name", ["../x", "MEMORY", "a b", "team/../x", ".hidden", ""])
+@table("name", ["../x", "MEMORY", "a b", "team/../x", ".hidden", ""])
 def test_a_name_outside_the_grammar_is_refused(name: str) -> None:
     _, staging = make()
     with pytest.raises(PathError):
         staging.write(name, NEW)
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "no frontmatter at all",

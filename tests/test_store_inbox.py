@@ -47,6 +47,7 @@ from memdir.store.inbox import (
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
+from tables import table
 
 Store = FileStore | MemoryStore
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
@@ -191,7 +192,7 @@ def test_edits_come_back_as_they_were() -> None:
     assert find_payload_edits({}) == ()
 
 
-@pytest.mark.parametrize(
+@table(
     "wrong",
     ["save", 7, [7], [{}], [{"edit": "shell"}], [{"edit": "forget"}], [{"edit": "rewrite", "name": "a", "text": "b"}]],
 )

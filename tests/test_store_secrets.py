@@ -33,6 +33,7 @@ from memdir.store.secrets import (
     render_findings,
 )
 from secret_cases import find_others, read_cases, read_sentences, read_told
+from tables import table
 
 ALPHABET = string.ascii_letters + string.digits
 PASSWORD = "Kestrel!" + "Fjord29"
@@ -131,7 +132,7 @@ He scored 24 points; the key player was number 7.
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", SPOKEN_OF)
+@table("text", SPOKEN_OF)
 def test_speaking_of_secrets_is_no_secret(text: str) -> None:
     assert find_secrets(text) == ()
 
@@ -167,8 +168,8 @@ def test_masking_leaves_the_rest_and_is_no_secret_itself() -> None:
     assert mask("abcdefg", overlapping) == "[masked: a]fg"
 
 
-@pytest.mark.parametrize(
-    ("text", "rule"),
+@table(
+    "text rule",
     [
         ("DB_PASSWORD=" + PASSWORD, "assigned-password"),
         ('{"client_secret": "' + chance(40) + '"}', "assigned-secret"),
@@ -442,7 +443,7 @@ ENDLESS = (
 )
 
 
-@pytest.mark.parametrize("piece", ENDLESS)
+@table("piece", ENDLESS)
 def test_four_times_the_text_takes_no_more_than_a_few_times_as_long(piece: str) -> None:
     """Quadratic work would take sixteen times as long; linear work takes four times, and noise is given room."""
 

@@ -2,13 +2,12 @@
 
 import json
 
-import pytest
-
 from loads import bench
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.store.secrets import find_secrets
 from memdir.team.admit import AdmitRuling, find_instruction, find_twins, judge_line, judge_place, judge_text
 from secret_cases import read_sentences
+from tables import table
 from teams import memory_text
 
 ORDERS = [
@@ -45,12 +44,12 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("text", ORDERS)
+@table("text", ORDERS)
 def test_what_speaks_to_the_agent_waits(text: str) -> None:
     assert judge_text("x.md", memory_text("X", text).encode(), find_secrets).ruling is AdmitRuling.HOLD
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@table("text", PLAIN)
 def test_what_tells_something_comes_in(text: str) -> None:
     assert judge_text("x.md", memory_text("X", text).encode(), find_secrets).ruling is AdmitRuling.ACCEPT
 
@@ -64,7 +63,7 @@ def test_poisoned_memories_of_a_public_set_wait_and_ordinary_ones_do_not() -> No
     assert sum(bool(find_instruction(text)) for text in sentences) <= len(sentences) // 200
 
 
-@pytest.mark.parametrize("mode", ["120000", "160000", "040000", "100755", "100664", ""])
+@table("mode", ["120000", "160000", "040000", "100755", "100664", ""])
 def test_only_plain_files_are_memories(mode: str) -> None:
     assert judge_place("x.md", mode, 10) and not judge_place("x.md", "100644", 10)
 
@@ -80,18 +79,13 @@ def test_of_two_spellings_ours_stays_and_then_the_first() -> None:
     assert find_twins(["b.md", "B.md"], []) == {"b.md": "B.md"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["- [x](../x.md)", "- [x](%2e%2e/x.md)", "- [x](%252e%252e/x.md)", "- [x](/x.md)", "- [x](~/x.md)",
+@table("line", ["- [x](../x.md)", "- [x](%2e%2e/x.md)", "- [x](%252e%252e/x.md)", "- [x](/x.md)", "- [x](~/x.md)",
      "- [x](c:/x.md)", "- [x](a/../../x.md)", "- [x](..\\x.md)", "- [x](．．/x.md)", "- [x](file:///x.md)",
-     "- [x](<../x.md>)"],
-)  # fmt: skip
+     "- [x](<../x.md>)"])  # fmt: skip
 def test_a_line_that_leads_outside_is_left_out(line: str) -> None:
     assert judge_line(line, find_secrets)
 
 
-@pytest.mark.parametrize(
-    "line", ["- [x](x.md) — hook", "- [x](sub/x.md)", "# Heading", "See https://example.org/a.md", ""]
-)
+@table("line", ["- [x](x.md) — hook", "- [x](sub/x.md)", "# Heading", "See https://example.org/a.md", ""])
 def test_ordinary_lines_stand(line: str) -> None:
     assert judge_line(line, find_secrets) == ""

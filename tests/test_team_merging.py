@@ -2,13 +2,13 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdir.format import frontmatter
 from memdir.records import Kind
 from memdir.team.merge import merge_index, merge_memory, merge_units, split_paragraphs, tidy_index
+from tables import table
 
 PIECES = st.lists(st.sampled_from("abcdefgh"), max_size=8)
 
@@ -151,7 +151,7 @@ def test_an_index_is_merged_by_line() -> None:
     assert merge_index(base, ours, theirs) == "# Team\n\n- [A](a.md) — more\n- [B](b.md)\n- [C](c.md)\n- [D](d.md)\n"
 
 
-@pytest.mark.parametrize("end", ["", "\n"])
+@table("end", ["", "\n"])
 def test_a_tidied_index_has_one_line_for_each_memory_that_is_there(end: str) -> None:
     text = f"- [A](a.md) — ours\n- [A](a.md) — theirs\n- [Gone](gone.md)\n- [B](b.md){end}"
     tidied = tidy_index(text, ["a", "b"], "- [A](a.md) — theirs\n")

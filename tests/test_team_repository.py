@@ -11,6 +11,7 @@ import pytest
 from homes import git, make_repository, write
 from memdir.errors import SettingsError
 from memdir.team.state import Membership, check_branch, check_remote, read_membership, resolve_remote, write_membership
+from tables import table
 from teams import Member, make_remote, memory_text
 
 
@@ -92,7 +93,7 @@ def test_a_branch_that_holds_other_work_is_never_written_to(tmp_path: Path) -> N
     assert "holds other work" in ada.sync().error and git(ada.remote, "rev-parse", "main") == before
 
 
-@pytest.mark.parametrize("branch", ["-x", "..", "a..b", "refs/heads/main", "HEAD", "a b", "x.lock", "a^b", "x/", "a\n"])
+@table("branch", ["-x", "..", "a..b", "refs/heads/main", "HEAD", "a b", "x.lock", "a^b", "x/", "a\n"])
 def test_what_is_no_name_of_a_branch_is_refused(branch: str) -> None:
     with pytest.raises(SettingsError, match="no name of a branch"):
         check_branch(branch)

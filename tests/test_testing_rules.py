@@ -380,7 +380,7 @@ def test_a_bearer_token_is_a_key_too() -> None:
         assert post(f"{server.url}/v1/messages", request(HELLO), headers)[0] == 200
 
 
-@pytest.mark.parametrize("field", ["temperature", "top_p", "top_k"])
+@table("field", ["temperature", "top_p", "top_k"])
 def test_the_new_version_has_no_sampling_parameters(field: str) -> None:
     headers = {**MESSAGES_HEAD, "anthropic-version": "2026-10-21"}
     with AnthropicServer(["fine"]) as server:
@@ -555,7 +555,7 @@ def test_a_request_that_breaks_a_rule_of_chat_completions_is_refused(case: str) 
     assert any(said in problem for problem in server.problems), server.problems
 
 
-@pytest.mark.parametrize("headers", [{"content-type": "application/json"}, {**CHAT_HEAD, "authorization": "Bearer x"}])
+@table("headers", [{"content-type": "application/json"}, {**CHAT_HEAD, "authorization": "Bearer x"}])
 def test_a_completion_needs_the_right_key(headers: dict[str, str]) -> None:
     with OpenAIServer(["fine"], key="k") as server:
         status, answer = post(f"{server.url}/chat/completions", chat(USER), headers)

@@ -26,6 +26,7 @@ from servers import (
     sign_thinking,
 )
 from servers.loopback import Loopback
+from tables import table
 from wire import MESSAGES_HEAD, post, send
 
 # Loaded by name: without the extras these tests are skipped, and with them nothing is checked against their types.
@@ -75,7 +76,7 @@ CALL = Call("read", {"path": "a.md", "lines": [1, 2], "note": 'quotes " and \\ a
 LONG: list[Part] = [THOUGHT, WORDS, CALL, Call("read", {}, "toolu_mine")]
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@table("stream", [False, True])
 def test_text_thoughts_and_calls_arrive_as_they_were_scripted(stream: bool) -> None:
     with AnthropicServer([LONG]) as server, claude(server) as client:
         message = ask(client, stream=stream, tools=[READ], max_tokens=1000)
@@ -88,7 +89,7 @@ def test_text_thoughts_and_calls_arrive_as_they_were_scripted(stream: bool) -> N
     assert server.requests[0].headers["authorization"] == "Bearer k"
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@table("stream", [False, True])
 def test_a_completion_arrives_as_it_was_scripted(stream: bool) -> None:
     with OpenAIServer([LONG]) as server, gpt(server) as client:
         choice = complete(client, stream=stream, tools=[FUNCTION])
@@ -136,7 +137,7 @@ def test_a_tool_loop_goes_round_and_round() -> None:
     assert message.content[0].text == "done" and len(server.requests) == 3 and server.problems == []
 
 
-@pytest.mark.parametrize("damage", ["left out", "changed", "put last"])
+@table("damage", ["left out", "changed", "put last"])
 def test_a_thought_that_does_not_come_back_as_it_was_is_refused(damage: str) -> None:
     with AnthropicServer([[Think("first"), Call("read")]]) as server, claude(server) as client:
         message = ask(client, tools=[READ], thinking={"type": "adaptive"})
@@ -149,7 +150,7 @@ def test_a_thought_that_does_not_come_back_as_it_was_is_refused(damage: str) -> 
             ask(client, messages=[*HELLO, *later], tools=[READ], thinking={"type": "adaptive"})
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@table("stream", [False, True])
 def test_an_answer_beyond_the_limit_is_cut(stream: bool) -> None:
     words = "one two three four five six seven eight nine ten"
     script: list[Answer] = [words, [Say("ab"), Call("read", {"path": "abcdef"})]]
@@ -223,7 +224,7 @@ def test_a_refused_request_uses_up_no_answer() -> None:
         assert ask(client).content[0].text == "one"
 
 
-@pytest.mark.parametrize("script", [[7], [[Say("a"), 7]], [Fault("explosion")], [None]])  # type: ignore[arg-type]
+@table("script", [[7], [[Say("a"), 7]], [Fault("explosion")], [None]])  # type: ignore[arg-type]
 def test_a_slip_in_a_script_is_seen_before_anybody_asks(script: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         AnthropicServer(script)
@@ -380,7 +381,7 @@ def test_a_stream_can_break_as_late_as_before_its_last_event() -> None:
     assert events[-1].type == "message_delta" and events[-1].delta.stop_reason == "end_turn"
 
 
-@pytest.mark.parametrize("kind", ["stall", "stall_midway"])
+@table("kind", ["stall", "stall_midway"])
 def test_a_stalled_answer_goes_on_when_it_is_released(kind: FaultKind) -> None:
     said: list[str] = []
 

@@ -23,6 +23,7 @@ from memdir.text import (
     replace_surrogates,
     shorten,
 )
+from tables import table
 
 
 def test_names_are_compared_without_case_and_width() -> None:
@@ -44,7 +45,7 @@ def test_plain_words_of_all_scripts_are_printed_as_they_are() -> None:
         assert printable(text) == text
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\x1b[0m", "\x9b", "\u202e", "\ud800", "\U000e0041"])
+@table("text", ["a\0b", "\x1b[0m", "\x9b", "\u202e", "\ud800", "\U000e0041"])
 def test_what_may_not_be_stored_is_named(text: str) -> None:
     assert "U+" in find_forbidden(text, lines=True)
 
@@ -98,7 +99,7 @@ def test_any_text_has_an_estimate_no_larger_than_its_bytes_ask_for(text: str) ->
     assert 0 <= estimate_tokens(text) <= max(1, 2 * size)
 
 
-@pytest.mark.parametrize("text", ["안녕하세요 여러분", "नमस्ते दुनिया", "שלום עולם", "Γειά σου κόσμε", "👩‍💻🎉🔥"])
+@table("text", ["안녕하세요 여러분", "नमस्ते दुनिया", "שלום עולם", "Γειά σου κόσμε", "👩‍💻🎉🔥"])
 def test_scripts_without_a_weight_of_their_own_still_count(text: str) -> None:
     assert len(text) // 4 <= estimate_tokens(text) <= 2 * len(text)
 

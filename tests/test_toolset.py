@@ -15,6 +15,7 @@ from memdir.interfaces.tools import BY_NAME, OFFERS, call_tool, make_address, pa
 from memdir.records import Message, Origin, ToolCall
 from memdir.store.open import open_project
 from memdir.store.sessions import open_session
+from tables import table
 
 SAVED = {
     "type": "feedback",
@@ -225,9 +226,7 @@ def test_a_log_entry_lands_in_the_day(tool: Tool, cli: Cli) -> None:
     assert "the release is out" in cli("log", "show").out
 
 
-@pytest.mark.parametrize(
-    "host", ["mcp__memdir__{}", "mcp__plugin_memdir_memdir__{}", "mcp_memdir_{}", "memdir.{}", "memdir-{}", "{}"]
-)
+@table("host", ["mcp__memdir__{}", "mcp__plugin_memdir_memdir__{}", "mcp_memdir_{}", "memdir.{}", "memdir-{}", "{}"])
 def test_extraction_knows_these_tools_by_every_hosts_name(host: str) -> None:
     for offer in OFFERS:
         call = ToolCall("1", host.format(offer.name), {"name": "x"})

@@ -1,20 +1,20 @@
 """What a memory's text claims to be there, and what it does not."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdir.limits import CLAIMS
 from memdir.records import Kind
 from memdir.verify.claims import find_claims
+from tables import table
 
 
 def claims_of(body: str, *, weak: bool = False) -> list[tuple[str, str]]:
     return [(str(at.kind), at.text) for at in find_claims(body, Kind.PROJECT) if weak or not at.is_weak]
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
+@table(
+    "text wanted",
     [
         ("See `src/auth/login.ts`.", [("path", "src/auth/login.ts")]),
         ("See src/auth/login.ts, then stop.", [("path", "src/auth/login.ts")]),
@@ -53,7 +53,7 @@ def test_what_is_named_is_claimed(text: str, wanted: list[tuple[str, str]]) -> N
     assert claims_of(text) == wanted
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Use tabs and/or spaces, 3/4 of the time, over TCP/IP.",
@@ -72,8 +72,8 @@ def test_prose_addresses_and_examples_claim_nothing(text: str) -> None:
     assert claims_of(text) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@table(
+    "text reason",
     [
         ("Notes lie in `~/notes/a.md`.", "outside the project"),
         ("See `../other/main.py`.", "outside the project"),
@@ -123,7 +123,7 @@ def test_only_project_memories_have_deadlines() -> None:
     assert find_claims("Freeze until 2026-03-05.", Kind.FEEDBACK) == ()
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Reported by the support team on 2026-01-12.",
@@ -139,7 +139,7 @@ def test_the_day_of_an_event_is_no_deadline(text: str) -> None:
     assert claims_of(text) == []
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "Ship it by 2026-03-05.",
@@ -160,7 +160,7 @@ def test_no_more_than_so_many_claims_are_read() -> None:
     assert len(find_claims("\n".join(f"`a/b{number}.py`" for number in range(2 * CLAIMS)))) == CLAIMS
 
 
-@pytest.mark.parametrize(
+@table(
     "piece",
     [
         "`",

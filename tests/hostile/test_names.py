@@ -20,6 +20,7 @@ from memdir.records import Draft, Kind
 from memdir.store.contract import find_header
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
+from tables import table
 
 GOOD = "Nightly build cache of the release branch"
 
@@ -117,25 +118,20 @@ def test_any_title_makes_a_name_that_the_guard_accepts() -> None:
             check_name(make_slug(text))
 
 
-@pytest.mark.parametrize("name", ["naïve", "日本語", "हिन्दी", "Ünïcode_1", "مرحبا", "ёлка", "a" * 100])
+@table("name", ["naïve", "日本語", "हिन्दी", "Ünïcode_1", "مرحبا", "ёлка", "a" * 100])
 def test_letters_of_any_script_are_fine(name: str) -> None:
     assert check_name(unicodedata.normalize("NFC", name))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["a" * 101, "é" * 101, "語" * 67, "x\u200by", "x\u202ey", "\u3164", "e\u0301", "a\ufe0f", "CON", "Lpt1", "mEmOrY",
+@table("name", ["a" * 101, "é" * 101, "語" * 67, "x\u200by", "x\u202ey", "\u3164", "e\u0301", "a\ufe0f", "CON", "Lpt1", "mEmOrY",
      "ＭＥＭＯＲＹ", "a/" * 8 + "b", "logs/x", "a//b", "a/", "/a", ".hidden", "a.b", "con\u0307x/../y", "．．", "x\n",
-     "😀"],
-)  # fmt: skip
+     "😀"])  # fmt: skip
 def test_anything_else_is_refused(name: str) -> None:
     with pytest.raises(PathError):
         check_name(name)
 
 
-@pytest.mark.parametrize(
-    "root", ["relative", "/", "/a", "C:\\", "C:", "\\\\server\\share", "//server/share", "/x/\0/y", "~", ""]
-)
+@table("root", ["relative", "/", "/a", "C:\\", "C:", "\\\\server\\share", "//server/share", "/x/\0/y", "~", ""])
 def test_roots_that_could_be_anything_are_refused(root: str) -> None:
     with pytest.raises(PathError):
         FileStore(Path(root)).write(Draft(Kind.USER, "T", GOOD, "b"))
