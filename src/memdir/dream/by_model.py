@@ -1,12 +1,11 @@
 """The model's part of a dream: what it is shown, the tools it may use, and its writes on a staging.
 
-It is shown the manifest, the daily logs, what may be out of date, and some texts, all bounded; exactly the logs that
-were shown are marked as distilled when the dream has been applied. A model with tools works in one bounded run; one
-without is shown memories and logs at once and returns a list of operations, which is sent back once if it cannot be
-carried out. Both may only stage. A search of transcripts returns single lines, never a conversation.
+It is shown the manifest, the daily logs, what may be out of date, and some texts, all bounded. A model with tools works in
+one bounded run; one without returns a list of operations, which is sent back once if it cannot be carried out. Both may
+only stage. A search of transcripts returns single lines, never a conversation.
 
 A run that comes to no proper end, repeats itself, declines, returns nothing usable, or tries to write outside the memory
-has failed as a whole, and what it staged is dropped. `review` decides what may be kept of a run that ended well.
+has failed as a whole. `review` decides what may be kept of a run that ended well.
 """
 
 import re
@@ -15,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from memdir import limits
 from memdir.conversation.includes import looks_secret
-from memdir.conversation.transcripts import TranscriptHit, search_transcripts
+from memdir.conversation.transcripts import search_transcripts
 from memdir.dream.logs import LogSlice, list_undistilled, mark_distilled
 from memdir.dream.records import DreamPhase, DreamProgress
 from memdir.dream.stale import find_drifted
@@ -24,23 +24,10 @@ from memdir.errors import MemdirError, ReplyError
 from memdir.format.age import HALF_LIVES, HalfLives
 from memdir.format.index import render_manifest
 from memdir.frozen import dataclass, field, replace
-from memdir.limits import (
-    DREAM_CALLS,
-    DREAM_DRIFTED,
-    DREAM_EXCERPTS,
-    DREAM_LOG_CHARS,
-    DREAM_OPERATIONS,
-    DREAM_TEXT_CHARS,
-    DREAM_TURNS,
-    DREAM_WRITTEN_BYTES,
-    FORK_TOKENS,
-    MANIFEST_ENTRIES,
-)
 from memdir.models import can_use_tools
 from memdir.models.agent import (
     PATH_KEYS,
     ForkEnd,
-    ForkResult,
     MemoryTools,
     ProjectTree,
     ToolResult,
@@ -61,6 +48,7 @@ from memdir.verify.records import Verdict, render_caveat
 PURPOSE = "dream"
 SEARCH = "search_transcripts"
 _NONE = "(none)"
+_ROLES, _NOBODY = {"user": "the person", "assistant": "the agent"}, "a tool, no rule may rest on it"
 _WRITING = ("write", "edit", "delete")
 _REASON_CHARS = _SUMMARY_CHARS = 300
 _EVIDENCE_CHARS = 1_000
@@ -68,8 +56,8 @@ _WORDS = 6  # of one search; more are no narrow question
 _ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
 _AGAIN = "nothing was changed; the next dream tries again, `memdir dream --model none` works by rules alone"
 _ENDS = {
-    ForkEnd.TURNS: f"it was not done after {DREAM_TURNS} turns",
-    ForkEnd.CALLS: f"it was not done after {DREAM_CALLS} calls",
+    ForkEnd.TURNS: f"it was not done after {limits.DREAM_TURNS} turns",
+    ForkEnd.CALLS: f"it was not done after {limits.DREAM_CALLS} calls",
     ForkEnd.REPEATED: "it repeated itself",
     ForkEnd.DECLINED: "it declined",
 }
@@ -96,16 +84,18 @@ class DreamInput:
     drifted: tuple[Header, ...]
     caveats: Mapping[str, str] = field(default_factory=dict)
 
-    def render_manifest(self) -> str:
-        return render_manifest(self.headers, MANIFEST_ENTRIES) or _NONE
-
-    def render_logs(self) -> str:
-        return "\n\n".join(f"[{at.day.isoformat()}]\n{at.text.rstrip()}" for at in self.logs) or _NONE
-
     def render_drifted(self) -> str:
         """The memories that may be out of date, each with what is known about it."""
         rows = [(f"- {at.file}, of {at.modified:%Y-%m-%d}", self.caveats.get(at.name, "")) for at in self.drifted]
         return "\n".join(f"{line}: {why}" if why else line for line, why in rows) or _NONE
+
+    def render_slots(self, now: datetime) -> dict[str, str]:
+        return {
+            "today": f"{now:%A, %Y-%m-%d}",
+            "manifest": render_manifest(self.headers, limits.MANIFEST_ENTRIES) or _NONE,
+            "drifted": self.render_drifted(),
+            "logs": "\n\n".join(f"[{at.day.isoformat()}]\n{at.text.rstrip()}" for at in self.logs) or _NONE,
+        }
 
     def list_messages(self) -> Iterator[Message]:
         """The logs, entry by entry, to trace where a text came from: an entry is the agent's own note."""
@@ -127,16 +117,11 @@ class ModelDream:
 
 
 def gather(
-    store: StoreBase,
-    view: StagedView,
-    verdicts: Mapping[str, Verdict],
-    *,
-    lives: HalfLives = HALF_LIVES,
-    now: datetime,
+    store: StoreBase, view: StagedView, verdicts: Mapping[str, Verdict], *, lives: HalfLives = HALF_LIVES, now: datetime
 ) -> DreamInput:
     headers = view.scan()
     logs = tuple(_select_logs(store)) if isinstance(store, FileStore) else ()
-    drifted = tuple(find_drifted(headers, verdicts, lives, now)[:DREAM_DRIFTED])
+    drifted = tuple(find_drifted(headers, verdicts, lives, now)[: limits.DREAM_DRIFTED])
     caveats = {at.name: render_caveat(verdicts[at.name]) for at in drifted if at.name in verdicts}
     return DreamInput(headers, logs, drifted, caveats)
 
@@ -161,13 +146,7 @@ def dream_with_model(
 ) -> ModelDream:
     """Let the model write on a staging; raises ReplyError for a run that failed, and whatever the model raises."""
     progress.enter(DreamPhase.ORIENT)
-    slots = {
-        "today": f"{now:%A, %Y-%m-%d}",
-        "manifest": given.render_manifest(),
-        "drifted": given.render_drifted(),
-        "logs": given.render_logs(),
-    }
-    counted = progress.wrap(model)
+    slots, counted = given.render_slots(now), progress.wrap(model)
     if can_use_tools(model):
         tools = DreamTools(staging, memory, context, progress)
         return _run_with_tools(counted, staging, tools, slots)
@@ -176,55 +155,48 @@ def dream_with_model(
 
 
 def _run_with_tools(model: Model, staging: Staging, tools: "DreamTools", slots: Mapping[str, str]) -> ModelDream:
-    task = render_prompt("dream/task", **slots, turns=str(DREAM_TURNS), calls=str(DREAM_CALLS))
+    task = render_prompt("dream/task", **slots, turns=str(limits.DREAM_TURNS), calls=str(limits.DREAM_CALLS))
     system = render_prompt("dream/system", rules=render_prompt("dream/rules"))
-    request = Request(system, (Message("user", task),), FORK_TOKENS, tools=TOOLS, purpose=PURPOSE)
-    ran = run_fork(model, request, tools, turns=DREAM_TURNS, calls=DREAM_CALLS)
+    request = Request(system, (Message("user", task),), limits.FORK_TOKENS, tools=TOOLS, purpose=PURPOSE)
+    ran = run_fork(model, request, tools, turns=limits.DREAM_TURNS, calls=limits.DREAM_CALLS)
     if tools.trespassed:
         raise ReplyError(f"the model tried to write outside the memory: {tools.trespassed}", hint=_AGAIN)
     if ran.end is not ForkEnd.DONE:
         raise ReplyError(f"the model's run came to no good end, {_ENDS[ran.end]}", hint=_AGAIN)
-    summary = _find_summary(ran, has_work=bool(staging.staged))
-    return ModelDream(tools.reasons, tools.evidence, tuple(tools.shown), summary, ran.refused)
-
-
-def _find_summary(ran: ForkResult, *, has_work: bool) -> str:
-    """What the model says it did. A model that did nothing must say so in the form that it was asked for."""
-    for value in find_json(ran.text):
-        if isinstance(value, dict) and isinstance(value.get("summary"), str):
-            return shorten(one_line(value["summary"]), _SUMMARY_CHARS)
-    if not has_work:
+    found = (value.get("summary") for value in find_json(ran.text) if isinstance(value, dict))
+    summary = next((text for text in found if isinstance(text, str)), None)
+    if summary is None and not staging.staged:  # a model that did nothing must say so in the form it was asked for
         said = shorten(one_line(ran.text), 60) or "nothing"
         raise ReplyError(f"the model changed nothing and gave no summary: {said!r}", hint=_AGAIN)
-    return shorten(one_line(ran.text), _SUMMARY_CHARS)
+    told = shorten(one_line(ran.text if summary is None else summary), _SUMMARY_CHARS)
+    return ModelDream(tools.reasons, tools.evidence, tuple(tools.shown), told, ran.refused)
 
 
 def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]) -> ModelDream:
     system = render_prompt("dream/ask_system", rules=render_prompt("dream/rules"))
     question = Message("user", render_prompt("dream/ask", **slots))
-    first = model(Request(system, (question,), FORK_TOKENS, REASONED, purpose=PURPOSE))
-    try:
-        return _carry_out(first, staging)
-    except ReplyError as error:
-        said = Message("assistant", first.text or "(nothing)")
-        repair = Message("user", render_prompt("dream/repair", problem=str(error)))
-    second = model(Request(system, (question, said, repair), FORK_TOKENS, REASONED, purpose=PURPOSE))
-    try:
-        return _carry_out(second, staging)
-    except ReplyError as error:
-        raise ReplyError(f"the model's answer cannot be used: {error}", hint=_AGAIN) from None
+    messages: tuple[Message, ...] = (question,)
+    while True:
+        reply = model(Request(system, messages, limits.FORK_TOKENS, REASONED, purpose=PURPOSE))
+        try:
+            return _carry_out(reply, staging)
+        except ReplyError as error:
+            if len(messages) > 1:
+                raise ReplyError(f"the model's answer cannot be used: {error}", hint=_AGAIN) from None
+            repair = render_prompt("dream/repair", problem=str(error))
+            messages = (question, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
 
 
 def _carry_out(reply: Reply, staging: Staging) -> ModelDream:
     """Stage the operations of a reply; if they cannot be done, the staging is as it was before."""
     if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
         raise ReplyError("it declined" if reply.stop is StopReason.REFUSED else "the token limit cut it short")
-    operations = parse_operations(reply.text, limit=DREAM_OPERATIONS)
+    operations = parse_operations(reply.text, limit=limits.DREAM_OPERATIONS)
     pinned = {fold(header.name) for header in staging.scan() if header.pinned}
     wanted = [at for at in operations if fold(at.name) not in pinned]
     before = staging.copy()
     try:
-        evidence = stage(wanted, staging, limit=DREAM_WRITTEN_BYTES)
+        evidence = stage(wanted, staging, limit=limits.DREAM_WRITTEN_BYTES)
     except ReplyError:
         staging.take_back(before)
         raise
@@ -235,7 +207,7 @@ def _carry_out(reply: Reply, staging: Staging) -> ModelDream:
 
 def _render_texts(given: DreamInput, view: StagedView) -> str:
     """Whole memories within the limit: those closest to the logs first, then what drifted, then the newest."""
-    texts, room = [], DREAM_TEXT_CHARS
+    texts, room = [], limits.DREAM_TEXT_CHARS
     for header in dict.fromkeys((*_find_closest(given), *given.drifted, *given.headers)):
         try:
             text = view.read(header.name).text
@@ -259,7 +231,7 @@ def _find_closest(given: DreamInput) -> list[Header]:
 
 def _select_logs(store: FileStore) -> Iterator[LogSlice]:
     """The oldest logs that fit, the last of them cut at an entry."""
-    room = DREAM_LOG_CHARS
+    room = limits.DREAM_LOG_CHARS
     for log in list_undistilled(store):
         if len(log.text) > room:
             if part := _cut_log(store, log, room):
@@ -308,30 +280,22 @@ TOOLS = (
     ),
     _make_tool("write", "Write a whole memory file.", path=_FILE, content="frontmatter and body", **_WHY),
     _make_tool(
-        "edit",
-        "Replace one passage of a memory.",
-        path=_FILE,
-        old="the passage, once",
-        new="its replacement",
-        **_WHY,
+        "edit", "Replace one passage of a memory.", path=_FILE, old="the passage, once", new="its replacement", **_WHY
     ),
     _make_tool("delete", "Delete a memory that was merged away or overtaken.", path=_FILE, **_WHY),
 )
 
 
 class DreamTools:
-    """The tools of a dreaming model: those of a fork with a reason for every change, and a search of transcripts.
+    """The tools of a fork, with a reason for every change, and a search of transcripts.
 
-    What the model was shown from outside the memory is kept in `shown`, to trace later where its words came from. A
-    write to anything but the memory is refused and kept in `trespassed`.
+    `shown` is what the model was shown from outside the memory, `trespassed` a write to anything but the memory.
     """
 
     def __init__(self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress) -> None:
         tree = None if context.project is None else ProjectTree(context.project, looks_secret)
-        self._tools = MemoryTools(staging, memory, tree, limit=DREAM_WRITTEN_BYTES)
-        self._staging = staging
-        self._folders = context.transcripts
-        self._progress = progress
+        self._tools = MemoryTools(staging, memory, tree, limit=limits.DREAM_WRITTEN_BYTES)
+        self._staging, self._folders, self._progress = staging, context.transcripts, progress
         self._pinned = {fold(header.name) for header in staging.scan() if header.pinned}
         self.reasons: dict[str, str] = {}
         self.evidence: dict[str, str] = {}
@@ -342,10 +306,9 @@ class DreamTools:
         self._progress.check()
         self._progress.count_call()
         result = self._search(call) if call.name == SEARCH else self._run_call(call)
-        left = DREAM_TURNS - self._progress.now.turns
-        if left > 2:
-            return result
-        return ToolResult(f"{result.text}\n(Turns left: {left}. Come to an end.)", result.refused)
+        left = limits.DREAM_TURNS - self._progress.now.turns
+        warning = f"{result.text}\n(Turns left: {left}. Come to an end.)"
+        return result if left > 2 else ToolResult(warning, result.refused)
 
     def _run_call(self, call: ToolCall) -> ToolResult:
         verb, values = translate_names(call)
@@ -362,11 +325,9 @@ class DreamTools:
             if fold(name) in self._pinned:
                 return ToolResult(f"Refused: {name} is pinned and stays as it is.", refused=True)
         result = self._tools(call)
-        if result.refused:
-            return result
-        if verb in _WRITING:
+        if verb in _WRITING and not result.refused:
             self._note_write(verb, fold(name), values)
-        elif path and not is_memory:
+        elif not result.refused and path and not is_memory:
             self.shown.append(Message("tool", result.text, f"{verb} {path}"))
             self._progress.enter(DreamPhase.GATHER)
         return result
@@ -386,21 +347,11 @@ class DreamTools:
         if not self._folders:
             return ToolResult("There are no transcripts here.")
         self._progress.enter(DreamPhase.GATHER)
-        found = search_transcripts(self._folders, words, limit=DREAM_EXCERPTS)
+        found = search_transcripts(self._folders, words, limit=limits.DREAM_EXCERPTS)
         # All of the message that the line stood in: only that shows whether it was the person's own.
-        self.shown += [
-            Message(
-                at.role if at.role in ("user", "assistant") else "tool",
-                at.text or at.snippet,
-                f"{Path(at.file).stem}:{at.line}",
-                at.at,
-            )
-            for at in found
-        ]
-        return ToolResult("\n".join(_render_hit(at) for at in found) or "No line holds all of these words.")
-
-
-def _render_hit(hit: TranscriptHit) -> str:
-    who = {"user": "the person", "assistant": "the agent"}.get(hit.role, "a tool, no rule may rest on it")
-    day = f", {hit.at:%Y-%m-%d}" if hit.at else ""
-    return f"[{who}{day}] {hit.snippet}"
+        for at in found:
+            role, place = at.role if at.role in _ROLES else "tool", f"{Path(at.file).stem}:{at.line}"
+            self.shown.append(Message(role, at.text or at.snippet, place, at.at))
+        heads = ((_ROLES.get(at.role, _NOBODY), f", {at.at:%Y-%m-%d}" if at.at else "", at.snippet) for at in found)
+        lines = "\n".join(f"[{who}{day}] {snippet}" for who, day, snippet in heads)
+        return ToolResult(lines or "No line holds all of these words.")

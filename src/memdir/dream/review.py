@@ -1,13 +1,12 @@
 """What may be kept of what a model staged: patches that lose nothing and rest on trusted words; the rest needs review.
 
-Three questions are asked of each change. What does it remove, sentence by sentence: does it stand elsewhere, was it
-replaced by a newer value, or is it lost? Where do its words come from? And does it remove too much? Changes that belong
+Each sentence that a change removes stands elsewhere, was replaced by a newer value, or is lost. Changes that belong
 together are kept together or not at all: a memory that was merged away goes only if the one that took over its
 sentences is written. A run that would remove a fifth of everything is refused as a whole.
 
 A sentence stands elsewhere if another one says all of its words with the same numbers, days, names, limits and the same
-negation. This is strict on purpose: a rewording that is not recognised needs review, which is better than a lost fact.
-Titles are labels and are left out; of a description only what it names counts.
+negation: a rewording that is not recognised needs review, which is better than a lost fact. Titles are left out; of a
+description only what it names counts.
 
 A merge has the lowest trust of its parts. A rule, or a statement about the person, may be made of such memories, of the
 daily log and of the person's own words, but not of facts about the project; a fact may be made of anything that is
@@ -75,7 +74,7 @@ class RemovedSentence:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedPatches:
-    """What is applied and what needs review; `removed` are the sentences that are removed, and where they stand."""
+    """What is applied, what needs review, and the sentences that are removed."""
 
     patches: tuple[Patch, ...] = ()
     proposals: tuple[InboxItem, ...] = ()
@@ -94,12 +93,11 @@ def review_patches(
     ages = find_sentence_ages((at.text, at.header.modified.timestamp()) for at in memories.values())
     after = {name: text for name, text in before.items() if name not in {at.name for at in staged}}
     after |= {at.name: at.text for at in staged if at.text is not None}
-    removed = find_removed(
-        {at.name: at.before for at in staged if at.before is not None}, RemainingSentences(after, ages)
-    )
+    old = {at.name: at.before for at in staged if at.before is not None}
+    removed = find_removed(old, RemainingSentences(after, ages))
     _check_share(staged, removed, before)
-    trusted = _TrustedSources(memories, ages, tuple(notes), run.shown)
-    return _Sorter(overlay, run, before, removed, now).sort(_group(staged, removed), trusted)
+    trusted = _TrustedSources(memories, ages, tuple(notes), run)
+    return _Sorter(overlay, run, before, now).sort(_group(staged, removed), removed, trusted)
 
 
 def list_sentences(text: str) -> tuple[str, ...]:
@@ -172,17 +170,13 @@ class RemainingSentences:
         newer = [at for at in near if self._said[at].since > since and _overtakes(self._said[at].claim, claim)]
         return RemovedSentence(name, text, SentenceFate.OVERTAKEN if newer else SentenceFate.LOST, self._name(newer))
 
-    def has(self, text: str) -> bool:
-        """Whether a sentence is said, in these words or nearly."""
-        return self.judge("", text).fate is SentenceFate.KEPT
-
     def has_things(self, text: str) -> bool:
         """Whether all that a line names is named somewhere."""
         return _list_things(parse_claim(text)) <= self._things
 
     def _list_said(self, name: str, text: str) -> Iterator[_Said]:
         if description := frontmatter.parse_fields(text).description:
-            yield _Said(name, parse_claim(description), "", 0.0)  # a label replaces no sentence
+            yield _Said(name, parse_claim(description), "", 0.0)  # it replaces no sentence
         for sentence in list_sentences(text):
             folded = fold_sentence(sentence)
             yield _Said(name, parse_claim(sentence), folded, self._ages.get(folded, float("inf")))
@@ -240,14 +234,9 @@ class _TrustedSources:
     """What may be believed for which class of memory; made on first use."""
 
     def __init__(
-        self,
-        memories: Mapping[str, Memory],
-        ages: Mapping[str, float],
-        notes: Sequence[Message],
-        shown: Sequence[Message],
+        self, memories: Mapping[str, Memory], ages: Mapping[str, float], notes: Sequence[Message], run: ModelDream
     ) -> None:
-        self._memories, self._ages = memories, ages
-        self._notes, self._shown = notes, shown
+        self._memories, self._ages, self._notes, self._shown = memories, ages, notes, run.shown
         self._made: dict[str, tuple[RemainingSentences, SpeakerSources]] = {}
 
     def find_doubt(self, staged: StagedMemory, quote: str, overlay: StoreOverlay) -> str:
@@ -293,12 +282,10 @@ def _is_known(staged: StagedMemory, known: RemainingSentences) -> bool:
     """Whether it says nothing new: every sentence stands somewhere, and its head has no word that its body has not."""
     text = staged.text or ""
     before, after = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(text)
-    if not all(known.has(sentence) for sentence in list_sentences(text)):
+    if not all(known.judge("", sentence).fate is SentenceFate.KEPT for sentence in list_sentences(text)):
         return False
-    body = frontmatter.split_frontmatter(text).body
-    return find_keys(f"{after.title}\n{after.description}") <= find_keys(
-        f"{body}\n{before.title}\n{before.description}"
-    )
+    said = f"{frontmatter.split_frontmatter(text).body}\n{before.title}\n{before.description}"
+    return find_keys(f"{after.title}\n{after.description}") <= find_keys(said)
 
 
 def _flatten(text: str) -> str:
@@ -349,23 +336,18 @@ def _group(staged: Sequence[StagedMemory], removed: Sequence[RemovedSentence]) -
 class _Sorter:
     """Makes of each group a patch or an item for the inbox."""
 
-    def __init__(
-        self,
-        overlay: StoreOverlay,
-        run: ModelDream,
-        before: Mapping[str, str],
-        removed: Sequence[RemovedSentence],
-        now: datetime,
-    ) -> None:
-        self._overlay, self._run, self._before, self._removed, self._now = overlay, run, before, removed, now
+    def __init__(self, overlay: StoreOverlay, run: ModelDream, before: Mapping[str, str], now: datetime) -> None:
+        self._overlay, self._run, self._before, self._now = overlay, run, before, now
         self._find_secrets = overlay.rules.find
 
-    def sort(self, groups: Sequence[_Group], trusted: _TrustedSources) -> ReviewedPatches:
+    def sort(
+        self, groups: Sequence[_Group], every: Sequence[RemovedSentence], trusted: _TrustedSources
+    ) -> ReviewedPatches:
         patches, proposals = [], []
         kept: set[str] = set()
         for group in groups:
             names = {at.name for at in group.staged}
-            removed = [at for at in self._removed if at.name in names]
+            removed = [at for at in every if at.name in names]
             lost = [at for at in removed if at.fate is SentenceFate.LOST]
             quotes = ((at, self._run.evidence.get(fold(at.name), "")) for at in group.staged)
             doubts = (trusted.find_doubt(at, quote, self._overlay) for at, quote in quotes)
@@ -374,14 +356,14 @@ class _Sorter:
             else:
                 patches.append(self._make_patch(group, removed))
                 kept |= names
-        return ReviewedPatches(tuple(patches), tuple(proposals), tuple(at for at in self._removed if at.name in kept))
+        return ReviewedPatches(tuple(patches), tuple(proposals), tuple(at for at in every if at.name in kept))
 
     def _make_patch(self, group: _Group, removed: Sequence[RemovedSentence]) -> Patch:
         find_digest = self._overlay.find_digest
         staged = [replace(at, digest=find_digest(at.name) if at.digest else None) for at in group.staged]
         edits = (*make_edits(staged), *self._make_guards(group))
         overtaken = [mask_words(at.text, self._find_secrets) for at in removed if at.fate is SentenceFate.OVERTAKEN]
-        evidence = (*self._list_told(group, self._run.evidence), *(f"overtaken: {text}" for text in overtaken))
+        evidence = (*self._list_shown(group, self._run.evidence), *(f"overtaken: {text}" for text in overtaken))
         return Patch(group.kind, tuple(at.name for at in staged), edits, self._find_reason(group), evidence)
 
     def _make_guards(self, group: _Group) -> Iterator[Edit]:
@@ -403,7 +385,7 @@ class _Sorter:
         why = doubt or f"it would lose what stands nowhere else: “{shorten(one_line(lost[0].text), 120)}”"
         quotes = dict.fromkeys(
             mask_doubt(DoubtfulWrite(at, "", text), find).quote
-            for text in self._list_told(group, self._run.evidence)
+            for text in self._list_shown(group, self._run.evidence)
             for at in group.staged
         )
         evidence = render_evidence([InboxQuote(text, "what the model says it rests on") for text in quotes])
@@ -420,9 +402,9 @@ class _Sorter:
         )
 
     def _find_reason(self, group: _Group) -> str:
-        return "; ".join(self._list_told(group, self._run.reasons)) or _REASON
+        return "; ".join(self._list_shown(group, self._run.reasons)) or _REASON
 
-    def _list_told(self, group: _Group, told: Mapping[str, str]) -> list[str]:
+    def _list_shown(self, group: _Group, given: Mapping[str, str]) -> list[str]:
         """What the model gave for the memories of a group, each once, without credentials."""
-        texts = (mask_words(told.get(fold(at.name), ""), self._find_secrets) for at in group.staged)
+        texts = (mask_words(given.get(fold(at.name), ""), self._find_secrets) for at in group.staged)
         return list(dict.fromkeys(text for text in texts if text))
