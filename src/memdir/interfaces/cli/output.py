@@ -1,51 +1,28 @@
 """Everything the command line prints: lines, tables, JSON rows, diffs, errors.
 
-Names, titles, bodies and paths come from files that anybody may have written, so every text is made printable here, at
-the last step: control characters and direction marks show as escapes. A terminal gets tables that fit and, where the
-`color` extra is installed, colour; a pipe gets plain lines, uncut, with tabs between cells.
-
-A row of `--json` is a TypedDict. `fill` makes it from records, tables show its fields, and scripts/json_schemas.py writes
-its schema to docs/schemas.json.
+Anybody may have written the files that texts come from, so every text is made printable here, at the last step. A
+terminal gets tables that fit and, where the `color` extra is installed, colour; a pipe gets plain lines, uncut, with tabs
+between cells. A row of `--json` is a TypedDict; scripts/json_schemas.py writes its schema to docs/schemas.json.
 """
 
 import json
 import os
+import re
 import sys
+import typing
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from io import StringIO
+from itertools import accumulate, compress, takewhile
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    NamedTuple,
-    NotRequired,
-    TextIO,
-    TypedDict,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    is_typeddict,
-)
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TextIO, TypedDict, TypeVar, Union
 
-from memdir.errors import (
-    BudgetError,
-    ConflictError,
-    DiskError,
-    FormatError,
-    LockedError,
-    MemdirError,
-    ModelError,
-    NotFoundError,
-    PathError,
-    SecretError,
-    SettingsError,
-)
+from memdir import errors
+from memdir.errors import MemdirError
 from memdir.format.age import render_age
 from memdir.records import Change, ChangedFile, Header, Kind, Scope
 from memdir.store.files import FileStore
@@ -55,7 +32,6 @@ from memdir.text import one_line, printable, replace_surrogates, shorten
 if TYPE_CHECKING:
     from click import ClickException
     from rich.console import Console
-    from rich.text import Text
 
 COLOR_CHOICES = ("auto", "always", "never")
 # Exit codes: done (an empty list is done), refused or failed or nothing found, wrong use, interrupted.
@@ -67,20 +43,21 @@ GAP = 2  # spaces between columns
 _LEAST = 12  # a cut column is not made narrower than this
 _SHORT = 40  # lines of a shortened diff
 _LENGTH = 2_000  # of an error: long enough for any path, so that a hostile argument does not fill the screen
+_DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
 _BREAKS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
 # What to do next, for errors that do not say it themselves.
 NEXT: Mapping[type[MemdirError], str] = {
-    SettingsError: "`memdir config list` shows every setting and where it comes from",
-    PathError: "`memdir where` shows the directories in use",
-    SecretError: "take the secret out and say where it is kept instead",
-    FormatError: "`memdir save --help` shows what a memory needs",
-    NotFoundError: "`memdir list` shows what there is",
-    ConflictError: "`memdir history` shows what changed",
-    LockedError: "try again in a moment",
-    DiskError: "see that the place is writable and has room, then try again",
-    BudgetError: "raise the cap or wait until it renews",
-    ModelError: "try again, or work without a model: `memdir config set model none`",
+    errors.SettingsError: "`memdir config list` shows every setting and where it comes from",
+    errors.PathError: "`memdir where` shows the directories in use",
+    errors.SecretError: "take the secret out and say where it is kept instead",
+    errors.FormatError: "`memdir save --help` shows what a memory needs",
+    errors.NotFoundError: "`memdir list` shows what there is",
+    errors.ConflictError: "`memdir history` shows what changed",
+    errors.LockedError: "try again in a moment",
+    errors.DiskError: "see that the place is writable and has room, then try again",
+    errors.BudgetError: "raise the cap or wait until it renews",
+    errors.ModelError: "try again, or work without a model: `memdir config set model none`",
     MemdirError: "`memdir doctor` looks for what is wrong",
 }
 # What click says in the words of a programmer, and what is meant.
@@ -106,22 +83,16 @@ class Styled(NamedTuple):
     style: str
 
 
-Piece = str | Styled
-
-
 class TableColumn(NamedTuple):
-    """A column: its title, its colour, the field of a row that it shows (or a function of the row), whether it may be
-    cut to fit, and whether it is a time, which a terminal shows as an age."""
-
     title: str
     style: str = ""
-    cell: str | Callable[[Any], object] = ""
-    is_cut: bool = False
-    is_time: bool = False
+    cell: str | Callable[[Any], object] = ""  # the field of a row, or a function of the row
+    is_cut: bool = False  # may be cut to fit
+    is_time: bool = False  # a terminal shows it as an age
 
 
 class Output:
-    """Standard output and standard error, as they are at the time of writing."""
+    """Standard output and standard error, whatever they are at the time of writing."""
 
     def __init__(self, color: str = "auto", *, no_color: bool = False) -> None:
         self.is_terminal = is_terminal(sys.stdout)
@@ -141,9 +112,10 @@ class Output:
 
         return shutil.get_terminal_size().columns
 
-    def line(self, *pieces: Piece) -> None:
+    def line(self, *pieces: str | Styled) -> None:
         """One line; a line break inside a piece cannot begin another."""
-        self._put([_clean_piece(piece) for piece in pieces])
+        styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
+        self._put([Styled(printable(text).translate(_BREAKS), style) for text, style in styled])
 
     def block(self, text: str) -> None:
         """Text of several lines, such as a body."""
@@ -151,9 +123,8 @@ class Output:
         _write(sys.stdout, cleaned if cleaned.endswith("\n") or not cleaned else cleaned + "\n")
 
     def diff(self, lines: Sequence[str]) -> None:
-        styles = {"+": "green", "-": "red", "@": "cyan"}
         for line in lines:
-            style = "bold" if line.startswith(("+++", "---")) else styles.get(line[:1], "")
+            style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
             self.line(Styled(line, style))
 
     def table(self, columns: Sequence[TableColumn], rows: Sequence[Any], now: datetime | None = None) -> None:
@@ -163,8 +134,8 @@ class Output:
         if not self.is_table:
             _write(sys.stdout, "".join("\t".join(row) + "\n" for row in cells))
             return
-        used = [at for at in range(len(columns)) if any(row[at] for row in cells)]
-        columns, cells = [columns[at] for at in used], [[row[at] for at in used] for row in cells]
+        used = [any(row[at] for row in cells) for at in range(len(columns))]
+        columns, cells = list(compress(columns, used)), [list(compress(row, used)) for row in cells]
         for number, row in enumerate(render_columns(columns, cells, self.width)):
             self._put([Styled(text, at.style if number else "bold") for at, text in zip(columns, row, strict=True)])
 
@@ -179,10 +150,8 @@ class Output:
             self.block(data.decode("utf-8", "replace"))
             return
         flush(sys.stdout)
-        try:
+        with _closing_pipe():
             stream.write(data)
-        except BrokenPipeError:
-            raise PipeClosedError from None
 
     def progress(self, text: str) -> None:
         """A line that the next one replaces, on a terminal only."""
@@ -198,27 +167,31 @@ class Output:
         if self._console is None:
             _write(sys.stdout, "".join(piece.text for piece in pieces).rstrip(" ") + "\n")
             return
-        self._console.print(_assemble(pieces), soft_wrap=True)
-        page = self._console.file
-        if isinstance(page, StringIO):
-            _write(sys.stdout, page.getvalue())
-            page.seek(0)
-            page.truncate()
+        # Imported here: an optional extra, and it costs more than all of `memdir list`.
+        from rich.text import Text
+
+        with self._console.capture() as captured:
+            self._console.print(Text.assemble(*pieces, end="\n"), soft_wrap=True)
+        _write(sys.stdout, captured.get())
 
 
 def complain(text: str) -> None:
     """One line on standard error."""
-    try:
+    with suppress(PipeClosedError):  # the exit code still tells
         _write(sys.stderr, f"memdir: {one_line(text)}\n")
         flush(sys.stderr)
-    except PipeClosedError:
-        pass  # the exit code still tells
 
 
 def flush(stream: TextIO | None) -> None:
-    try:
+    with _closing_pipe():
         if stream is not None:
             stream.flush()
+
+
+@contextmanager
+def _closing_pipe() -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         raise PipeClosedError from None
 
@@ -238,13 +211,10 @@ def count_words(number: int, one: str, many: str = "") -> str:
 
 def _write(stream: TextIO | None, text: str) -> None:
     """To a stream of any encoding; what it cannot encode is written as an escape."""
-    if stream is None:
-        return
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    except BrokenPipeError:
-        raise PipeClosedError from None
+    if stream is not None:
+        encoding = getattr(stream, "encoding", None) or "utf-8"
+        with _closing_pipe():
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _clean_cell(text: str) -> str:
@@ -253,20 +223,8 @@ def _clean_cell(text: str) -> str:
     return text.strip() if plain else one_line(text)
 
 
-def _clean_piece(piece: Piece) -> Styled:
-    text, style = (piece.text, piece.style) if isinstance(piece, Styled) else (piece, "")
-    return Styled(printable(text).translate(_BREAKS), style)
-
-
-def _assemble(pieces: Sequence[Styled]) -> "Text":
-    # Imported here: an optional extra, and it costs more than all of `memdir list`.
-    from rich.text import Text
-
-    return Text.assemble(*((piece.text, piece.style) for piece in pieces), end="\n")
-
-
 def _open_console() -> "Console | None":
-    """rich onto a page of our own, so that every byte still leaves through `_write`; None where it is not installed."""
+    """rich, whose output is captured and printed by `_write`; None where it is not installed."""
     try:
         from rich.console import Console  # optional: pip install 'memdir[color]'
     except ImportError:
@@ -291,9 +249,10 @@ def render_columns(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]
         step = max(1, min(excess, widths[widest] - max([_LEAST, *others])))
         widths[widest] -= step
         excess -= step
+    table = [[cut_width(cell, widths[at]) for at, cell in enumerate(row)] for row in table]
     last = len(columns) - 1
     return [
-        [_pad(cut_width(cell, widths[at]), widths[at] + GAP if at < last else 0) for at, cell in enumerate(row)]
+        [cell + " " * (widths[at] + GAP - measure_width(cell) if at < last else 0) for at, cell in enumerate(row)]
         for row in table
     ]
 
@@ -307,17 +266,9 @@ def cut_width(text: str, width: int) -> str:
     """The text in at most so many cells, with an ellipsis where something is missing."""
     if measure_width(text) <= width:
         return text
-    left, kept = max(width - 1, 0), []
-    for char in text:
-        left -= _measure_char(char)
-        if left < 0:
-            break
-        kept.append(char)
-    return "".join(kept).rstrip() + "…"
-
-
-def _pad(text: str, width: int) -> str:
-    return text + " " * max(width - measure_width(text), 0)
+    totals = accumulate(map(_measure_char, text))
+    kept = takewhile(lambda at: at[1] <= max(width - 1, 0), zip(text, totals, strict=True))
+    return "".join(char for char, _ in kept).rstrip() + "…"
 
 
 def _measure_char(char: str) -> int:
@@ -404,8 +355,8 @@ class TokensRow(TypedDict):
 def fill(shape: Callable[..., RowType], *sources: object, **given: Any) -> RowType:
     """A row of this TypedDict: each field as given, or else from the first source that has it, as JSON has it.
 
-    A source is a record or another row; `is_NAME` of a record gives the field NAME. A time and a path become text, a tuple a list, a record a row of the field's
-    type; an empty text becomes null in a field that may be null.
+    A source is a record or another row; `is_NAME` of a record gives the field NAME. A time and a path become text, a
+    tuple a list, a record a row of the field's type; an empty text becomes null in a field that may be null.
     """
     values: Row = {}
     for key, is_required, convert in _list_fields(shape):
@@ -428,12 +379,12 @@ def fill(shape: Callable[..., RowType], *sources: object, **given: Any) -> RowTy
 
 @cache
 def _list_fields(shape: Any) -> tuple[tuple[str, bool, Callable[[Any], Any]], ...]:
-    fields = shape.__annotations__.items()
-    return tuple((key, key in shape.__required_keys__, _make_converter(kind)) for key, kind in fields)
+    required = shape.__required_keys__
+    return tuple((key, key in required, _make_converter(kind)) for key, kind in shape.__annotations__.items())
 
 
 def _make_converter(kind: Any) -> Callable[[Any], Any]:
-    origin, args = get_origin(kind), get_args(kind)
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is NotRequired:
         return _make_converter(args[0])
     if origin in (Union, UnionType):
@@ -442,7 +393,7 @@ def _make_converter(kind: Any) -> Callable[[Any], Any]:
     if origin is list:
         each = _make_converter(args[0])
         return lambda value: [each(at) for at in value]
-    if is_typeddict(kind):
+    if typing.is_typeddict(kind):
         return lambda value: value if isinstance(value, dict) else fill(kind, value)
     return lambda value: (
         make_time(value) if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
@@ -460,15 +411,13 @@ def render_json(value: object, *, ascii_only: bool = False) -> str:
     text = replace_surrogates(text)
     if (text.isascii() and "\x7f" not in text) or printable(text) == text:
         return text
-    # Outside of its strings JSON is plain ASCII, so every such character stands inside one.
+    # Every such character is inside a string, as the rest of JSON is ASCII.
     return "".join(json.dumps(at)[1:-1] if at not in "\n\t" and printable(at) != at else at for at in text)
 
 
 def make_time(when: datetime) -> str:
-    try:
+    with suppress(OverflowError):  # a file may claim to be of the first or last hours of the calendar
         when = when.astimezone(UTC)
-    except OverflowError:  # a file may claim to be of the first or last hours of the calendar
-        pass
     return when.isoformat(timespec="milliseconds")
 
 
@@ -503,9 +452,8 @@ def find_author(header: Header, store: FileStore) -> str | None:
     return _read_authors(store.state, at.st_mtime_ns, at.st_size, at.st_ino).get(header.name)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # read once for a list of many, and again when the file is another
 def _read_authors(state: Path, *_: int) -> dict[str, str]:
-    """Read once for a list of many, and again when the file is another."""
     # Imported here: most lists have no team's memory in them.
     from memdir.store.state import read_authors
 
@@ -518,9 +466,8 @@ def make_change_row(change: Change) -> ChangeRow:
 
 def find_change_names(change: Change) -> tuple[str, ...]:
     """The memories a change changed; for one that changed an index alone, the index."""
-    paths = [file.path for file in change.files]
-    topics = [path for path in paths if not path.endswith("MEMORY.md")]
-    return tuple(path.removesuffix(".md") for path in topics) or tuple(paths)
+    paths = tuple(file.path for file in change.files)
+    return tuple(path.removesuffix(".md") for path in paths if not path.endswith("MEMORY.md")) or paths
 
 
 def make_skip_rows() -> list[SkipRow]:
@@ -535,8 +482,7 @@ def make_skip_rows() -> list[SkipRow]:
 
 
 def render_error(error: MemdirError) -> str:
-    hint = error.hint or next(NEXT[kind] for kind in type(error).__mro__ if kind in NEXT)
-    return _join(str(error), hint)
+    return _join(str(error), error.hint or next(NEXT[kind] for kind in type(error).__mro__ if kind in NEXT))
 
 
 def render_misuse(error: "ClickException") -> str:
@@ -557,7 +503,7 @@ def render_misuse(error: "ClickException") -> str:
 
 def render_os_error(error: OSError) -> str:
     what = (error.strerror or type(error).__name__).lower()
-    return _join(f"{error.filename}: {what}" if error.filename else what, NEXT[DiskError])
+    return _join(f"{error.filename}: {what}" if error.filename else what, NEXT[errors.DiskError])
 
 
 def _join(message: str, hint: str) -> str:
@@ -587,21 +533,19 @@ def shorten_diff(lines: Sequence[str], limit: int = _SHORT) -> list[str]:
 def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str]:
     """One file of a change. Of an index history keeps the changed lines only, so no context is shown."""
     old, new = (change.path if digest else "(no file)" for digest in (change.before, change.after))
+    title = [f"--- {old}", f"+++ {new}"]
     if is_index_path(change.path):
         if change.splice is None:
-            return [f"--- {old}", f"+++ {new}", PURGED]
-        _, removed, inserted = change.splice
-        gone, came = _split(decode(removed)), _split(decode(inserted))
-        marked = [*(f"-{line}" for line in gone), *(f"+{line}" for line in came)]
-        return [f"--- {old}", f"+++ {new}", *(line.rstrip("\r\n") for line in marked)]
+            return [*title, PURGED]
+        parts = zip("-+", change.splice[1:], strict=True)
+        return title + [mark + line.rstrip("\r\n") for mark, part in parts for line in _split(decode(part))]
     try:
         before, after = (decode(read(digest)) if digest else "" for digest in (change.before, change.after))
-    except NotFoundError:
-        return [f"--- {old}", f"+++ {new}", PURGED]
+    except errors.NotFoundError:
+        return [*title, PURGED]
     return render_text_diff(before, after, old, new)
 
 
 def _split(text: str) -> list[str]:
     """Lines with their ends, cut at line feeds alone."""
-    *lines, rest = text.split("\n")
-    return [*(line + "\n" for line in lines), *([rest] if rest else [])]
+    return re.findall(r"[^\n]*\n|[^\n]+", text)

@@ -1,45 +1,23 @@
 """`list`, `read`, `history`, `diff`, `undo` and `restore`: what is remembered, what changed, and how to take it back."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Literal, TypedDict
 
 import click
 
 from memdir.errors import MemdirError, NotFoundError
-from memdir.interfaces.cli import CliContext, choose_store, choose_stores, scope_flag
-from memdir.interfaces.cli.app import (
-    KINDS,
-    find_memory,
-    find_past,
-    json_option,
-    name_argument,
-    notice,
-    scope_option,
-    verb,
-)
-from memdir.interfaces.cli.output import (
-    NO_TYPE,
-    ChangeRow,
-    FileChangeRow,
-    MemoryRow,
-    Styled,
-    TableColumn,
-    fill,
-    find_change_names,
-    make_change_row,
-    make_row,
-    render_change,
-    show_time,
-)
+from memdir.interfaces.cli import CliContext, app, choose_store, choose_stores, output, scope_flag
+from memdir.interfaces.cli.app import json_option, limit_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.output import ChangeRow, MemoryRow, Styled, TableColumn, fill, make_change_row, make_row
 from memdir.records import Change, ChangedFile
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import FileChange
 
-_ORDER = {kind: number for number, kind in enumerate((*KINDS, NO_TYPE))}
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
-    TableColumn("TYPE", "magenta", lambda row: row["type"] or NO_TYPE),
+    TableColumn("TYPE", "magenta", lambda row: row["type"] or output.NO_TYPE),
     TableColumn("SCOPE", "dim", "scope"),
     TableColumn("AGE", "dim", "modified", is_time=True),
     TableColumn("", "yellow", "pinned"),
@@ -59,7 +37,7 @@ class ReadRow(MemoryRow):
     "list", "What is remembered here.",
     "memdir list", "memdir list --type feedback --sort name", "memdir list --json",
 )  # fmt: skip
-@click.option("--type", "kind", type=click.Choice((*KINDS, NO_TYPE)), help="Only memories of this type.")
+@click.option("--type", "kind", type=click.Choice((*app.KINDS, output.NO_TYPE)), help="Only memories of this type.")
 @scope_option
 @click.option(
     "--sort", type=click.Choice(("newest", "name", "type")), default="newest", show_default=True, help="The order."
@@ -72,18 +50,14 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
     In a pipe each memory is one line: name, type, scope, time, `pinned` or nothing, description, with tabs between.
     Who wrote a team's memory is shown on a terminal and in JSON.
     """
-    found = [(store, header) for store in call.open().stores for header in store.scan()]
-    chosen = [
-        (store, at)
-        for store, at in found
-        if (kind is None or kind == (at.kind or NO_TYPE)) and (scope is None or scope == at.scope)
-    ]
-    chosen.sort(key=lambda at: (at[1].modified, at[1].name), reverse=True)
+    found = [(header, store) for store in call.open().stores for header in store.scan()]
+    chosen = [at for at in found if kind in (None, at[0].kind or output.NO_TYPE) and scope in (None, at[0].scope)]
+    chosen.sort(key=lambda at: (at[0].modified, at[0].name), reverse=True)
     if sort == "name":
-        chosen.sort(key=lambda at: at[1].name.casefold())
+        chosen.sort(key=lambda at: at[0].name.casefold())
     elif sort == "type":
-        chosen.sort(key=lambda at: _ORDER[at[1].kind or NO_TYPE])
-    rows = [make_row(header, store) for store, header in chosen]
+        chosen.sort(key=lambda at: (*app.KINDS, output.NO_TYPE).index(at[0].kind or output.NO_TYPE))
+    rows = [make_row(header, store) for header, store in chosen]
     empty = "none" if found else "nothing is remembered here yet; `memdir remember TEXT` begins"
     columns = [at._replace(cell=_render_scope) if at.title == "SCOPE" and call.out.is_table else at for at in _MEMORIES]
     call.show_rows(columns, rows, as_json=as_json, empty=empty)
@@ -101,20 +75,19 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
 def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json: bool) -> None:
     """Print one memory. NAME is its name, a title that only one memory has, or its path."""
     project, out = call.open(), call.out
-    store, header = find_memory(project, name, scope)
+    store, header = app.find_memory(project, name, scope)
     memory = store.read(header.name)
-    row = fill(ReadRow, make_row(memory.header, store), memory)
+    header = memory.header
+    row = fill(ReadRow, make_row(header, store), memory)
     if as_json:
         out.json(row)
         return
     if raw:
-        data = store.read_bytes(header.file)
-        if data is None:
+        if (data := store.read_bytes(header.file)) is None:
             raise NotFoundError(f"{header.name} is gone", name=header.name)
         out.raw(data)
         return
-    header = memory.header
-    facts = [header.kind or "no type", _render_scope(row), show_time(out, header.modified, project.now())]
+    facts = [header.kind or "no type", _render_scope(row), output.show_time(out, header.modified, project.now())]
     out.line(Styled(header.title, "bold"))
     out.line(Styled(" · ".join([*facts, *(["pinned"] if header.pinned else [])]), "dim"))
     out.line(Styled(row["path"], "dim"))
@@ -133,14 +106,7 @@ def _render_scope(row: MemoryRow) -> str:
 # History.
 
 CHANGE_ID = click.IntRange(1, 2**63 - 1)  # as large as SQLite counts
-_CHANGE_LIMIT = 50
-
-
-def _render_marks(row: ChangeRow) -> str:
-    marks = (("undone by", row["undone_by"]), ("undoes", row["undoes"]))
-    return ", ".join(f"{word} {number}" for word, number in marks if number is not None)
-
-
+_MARKS = ("undone_by", "undoes")
 _CHANGES = (
     TableColumn("ID", "bold", "id"),
     TableColumn("WHEN", "dim", "at", is_time=True),
@@ -148,11 +114,11 @@ _CHANGES = (
     TableColumn("DID", "magenta", "verb"),
     TableColumn("WHAT", "cyan", "names", is_cut=True),
     TableColumn("WHY", "", "why", is_cut=True),
-    TableColumn("", "yellow", _render_marks),
+    TableColumn("", "yellow", lambda row: ", ".join(f"{at.replace('_', ' ')} {row[at]}" for at in _MARKS if row[at])),
 )
 
 
-class FileDiffRow(FileChangeRow):
+class FileDiffRow(output.FileChangeRow):
     """A file of a change with its unified diff. Of an index only the changed lines are shown."""
 
     diff: str
@@ -191,13 +157,7 @@ class RestoreRow(MemoryRow):
 
 @verb("history", "What changed, when, by whom.", "memdir history", "memdir history terse-replies --limit 5")
 @name_argument(required=False)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=_CHANGE_LIMIT,
-    show_default=True,
-    help="At most so many, newest first; 0 all.",
-)
+@limit_option(50, "At most so many, newest first; 0 all.", least=0)
 @scope_option
 @json_option(list[ChangeRow])
 @click.pass_obj
@@ -222,12 +182,12 @@ def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: 
     A memory whose name is a number is meant by NAME.md.
     """
     store, change, files = _find_change(call.open(), target, scope)
-    diffs = [(file, render_change(file, store.read_content)) for file in files]
+    diffs = [(file, output.render_change(file, store.read_content)) for file in files]
     if as_json:
         rows = [fill(FileDiffRow, file, diff="\n".join(lines)) for file, lines in diffs]
         call.out.json(DiffRow(change=make_change_row(change), diffs=rows))
         return
-    when = show_time(call.out, change.at, call.open().now())
+    when = output.show_time(call.out, change.at, call.open().now())
     call.out.line(Styled(f"change {change.id}", "bold"), f": {change.verb} by {change.origin.who}, {when}")
     for _, lines in diffs:
         call.out.diff(lines)
@@ -243,20 +203,26 @@ def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_jso
 
     If a file was changed since, nothing is undone and the conflict is named.
     """
-    project = call.open_to_write()
-    store = choose_store(project, scope)
-    notice(store)
+    store = choose_store(call.open_to_write(), scope)
+    app.notice(store)
     undone, planned = store.undo(change_id, origin=call.origin())
     number = store.read_change(undone.id).undone_by
     if as_json:
         files = [UndoneFileRow(path=at.path, change=_name_change(at)) for at in planned]
         call.out.json(UndoRow(undone=make_change_row(undone), change=number, changes=files))
         return
-    when = show_time(call.out, undone.at, project.now())
-    what = f" ({undone.verb} {', '.join(find_change_names(undone))}, {when})"
+    when = output.show_time(call.out, undone.at, call.open().now())
+    what = f" ({undone.verb} {', '.join(output.find_change_names(undone))}, {when})"
     call.out.line(Styled(f"undone: change {undone.id}", "bold"), what)
     for at in planned:
-        call.out.line("  ", _describe(at, undone))
+        name = at.path.removesuffix(".md")
+        words = {
+            "created": f"{name} is back",
+            "removed": f"{name} is gone again (change {undone.id} had made it)",
+            "changed": f"{name} reads as before change {undone.id}",
+        }
+        index = f"{at.path}: its lines are as before change {undone.id}"
+        call.out.line("  ", index if at.is_index else words[_name_change(at)])
     if not planned:
         call.out.line("  everything already was as before it")
     if number is not None:
@@ -277,36 +243,33 @@ def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_jso
 def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str | None, as_json: bool) -> None:
     """Bring back an earlier version of a memory, forgotten or not."""
     project = call.open_to_write()
-    store, found = find_past(project, name, scope)
-    notice(store)
-    try:
-        before: str | None = store.read(found).digest
-    except MemdirError:
-        before = None
+    store, found = app.find_past(project, name, scope)
+    app.notice(store)
+    before = ""
+    with suppress(MemdirError):
+        before = store.read(found).digest
     memory = store.restore(found, change=change_id, origin=call.origin())
     is_new = before != memory.digest
     # The oldest change that left the memory as it is now made this version.
-    version = (memory.header.file, memory.digest)
-    makers = [
-        at for at in store.changes(memory.header.name) if any((file.path, file.after) == version for file in at.files)
-    ]
+    header, version = memory.header, (memory.header.file, memory.digest)
+    makers = [at for at in store.changes(header.name) if version in [(file.path, file.after) for file in at.files]]
     source = makers[-1] if makers else None
     if as_json:
         change = store.changes(found, limit=1)[0].id if is_new else None
-        action = "restored" if is_new else "unchanged"
-        row = make_row(memory.header, store)
-        call.out.json(fill(RestoreRow, row, action=action, change=change, version=source.id if source else None))
+        facts = {"action": "restored" if is_new else "unchanged", "version": source.id if source else None}
+        call.out.json(fill(RestoreRow, make_row(header, store), change=change, **facts))
         return
-    age = f" as change {source.id} left it ({show_time(call.out, source.at, project.now())})" if source else ""
+    when = output.show_time(call.out, source.at, project.now()) if source else ""
     done = "restored " if is_new else "nothing to restore: it is already "
-    call.out.line(done, Styled(found, "cyan"), age or " as it was before")
+    left = f" as change {source.id} left it ({when})" if source else " as it was before"
+    call.out.line(done, Styled(found, "cyan"), left)
 
 
 def _find_store(project: Project, name: str | None, scope: str | None) -> tuple[FileStore, str | None]:
     """The store asked about and, if one was named, the memory; edits from outside are recorded on the way."""
     for store in choose_stores(project, scope):
-        notice(store)
-    return (choose_store(project, scope), None) if name is None else find_past(project, name, scope)
+        app.notice(store)
+    return (choose_store(project, scope), None) if name is None else app.find_past(project, name, scope)
 
 
 def _find_change(
@@ -326,17 +289,4 @@ def _find_change(
 
 
 def _name_change(planned: FileChange) -> Literal["created", "removed", "changed"]:
-    if planned.before is None:
-        return "created"
-    return "removed" if planned.after is None else "changed"
-
-
-def _describe(planned: FileChange, undone: Change) -> str:
-    if planned.is_index:
-        return f"{planned.path}: its lines are as before change {undone.id}"
-    name = planned.path.removesuffix(".md")
-    return {
-        "created": f"{name} is back",
-        "removed": f"{name} is gone again (change {undone.id} had made it)",
-        "changed": f"{name} reads as before change {undone.id}",
-    }[_name_change(planned)]
+    return "created" if planned.before is None else "removed" if planned.after is None else "changed"
