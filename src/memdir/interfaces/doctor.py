@@ -225,7 +225,7 @@ def _check_queue(state: Path, now: datetime) -> Findings:
     for turn in read_queue(state):
         nanoseconds = turn.path.name.partition("-")[0]
         with suppress(OverflowError, ValueError, OSError):
-            if nanoseconds.isascii() and (at := datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)) < now - STUCK:
+            if nanoseconds.isdecimal() and (at := datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)) < now - STUCK:
                 stuck.append(at)
     if stuck:
         turns = "1 turn waits" if len(stuck) == 1 else f"{len(stuck)} turns wait"

@@ -56,9 +56,9 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
         _start_due_work(call, project)
         source = call.text("source")
         for part in _render_context(call, project, source):
-            output.reply = HookReply(_GAP.join(text for text in (output.reply.context, part) if text))
+            output.reply = HookReply(_GAP.join(filter(None, (output.reply.context, part))))
         for text in _render_messages(project, since) if source != _COMPACTED else ():
-            message = "\n".join(at for at in (output.reply.message, text) if at)
+            message = "\n".join(filter(None, (output.reply.message, text)))
             output.reply = replace(output.reply, message=message)
 
 
@@ -98,8 +98,7 @@ def _read_notes(call: HookInput, project: Project) -> str:
         return ""
     file = notes.find_notes_file(notes.find_home(project), call.session)
     notes.wait_for_update(file, _NOTES_SECONDS)
-    text = notes.read_notes_file(file)
-    if text is None:
+    if (text := notes.read_notes_file(file)) is None:
         return ""
     short = hook_digest(open_notes(text, make_template(options.template)), path=str(file.path))
     shown = f"Notes that were kept of this session before it was shortened:{_GAP}{short}" if short else ""
@@ -124,16 +123,21 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
 
 
 def _is_same_directory(call: HookInput, project: Project) -> bool:
-    """Whether the host loads the index of the same directory; unlike memdir, it may trust a committed setting."""
     if project.settings.text("worktree") == "own" and find_root(call.cwd).kind == "worktree":
         return False  # the host treats all worktrees of a repository as one project
+    # Unlike memdir, a host may trust a committed setting.
     return not any(step.verdict == COMMITTED for step in project.places.private.steps)
 
 
 def _render_messages(project: Project, since: datetime | None) -> Iterator[str]:
     state, home = project.private.state, project.environment.state_home
     if since is not None:
-        yield _render_saved(project, since)
+        changes = project.private.changes(limit=_CHANGES)
+        recent = [at for at in changes if at.at > since and at.origin.who in _BACKGROUND and at.undone_by is None]
+        paths = dict.fromkeys(file.path for change in recent for file in change.files if file.after)
+        if names := [path for path in paths if path.rpartition("/")[2] != INDEX_FILE]:
+            more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+            yield f"[Memory saved: {', '.join(shorten(one_line(at), 60) for at in names[:_NAMES])}{more}]"
     if _is_member(project):
         from memdir.team import mark_seen, read_team_news, render_news
 
@@ -147,22 +151,12 @@ def _render_messages(project: Project, since: datetime | None) -> Iterator[str]:
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
 
 
-def _render_saved(project: Project, since: datetime) -> str:
-    changes = [at for at in project.private.changes(limit=_CHANGES) if at.at > since and at.origin.who in _BACKGROUND]
-    paths = [file.path for change in changes if change.undone_by is None for file in change.files if file.after]
-    names = list(dict.fromkeys(path for path in paths if path.rpartition("/")[2] != INDEX_FILE))
-    if not names:
-        return ""
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return f"[Memory saved: {', '.join(shorten(one_line(at), 60) for at in names[:_NAMES])}{more}]"
-
-
 def _start_due_work(call: HookInput, project: Project) -> None:
     """Start a worker if turns are queued or the index is missing, and a sync if one is due."""
     from memdir.extraction.turns import read_queue
 
     store = project.private
-    try:
+    with suppress(MemdirError, OSError):  # the next start tries again
         index = store.find_index_file()
         if read_queue(store.state) or (store.has_any() and (index is None or not index.exists())):
             start_detached(call.cwd, "worker")
@@ -171,12 +165,9 @@ def _start_due_work(call: HookInput, project: Project) -> None:
 
             if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
                 start_detached(call.cwd, "team", "sync")
-    except (MemdirError, OSError):
-        pass  # the next start tries again
 
 
 def _is_member(project: Project) -> bool:
-    """Whether this project's memory is shared with a team, judged by the presence of the membership file."""
     return project.settings.flag("team") and os.path.isfile(project.private.state / MEMBERSHIP)
 
 

@@ -92,7 +92,6 @@ def cut_child(text: str, parent: JsonNode, number: int) -> str:
 
 
 def _drop_comma(text: str, start: int, end: int) -> str:
-    """The text between two positions without its comma."""
     comma = _skip(text, start)
     return text[start:comma] + text[comma + 1 : end] if comma < end else text[start:end]
 
@@ -108,16 +107,15 @@ def _insert(text: str, parent: JsonNode, prefix: str, value: object) -> TextSpli
     outer = _indent_at(text, parent.start)
     if parent.children:
         first, last = parent.starts[0], parent.children[-1].end
-        gap = text[parent.start + 1 : first]
-        if "\n" not in gap:
+        if "\n" not in text[parent.start + 1 : first]:
             return TextSplice(last, f", {prefix}{json.dumps(value)}")
         inner = _indent_at(text, first)
         unit = inner.removeprefix(outer) or _UNIT
         return TextSplice(last, f",{newline}{inner}{prefix}{_render(value, inner, unit, newline)}")
-    unit = _find_unit(text)
+    indented = re.search(r"\n([ \t]+)\S", text)
+    unit = indented[1] if indented else _UNIT
     inner = outer + unit
-    inside = text[parent.start + 1 : parent.end - 1]
-    tail = "" if "\n" in inside else newline + outer
+    tail = "" if "\n" in text[parent.start + 1 : parent.end - 1] else newline + outer
     return TextSplice(parent.start + 1, f"{newline}{inner}{prefix}{_render(value, inner, unit, newline)}{tail}")
 
 
@@ -125,16 +123,9 @@ def _render(value: object, indent: str, unit: str, newline: str) -> str:
     return json.dumps(value, indent=unit).replace("\n", newline + indent)
 
 
-def _find_unit(text: str) -> str:
-    """One step of indentation, as the first indented line has it."""
-    found = re.search(r"\n([ \t]+)\S", text)
-    return found[1] if found else _UNIT
-
-
 def _indent_at(text: str, at: int) -> str:
-    start = text.rfind("\n", 0, at) + 1
-    found = re.match(r"[ \t]*", text[start:at])
-    return found[0] if found else ""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _parse(text: str, at: int, depth: int) -> JsonNode:
@@ -174,23 +165,18 @@ def _parse_container(text: str, at: int, depth: int, *, is_table: bool) -> JsonN
             here = _skip(text, here + 1)
         elif text[here : here + 1] != close:
             raise _fault(text, here)
-    kind = "table" if is_table else "list"
-    value: object = (
-        dict(zip(keys, (child.value for child in children), strict=True))
-        if is_table
-        else [child.value for child in children]
-    )
-    return JsonNode(kind, at, here + 1, value, tuple(keys), tuple(children), tuple(starts))
+    values = [child.value for child in children]
+    value: object = dict(zip(keys, values, strict=True)) if is_table else values
+    return JsonNode("table" if is_table else "list", at, here + 1, value, tuple(keys), tuple(children), tuple(starts))
 
 
 def _skip(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
+    return found.end() if (found := _BLANK.match(text, at)) else at
 
 
 def _fault(text: str, at: int) -> FormatError:
     line = text.count("\n", 0, at) + 1
-    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    column = at - text.rfind("\n", 0, at)
     return FormatError(f"it is no valid JSON: line {line}, column {column}", field="json")
 
 
@@ -208,7 +194,6 @@ def check_toml(text: str) -> dict[str, object]:
 
 
 def add_block(text: str, lines: str) -> TextSplice:
-    """Add the block at the end."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = "" if not text else newline if text.endswith("\n") else newline * 2
     block = f"{BEGIN}\n{lines.strip()}\n{END}\n".replace("\n", newline)
@@ -245,6 +230,5 @@ def _find_ours(lines: list[str]) -> list[int]:
     for at in range(begin + 1, end):
         if lines[at].lstrip().startswith("["):
             is_own = bool(_OWN.match(lines[at].lstrip()))
-        if is_own:
-            found.append(at)
+        found += [at] if is_own else []
     return [*found, end]

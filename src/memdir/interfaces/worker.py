@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from itertools import chain, groupby
+from operator import attrgetter
 from pathlib import Path
 
 from memdir.conversation.lines import describe_transcript, is_agent_file
@@ -33,8 +34,7 @@ from memdir.verify.check import refresh_verdicts
 LOCK = "worker.lock"
 WHO = "worker"
 _CHARS = 2_000_000  # extracted at once: provenance takes fifty times their size in memory
-# Tried again when the queue is next read.
-_AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)
+_AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)  # tried again when the queue is next read
 
 
 def work(
@@ -69,11 +69,8 @@ def work(
 
 def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
     """Turns by conversation and transcript, the oldest group first; the newest turn of each group is last."""
-
     # A resumed conversation may go on in another file: neither file holds all of it.
-    def key(entry: QueuedTurn) -> tuple[str, str]:
-        return entry.session, entry.transcript
-
+    key = attrgetter("session", "transcript")
     groups = [list(group) for _, group in groupby(sorted(entries, key=key), key=key)]
     return sorted(groups, key=lambda group: group[0].path.name)
 
@@ -104,8 +101,7 @@ def _extract_from(
             turn = following
         yield turn
     except Exception as error:
-        # Nobody watches this process: the error is recorded, and the other conversations go on. The turn stays queued,
-        # and each worker tries it once.
+        # Nobody watches this process: the error is recorded, and the turn stays queued for the next worker.
         count_failure(session)
         yield _record_error(store, entry, error, now, ExtractSkip.FAILED)
 
@@ -113,7 +109,6 @@ def _extract_from(
 def _read_first(
     store: FileStore, entry: QueuedTurn, session: SessionFile, turns: Iterator[EndedTurn], now: datetime
 ) -> EndedTurn | ExtractResult:
-    """The first piece, or the result where there is none."""
     try:
         return next(turns)
     except NotFoundError as error:
@@ -182,7 +177,6 @@ def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> N
 
 
 def _refresh_index(project: Project) -> None:
-    """Read what is new into the index, so that the next prompt need not."""
     with LocalSearch(project.stores) as search:
         search.refresh()
 
