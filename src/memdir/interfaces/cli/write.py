@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 import click
 from click.shell_completion import CompletionItem
@@ -20,40 +20,9 @@ from memdir.format.clip import IndexFill, measure_index
 from memdir.format.drafts import HOW, WHY, compose_body, find_missing_parts, make_slug
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
-from memdir.interfaces.cli import CliContext, choose_store, name_scope, scope_flag
-from memdir.interfaces.cli.app import (
-    KINDS,
-    SCOPE_HELP,
-    SCOPES,
-    VerbGroup,
-    complete,
-    confirm,
-    find_memory,
-    find_past,
-    json_option,
-    mask_secrets,
-    name_argument,
-    scope_option,
-    verb,
-    warn_of_secrets,
-    warn_of_team,
-)
-from memdir.interfaces.cli.output import (
-    Count,
-    FillRow,
-    MemoryRow,
-    Output,
-    Styled,
-    TableColumn,
-    Time,
-    complain,
-    count_words,
-    fill,
-    is_terminal,
-    make_row,
-    render_text_diff,
-    shorten_diff,
-)
+from memdir.interfaces.cli import CliContext, app, choose_store, name_scope, output, scope_flag
+from memdir.interfaces.cli.app import KINDS, find_memory, json_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.output import Count, FillRow, MemoryRow, Row, Styled, TableColumn, Time, fill, make_row
 from memdir.interfaces.derivable import find_derivable
 from memdir.language.dates import ReplacedDate, make_absolute
 from memdir.language.requests import RequestCategory
@@ -73,7 +42,6 @@ UNREACHED = (
     "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
     " histories of other projects that it was promoted from, and backups"
 )
-_PARTS = {WHY: "--why TEXT", HOW: "--how TEXT"}
 _PLACED = {"create": "created", "update": "updated", "unchanged": "unchanged"}
 _LOGS = (
     TableColumn("DAY", "bold", "day"),
@@ -170,9 +138,9 @@ class DateResolver:
     def rows(self) -> list[DateRow]:
         return [{"was": at.was, "now": at.now_text} for at in self.done]
 
-    def show(self, out: Output) -> None:
-        for at in self.done:
-            out.line(f"  {at.was} -> {at.now_text}")
+    @property
+    def lines(self) -> list[str]:
+        return [f"  {at.was} -> {at.now_text}" for at in self.done]
 
 
 # `save` and `remember`.
@@ -193,10 +161,9 @@ class DateResolver:
 @click.option("--why", help="Why it is so; becomes the Why part of the body.")
 @click.option("--how", help="When and how to apply it; becomes the How part of the body.")
 @click.option(
-    "--scope",
-    type=click.Choice((*SCOPES, AgentScope.LOCAL.value)),
-    help=f"{SCOPE_HELP} Private if not given. With --agent: user, project or local.",
-)
+    "--scope", type=click.Choice((*app.SCOPES, AgentScope.LOCAL.value)),
+    help=f"{app.SCOPE_HELP} Private if not given. With --agent: user, project or local.",
+)  # fmt: skip
 @click.option("--agent", metavar="NAME", help="Into this agent's own memory, by its definition or by --scope.")
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is taken, save under the next free one.")
@@ -248,31 +215,29 @@ def save_verb(
         own, _ = find_agent_directory(project, agent, None if scope is None else AgentScope(scope))
         store = open_agent_store(project, own)
     memory, action = _save(call, store, draft, is_new=is_new, is_replacing=is_replacing, as_json=as_json)
+    last = store.changes(memory.header.name, limit=1) if as_json and action != "unchanged" else ()
+    lines, change = [] if action == "unchanged" else dates.lines, last[0].id if last else None
     warnings = _find_warnings(project, store, draft, memory)
-    if as_json:
-        last = store.changes(memory.header.name, limit=1)
-        change = last[0].id if last and action != "unchanged" else None
-        call.out.json(_make_saved(store, memory, dates, action=action, change=change, warnings=warnings))
-    else:
-        _show_saved(call.out, memory, store, action if action != "unchanged" else "already saved:")
-        if action != "unchanged":
-            dates.show(call.out)
-    _warn(call, warnings)
+    done = {"action": action, "change": change, "dates": dates.rows, "warnings": warnings}
+    _report_saved(call, store, memory, done, lines, same="already saved:", as_json=as_json)
 
 
 def _save(
     call: CliContext, store: FileStore, draft: Draft, *, is_new: bool, is_replacing: bool, as_json: bool
 ) -> tuple[Memory, str]:
-    """The memory as it is now, and what was done: created, replaced or unchanged."""
-    if is_replacing:
-        existing = find_existing(store, draft)
-        if existing is None:
-            wanted = draft.name or draft.title
-            hint = "save it without --replace"
-            raise NotFoundError(f"there is no memory {wanted} to replace", name=wanted, hint=hint)
+    """The memory as it is now, and what was done: created, replaced or unchanged.
+
+    A taken name is refused with the difference; the very same memory again is not.
+    """
+    existing = find_existing(store, draft) if is_replacing else None
+    if existing is not None:
         # Its own name: a title alone could by now lead to another file.
         memory = store.write(replace(draft, name=existing.header.name), expect=existing.digest, origin=call.origin())
         return memory, "unchanged" if memory.digest == existing.digest else "replaced"
+    if is_replacing:
+        wanted = draft.name or draft.title
+        hint = "save it without --replace"
+        raise NotFoundError(f"there is no memory {wanted} to replace", name=wanted, hint=hint)
     if is_new:
         draft = replace(draft, name=find_free_name(store, draft))
     try:
@@ -281,23 +246,14 @@ def _save(
         existing = find_existing(store, draft)
         if existing is None:
             raise
-        return _refuse(call, store, draft, existing, as_json=as_json), "unchanged"
-
-
-def _refuse(call: CliContext, store: FileStore, draft: Draft, existing: Memory, *, as_json: bool) -> Memory:
-    """Show what would change and refuse; the very same memory again is not refused."""
-    name = existing.header.name
-    new = preview_text(store, replace(draft, name=name), existing, store.clock())
-    if new == existing.text:
-        return existing
+        name = existing.header.name
+        new = preview_text(store, replace(draft, name=name), existing, store.clock())
+        if new == existing.text:
+            return existing, "unchanged"
     if not as_json:
-        old, mine = (mask_secrets(text, call.environment) for text in (existing.text, new))
-        call.out.diff(shorten_diff(render_text_diff(old, mine, f"{name}.md", f"{name}.md (yours)")))
-    raise ConflictError(
-        f"{name} exists already and says something else",
-        found=existing.digest,
-        hint="--replace puts this in its place, --new saves it beside it under another name",
-    )
+        call.out.diff(_render_diff(call, existing.text, new, f"{name}.md", "yours"))
+    hint = "--replace puts this in its place, --new saves it beside it under another name"
+    raise ConflictError(f"{name} exists already and says something else", found=existing.digest, hint=hint)
 
 
 @verb(
@@ -308,7 +264,7 @@ def _refuse(call: CliContext, store: FileStore, draft: Draft, existing: Memory, 
 @click.argument("words", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--type", "kind", type=click.Choice(KINDS), help="What sort of thing it is; guessed if not given.")
 @click.option("--name", help="The new file's name without .md; made from the text if not given.")
-@click.option("--scope", type=click.Choice(SCOPES), default="private", show_default=True, help=SCOPE_HELP)
+@click.option("--scope", type=click.Choice(app.SCOPES), default="private", show_default=True, help=app.SCOPE_HELP)
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
 @json_option(SavedRow)
 @click.pass_obj
@@ -343,18 +299,12 @@ def remember_verb(
     warnings = _find_warnings(project, store, draft, memory)
     if holds_secret(text) and not any("secret" in at for at in warnings):
         warnings.append("this looks like a number that opens something; say where it is kept instead")
-    if as_json:
-        call.out.json(_make_saved(store, memory, dates, action=action, change=change, warnings=warnings))
-    else:
-        _show_saved(call.out, memory, store, action if action != "unchanged" else "already known:")
-        if action == "created":
-            call.out.line(f"  {memory.header.description}")
-            dates.show(call.out)
-        if action == "updated" and before is not None:
-            file = memory.header.file
-            old, new = (mask_secrets(at, project.environment) for at in (before, memory.text))
-            call.out.diff(shorten_diff(render_text_diff(old, new, file, f"{file} (now)")))
-    _warn(call, warnings)
+    lines = [f"  {memory.header.description}", *dates.lines] if action == "created" else []
+    diff: Sequence[str] = ()
+    if action == "updated" and before is not None and not as_json:
+        diff = _render_diff(call, before, memory.text, memory.header.file, "now")
+    done = {"action": action, "change": change, "dates": dates.rows, "warnings": warnings}
+    _report_saved(call, store, memory, done, lines, diff, same="already known:", as_json=as_json)
 
 
 def _remember(
@@ -363,9 +313,8 @@ def _remember(
     """The memory the text is in now, what was done, the change, and the memory's text before it."""
     staging = Staging(store, now=store.clock())
     if draft.name is None:
-        wanted = MemoryRequest(
-            RequestCategory.REQUEST, "save", draft.kind, draft.title, draft.description, draft.body, text
-        )
+        about = (draft.kind, draft.title, draft.description, draft.body, text)
+        wanted = MemoryRequest(RequestCategory.REQUEST, "save", *about)
         (placed,) = place(wanted, staging, team=team)
         name, action = placed.name, _PLACED[placed.action]
     elif staging.read_bytes(f"{draft.name}.md") is None:
@@ -376,8 +325,7 @@ def _remember(
     if draft.pinned:
         staging.write(name, frontmatter.set_fields(staging.read(name), {"pinned": "true"}))
     before = next((at.before for at in staging.staged), None)
-    if action == "unchanged" and staging.staged:
-        action = "updated"  # it was not pinned
+    action = "updated" if action == "unchanged" and staging.staged else action  # it was not pinned
     changed = store.change(make_edits(staging.staged), verb=REMEMBER, origin=call.origin())
     return store.read(name), action, changed.change, before
 
@@ -395,17 +343,36 @@ def _place_draft(store: FileStore, draft: Draft, scope: str | None) -> Draft:
     return replace(named, name=find_free_name(store, named))
 
 
-def _make_saved(store: FileStore, memory: Memory, dates: DateResolver, **facts: Any) -> SavedRow:
-    used = _measure_index(store, memory.header.name)
-    index = fill(FillRow, used, share=round(used.share, 4))
-    return fill(SavedRow, make_row(memory.header, store), dates=dates.rows, index=index, **facts)
+def _report_saved(
+    call: CliContext,
+    store: FileStore,
+    memory: Memory,
+    done: Row,
+    lines: Sequence[str],
+    diff: Sequence[str] = (),
+    *,
+    same: str,
+    as_json: bool,
+) -> None:
+    header, out = memory.header, call.out
+    if as_json:
+        used = _measure_index(store, header.name)
+        index = fill(FillRow, used, share=round(used.share, 4))
+        out.json(fill(SavedRow, make_row(header, store), done, index=index))
+    else:
+        action = {"created": "saved", "unchanged": same}.get(done["action"], done["action"])
+        out.line(f"{action} ", Styled(header.name, "cyan"), f" ({header.kind}, {header.scope})")
+        out.line(Styled(f"  {store.root / header.file}", "dim"))
+        for line in lines:
+            out.line(line)
+        out.diff(diff)
+    for warning in done["warnings"]:
+        out.warn(warning)
 
 
-def _show_saved(out: Output, memory: Memory, store: FileStore, done: str) -> None:
-    header = memory.header
-    done = "saved" if done == "created" else done
-    out.line(f"{done} ", Styled(header.name, "cyan"), f" ({header.kind}, {header.scope})")
-    out.line(Styled(f"  {store.root / header.file}", "dim"))
+def _render_diff(call: CliContext, before: str, after: str, file: str, which: str) -> list[str]:
+    old, new = (app.mask_secrets(text, call.environment) for text in (before, after))
+    return output.shorten_diff(output.render_text_diff(old, new, file, f"{file} ({which})"))
 
 
 def _read_body(text: str) -> str:
@@ -414,8 +381,8 @@ def _read_body(text: str) -> str:
         return text
     if sys.stdin is None:
         raise FormatError("standard input is closed", field="body", hint="give the text with --body")
-    if is_terminal(sys.stdin):
-        complain("type the text, then Ctrl-D on a line of its own")
+    if output.is_terminal(sys.stdin):
+        output.complain("type the text, then Ctrl-D on a line of its own")
     # One byte more than a memory may hold: enough to be refused, whatever is piped in.
     data = sys.stdin.buffer.read(FILE_BYTES + 1)
     try:
@@ -430,10 +397,11 @@ def _find_warnings(project: Project, store: FileStore, draft: Draft, memory: Mem
     """Secrets in a memory, missing parts, what could be looked up in the project instead, and a full index."""
     name, warnings = memory.header.name, []
     for text, where in ((draft.title, "title"), (draft.description, "description"), (draft.body, "body")):
-        warnings += warn_of_secrets(text, f"the {where}", project.environment)
+        warnings += app.warn_of_secrets(text, f"the {where}", project.environment)
     missing = find_missing_parts(draft.kind, draft.body)
     if missing:
-        adding = " ".join((f"memdir edit {name}", *(_PARTS[part] for part in missing)))
+        options = {WHY: "--why TEXT", HOW: "--how TEXT"}
+        adding = " ".join((f"memdir edit {name}", *(options[part] for part in missing)))
         warnings.append(f"a {draft.kind} memory should also say {' and '.join(missing)}; `{adding}` adds it")
     for reason in find_derivable(f"{draft.description}\n\n{draft.body}", project.places.root.path, timeout=2.0):
         warnings.append(f"{reason.what} ({reason.source}); remember what was surprising about it instead")
@@ -441,17 +409,12 @@ def _find_warnings(project: Project, store: FileStore, draft: Draft, memory: Mem
     if used.is_high:
         advice = f": {'; '.join(used.proposals)}" if used.proposals else ""
         warnings.append(f"the index is {used.share:.0%} full ({used.lines} lines, {used.bytes:,} bytes){advice}")
-    return warnings + warn_of_team(store, memory.header.scope)
+    return warnings + app.warn_of_team(store, memory.header.scope)
 
 
 def _measure_index(store: FileStore, name: str) -> IndexFill:
     """How full the index is that points to this memory."""
     return measure_index(store.index(index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/")), store.scan())
-
-
-def _warn(call: CliContext, warnings: Sequence[str]) -> None:
-    for warning in warnings:
-        call.out.warn(warning)
 
 
 # `edit` and `pin`.
@@ -488,9 +451,7 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
     _report_edit(call, store, before, after, dates, as_json=as_json)
 
 
-@verb(
-    "pin", "Keep a memory first; --off lets it go.", "memdir pin terse-replies", "memdir pin terse-replies --off"
-)  # fmt: skip
+@verb("pin", "Keep a memory first; --off lets it go.", "memdir pin terse-replies", "memdir pin terse-replies --off")
 @name_argument()
 @click.option("--off", is_flag=True, help="Take the pin off.")
 @scope_option
@@ -519,9 +480,15 @@ def _make_draft(memory: Memory, changes: dict[str, str | None], dates: DateResol
 
 
 def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory: Memory) -> Memory:
-    editor = _find_editor(project.environment.editor)
-    name = memory.header.name
-    data = store.read_bytes(memory.header.file)
+    command = project.environment.editor
+    try:
+        editor = shlex.split(command)
+    except ValueError:
+        raise SettingsError(f"EDITOR = {command!r} cannot be read as a command", key="EDITOR") from None
+    if not editor:
+        hint = "set VISUAL or EDITOR, or change it with --body, --description, --title, --type, --why or --how"
+        raise SettingsError("no editor is set", key="EDITOR", hint=hint)
+    name, data = memory.header.name, store.read_bytes(memory.header.file)
     if data is None:
         raise NotFoundError(f"{name} is gone", name=name)
     path = open_edit(project.environment, store.root, name, data)
@@ -531,23 +498,14 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
         if edited != data:
             memory = store.edit(name, decode(edited), expect=digest_of(data), origin=call.origin())
     except MemdirError as error:
-        if _keep_edit(path, data):
+        if path.exists() and path.read_bytes() != data:
             kept = f"your text is kept in {path}"
             error.hint = f"{error.hint}; {kept}" if error.hint else kept
+        else:
+            path.unlink(missing_ok=True)
         raise
     path.unlink(missing_ok=True)
     return memory
-
-
-def _find_editor(text: str) -> list[str]:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        raise SettingsError(f"EDITOR = {text!r} cannot be read as a command", key="EDITOR") from None
-    if not words:
-        hint = "set VISUAL or EDITOR, or change it with --body, --description, --title, --type, --why or --how"
-        raise SettingsError("no editor is set", key="EDITOR", hint=hint)
-    return words
 
 
 def _run_editor(call: CliContext, editor: list[str], path: Path) -> None:
@@ -562,37 +520,23 @@ def _run_editor(call: CliContext, editor: list[str], path: Path) -> None:
         raise SettingsError(f"the editor {editor[0]} ended with {ended.returncode}", key="EDITOR", hint=hint)
 
 
-def _keep_edit(path: Path, data: bytes) -> bool:
-    """Whether there is a text of the person to keep; an untouched copy is removed."""
-    try:
-        if path.read_bytes() != data:
-            return True
-        path.unlink()
-    except FileNotFoundError:
-        pass
-    return False
-
-
 def _report_edit(
     call: CliContext, store: FileStore, before: Memory, after: Memory, dates: DateResolver | None, *, as_json: bool
 ) -> None:
     """What was changed; without `dates` it was the pin alone, which brings in no text."""
     header, changed = after.header, after.digest != before.digest
-    warnings = warn_of_secrets(after.text, header.file, call.environment) if changed and dates else []
+    warnings = app.warn_of_secrets(after.text, header.file, call.environment) if changed and dates else []
     if as_json:
         change = store.changes(header.name, limit=1)[0].id if changed else None
-        facts = {
-            "action": "changed" if changed else "unchanged",
-            "change": change,
-            "dates": dates.rows if dates else [],
-        }
-        call.out.json(fill(EditedRow, make_row(header, store), warnings=warnings, **facts))
+        facts = {"action": "changed" if changed else "unchanged", "change": change, "warnings": warnings}
+        call.out.json(fill(EditedRow, make_row(header, store), facts, dates=dates.rows if dates else []))
     else:
         pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
         call.out.line(f"{pin or 'changed' if changed else 'nothing to change in'} ", Styled(header.name, "cyan"))
-        if dates:
-            dates.show(call.out)
-    _warn(call, warnings)
+        for line in dates.lines if dates else ():
+            call.out.line(line)
+    for warning in warnings:
+        call.out.warn(warning)
 
 
 # `forget`.
@@ -616,24 +560,21 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
     It works while memory is switched off, too.
     """
     project, out = call.open(), call.out
-    store, found = find_past(project, name, scope)
-    row = ForgotRow(
-        name=found, scope=Scope(name_scope(store, found)), change=None, purged=purge, changes_cleaned=0, unreached=None
-    )
+    store, found = app.find_past(project, name, scope)
+    row: Row = {"name": found, "scope": name_scope(store, found), "change": None, "purged": purge}
     if purge:
-        confirm(f"Wipe every trace of {found!r}? This cannot be undone.", "--purge cannot be undone", yes=yes)
+        app.confirm(f"Wipe every trace of {found!r}? This cannot be undone.", "--purge cannot be undone", yes=yes)
         traces = find_traces(project, store, found)
         count = store.purge(found) + sum(other.purge(was) for other, was in traces)
         for at, was in ((store, found), *traces):
             drop_edits(call.environment, at.root, was)
-        row["changes_cleaned"], row["unreached"] = count, UNREACHED
     else:
         store.delete(found, origin=call.origin())
-        row["change"] = store.changes(found, limit=1)[0].id
+        count, row["change"] = 0, store.changes(found, limit=1)[0].id
     if as_json:
-        out.json(row)
+        out.json(fill(ForgotRow, row, changes_cleaned=count, unreached=UNREACHED if purge else None))
     elif purge:
-        changes = count_words(row["changes_cleaned"], "change")
+        changes = output.count_words(count, "change")
         out.line("purged ", Styled(found, "cyan"), f" from the directory and from {changes} of its history")
         out.line(f"memdir cannot reach {UNREACHED}")
     else:
@@ -644,7 +585,7 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
 # `log`.
 
 
-class LogGroup(VerbGroup):
+class LogGroup(app.VerbGroup):
     """What is no verb of its own is the text of an entry; without a word it shows today's log."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -655,10 +596,7 @@ class LogGroup(VerbGroup):
 
 
 def complete_days(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Days that have a log, newest first."""
-    return complete(
-        ctx, incomplete, lambda project: {at.day.isoformat(): "" for at in reversed(list_logs(project.private))}
-    )
+    return app.complete(ctx, incomplete, lambda at: {str(log.day): "" for log in reversed(list_logs(at.private))})
 
 
 @click.group("log", short_help="Append to the log of the day, and read it.", cls=LogGroup)
@@ -685,7 +623,8 @@ def _add(call: CliContext, words: tuple[str, ...], as_json: bool) -> None:
         call.out.json(fill(LogAddedRow, day=log.day.isoformat(), at=now, path=path, bytes=log.size))
     else:
         call.out.line("logged in ", Styled(log.path, "cyan"))
-    _warn(call, warn_of_secrets(text, "the entry", project.environment))
+    for warning in app.warn_of_secrets(text, "the entry", project.environment):
+        call.out.warn(warning)
 
 
 @log_verb.command("show", examples=("memdir log show", "memdir log show 2026-03-05", "memdir log show yesterday"))
@@ -703,10 +642,9 @@ def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
         raise click.BadParameter(f"{day!r} is no day; write it as {today.isoformat()}") from None
     text = read_log(project.private, wanted)
     if as_json:
-        path = str(project.private.root / make_path(wanted))
-        call.out.json(LogTextRow(day=wanted.isoformat(), path=path, text=text))
-        return
-    call.out.block(text)
+        call.out.json(fill(LogTextRow, day=str(wanted), path=project.private.root / make_path(wanted), text=text))
+    else:
+        call.out.block(text)
 
 
 @log_verb.command("list", examples=("memdir log list", "memdir log list --json"))
@@ -718,14 +656,9 @@ def _list_logs(call: CliContext, as_json: bool) -> None:
     In a pipe: day, bytes, `waits` if a dream has not read all of it yet, path, with tabs between.
     """
     store = call.open().private
-    waiting = {at.day for at in list_undistilled(store)}
+    waiting, root = {at.day for at in list_undistilled(store)}, store.root if as_json else Path()
     rows = [
-        LogRow(
-            day=log.day.isoformat(),
-            path=str(store.root / log.path) if as_json else log.path,
-            bytes=log.size,
-            distilled=log.day not in waiting,
-        )
+        LogRow(day=str(log.day), path=str(root / log.path), bytes=log.size, distilled=log.day not in waiting)
         for log in reversed(list_logs(store))
     ]
     call.show_rows(_LOGS, rows, as_json=as_json, empty="there is no log yet; `memdir log TEXT` begins one")
