@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import log2
 
 from memdir.store.plan import digest_of
@@ -21,6 +21,7 @@ from memdir.store.secret_text import FoldedText, SecretMatch, compile_pattern, r
 _JUDGED = 200  # characters of a value that are looked at; more of it says nothing new
 _WINDOW = 110  # characters of a sentence that are looked at
 _TOKENS = 16  # and words
+_HEADERS = ("apikey", "api_key", "token")
 _CJK_LEADS = "是为為成叫即は:=→を"
 _STRIP_LEFT = "\"'`(*[<“”„«‘「『,;:"
 _STRIP_RIGHT = "\"'`)*]>“”»’」』.,;:"
@@ -29,23 +30,21 @@ _STRIP_RIGHT = "\"'`)*]>“”»’」』.,;:"
 def find_placed(text: str, low: str) -> Iterator[SecretMatch]:
     """All matches, the surest first; `low` is the text in lower case."""
     if "://" in text and "@" in text:
-        yield from _find_urls(text)
+        for match in _pattern("contexts", "url").finditer(text):
+            value = match["value"]
+            if not _is_standin(value) and value != match["user"] and text[match.start() - 1 : match.start()].isalnum():
+                yield SecretMatch("url-password", "a password in an address", *match.span("value"))
     if "curl" in low and "-u" in low:
         yield from _find_users(text)
     yield from _find_given(text)
     if "bearer" in low:
-        yield from _find_bearers(text)
+        for match in _pattern("contexts", "bearer").finditer(text):
+            if _is_random(match["value"], shortest=20):
+                yield SecretMatch("bearer-token", "a bearer token", *match.span("value"))
     if " -" in text or "\n-" in text or text.startswith("-"):
         yield from _find_named(text, "option")
     if "</" in text:
         yield from _find_named(text, "tag")
-
-
-def _find_urls(text: str) -> Iterator[SecretMatch]:
-    for match in _pattern("contexts", "url").finditer(text):
-        value = match["value"]
-        if not _is_standin(value) and value != match["user"] and text[match.start() - 1 : match.start()].isalnum():
-            yield SecretMatch("url-password", "a password in an address", *match.span("value"))
 
 
 def _find_users(text: str) -> Iterator[SecretMatch]:
@@ -71,16 +70,12 @@ def _find_given(text: str) -> Iterator[SecretMatch]:
         start = match.start(group)
         if not value or match[group].endswith("..."):
             continue
-        if _is_header(name) and _is_sent(value, match["scheme"] or "", before):
+        low = name.lower()
+        is_header = low.endswith(("authorization", "-key", "-token", "-auth", "-apikey")) or low in _HEADERS
+        if is_header and _is_sent(value, match["scheme"] or "", before):
             yield SecretMatch("auth-header", "a credential in a header", start, start + len(value))
         elif _is_likely(kind, value, is_quoted=group == "quoted"):
             yield _make_match(kind, start, start + len(value))
-
-
-def _find_bearers(text: str) -> Iterator[SecretMatch]:
-    for match in _pattern("contexts", "bearer").finditer(text):
-        if _is_random(match["value"], shortest=20):
-            yield SecretMatch("bearer-token", "a bearer token", *match.span("value"))
 
 
 def _find_named(text: str, key: str) -> Iterator[SecretMatch]:
@@ -101,11 +96,6 @@ def _read_name(text: str, end: int) -> tuple[str, str]:
     before = text[max(end - 100, 0) : end].rstrip(" \t").rstrip("*_").rstrip("\"'])`\\")
     match = _pattern("contexts", "name").match(before[::-1])
     return (match.group()[::-1], before[: -match.end()]) if match else ("", "")
-
-
-def _is_header(name: str) -> bool:
-    ends = ("authorization", "-key", "-token", "-auth", "-apikey")
-    return name.lower().endswith(ends) or name.lower() in ("apikey", "api_key", "token")
 
 
 def _is_sent(value: str, scheme: str, before: str) -> bool:
@@ -152,7 +142,9 @@ def find_told(text: str, low: str, dense: FoldedText) -> Iterator[SecretMatch]:
     if "pin" in low or "geheimzahl" in low or "暗証" in low:
         yield from _find_pins(text)
     if "phrase" in low or "frase" in low:
-        yield from _find_phrases(text)
+        for match in _pattern("prose", "phrase").finditer(text):
+            if set(read_tables()["prose"]["not_phrase"].split()).isdisjoint(match["value"].lower().split()):
+                yield SecretMatch("told-password", "a passphrase in a sentence", *match.span("value"))
     for match in _pattern("prose", "pairs").finditer(low):
         if _is_apart(low, match.start(), match.end()):
             yield from _find_pair(text, match.end())
@@ -164,12 +156,10 @@ def _find_passwords(text: str, low: str) -> Iterator[SecretMatch]:
         # Up to the next such word: that one speaks for what follows it, and no word is looked at twice.
         end = nouns[number + 1][0] if number + 1 < len(nouns) else len(text)
         window = _cut(text[begin : min(begin + _WINDOW, end)])
-        for start, value in _list_words(window):
-            if (
-                _leads(window[:start])
-                and _is_password(value, told=True)
-                and not _pattern("values", "argument").match(value)
-            ):
+        for token in islice(_pattern("contexts", "token").finditer(window), _TOKENS):
+            start, value = _strip(token.group(), token.start())
+            is_argument = _pattern("values", "argument").match(value)
+            if not is_argument and _leads(window[:start]) and _is_password(value, told=True):
                 at = begin + start
                 yield SecretMatch("told-password", "a password in a sentence", at, at + len(value))
                 break
@@ -188,19 +178,11 @@ def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretMatch]:
             or _pattern("contexts", "end").search(before, nouns[-1].end() + 2)
         ):
             continue
-        noun = nouns[-1]
-        since = before[noun.end() :]
-        if noun.group().isascii() and _pattern("contexts", "given").match(since):
+        since = before[nouns[-1].end() :]
+        if nouns[-1].group().isascii() and _pattern("contexts", "given").match(since):
             continue  # an assignment, which `find_placed` judges
         if _is_key(value, since, before):
             yield SecretMatch("told-secret", "a key or token in a sentence", start, start + len(value))
-
-
-def _list_words(window: str) -> Iterator[tuple[int, str]]:
-    for count, token in enumerate(_pattern("contexts", "token").finditer(window)):
-        if count >= _TOKENS:
-            return
-        yield _strip(token.group(), token.start())
 
 
 def _is_apart(low: str, start: int, end: int) -> bool:
@@ -219,10 +201,9 @@ def _is_key(value: str, before: str, context: str) -> bool:
         or "/" in value[:2]
         or compile_pattern(r"[\"'<>{}()]").search(value)
         or _pattern("values", "file").search(value)
+        or _pattern("values", "open").match(value)
         or _pattern("prose", "not_keys").search(context)
     ):
-        return False
-    if _pattern("values", "open").match(value):
         return False
     if _is_uuid(value):
         return _leads(before) and not _is_standin(value)
@@ -239,12 +220,6 @@ def _find_pins(text: str) -> Iterator[SecretMatch]:
                 start, end = (match.end() + at for at in number.span())
                 yield SecretMatch("told-pin", "a PIN in a sentence", start, end)
                 break
-
-
-def _find_phrases(text: str) -> Iterator[SecretMatch]:
-    for match in _pattern("prose", "phrase").finditer(text):
-        if not set(read_tables()["prose"]["not_phrase"].split()) & set(match["value"].lower().split()):
-            yield SecretMatch("told-password", "a passphrase in a sentence", *match.span("value"))
 
 
 def _find_pair(text: str, begin: int) -> Iterator[SecretMatch]:
@@ -301,7 +276,7 @@ def measure_mixing(value: str) -> float:
     """In which share of its places two neighbours are of different classes."""
     if len(value) < 2:
         return 0.0
-    classes = [_classify(at) for at in value]
+    classes = [1 if at.islower() else 2 if at.isupper() else 3 if at.isdigit() else 4 for at in value]
     return sum(a != b for a, b in pairwise(classes)) / (len(value) - 1)
 
 
@@ -373,7 +348,3 @@ def _is_spoken(value: str) -> bool:
     words = [at for at in re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", value) if at]
     plain = sum(len(at) for at in words if compile_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}").fullmatch(at))
     return plain * 4 >= 3 * sum(len(at) for at in words)
-
-
-def _classify(at: str) -> int:
-    return 1 if at.islower() else 2 if at.isupper() else 3 if at.isdigit() else 4

@@ -91,7 +91,6 @@ class SecretMatch:
 
 @cache
 def read_tables() -> dict[str, Any]:
-    """The content of `secret_rules.toml`."""
     import tomllib  # most processes scan nothing
 
     return tomllib.loads(TABLES_FILE.read_text(encoding="utf-8"))
@@ -137,7 +136,7 @@ def fold_text(text: str) -> FoldedText:
     if not odd:
         return FoldedText(text)
     pattern = re.compile("[" + "".join(map(re.escape, odd)) + "]")
-    return _rebuild(text, ((match.start(), match.end(), odd[match.group()]) for match in pattern.finditer(text)))
+    return _rebuild(text, ((*match.span(), odd[match.group()]) for match in pattern.finditer(text)))
 
 
 def find_dense(text: str) -> FoldedText:
@@ -148,15 +147,8 @@ def find_dense(text: str) -> FoldedText:
 def decode_percent(text: str) -> FoldedText | None:
     """With %41 and the like as characters, one level; None if there are none."""
     matches = list(compile_pattern(_PERCENT).finditer(text)) if "%" in text else []
-    if not matches:
-        return None
-    return _rebuild(
-        text,
-        (
-            (at.start(), at.end(), bytes.fromhex(at.group().replace("%", "")).decode("utf-8", "replace"))
-            for at in matches
-        ),
-    )
+    said = [bytes.fromhex(at.group().replace("%", "")).decode("utf-8", "replace") for at in matches]
+    return _rebuild(text, [(*at.span(), new) for at, new in zip(matches, said, strict=True)]) if matches else None
 
 
 def join_pieces(text: str) -> FoldedText | None:

@@ -21,29 +21,9 @@ from pathlib import Path
 from memdir.errors import SettingsError
 from memdir.frozen import dataclass
 from memdir.project.settings import Environment, read_config
-from memdir.store.secret_context import (
-    find_placed,
-    find_told,
-    is_masked,
-    is_published,
-    measure_bits,
-    measure_mixing,
-)
-from memdir.store.secret_text import (
-    AllowedValue,
-    FoldedText,
-    SecretFinding,
-    SecretMatch,
-    SecretRule,
-    compile_pattern,
-    decode_base64,
-    decode_percent,
-    find_base64,
-    find_dense,
-    fold_text,
-    join_pieces,
-    read_tables,
-)
+from memdir.store import secret_text
+from memdir.store.secret_context import find_placed, find_told, is_masked, is_published, measure_bits, measure_mixing
+from memdir.store.secret_text import AllowedValue, FoldedText, SecretFinding, SecretMatch, SecretRule, compile_pattern
 
 # A person's own rules and exceptions, beside the config file; never from a project's committed files.
 FILE = "secrets.toml"
@@ -101,7 +81,7 @@ def render_findings(findings: Iterable[SecretFinding], *, place: str = "") -> tu
 @cache
 def read_rules() -> tuple[SecretRule, ...]:
     """The built-in formats, in the order of their precedence."""
-    rows = [{"bits": 0.0 if row.get("inside") else 2.0, **row} for row in read_tables()["rules"]]
+    rows = [{"bits": 0.0 if row.get("inside") else 2.0, **row} for row in secret_text.read_tables()["rules"]]
     return tuple(SecretRule(**{**row, "hints": tuple(row["hints"])}) for row in rows)
 
 
@@ -113,18 +93,16 @@ def _list_rules(*, inside: bool) -> tuple[SecretRule, ...]:
 
 def _find_matches(text: str, extra: Sequence[SecretRule] = (), *, tokens_only: bool = False) -> Iterator[SecretMatch]:
     """Every match, placed in the text as given; they may overlap, the more particular ones come first."""
-    folded = fold_text(text)
+    folded = secret_text.fold_text(text)
     yield from _place(folded, _find_plain(folded.text, extra, tokens_only=tokens_only))
-    joined = join_pieces(folded.text)
-    if joined is not None:
+    if (joined := secret_text.join_pieces(folded.text)) is not None:
         yield from _place(folded, _place(joined, _find_joined(joined)))
-    decoded = decode_percent(folded.text)
-    if decoded is not None:
-        again = fold_text(decoded.text)
+    if (decoded := secret_text.decode_percent(folded.text)) is not None:
+        again = secret_text.fold_text(decoded.text)
         matches = _find_plain(again.text, extra, tokens_only=tokens_only)
         yield from _place(folded, _place(decoded, _place(again, matches)))
-    for start, end, said in find_base64(folded.text):
-        inner = next(_find_plain(fold_text(said).text, extra, tokens_only=tokens_only), None)
+    for start, end, said in secret_text.find_base64(folded.text):
+        inner = next(_find_plain(secret_text.fold_text(said).text, extra, tokens_only=tokens_only), None)
         if inner is not None:
             yield from _place(folded, [SecretMatch(inner.rule, f"{inner.what}, in base64", start, end)])
 
@@ -145,7 +123,7 @@ def _find_plain(text: str, extra: Sequence[SecretRule], *, tokens_only: bool) ->
     low = _lower(text)
     yield from _match(text, low, extra)
     yield from _match(text, low, _list_rules(inside=True))
-    dense = find_dense(text)
+    dense = secret_text.find_dense(text)
     yield from _place(dense, _match(dense.text, _lower(dense.text), _list_rules(inside=False)))
     if not tokens_only:
         yield from find_placed(text, low)
@@ -203,14 +181,11 @@ def _judge(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretMatch]:
         return
     if rule.id == "google-api-key" and is_published(value):
         return
-    if rule.id == "jwt" and not _has_jwt_header(value):
-        return
+    if rule.id == "jwt":
+        said = secret_text.decode_base64(value.partition(".")[0])
+        if not (said.startswith("{") and said.rstrip().endswith("}") and ('"alg"' in said or '"typ"' in said)):
+            return
     yield SecretMatch(rule.id, rule.what, *match.span(group))
-
-
-def _has_jwt_header(value: str) -> bool:
-    said = decode_base64(value.partition(".")[0])
-    return said.startswith("{") and said.rstrip().endswith("}") and ('"alg"' in said or '"typ"' in said)
 
 
 def _place(reading: FoldedText, matches: Iterable[SecretMatch]) -> Iterator[SecretMatch]:
@@ -251,37 +226,37 @@ def read_own_rules(path: Path) -> OwnSecretRules:
         if key not in ("rule", "allow"):
             raise SettingsError(f"{path}: there is no [[{key}]]", key=key, hint="it holds [[rule]] and [[allow]]")
     rules = []
-    for row in _read_rows(table, "rule", path):
-        _check(row, _RULE, ("id", "pattern"), path)
+    for row in _read_rows(table, "rule", path, _RULE, ("id", "pattern")):
         hints, bits = row.get("hints", ()), row.get("bits", 0.0)
         what = str(row.get("what") or f"what the rule {row['id']} describes")
         words = tuple(str(at).lower() for at in hints) if isinstance(hints, list) else ()
         entropy = float(bits) if isinstance(bits, int | float) else 0.0
         rules.append(SecretRule(str(row["id"]), what, _check_pattern(row["pattern"], path), words, entropy))
     allow = []
-    for row in _read_rows(table, "allow", path):
-        _check(row, _ALLOW, ("pattern", "why"), path)
+    for row in _read_rows(table, "allow", path, _ALLOW, ("pattern", "why")):
         pattern = _check_pattern(row["pattern"], path)
         allow.append(AllowedValue(pattern, str(row["why"]), str(row.get("rule", "")), row.get("on_line") is True))
     return OwnSecretRules(tuple(rules), tuple(allow))
 
 
-def _read_rows(table: Mapping[str, object], key: str, path: Path) -> list[Mapping[str, object]]:
-    rows = table.get(key, [])
+def _read_rows(
+    table: Mapping[str, object], name: str, path: Path, fields: Mapping[str, type], needed: tuple[str, ...]
+) -> Iterator[Mapping[str, object]]:
+    rows = table.get(name, [])
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise SettingsError(f"{path}: {key} is no list of tables", key=key, hint=f"write [[{key}]], with two brackets")
-    return rows
-
-
-def _check(row: Mapping[str, object], fields: Mapping[str, type], needed: tuple[str, ...], path: Path) -> None:
-    for key, value in row.items():
-        if key not in fields:
-            raise SettingsError(f"{path}: {key} is not known there", key=key, hint=f"known: {', '.join(fields)}")
-        if not isinstance(value, int | float if fields[key] is float else fields[key]):
-            raise SettingsError(f"{path}: {key} is of the wrong type", key=key, hint="see docs/secrets.md")
-    for key in needed:
-        if not row.get(key):
-            raise SettingsError(f"{path}: a row has no {key}", key=key, hint="see docs/secrets.md")
+        raise SettingsError(
+            f"{path}: {name} is no list of tables", key=name, hint=f"write [[{name}]], with two brackets"
+        )
+    for row in rows:
+        for key, value in row.items():
+            if key not in fields:
+                raise SettingsError(f"{path}: {key} is not known there", key=key, hint=f"known: {', '.join(fields)}")
+            if not isinstance(value, int | float if fields[key] is float else fields[key]):
+                raise SettingsError(f"{path}: {key} is of the wrong type", key=key, hint="see docs/secrets.md")
+        for key in needed:
+            if not row.get(key):
+                raise SettingsError(f"{path}: a row has no {key}", key=key, hint="see docs/secrets.md")
+        yield row
 
 
 def _check_pattern(pattern: object, path: Path) -> str:

@@ -1,34 +1,26 @@
 """A conversation's record on disk, opened by id, and how far the conversation has been learned from.
 
-Each hook is a new process, so the state of a conversation is a small table, `<state>/sessions/<id>.json`: what it was given,
-what the agent read, and what the person asked for. A change is made under a lock on what the file contains at that moment,
-so processes lose nothing of each other's. Reads take no lock. A missing or broken record counts as empty: it can be deleted
-at any time, and the worst that follows is a memory shown twice. Fields this module does not know are kept as they are.
+Each hook is a new process, so the state of a conversation is a small table, `<state>/sessions/<id>.json`. A change is made
+under a lock on what the file contains at that moment; reads take no lock. A missing or broken record counts as empty: it can
+be deleted at any time, and the worst that follows is a memory shown twice. Unknown fields are kept as they are.
 
-Memories of the directory the record belongs to are recorded by name, those of other directories by a digest of the name:
-so a purge never has to look for records it cannot know of. Beside the records are the prompts that conversations were given
-(conversation.instructions). They contain index lines, so any purge drops them all, and `reset` those of its conversation.
+Memories of the record's own directory are recorded by name, those of others by a digest of the name: so a purge never has to
+look for records it cannot know of. Beside the records are the prompts that conversations were given. They contain index
+lines, so any purge drops them all, and `reset` those of its conversation.
 
-A cursor marks the last message that was learned from: by id, or by content and position where there is none. One that
-points to nothing any more (the host compacted the conversation) is no error: then the recent messages count.
+A cursor marks the last message that was learned from, by id, or by content and position. If its message is gone (the host
+compacted the conversation), the recent messages count.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memdir.frozen import dataclass, field, list_fields, replace
 from memdir.limits import EXTRACT_WINDOW, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
 from memdir.records import Message
-from memdir.store.state import (
-    SESSIONS_FOLDER,
-    digest_text,
-    find_link,
-    hold_sessions,
-    list_session_files,
-    make_leaf,
-    read_table,
-    write_table,
-)
+from memdir.store import state as files
+from memdir.store.state import digest_text, find_link, make_leaf, read_table, write_table
 
 PROMPT = ".prompt"
 _INDEXED = "indexed"
@@ -75,7 +67,7 @@ class SessionFile:
     def __init__(self, state: Path, id: str) -> None:
         self.state = state
         self.id = id
-        self.path = state / SESSIONS_FOLDER / f"{make_leaf(id)}.json"
+        self.path = state / files.SESSIONS_FOLDER / f"{make_leaf(id)}.json"
 
     def find_prompt_file(self, key: str) -> Path:
         """Where a prompt that this conversation was given is kept; no id's file name contains `~`."""
@@ -100,7 +92,7 @@ class SessionFile:
         self, step: Callable[[SessionRecord], SessionRecord], *, seconds: float = SESSION_SECONDS
     ) -> SessionRecord:
         """Apply a step to the record as it is now and return the result; raises LockedError or DiskError."""
-        with hold_sessions(self.path.parent, seconds):
+        with files.hold_sessions(self.path.parent, seconds):
             is_new = not self.path.exists()
             before = self.read()
             after = step(before)
@@ -111,7 +103,7 @@ class SessionFile:
         return after
 
     def note_read(self, keys: Iterable[str]) -> None:
-        """The agent has read these files itself."""
+        """Record that the agent has read these files itself."""
         new = frozenset(keys)
         if not new <= self.read().read:
             self.change(lambda at: replace(at, read=at.read | new))
@@ -133,7 +125,6 @@ class SessionFile:
         return found if isinstance(found, str) else ""
 
     def note_index(self, text: str) -> None:
-        """It has been given this index."""
         self.change(lambda at: replace(at, extra={**at.extra, _INDEXED: digest_text(text)}))
 
     def reset(self, *, cleared: bool = False) -> SessionRecord:
@@ -166,7 +157,7 @@ def parse_record(table: Mapping[str, object]) -> SessionRecord:
     """A record from whatever the file contained; a field of the wrong shape counts as absent."""
     surfaced, read, turns = table.get("surfaced"), table.get("read"), table.get("turns")
     return SessionRecord(
-        surfaced=dict(_parse_surfaced(surfaced)) if isinstance(surfaced, dict) else {},
+        surfaced={key: _parse_surfaced(at) for key, at in surfaced.items()} if isinstance(surfaced, dict) else {},
         read=frozenset(at for at in read if isinstance(at, str)) if isinstance(read, list) else frozenset(),
         ignoring=table.get("ignoring") is True,
         private=table.get("private") is True,
@@ -186,22 +177,18 @@ def render_record(record: SessionRecord) -> dict[str, object]:
     }
 
 
-def _parse_surfaced(table: Mapping[str, object]) -> Iterator[tuple[str, SurfacedMemory]]:
-    for key, value in table.items():
-        digest, size = (value.get("digest"), value.get("bytes")) if isinstance(value, dict) else (None, None)
-        length = size if type(size) is int and size >= 0 else 0
-        yield key, SurfacedMemory(digest if isinstance(digest, str) else "", length)
+def _parse_surfaced(value: object) -> SurfacedMemory:
+    digest, size = (value.get("digest"), value.get("bytes")) if isinstance(value, dict) else (None, None)
+    return SurfacedMemory(digest if isinstance(digest, str) else "", size if type(size) is int and size >= 0 else 0)
 
 
 def _prune(newest: Path) -> None:
     """Remove records that nobody has touched for long, by the file system's clock: the one just written is its now."""
     oldest = newest.stat().st_mtime - SESSION_DAYS * 86_400
-    for path in list_session_files(newest.parent):
-        try:
+    for path in files.list_session_files(newest.parent):
+        with suppress(FileNotFoundError):
             if path.lstat().st_mtime < oldest:
                 path.unlink()
-        except FileNotFoundError:
-            continue
 
 
 @dataclass(frozen=True, slots=True)
