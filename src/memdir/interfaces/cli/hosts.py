@@ -71,7 +71,7 @@ def _host_arguments(decorated: Any) -> Any:
 @click.option("--plugin", "is_plugin", is_flag=True, help="Claude Code: make a plugin folder; settings stay.")
 @click.pass_obj
 def install_verb(
-    call: CliContext, names: Sequence[str], is_all: bool, is_project: bool, is_plugin: bool, **how: bool
+    call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, is_plugin: bool, **how: bool
 ) -> None:
     """Put memdir's hooks into the settings of coding agents: claude-code, codex, gemini-cli, vscode, cursor.
 
@@ -123,17 +123,16 @@ def install_verb(
 )  # fmt: skip
 @_host_arguments
 @click.pass_obj
-def uninstall_verb(
-    call: CliContext, names: tuple[str, ...], is_all: bool, is_project: bool, is_shown: bool, as_json: bool
-) -> None:
+def uninstall_verb(call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, **how: bool) -> None:
     """Take memdir's entries out of the settings of coding agents, and nothing else. Memories stay where they are."""
     hosts = tuple(HOSTS.values()) if is_all else _choose_hosts(call, names, is_all)
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_uninstall(hosts, call.environment, install.SHARED, root=root)
-    has_plugin = CLAUDE_CODE in hosts and not is_project and not is_shown
-    if has_plugin and install.remove_plugin(call.environment.state_home / install.PLUGIN_FOLDER) and not as_json:
+    has_plugin = CLAUDE_CODE in hosts and not is_project and not how["is_shown"]
+    folder = call.environment.state_home / install.PLUGIN_FOLDER
+    if has_plugin and install.remove_plugin(folder) and not how["as_json"]:
         call.out.line("the plugin folder is gone as well")
-    _finish(call, changes, is_shown=is_shown, as_json=as_json)
+    _finish(call, changes, **how)
 
 
 def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple[Host, ...]:
@@ -148,8 +147,7 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
         raise click.UsageError(f"which one? Here: {here}; known: {known}; --all takes those that are here")
     found: dict[str, Host] = {}
     for name in names:
-        host = find_host(name)
-        if host is None:
+        if (host := find_host(name)) is None:
             raise NotFoundError(f"no agent is known by the name {name!r}", hint=f"known: {known}")
         found[host.key] = host
     return tuple(found.values())
@@ -162,8 +160,8 @@ def _finish(call: CliContext, changes: Sequence[install.InstallChange], *, is_sh
     for change in changes:
         before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
         diff = render_text_diff(before, after, str(change.path), str(change.path))
-        is_written = not is_shown and change.what != "unchanged"
-        rows.append(fill(InstallFileRow, change, change=change.what, written=is_written, diff=diff))
+        written = not is_shown and change.what != "unchanged"
+        rows.append(fill(InstallFileRow, change, change=change.what, written=written, diff=diff))
     if as_json:
         call.out.json(rows)
         return
@@ -188,10 +186,8 @@ def _install_plugin(
         call.out.json([fill(InstallFileRow, host=CLAUDE_CODE.key, path=folder, **facts)])
         return
     call.out.line(Styled(CLAUDE_CODE.key, "bold"), f"  {folder}")
-    if is_shown:
-        call.out.line("nothing was written; without --print the plugin is put there")
-    else:
-        call.out.line(f"start Claude Code with `claude --plugin-dir {shlex.quote(str(folder))}`")
+    start = f"start Claude Code with `claude --plugin-dir {shlex.quote(str(folder))}`"
+    call.out.line("nothing was written; without --print the plugin is put there" if is_shown else start)
 
 
 # Other interfaces.
@@ -295,16 +291,10 @@ def chat_verb(ctx: click.Context, /, is_continued: bool, resume: str | None, **o
     call = ctx.ensure_object(CliContext)
     if is_continued and resume is not None:
         raise click.UsageError("--continue and --resume exclude one another")
-    return call.enter(
-        "chat",
-        cwd=call.cwd,
-        variables=call.variables,
-        directory=call.directory,
-        color=ctx.find_root().params.get("color") or "auto",
-        resume="" if is_continued else None if resume == _NEWEST else resume,
-        lists=resume == _NEWEST,
-        **options,
-    )
+    is_listed = resume == _NEWEST
+    options |= {"cwd": call.cwd, "variables": call.variables, "directory": call.directory, "lists": is_listed}
+    options["color"] = ctx.find_root().params.get("color") or "auto"
+    return call.enter("chat", resume="" if is_continued else None if is_listed else resume, **options)
 
 
 @verb("demo", "Three days in a few seconds.", "memdir demo")
@@ -404,7 +394,7 @@ class ImportRow(TypedDict):
 @json_option(ImportRow)
 @click.pass_obj
 def import_verb(
-    call: CliContext, source: str, named: str | None, scope: str | None, since: str | None, **flags: bool
+    call: CliContext, /, source: str, named: str | None, scope: str | None, since: str | None, **flags: bool
 ) -> None:
     """Bring in memories: a memory directory (Claude Code's or memdir's) or an archive of one, AGENTS.md, GEMINI.md,
     Codex's memories, the MCP memory server's file, a mem0 export, ChatGPT's memories as text.
@@ -423,7 +413,7 @@ def import_verb(
     if not found.candidates:
         raise NotFoundError(f"no memories were found in {source}", name=source, hint="--from says whose they are")
     origin = Origin(IMPORT, f"{found.format.value} from {shorten(one_line(source), 200)}", project.environment.session)
-    begin = None if since is None else parse_day(since)
+    begin = parse_day(since) if since is not None else None
     plan = imports.plan_import(store, found, now=project.now(), origin=origin, since=begin)
     done = apply_import(store, plan, origin=origin) if is_applied else None
     rows = [_make_step(step, call) for step in plan.steps]
@@ -519,7 +509,7 @@ def export_verb(
         raise click.UsageError("an archive is nothing for a terminal: say -o FILE")
     project = call.open()
     store = choose_store(project, scope)
-    meant = None if scope is None else Scope(scope)
+    meant = Scope(scope) if scope is not None else None
     done = export(store, format, now=project.now(), scope=meant, with_history=with_history)
     if not done.names:
         raise NotFoundError("there are no memories to export", hint="`memdir where` shows where they would be")

@@ -247,8 +247,8 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
         except MemdirError as error:
             output.complain(f"inbox item {at.id}: {render_error(error)}")
             continue
-        result = changed or {"change": None, "names": []}
-        rows.append(fill(DecisionRow, result, at.item, id=at.id, scope=at.store.scope, state=done))
+        nothing: dict[str, object] = {"change": None, "names": []}
+        rows.append(fill(DecisionRow, changed or nothing, at.item, id=at.id, scope=at.store.scope, state=done))
         if as_json:
             continue
         out.line(f"{done} ", Styled(at.id, "bold"), f": {one_line(at.mask(at.item.title))}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import click
 from click.shell_completion import CompletionItem
@@ -210,13 +210,11 @@ def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCan
     if not candidates:
         hint = "`memdir relink --from DIR` takes a directory you know"
         raise NotFoundError("no memory of a moved project was found", hint=hint)
-    if not yes:
-        return None
     best = [at for at in candidates if at.rank == candidates[0].rank]
-    if len(best) > 1 or best[0].rank >= _ALIVE:
+    if yes and (len(best) > 1 or best[0].rank >= _ALIVE):
         hint = "choose with --from; `memdir relink` lists them"
         raise NotFoundError("it is not clear which memory is meant", hint=hint)
-    return best[0].path
+    return best[0].path if yes else None
 
 
 # `config`, `pause` and `resume`.
@@ -232,11 +230,11 @@ class SettingRow(TypedDict):
     source: str
 
 
-def _complete_keys(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(item.key, help=item.help) for item in SETTINGS if item.key.startswith(incomplete)]
+def _key_arguments(decorated: Any) -> Any:
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(item.key, help=item.help) for item in SETTINGS if item.key.startswith(incomplete)]
 
-
-_key = click.argument("key", shell_complete=_complete_keys)
+    return click.argument("key", shell_complete=complete)(json_option(SettingRow)(click.pass_obj(decorated)))
 
 
 @click.group("config", short_help="Look at settings and change them.", cls=VerbGroup)
@@ -249,17 +247,15 @@ def config_verb() -> None:
 @click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
     """List every setting: key, value, default, and where the value comes from."""
-    settings = _read_settings(call)
+    settings, _ = read_paths(call.environment, call.cwd.absolute())
     call.show_rows(_SETTINGS, [make_setting(settings, item) for item in SETTINGS], as_json=as_json)
 
 
 @config_verb.command("get", examples=("memdir config get index_order",))
-@_key
-@json_option(SettingRow)
-@click.pass_obj
+@_key_arguments
 def _get(call: CliContext, key: str, as_json: bool) -> None:
     """Print the value of one setting."""
-    row = make_setting(_read_settings(call), find_setting(key))
+    row = make_setting(read_paths(call.environment, call.cwd.absolute())[0], find_setting(key))
     if as_json:
         call.out.json(row)
     else:
@@ -267,10 +263,8 @@ def _get(call: CliContext, key: str, as_json: bool) -> None:
 
 
 @config_verb.command("set", examples=("memdir config set index_order file",))
-@_key
+@_key_arguments
 @click.argument("value")
-@json_option(SettingRow)
-@click.pass_obj
 def _set(call: CliContext, key: str, value: str, as_json: bool) -> None:
     """Write one setting into your config file; comments and other lines stay."""
     item, problem = find_setting(key), ""
@@ -287,9 +281,7 @@ def _set(call: CliContext, key: str, value: str, as_json: bool) -> None:
 
 
 @config_verb.command("unset", examples=("memdir config unset index_order",))
-@_key
-@json_option(SettingRow)
-@click.pass_obj
+@_key_arguments
 def _unset(call: CliContext, key: str, as_json: bool) -> None:
     """Take one setting out of your config file, so that the default counts again."""
     was_there = remove_setting(call.environment, key)
@@ -329,13 +321,9 @@ def show_value(value: Value | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _read_settings(call: CliContext) -> Settings:
-    return read_paths(call.environment, call.cwd.absolute())[0]
-
-
 def _report_setting(call: CliContext, item: Setting, done: str, *, as_json: bool) -> None:
     """What was done, and what holds now: an environment variable may be stronger."""
-    row = make_setting(_read_settings(call), item)
+    row = make_setting(read_paths(call.environment, call.cwd.absolute())[0], item)
     if as_json:
         call.out.json(row)
         return

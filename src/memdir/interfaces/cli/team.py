@@ -1,5 +1,6 @@
 """`promote`, `demote`, `team` and `agent`: share memories with all projects, with a team over git, or with an agent."""
 
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, TypedDict
@@ -146,12 +147,16 @@ _WORDS = {
     SyncOutcome.BUSY: "another sync is under way",
     SyncOutcome.FAILED: "the sync failed; nothing of yours is lost",
 }
-_remote = click.option("--remote", metavar="URL", default="", help="Another remote than the project's own.")
-_branch = click.option("--branch", metavar="NAME", default=BRANCH, show_default=True, help="The branch to share.")
 _timeout = click.option(
     "--timeout", "seconds", type=click.FloatRange(min=1), default=TEAM_SECONDS, show_default=True, metavar="SECONDS",
     help="How long it may take in all.",
 )  # fmt: skip
+
+
+def _remote_options(decorated: Any) -> Any:
+    branch = click.option("--branch", metavar="NAME", default=BRANCH, show_default=True, help="The branch to share.")
+    remote = click.option("--remote", metavar="URL", default="", help="Another remote than the project's own.")
+    return remote(branch(decorated))
 
 
 class ReceivedRow(TypedDict):
@@ -256,26 +261,24 @@ def team_verb() -> None:
 @team_verb.command(
     "init", examples=("memdir team init", "memdir team init --remote git@example.org:team/memory.git --review")
 )
-@_remote
-@_branch
+@_remote_options
 @click.option("--review", is_flag=True, help="Ask everybody to look at what others write.")
 @_timeout
 @json_option(SyncRow)
 @click.pass_obj
-def _init(call: CliContext, remote: str, branch: str, review: bool, **given: Any) -> int:
+def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: Any) -> int:
     """Begin a team's memory, or take part in one that is there: the first sync sends what lies in `team/`."""
     return _enter(call, Membership(remote, branch, review=review), create=True, **given)
 
 
 @team_verb.command("join", examples=("memdir team join", "memdir team join --remote ../team.git --read-only"))
-@_remote
-@_branch
+@_remote_options
 @click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
 @click.option("--review", is_flag=True, help="What others write waits in your inbox.")
 @_timeout
 @json_option(SyncRow)
 @click.pass_obj
-def _join(call: CliContext, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
+def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
     """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there."""
     return _enter(call, Membership(remote, branch, read_only, review), create=False, **given)
 
@@ -468,11 +471,13 @@ _AGENTS = (
     TableColumn("DIRECTORY", "dim", "path", is_cut=True),
     TableColumn("PROBLEM", "yellow", "problem", is_cut=True),
 )
-_agent_scope = click.option(
-    "--scope",
-    type=click.Choice([scope.value for scope in AgentScope]),
-    help="All projects, committed with this one, or this machine; what its definition says if not given.",
-)
+
+
+def _agent_arguments(shape: object) -> Callable[[Any], Any]:
+    text = "All projects, committed with this one, or this machine; what its definition says if not given."
+    scope = click.option("--scope", type=click.Choice([scope.value for scope in AgentScope]), help=text)
+    name = click.argument("name", metavar="NAME")
+    return lambda decorated: name(scope(json_option(shape)(click.pass_obj(decorated))))
 
 
 class AgentListRow(TypedDict):
@@ -551,10 +556,7 @@ def _list(call: CliContext, as_json: bool) -> None:
 
 
 @agent_verb.command("show", examples=("memdir agent show reviewer", "memdir agent show reviewer --scope local --json"))
-@click.argument("name", metavar="NAME")
-@_agent_scope
-@json_option(AgentMemoryRow)
-@click.pass_obj
+@_agent_arguments(AgentMemoryRow)
 def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
     """Print what an agent would load of its memory, and the memories that are in it."""
     project, out = call.open(), call.out
@@ -577,10 +579,7 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
 @agent_verb.command(
     "where", examples=("memdir agent where reviewer", "memdir agent where plugin:reviewer --scope user")
 )
-@click.argument("name", metavar="NAME")
-@_agent_scope
-@json_option(AgentRow)
-@click.pass_obj
+@_agent_arguments(AgentRow)
 def _where(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
     """Print the directory of an agent's memory, and which rule chose it. Nothing is created by asking."""
     own, row = _find_agent(call.open(), name, scope)
