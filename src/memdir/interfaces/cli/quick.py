@@ -1,7 +1,6 @@
 """`memdir recall` without click: agents call it all the time, and importing click takes as long as recalling.
 
-What is not understood here to the letter (help, mistakes, options of other verbs) is left to click; a test compares the
-two readings. The click verb shows its result by `show_recall`, too.
+What is not understood here (help, mistakes) is left to click; a test compares the two readings.
 """
 
 import re
@@ -18,8 +17,6 @@ from memdir.store.open import Project
 
 _FLAGS = {"--explain": "explain", "--no-semantic": "no_semantic", "--json": "as_json"}
 _VALUES = {"--session": "session", "--tools": "tools", "--limit": "limit"}
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-_STEP = 200  # files that are read in a fraction of a second; fewer need no progress
 _EXPLAINED = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
     TableColumn("SCORE", "bold", lambda row: f"{row['score']:.3f}"),
@@ -33,8 +30,6 @@ _EXPLAINED = (
 
 @dataclass(frozen=True, slots=True)
 class RecallCall:
-    """A call of `recall`, as it was typed."""
-
     query: tuple[str, ...]
     session: str = ""
     tools: str = ""
@@ -89,12 +84,16 @@ class RecallRow(TypedDict):
 
 def parse_recall(argv: list[str]) -> tuple[str | None, RecallCall] | None:
     """The directory given and the call; None for any other call, and for one that click should look at."""
-    directory, rest = _split_directory(argv)
-    if rest[:1] != ["recall"]:
+    directory: str | None = None
+    rest = argv[:]
+    if rest[:1] == ["--dir"] and len(rest) > 1 and not rest[1].startswith("-"):
+        directory, rest = rest[1], rest[2:]
+    elif rest and rest[0].startswith("--dir="):
+        directory, rest = rest[0].removeprefix("--dir="), rest[1:]
+    if not rest or rest.pop(0) != "recall":
         return None
     options: dict[str, Any] = {}
     words: list[str] = []
-    rest = rest[1:]
     while rest:
         word = rest.pop(0)
         name, is_joined, value = word.partition("=")
@@ -108,7 +107,7 @@ def parse_recall(argv: list[str]) -> tuple[str | None, RecallCall] | None:
                 if not rest or rest[0].startswith("-"):
                     return None
                 value = rest.pop(0)
-            if name == "--limit" and not _NUMBER.fullmatch(value):
+            if name == "--limit" and not re.fullmatch(r"[1-9][0-9]{0,8}", value):
                 return None
             options[_VALUES[name]] = int(value) if name == "--limit" else value
         elif word.startswith("-") and word != "-":
@@ -122,7 +121,7 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
     project, out = call.open(), call.out
 
     def show_progress(count: int) -> None:
-        if count % _STEP == 0:
+        if count % 200 == 0:  # fewer are read in a fraction of a second
             out.progress(f"reading memories into the index: {count:,}")
 
     found = recall_in_project(
@@ -151,31 +150,15 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
         out.line("nothing here fits" if is_usual else f"nothing is recalled: {found.skipped.words}")
 
 
-def _split_directory(argv: list[str]) -> tuple[str | None, list[str]]:
-    """The only option before the verb that is understood here."""
-    if argv[:1] == ["--dir"] and len(argv) > 1 and not argv[1].startswith("-"):
-        return argv[1], argv[2:]
-    if argv and argv[0].startswith("--dir="):
-        return argv[0].removeprefix("--dir="), argv[1:]
-    return None, argv
-
-
 def _make_recalled(excerpt: Excerpt, project: Project) -> RecalledRow:
-    return fill(
-        RecalledRow,
-        excerpt,
-        excerpt.header,
-        type=excerpt.header.kind,
-        age=render_age(excerpt.dated, project.now().astimezone()),
-        since=excerpt.dated,
-        score=round(excerpt.score, 4),
-    )
+    header, since = excerpt.header, excerpt.dated
+    age, score = render_age(since, project.now().astimezone()), round(excerpt.score, 4)
+    return fill(RecalledRow, excerpt, header, type=header.kind, age=age, since=since, score=score)
 
 
 def _make_candidate(pick: Pick) -> CandidateRow:
-    parts = pick.evidence
-    numbers = {key: round(getattr(parts, key), 4) for key in ("lexical", "semantic", "prior")}
-    return fill(CandidateRow, pick, pick.header, parts, score=round(pick.score, 4), **numbers)
+    numbers = {key: round(getattr(pick.evidence, key), 4) for key in ("lexical", "semantic", "prior")}
+    return fill(CandidateRow, pick, pick.header, pick.evidence, score=round(pick.score, 4), **numbers)
 
 
 def _show_memories(out: Output, found: RecallResult, project: Project) -> None:

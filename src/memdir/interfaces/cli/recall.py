@@ -1,8 +1,7 @@
 """`recall`, `search`, `why` and `bench`: find memories, and measure how well they are found.
 
-`bench` turns each group of a corpus into a memory directory of Markdown files and asks each question in a conversation
-of its own, through `recall` as it is shipped. A question that recall does not answer counts as a miss. It judges by the
-identity of the memories alone, not by what a model would make of them.
+`bench` writes each group of a corpus as a memory directory and asks each question in a conversation of its own. It judges
+by the identity of the memories alone, not by what a model would make of them.
 """
 
 import json
@@ -11,30 +10,22 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import click
 
-from memdir.conversation.transcripts import TranscriptHit, list_folders, search_transcripts
+from memdir.conversation.transcripts import list_folders, search_transcripts
 from memdir.errors import DiskError, FormatError
 from memdir.format.drafts import make_slug
 from memdir.format.frontmatter import compose_file
 from memdir.frozen import asdict, dataclass
 from memdir.interfaces.cli import CliContext
-from memdir.interfaces.cli.app import VerbGroup, find_past, json_option, name_argument, scope_option, verb
-from memdir.interfaces.cli.output import (
-    Count,
-    Share,
-    SkipRow,
-    Styled,
-    TableColumn,
-    Time,
-    count_words,
-    fill,
-    make_skip_rows,
-)
+from memdir.interfaces.cli.app import VerbGroup, find_past, json_option, limit_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.output import Count, Share, SkipRow, Styled, TableColumn, Time, fill, make_skip_rows
 from memdir.interfaces.cli.quick import RecallCall, RecallRow, show_recall
 from memdir.limits import DESCRIPTION_CHARS, SELECTED
 from memdir.recall.find import search_memories
@@ -45,7 +36,6 @@ from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore
 from memdir.text import fold, one_line, shorten
 
-_LIMIT = 20
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
     TableColumn("LINE", "dim", "line"),
@@ -142,9 +132,7 @@ class BenchRecallRow(TypedDict):
 @click.argument("query", nargs=-1, required=True, metavar="QUERY")
 @click.option("--session", metavar="ID", default="", help="The conversation: what it was given already is left out.")
 @click.option("--tools", metavar="A,B", default="", help="Tools in use at the moment.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=SELECTED, show_default=True, help="At most so many memories."
-)
+@limit_option(SELECTED, "At most so many memories.")
 @click.option(
     "--explain", is_flag=True, help="Every candidate with the parts of its score; nothing counts as recalled by it."
 )
@@ -167,7 +155,7 @@ def recall_verb(call: CliContext, /, **options: Any) -> None:
 )  # fmt: skip
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
 @click.option("--transcripts", is_flag=True, help="Look into past conversations of this project too.")
-@click.option("--limit", type=click.IntRange(min=1), default=_LIMIT, show_default=True, help="At most so many of each.")
+@limit_option(20, "At most so many of each.")
 @json_option(SearchRow)
 @click.pass_obj
 def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limit: int, as_json: bool) -> None:
@@ -178,25 +166,19 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
     """
     project, out, words = call.open(), call.out, " ".join(text)
     memories = [fill(SearchHitRow, hit, hit.header) for hit in search_memories(project.stores, words, limit=limit)]
-    hits: Sequence[TranscriptHit] = ()
+    said: list[TranscriptHitRow] = []
     if transcripts:
         folders = list_folders(project.places, project.environment.claude_home, call.cwd)
         hits = search_transcripts(folders, words, limit=limit)
-    said = [fill(TranscriptHitRow, hit, path=hit.file, time=hit.at) for hit in hits]
+        said = [fill(TranscriptHitRow, hit, path=hit.file, time=hit.at) for hit in hits]
     if as_json:
         out.json(SearchRow(query=words, memories=memories, transcripts=said if transcripts else None))
         return
-
-    def show(columns: Sequence[TableColumn], rows: Sequence[Any]) -> None:
-        first = columns[0] if out.is_table else columns[0]._replace(cell="path")
-        out.table((first, *columns[1:]), rows, project.now())
-
-    if memories:
-        show(_MEMORIES, memories)
-    if memories and said and out.is_table:
-        out.line()
-    if said:
-        show(_TRANSCRIPTS, said)
+    tables: list[tuple[Sequence[TableColumn], Sequence[Any]]] = [(_MEMORIES, memories), (_TRANSCRIPTS, said)]
+    for number, ((first, *others), rows) in enumerate([at for at in tables if at[1]]):
+        if number and out.is_table:
+            out.line()
+        out.table((first if out.is_table else first._replace(cell="path"), *others), rows, project.now())
     if not memories and not said and out.is_table:
         out.line("these words stand nowhere together")
 
@@ -205,7 +187,7 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
     "why", "For which questions a memory came up.", "memdir why terse-replies", "memdir why terse-replies --json"
 )  # fmt: skip
 @name_argument()
-@click.option("--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="At most so many; 0 all.")
+@limit_option(20, "At most so many; 0 all.", least=0)
 @scope_option
 @json_option(WhyRow)
 @click.pass_obj
@@ -222,10 +204,10 @@ def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json
     rows = [fill(SurfacedRow, at, score=round(at.score, 4)) for at in recalls[: limit or None]]
     if as_json:
         facts = {"count": len(recalls), "surfaced": rows, "skip_reasons": make_skip_rows()}
-        out.json(fill(WhyRow, name=found, scope=store.scope, **facts))
+        out.json(fill(WhyRow, store, name=found, **facts))
     elif rows:
         if out.is_table:
-            often = "once" if len(recalls) == 1 else count_words(len(recalls), "time")
+            often = "once" if len(recalls) == 1 else f"{len(recalls)} times"
             out.line(Styled(found, "bold"), f" was recalled {often}")
         out.table(_SURFACED, rows, project.now())
     elif out.is_table:
@@ -233,8 +215,6 @@ def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json
         for skip in make_skip_rows():
             out.line(f"  {skip['words']}", Styled(f"  ({skip['reason']})", "dim"))
 
-
-# `bench`.
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -259,20 +239,19 @@ def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_sema
     A row of the corpus is {"id", "group", "text"} and may have "description" and "date"; a question is {"id", "group",
     "query", "gold": [ids], "category"}. One with no gold is answered right by nothing at all.
     """
-    out = call.out
     report = bench_recall(
         call.cwd / corpus,
         call.cwd / queries,
         now=call.environment.now or utc_now(),
         k=k,
         semantic=not no_semantic,
-        on_progress=lambda done, total: out.progress(f"{done} of {total} questions"),
+        on_progress=lambda done, total: call.out.progress(f"{done} of {total} questions"),
     )
-    out.progress("")
+    call.out.progress("")
     if as_json:
         figures = {name: _make_figures(at, k) for name, at in report.categories.items()}
         times = {key: round(getattr(report, key), 3) for key in ("p50_ms", "p95_ms", "index_s")}
-        out.json(fill(BenchRecallRow, report, all=_make_figures(report.all, k), categories=figures, **times))
+        call.out.json(fill(BenchRecallRow, report, all=_make_figures(report.all, k), categories=figures, **times))
         return
     columns = (
         TableColumn("CATEGORY", "cyan", lambda row: row[0]),
@@ -281,9 +260,9 @@ def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_sema
         TableColumn(f"ANY@{k}", "", lambda row: f"{row[1].any_at_k:.3f}"),
         TableColumn(f"ALL@{k}", "", lambda row: f"{row[1].all_at_k:.3f}"),
     )
-    out.table(columns, [*report.categories.items(), ("all", report.all)])
+    call.out.table(columns, [*report.categories.items(), ("all", report.all)])
     times_shown = f"p50 {report.p50_ms:.1f} ms, p95 {report.p95_ms:.1f} ms, indexed in {report.index_s:.1f} s"
-    out.line(Styled(f"{times_shown}, selector {report.selector}", "dim"))
+    call.out.line(Styled(f"{times_shown}, selector {report.selector}", "dim"))
 
 
 def _make_figures(figures: "BenchFigures", k: int) -> dict[str, Any]:
@@ -300,8 +279,6 @@ _DATES = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d %H:%M", "%Y/%m/%d")
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One row of a corpus."""
-
     id: str
     text: str
     description: str = ""
@@ -320,8 +297,6 @@ class BenchQuestion:
 
 @dataclass(frozen=True, slots=True)
 class BenchOutcome:
-    """What came of one question."""
-
     category: str
     hit: bool
     any: bool
@@ -386,28 +361,25 @@ def bench_recall(
 def read_corpus(path: Path) -> dict[str, list[BenchRow]]:
     """The entries of each group, in the order of the file. Public sets repeat ids: each row is a file of its own."""
     groups: dict[str, list[BenchRow]] = {}
-    for number, row in _read_rows(path, CORPUS_ROW):
-        id_, group = (_parse_id(path, number, row, key, CORPUS_ROW) for key in ("id", "group"))
-        text = row.get("text")
-        if not isinstance(text, str):
+    for number, row in _read_rows(path, CORPUS_ROW, ("id", "group")):
+        if not isinstance(text := row.get("text"), str):
             raise _refuse(path, number, 'it has no "text"', CORPUS_ROW)
-        entry = BenchRow(id_, text, *(str(row.get(key) or "") for key in ("description", "date")))
-        groups.setdefault(group, []).append(entry)
+        entry = BenchRow(str(row["id"]), text, *(str(row.get(key) or "") for key in ("description", "date")))
+        groups.setdefault(str(row["group"]), []).append(entry)
     return groups
 
 
 def read_queries(path: Path) -> list[tuple[int, BenchQuestion]]:
     """Every question with its line."""
     found: list[tuple[int, BenchQuestion]] = []
-    for number, row in _read_rows(path, QUERY_ROW):
-        group = _parse_id(path, number, row, "group", QUERY_ROW)
+    for number, row in _read_rows(path, QUERY_ROW, ("group",)):
         text, gold = row.get("query"), row.get("gold")
         if not isinstance(text, str) or not text.strip():
             raise _refuse(path, number, 'it has no "query"', QUERY_ROW)
         if not isinstance(gold, list) or not all(isinstance(at, str | int) for at in gold):
             raise _refuse(path, number, '"gold" is no list of ids', QUERY_ROW)
-        question = BenchQuestion(group, text, frozenset(map(str, gold)), str(row.get("category") or ""))
-        found.append((number, question))
+        group, category = str(row["group"]), str(row.get("category") or "")
+        found.append((number, BenchQuestion(group, text, frozenset(map(str, gold)), category)))
     if not found:
         raise FormatError(f"{path} has no rows", hint=f"a row is {QUERY_ROW}")
     return found
@@ -420,10 +392,8 @@ def plant(memory: Path, entries: Sequence[BenchRow]) -> dict[str, str]:
     used: set[str] = set()
     for entry in entries:
         slug = make_slug(entry.id)[:_LEAF_CHARS].rstrip("-_")
-        name, number = slug, 1
-        while fold(name) in used:  # ids that come out the same get a number
-            number += 1
-            name = f"{slug}-{number}"
+        names = chain([slug], (f"{slug}-{number}" for number in count(2)))  # ids that come out the same get a number
+        name = next(name for name in names if fold(name) not in used)
         used.add(fold(name))
         ids[name] = entry.id
         (memory / f"{name}.md").write_bytes(render_bench_row(entry).encode("utf-8", "replace"))
@@ -431,12 +401,11 @@ def plant(memory: Path, entries: Sequence[BenchRow]) -> dict[str, str]:
 
 
 def render_bench_row(entry: BenchRow) -> str:
-    first = next((line for line in entry.text.split("\n") if line.strip()), "")
-    described = shorten(one_line(entry.description), DESCRIPTION_CHARS)
+    first = one_line(next((line for line in entry.text.split("\n") if line.strip()), ""))
     modified = parse_date(entry.date)
     fields = {
-        "name": shorten(one_line(first), _TITLE_CHARS) or "Untitled",
-        "description": described or shorten(one_line(first), _LINE_CHARS),
+        "name": shorten(first, _TITLE_CHARS) or "Untitled",
+        "description": shorten(one_line(entry.description), DESCRIPTION_CHARS) or shorten(first, _LINE_CHARS),
         "type": "project",
         "modified": modified.isoformat() if modified else None,
     }
@@ -449,10 +418,8 @@ def parse_date(text: str) -> datetime | None:
         return when
     plain = _WEEKDAY.sub("", text.strip())
     for form in _DATES:
-        try:
+        with suppress(ValueError):
             return datetime.strptime(plain, form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
     return None
 
 
@@ -471,20 +438,19 @@ def _ask(
     found = recall((store,), question.text, selector=search, now=now, limit=k)
     ms = (time.perf_counter() - start) * 1000
     picked = [ids[memory.header.name] for memory in found.memories]
-    if not question.gold:
-        return BenchOutcome(question.category, not picked, not picked, not picked, ms)
-    is_hit = bool(picked) and picked[0] in question.gold
-    return BenchOutcome(question.category, is_hit, bool(question.gold & set(picked)), question.gold <= set(picked), ms)
+    if gold := question.gold:
+        figures = (not gold.isdisjoint(picked[:1]), not gold.isdisjoint(picked), gold.issubset(picked))
+    else:
+        figures = (not picked, not picked, not picked)
+    return BenchOutcome(question.category, *figures, ms)
 
 
 def _count(outcomes: Sequence[BenchOutcome]) -> BenchFigures:
-    n = len(outcomes)
-    return BenchFigures(
-        n, *(sum(at) / n for at in zip(*((one.hit, one.any, one.all) for one in outcomes), strict=True))
-    )
+    shares = (sum(getattr(one, key) for one in outcomes) / len(outcomes) for key in ("hit", "any", "all"))
+    return BenchFigures(len(outcomes), *shares)
 
 
-def _read_rows(path: Path, shape: str) -> Iterator[tuple[int, dict[str, object]]]:
+def _read_rows(path: Path, shape: str, ids: Sequence[str]) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -496,17 +462,13 @@ def _read_rows(path: Path, shape: str) -> Iterator[tuple[int, dict[str, object]]
                     raise _refuse(path, number, "it is not JSON", shape) from None
                 if not isinstance(row, dict):
                     raise _refuse(path, number, "it is not an object", shape)
+                for key in ids:
+                    if isinstance(row.get(key), bool) or not isinstance(row.get(key), str | int) or row[key] == "":
+                        raise _refuse(path, number, f'it has no "{key}"', shape)
                 yield number, row
     except OSError as error:
         words = (error.strerror or type(error).__name__).lower()
         raise DiskError(f"cannot read {path}: {words}", path=str(path), hint="check the path") from None
-
-
-def _parse_id(path: Path, number: int, row: Mapping[str, object], key: str, shape: str) -> str:
-    value = row.get(key)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise _refuse(path, number, f'it has no "{key}"', shape)
-    return str(value)
 
 
 def _refuse(path: Path, number: int, what: str, shape: str) -> FormatError:
