@@ -51,12 +51,7 @@ _REASONS = {
     RequestCategory.POINTER: "where to look outside the project",
     RequestCategory.FORGET: "asked to forget",
 }
-_WORKING = (
-    RequestCategory.REQUEST,
-    RequestCategory.CORRECTION,
-    RequestCategory.CONFIRMATION,
-    RequestCategory.IDENTITY,
-)
+_WORKING = (RequestCategory.REQUEST, RequestCategory.CORRECTION, RequestCategory.CONFIRMATION, RequestCategory.IDENTITY)
 
 _LEAD_LINES = 3
 _CHAT = re.compile(
@@ -173,7 +168,7 @@ def compose_memory(text: str, *, now: datetime, kind: Kind | None = None, secret
     descriptions are shown in lists, and become the names of files.
     """
     if secrets and (values := _find_secret_values(text)):
-        draft = _compose(_mask(text, values), now, kind)
+        draft = _compose(mask_values(text, values), now, kind)
         return replace(draft, body=_compose(text, now, draft.kind).body)
     if holds_secret(text):
         raise FormatError(
@@ -246,7 +241,7 @@ def _find_secret_values(text: str) -> tuple[str, ...]:
     return tuple(sorted({text[at.start : at.end] for at in find_secrets(text)} | numbers, key=len, reverse=True))
 
 
-def _mask(text: str, values: Sequence[str]) -> str:
+def mask_values(text: str, values: Sequence[str]) -> str:
     for value in values:
         text = text.replace(value, MASK)
     return text
@@ -271,9 +266,8 @@ def _match_sentence(
     """The first rule that fits; after a date there may also be a pointer in a later clause."""
     text = sentence.hidden
     asks = is_question(text, language) and not starts(language.begs, text)
-    if text.startswith(("(", "（")) or len(sentence.text) > _SENTENCE or (asks and not has(language.asks, text)):
-        return
-    if not may_fit(language, text):
+    unfit = text.startswith(("(", "（")) or len(sentence.text) > _SENTENCE or (asks and not has(language.asks, text))
+    if unfit or not may_fit(language, text):
         return
     whole, places = find_starts(text, language)
     for rule in language.rules:
@@ -353,23 +347,19 @@ def _is_meant(
     # "rename it, and from now on…": the task is not meant
     own = text[begin:] if RuleNeed.LASTING in rule.needs else text
     dated = category in (RequestCategory.DECISION, RequestCategory.DEADLINE)
-    if not dated and category is not RequestCategory.POINTER and has(language.states, text):
+    if (
+        (not dated and category is not RequestCategory.POINTER and has(language.states, text))
+        or (category in _WORKING and RuleNeed.STRONG not in rule.needs and _is_task(own, language))
+        or ((dated or category is RequestCategory.CORRECTION) and compile_any("private_life").search(text))
+        or compile_any("put_away").search(text)
+        or (dated and compile_any("code_part").search(text))
+        or (RuleNeed.LASTING in rule.needs and starts(language.idle, tidy(content, language)))
+        or (RuleNeed.SOUND in rule.needs and has(language.ails, content))
+        or (RuleNeed.GENERAL in rule.needs and not _is_general(text, following, language))
+    ):
         return False
-    if category in _WORKING and RuleNeed.STRONG not in rule.needs and _is_task(own, language):
-        return False
-    if (dated or category is RequestCategory.CORRECTION) and compile_any("private_life").search(text):
-        return False
-    if compile_any("put_away").search(text) or (dated and compile_any("code_part").search(text)):
-        return False
-    if RuleNeed.LASTING in rule.needs and starts(language.idle, tidy(content, language)):
-        return False
-    if RuleNeed.SOUND in rule.needs and has(language.ails, content):
-        return False
-    if RuleNeed.GENERAL in rule.needs and not _is_general(text, following, language):
-        return False
-    if RuleNeed.DATED not in rule.needs or compile_any("date").search(sentence.text):
-        return True
-    return bool(make_absolute(sentence.text, now)[1])
+    has_date = RuleNeed.DATED not in rule.needs or compile_any("date").search(sentence.text)
+    return bool(has_date or make_absolute(sentence.text, now)[1])
 
 
 def _is_task(text: str, language: RequestLanguage) -> bool:
@@ -381,9 +371,8 @@ def _is_general(text: str, following: str, language: RequestLanguage) -> bool:
     """Whether it is meant for good, by its own words or by a short sentence after it: "Always.", "that's our rule"."""
     if has(language.general, text) or has(language.vouches, text):
         return True
-    return (len(following) <= _WORD_OR_TWO and has(language.general, following)) or (
-        len(following) <= _SHORT and has(language.vouches, following)
-    )
+    says_so = len(following) <= _WORD_OR_TWO and has(language.general, following)
+    return says_so or (len(following) <= _SHORT and has(language.vouches, following))
 
 
 def _join(matches: Sequence[RuleMatch], sentences: Sequence[Sentence], answered: bool) -> list[RuleMatch]:
@@ -558,23 +547,14 @@ def _hide(
     said = f"{quote}\n{part}\n{praised}"
     kinds = [f"{found.what} ({found.rule})" for found in find_secrets(said)] or ["a number that opens something"]
     secrets, values = ", ".join(dict.fromkeys(kinds)), _find_secret_values(said)
-    part, praised, quote = (_mask(text, values) for text in (part, praised, quote))
+    part, praised, quote = (mask_values(text, values) for text in (part, praised, quote))
     request = _make_request(at, part, praised, quote, message, now)
     if request is not None:
         yield replace(request, hides=secrets)
     elif at.rule.category is RequestCategory.REQUEST:
-        yield MemoryRequest(
-            at.rule.category,
-            SAVE,
-            Kind.PROJECT,
-            "A request with a secret",
-            f"Something that was to be remembered and held {secrets}",
-            quote,
-            quote,
-            message.id,
-            message.at,
-            hides=secrets,
-        )
+        title, about = "A request with a secret", f"Something that was to be remembered and held {secrets}"
+        ends = quote, quote, message.id, message.at
+        yield MemoryRequest(at.rule.category, SAVE, Kind.PROJECT, title, about, *ends, hides=secrets)
 
 
 def _make_request(

@@ -9,7 +9,7 @@ review: others would read it. What waits in the inbox is stored without the cred
 import re
 from collections.abc import Mapping, Sequence
 
-from memdir.extraction.find import FORGET, MemoryRequest
+from memdir.extraction.find import FORGET, MemoryRequest, mask_values
 from memdir.extraction.merge import is_said
 from memdir.extraction.provenance import SpeakerSources, Trust, find_keys, judge_words
 from memdir.format import frontmatter
@@ -18,7 +18,6 @@ from memdir.frozen import dataclass, replace
 from memdir.language.words import split_text
 from memdir.models.staged import StagedMemory
 from memdir.records import Kind
-from memdir.store.inbox import MASK
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
 from memdir.store.secret_text import SecretFinding
 from memdir.store.secrets import find_secrets, mask, render_findings
@@ -89,7 +88,7 @@ def mask_doubt(doubt: DoubtfulWrite, find: Finder | None) -> DoubtfulWrite:
     if secrets:
         name = masked.name if masked.before is not None else _mask_name(masked.name, secrets)
         masked = replace(masked, name=name, text=_mask_file(text, secrets))
-    why, quote = (mask_words(_mask(words, secrets), find) for words in (doubt.why, doubt.quote))
+    why, quote = (mask_words(mask_values(words, secrets), find) for words in (doubt.why, doubt.quote))
     return DoubtfulWrite(masked, why, quote)
 
 
@@ -102,10 +101,10 @@ def _mask_file(text: str, secrets: Sequence[str]) -> str:
     """Field by field, so that the head can still be read."""
     fields = frontmatter.parse_fields(text)
     if fields.problem:
-        return _mask(text, secrets)
-    changes = {"name": _mask(fields.title, secrets), "description": _mask(fields.description, secrets)}
-    body = _mask(frontmatter.split_frontmatter(text).body, secrets)
-    return _mask(frontmatter.replace_body(frontmatter.set_fields(text, changes), body), secrets)
+        return mask_values(text, secrets)
+    changes = {"name": mask_values(fields.title, secrets), "description": mask_values(fields.description, secrets)}
+    body = mask_values(frontmatter.split_frontmatter(text).body, secrets)
+    return mask_values(frontmatter.replace_body(frontmatter.set_fields(text, changes), body), secrets)
 
 
 def _mask_name(name: str, secrets: Sequence[str]) -> str:
@@ -117,12 +116,6 @@ def _mask_name(name: str, secrets: Sequence[str]) -> str:
         cut = next((end for end in range(len(slug), _TELLING, -1) if leaf.lower().endswith(slug[:end])), 0)
         leaf = f"{leaf[:-cut]}masked" if cut else leaf
     return folder + slash + leaf
-
-
-def _mask(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    return text
 
 
 def _find_doubt(staged: StagedMemory, sources: SpeakerSources, quote: str, requests: Sequence[MemoryRequest]) -> str:

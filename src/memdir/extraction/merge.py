@@ -134,8 +134,7 @@ def _find_candidates(request: MemoryRequest, staging: Staging) -> Iterable[_Know
     """The memories whose headers share most words with the request, and those of this run."""
     terms = _find_terms(f"{request.title} {request.description}")
     scored = [(len(terms & _find_header_terms(at)), at.name) for at in staging.scan()]
-    names = [name for score, name in sorted(scored, key=lambda at: -at[0])[:_READ] if score]
-    return _read(staging, names)
+    return _read(staging, [name for score, name in sorted(scored, key=lambda at: -at[0])[:_READ] if score])
 
 
 def _compare(new: SentenceSense, kind: Kind | None, known: _Known) -> tuple[SentenceRelation, str]:
@@ -322,7 +321,9 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
     """Whether a new sentence says what an old one says, changes it, says more, or is about something else."""
     if new.versions != old.versions or not new.terms or not old.terms:
         return SentenceRelation.OTHER
-    if _rejects(new, old):
+    # "pnpm, not npm" against "use npm": the old one asserts what the new one rejects, and nothing much else.
+    asserted = new.rejected and not old.negated and new.rejected <= old.terms and len(old.terms) <= _SMALL
+    if asserted and new.scope <= old.scope:
         return SentenceRelation.CONTRADICTS
     shared, either = new.terms & old.terms, new.terms | old.terms
     likeness = len(shared) / len(either)
@@ -333,13 +334,6 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
         return SentenceRelation.SAME if same_values and same_sign else SentenceRelation.CONTRADICTS
     covers = old.terms <= new.terms and len(old.terms) >= _SHARED and old.values <= new.values
     return SentenceRelation.EXTENDS if covers and likeness >= _ALIKE and same_sign else SentenceRelation.OTHER
-
-
-def _rejects(new: SentenceSense, old: SentenceSense) -> bool:
-    """ "pnpm, not npm" against "use npm": the old one asserts what the new one rejects, and nothing much else."""
-    if not new.rejected or old.negated or not new.rejected <= old.terms or len(old.terms) > _SMALL:
-        return False
-    return new.scope <= old.scope if new.scope else True
 
 
 @cache

@@ -112,9 +112,6 @@ class PassageIndex:
         place = max(counts, key=lambda at: (counts[at], -len(self.passages[at].keys), -at))
         return self.passages[place], counts[place]
 
-    def find_all(self, key: str) -> Iterator[Passage]:
-        return (self.passages[place] for place in self.places.get(key, ()))
-
 
 @dataclass(frozen=True, slots=True)
 class SpeakerSources:
@@ -323,7 +320,7 @@ def _is_smuggled(claim: JudgedSentence, novel: Collection[str], foreign: Passage
     """Whether words the person did not say stand together in foreign text, themselves or their neighbours."""
     if not novel:
         return False
-    least = 3 if any(not key.isascii() for key in novel) else 2
+    least = 2 if all(key.isascii() for key in novel) else 3
     same = foreign.find_best(novel)[1]
     if same >= least and same * 2 >= len(novel):
         return True
@@ -425,22 +422,12 @@ def _believe_labels(findings: Sequence[_Finding]) -> Iterator[_Finding]:
 
 
 def parse_claim(text: str) -> JudgedSentence:
-    exact = find_exact(text)
     language = guess_language(text)
     names = frozenset() if language == "de" else find_sentence_names(text)
     numbers = frozenset(_NUMBER.findall(_DAY.sub(" ", _EXACT.sub(" ", text))))
-    days = frozenset(_DAY.findall(text))
-    return JudgedSentence(
-        text,
-        find_keys(text),
-        exact,
-        names,
-        numbers,
-        days,
-        language,
-        is_negated(text),
-        compile_any("order").search(text) is not None,
-    )
+    days, orders = frozenset(_DAY.findall(text)), compile_any("order").search(text) is not None
+    keys, exact = find_keys(text), find_exact(text)
+    return JudgedSentence(text, keys, exact, names, numbers, days, language, is_negated(text), orders)
 
 
 def find_keys(text: str) -> frozenset[str]:
@@ -450,8 +437,7 @@ def find_keys(text: str) -> frozenset[str]:
 
 def find_order(text: str) -> frozenset[tuple[str, str]]:
     """Which word follows which: two texts of the same words can say opposite things."""
-    words = _TOKEN.findall(_fold(text))
-    return frozenset(pairwise(words))
+    return frozenset(pairwise(_TOKEN.findall(_fold(text))))
 
 
 @cache
@@ -481,9 +467,7 @@ def make_word_key(word: str) -> str:
 
 def find_exact(text: str) -> frozenset[str]:
     """Addresses, mails, paths, flags, identifiers, files and code, each in the form in which it is compared."""
-    found = {_trim(match) for match in _EXACT.findall(text)}
-    for code in _CODE.findall(text):
-        found.add(_trim(code))
+    found = {_trim(match) for match in (*_EXACT.findall(text), *_CODE.findall(text))}
     return frozenset(at for at in found if len(at) > 1)
 
 
@@ -517,10 +501,8 @@ def is_negated(text: str) -> bool:
 
 def is_hearsay(text: str) -> bool:
     """A question, or what a page or a file says: the person does not say it themselves."""
-    return (
-        text.rstrip().endswith(("?", "？", "か。", "か", "吗。", "吗"))
-        or compile_any("report").search(text) is not None
-    )
+    asks = text.rstrip().endswith(("?", "？", "か。", "か", "吗。", "吗"))
+    return asks or compile_any("report").search(text) is not None
 
 
 def fold_sentence(text: str) -> str:
@@ -533,5 +515,4 @@ def _fold(text: str) -> str:
 
 
 def _trim(thing: str) -> str:
-    plain = " ".join(_fold(thing).split()).rstrip(".,;:!?)]}'\"/")
-    return re.sub(r"\A(?:[a-z]+://)?(?:www\.)?", "", plain)
+    return re.sub(r"\A(?:[a-z]+://)?(?:www\.)?", "", fold_sentence(thing).rstrip(".,;:!?)]}'\"/"))

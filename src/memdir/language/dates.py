@@ -290,11 +290,8 @@ def _glue(text: str, one: DatePhrase, grain: str) -> str:
     verbs = one.language.verbs if one.what in _PERIODS else "(?!)"
     if _starts_clause(text, one.start) and re.match(rf"\s*(?:\Z|\n|[:：]|(?:{verbs})\b)", after):
         return ""
-    return (
-        ""
-        if one.what in _PERIODS and compile_any("month_before").search(text, low, one.start)
-        else one.language.glue.get(grain, "")
-    )
+    is_named = one.what in _PERIODS and compile_any("month_before").search(text, low, one.start)
+    return "" if is_named else one.language.glue.get(grain, "")
 
 
 def _keep_line_end(text: str, one: DatePhrase, words: str) -> ReplacedDate | None:

@@ -94,12 +94,8 @@ def count_content(text: str) -> WordCount:
 
 def _count_cjk(text: str) -> int:
     """About how many words: two Han characters make one, a run of katakana is one, hiragana is mostly grammar."""
-    han = sum((len(run) + 1) // 2 for run in re.findall(rf"[{HAN}]+", text))
-    return (
-        han
-        + len(re.findall(rf"[{KATAKANA}]+", text))
-        + sum(len(run) // 4 for run in re.findall(rf"[{HIRAGANA}]+", text))
-    )
+    han, katakana, hiragana = (re.findall(rf"[{script}]+", text) for script in (HAN, KATAKANA, HIRAGANA))
+    return sum((len(run) + 1) // 2 for run in han) + len(katakana) + sum(len(run) // 4 for run in hiragana)
 
 
 def _split(text: str) -> Iterator[Sentence]:
