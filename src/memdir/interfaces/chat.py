@@ -25,20 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from memdir.errors import DiskError, FormatError, MemdirError, StoppedError
 from memdir.frozen import dataclass, replace
-from memdir.interfaces.chat_terminal import (
-    ChatTranscript,
-    Interrupted,
-    Permissions,
-    Screen,
-    StoppedAsking,
-    Terminal,
-    find_past_chat,
-    has_color,
-    is_terminal,
-    list_inputs,
-    list_past_chats,
-    play_lines,
-)
+from memdir.interfaces import chat_terminal
+from memdir.interfaces.chat_terminal import ChatTranscript, Permissions, Screen, Terminal, is_terminal, play_lines
 from memdir.records import Message, Model, Usage
 from memdir.store.open import Project, open_project
 from memdir.text import one_line, replace_surrogates, shorten
@@ -106,18 +94,13 @@ class ChatClock:
     """The real time until a day is set; from then on the time since that day's."""
 
     def __init__(self, real: Callable[[], datetime]) -> None:
-        self._real = real
-        self._set: datetime | None = None
-        self._since = 0.0
+        self._real, self._since = real, 0.0
+        self.day: datetime | None = None
 
     def __call__(self) -> datetime:
-        if self._set is None:
+        if self.day is None:
             return self._real()
-        return self._set + timedelta(seconds=time.monotonic() - self._since)
-
-    @property
-    def is_set(self) -> bool:
-        return self._set is not None
+        return self.day + timedelta(seconds=time.monotonic() - self._since)
 
     def set(self, text: str) -> None:
         """Set a day or time as a person writes it: 2026-03-02, or with an hour. Raises FormatError."""
@@ -128,7 +111,7 @@ class ChatClock:
             raise FormatError(f"{shown!r} is no date", field="now", hint="for example /now 2026-03-02") from None
         if len(text.strip()) <= len("2026-03-02"):
             given += _MORNING
-        self._set = given if given.tzinfo else given.astimezone()
+        self.day = given if given.tzinfo else given.astimezone()
         self._since = time.monotonic()
 
 
@@ -161,13 +144,9 @@ class ChatTalk:
         self._session: Session | None = None
         self._model: Model | None = None
         self.transcript = ChatTranscript(
-            self.project.private.state,
-            id,
-            cwd=cwd,
-            clock=self.clock,
-            keeps=self.project.places.switch.on,
+            self.project.private.state, id, cwd=cwd, clock=self.clock, keeps=self.project.places.switch.on,
             on_lost=lambda error: screen.show("warning", f"this conversation cannot be resumed later: {error}"),
-        )
+        )  # fmt: skip
 
     @property
     def has_model(self) -> bool:
@@ -200,15 +179,12 @@ class ChatTalk:
         if self._model is None and self.has_model:
             from memdir.models import open_model
 
-            project, root = self.project, str(self.project.places.root.path)
-            self._model = open_model(
-                self.spec, environment=project.environment, settings=project.settings, project=root
-            )
+            at, root = self.project, str(self.project.places.root.path)
+            self._model = open_model(self.spec, environment=at.environment, settings=at.settings, project=root)
         return self._model
 
     def set_model(self, spec: str) -> None:
-        before = self.spec, self._model
-        self.spec, self._model = spec, None
+        before, self.spec, self._model = (self.spec, self._model), spec, None
         try:
             self.session.set_model(self.model)
         except MemdirError:
@@ -235,8 +211,7 @@ class ChatTalk:
 
     def compact(self) -> bool:
         """Replace the conversation by its notes; returns whether there were any."""
-        text = self.session.compact(self.messages)
-        if text:
+        if text := self.session.compact(self.messages):
             self.messages = [self.transcript.begin_anew(text)]
             self.length = 0
         return bool(text)
@@ -259,7 +234,7 @@ class ChatTalk:
         """Run a verb of the command line, in this project and by this clock."""
         self.screen.flush()
         environ = dict(self.project.environment.inherited)
-        if self.clock.is_set:
+        if self.clock.day is not None:
             environ["MEMDIR_NOW"] = self.clock().isoformat()
         directory = [] if self.options.directory is None else ["--dir", str(self.options.directory)]
         words = [*directory, "--color", self.options.color, *argv]
@@ -312,7 +287,7 @@ class Chat:
     ) -> None:
         self._options, self._cwd, self._variables, self._run_verb = options, cwd, variables, run_verb
         self._is_played = options.script is not None or not (is_terminal(sys.stdin) and is_terminal(sys.stdout))
-        color = has_color(options.color, variables)
+        color = chat_terminal.has_color(options.color, variables)
         self.screen = Screen(as_json=options.as_json, color=color, echoes=self._is_played)
 
     def run(self) -> int:
@@ -322,21 +297,19 @@ class Chat:
             self._converse()
         else:
             lines = _read_script(self._options.script)
-            first = next(lines, None)
-            if first is None:
+            if (first := next(lines, None)) is None:
                 self.screen.show("output", _ORIENTATION)
             else:
                 self._play(self._open(Permissions(allowed=self._options.allowed)), chain([first], lines))
         return 0
 
     def _list(self) -> None:
-        """Show the conversations that can be resumed here."""
         project = self._open_project()
-        past = list_past_chats(project.private.state, _LISTED)
+        past = chat_terminal.list_past_chats(project.private.state, _LISTED)
         project.close()
         for at in past:
-            when = at.at.isoformat(timespec="seconds")
-            self.screen.show("output", f"{at.id[:8]}  {when}  {at.title}", session=at.id)
+            shown = f"{at.id[:8]}  {at.at.isoformat(timespec='seconds')}  {at.title}"
+            self.screen.show("output", shown, session=at.id)
         if not past:
             self.screen.show("notice", "There is no conversation to resume here.")
 
@@ -351,10 +324,15 @@ class Chat:
             self._leave(talk)
 
     def _converse(self) -> None:
-        terminal = Terminal(self.screen, lambda line, word: _complete(talk, line, word))
+        def complete(line: str, word: str) -> list[str]:
+            from memdir.interfaces import chat_commands
+
+            return chat_commands.complete(talk, line, word)
+
+        terminal = Terminal(self.screen, complete)
         talk = self._open(Permissions(lambda question: _ask(terminal, question), self._options.allowed))
         self._welcome(talk)
-        terminal.remember(list_inputs(talk.project.private.state))
+        terminal.remember(chat_terminal.list_inputs(talk.project.private.state))
         leaving = threading.Event()
         warm = threading.Thread(target=_warm_up, args=(talk, leaving), name="memdir-warm", daemon=True)
         warm.start()
@@ -379,11 +357,10 @@ class Chat:
         id = os.urandom(16).hex()
         if self._options.resume is not None:
             project = self._open_project()
-            id = find_past_chat(project.private.state, self._options.resume)
+            id = chat_terminal.find_past_chat(project.private.state, self._options.resume)
             project.close()
         talk = ChatTalk(
-            self._options, self.screen, permissions, id=id, cwd=self._cwd, variables=self._variables,
-            run_verb=self._run_verb,
+            self._options, self.screen, permissions, id=id, cwd=self._cwd, variables=self._variables, run_verb=self._run_verb
         )  # fmt: skip
         if self._options.resume is not None:
             talk.messages += talk.transcript.resume()
@@ -454,7 +431,7 @@ def _read_lines(terminal: Terminal, screen: Screen) -> Iterator[str]:
     while True:
         try:
             line = terminal.read()
-        except Interrupted:
+        except chat_terminal.Interrupted:
             interrupts += 1
             sys.stdout.write("\n")
             if interrupts > 1:
@@ -475,7 +452,7 @@ def _ask(terminal: Terminal, question: str) -> str:
     try:
         return terminal.ask(question)
     except KeyboardInterrupt:
-        raise StoppedAsking from None
+        raise chat_terminal.StoppedAsking from None
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -486,12 +463,6 @@ def _warm_up(talk: ChatTalk, leaving: threading.Event) -> None:
     if talk.has_model and not leaving.wait(_SETTLED_SECONDS):
         import_module("memdir.interfaces.chat_model")
         import_module("memdir.models").load_sdk(talk.spec)
-
-
-def _complete(talk: ChatTalk, line: str, word: str) -> list[str]:
-    from memdir.interfaces.chat_commands import complete
-
-    return complete(talk, line, word)
 
 
 def _read_script(path: str | None) -> Iterator[str]:
@@ -510,9 +481,8 @@ class ChatDream:
     """A dream in the background, at most one a chat: its progress is shown, and leaving the chat ends it."""
 
     def __init__(self, talk: ChatTalk) -> None:
-        self._talk = talk
+        self._talk, self._over = talk, threading.Event()
         self._thread: threading.Thread | None = None
-        self._over = threading.Event()
         self._phase: DreamPhase | None = None
 
     def start_if_due(self) -> None:
@@ -529,22 +499,19 @@ class ChatDream:
         talk = self._talk
         try:
             done = talk.session.dream(on_progress=self._show_progress, cancelled=self._over.is_set)
+            text = done.skipped.words if done.skipped else "nothing was changed"
+            if done.applied is not None and done.skipped is None:
+                waiting = f", {len(done.applied.waiting)} waiting in /inbox" if done.applied.waiting else ""
+                text = f"{len(done.applied.changed)} memories tidied{waiting}; /undo takes it back"
         except StoppedError:
             text = "stopped, nothing was changed"
         except MemdirError as error:
             talk.show_error(error)
             return
-        else:
-            if done.applied is None or done.skipped is not None:
-                text = done.skipped.words if done.skipped else "nothing was changed"
-            else:
-                waiting = f", {len(done.applied.waiting)} waiting in /inbox" if done.applied.waiting else ""
-                text = f"{len(done.applied.changed)} memories tidied{waiting}; /undo takes it back"
         talk.screen.show("notice", f"[Dream: {text}]")
 
     def _show_progress(self, progress: "ProgressStep") -> None:
         if progress.phase is not self._phase:
             self._phase = progress.phase
-            tokens = progress.usage.input + progress.usage.output
-            spent = f", {tokens:,} tokens" if tokens else ""
+            spent = f", {tokens:,} tokens" if (tokens := progress.usage.input + progress.usage.output) else ""
             self._talk.screen.show("notice", f"[Dream: {progress.phase.value}, {progress.files} files{spent}]")

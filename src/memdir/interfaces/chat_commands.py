@@ -36,7 +36,7 @@ from memdir.language.words import split_sentences as split_said
 from memdir.language.words import split_text
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.recall.terms import parse_terms
-from memdir.records import Excerpt, Header, Kind, Memory, Message, Usage
+from memdir.records import Excerpt, Header, Kind, Memory, Message
 from memdir.text import one_line, shorten
 
 _LINE = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
@@ -46,7 +46,7 @@ _KEYS = (
     "A line that ends with \\ goes on; three quotes open and close a message of several lines.",
     "Ctrl-C stops an answer or clears the line, twice it ends the chat; Ctrl-D ends it too.",
 )
-Run = Callable[[ChatTalk, str], None]
+Run = Callable[[ChatTalk, str], object]
 
 
 class QuitChat(Exception):
@@ -90,10 +90,9 @@ def complete(talk: ChatTalk, line: str, word: str) -> list[str]:
     command = BY_NAME.get(start[1:].split(" ")[0])
     offers = list(command.offers) if command else []
     if "NAME" in offers or start.startswith("/memory open "):
-        try:
+        offers = []
+        with suppress(MemdirError):
             offers = [header.name for store in talk.project.stores for header in store.scan()]
-        except MemdirError:
-            offers = []
     elif command and command.name == "memory" and start.split()[1:2] and start.split()[1] in TOGGLES:
         offers = ["on", "off"]
     return [f"{at} " for at in offers if at.startswith(word)]
@@ -113,11 +112,8 @@ def _need(rest: str, what: str) -> str:
     return rest
 
 
-def _call(verb: str) -> Run:
-    def run(talk: ChatTalk, rest: str) -> None:
-        talk.run_verb(verb, *_split(rest))
-
-    return run
+def _call(*words: str) -> Run:
+    return lambda talk, rest: talk.run_verb(*words, *_split(rest))
 
 
 def _memory(talk: ChatTalk, rest: str) -> None:
@@ -140,26 +136,22 @@ def _memory(talk: ChatTalk, rest: str) -> None:
 
 
 def _render_loaded(talk: ChatTalk) -> str:
-    project = talk.project
-    switch = project.places.switch
+    project, switch = talk.project, talk.project.places.switch
     lines = [] if switch.on else [f"Memory is off here ({switch.rule})."]
     for store in project.stores:
         count = len(store.scan())
         lines.append(f"{store.scope.value:8} {count:4} {'memory' if count == 1 else 'memories'}  {store.root}")
     files = load_project_files(project.environment, project.places, talk.cwd).files
     lines += [f"file     {file.path}  ({file.what})" for file in files]
-    states = [f"{key} {'on' if project.settings.flag(key) else 'off'}" for key in TOGGLES]
-    private = ["this conversation is private"] if talk.session.is_private else []
-    return "\n".join([*lines, "switches " + ", ".join(states), *private])
+    lines.append("switches " + ", ".join(f"{at} {'on' if project.settings.flag(at) else 'off'}" for at in TOGGLES))
+    return "\n".join([*lines, "this conversation is private"] if talk.session.is_private else lines)
 
 
 def _edit_index(talk: ChatTalk) -> None:
-    """Open the index in the person's editor, as the plain file it is."""
     environment, path = talk.project.environment, talk.project.private.root / INDEX_FILE
-    try:
+    words: list[str] = []
+    with suppress(ValueError):
         words = shlex.split(environment.editor)
-    except ValueError:
-        words = []
     if not words:
         raise SettingsError("no editor is set", key="EDITOR", hint=f"set VISUAL or EDITOR; the index is {path}")
     if not path.is_file():
@@ -168,10 +160,6 @@ def _edit_index(talk: ChatTalk) -> None:
         subprocess.run([*words, str(path)], env=dict(environment.inherited), check=False)
     except OSError as error:
         raise SettingsError(f"the editor {words[0]} cannot be started", key="EDITOR", hint="set EDITOR") from error
-
-
-def _remember(talk: ChatTalk, rest: str) -> None:
-    _show_result(talk, talk.session.remember(_need(rest, "what to remember")))
 
 
 def _forget(talk: ChatTalk, rest: str) -> None:
@@ -185,13 +173,8 @@ def _forget(talk: ChatTalk, rest: str) -> None:
 
 
 def _show_result(talk: ChatTalk, done: ExtractResult) -> None:
-    text = describe_learned(done) or (done.skipped.words if done.skipped else "")
-    if text:
+    if text := describe_learned(done) or (done.skipped.words if done.skipped else ""):
         talk.screen.show("output", text)
-
-
-def _recall(talk: ChatTalk, rest: str) -> None:
-    talk.run_verb("recall", *_split(_need(rest, "what to recall")))
 
 
 def _dream(talk: ChatTalk, rest: str) -> None:
@@ -202,14 +185,10 @@ def _dream(talk: ChatTalk, rest: str) -> None:
     talk.run_verb("dream", *words, *model)
 
 
-def _notes(talk: ChatTalk, rest: str) -> None:
-    talk.run_verb("notes", "show", "--session", talk.id, *_split(rest))
-
-
 def _private(talk: ChatTalk, rest: str) -> None:
-    on = rest.lower() not in _OFF
-    talk.session.set_private(on)
-    text = "Nothing is recalled or remembered from now on." if on else "Memory is back in this conversation."
+    is_on = rest.lower() not in _OFF
+    talk.session.set_private(is_on)
+    text = "Nothing is recalled or remembered from now on." if is_on else "Memory is back in this conversation."
     talk.screen.show("notice", text)
 
 
@@ -233,14 +212,12 @@ def _model(talk: ChatTalk, rest: str) -> None:
 
 
 def _cost(talk: ChatTalk, rest: str) -> None:
-    lines = [f"{purpose or 'other'}: {_render_usage(usage)}" for purpose, usage in talk.spent.items()]
+    lines = []
+    for purpose, usage in talk.spent.items():
+        cached = f", {usage.cached / usage.input:.0%} of it cached" if usage.input else ""
+        dollars = "" if usage.dollars is None else f", ${usage.dollars:.4f}"
+        lines.append(f"{purpose or 'other'}: {usage.input:,} tokens in{cached}, {usage.output:,} out{dollars}")
     talk.screen.show("output", "\n".join(lines) or "No model was asked.")
-
-
-def _render_usage(usage: Usage) -> str:
-    cached = f", {usage.cached / usage.input:.0%} of it cached" if usage.input else ""
-    dollars = "" if usage.dollars is None else f", ${usage.dollars:.4f}"
-    return f"{usage.input:,} tokens in{cached}, {usage.output:,} out{dollars}"
 
 
 def _now(talk: ChatTalk, rest: str) -> None:
@@ -249,9 +226,8 @@ def _now(talk: ChatTalk, rest: str) -> None:
 
 
 def _help(talk: ChatTalk, rest: str) -> None:
-    rows = [(f"/{at.name} {at.takes}".strip(), at.help) for at in COMMANDS]
-    width = max(len(usage) for usage, _ in rows)
-    lines = [f"{usage:{width}}  {text}" for usage, text in rows]
+    rows = {f"/{at.name} {at.takes}".strip(): at.help for at in COMMANDS}
+    lines = [f"{usage:{max(map(len, rows))}}  {text}" for usage, text in rows.items()]
     talk.screen.show("output", "\n".join([*lines, "", *_KEYS]))
 
 
@@ -260,17 +236,15 @@ def _quit(talk: ChatTalk, rest: str) -> None:
 
 
 COMMANDS = (
-    ChatCommand(
-        "memory",
-        "[list|show|save …|open NAME|SETTING on|off]",
-        "What is loaded here; look at it, open it, switch parts of it.",
-        _memory,
-        ("list", "show", "save", "open", *TOGGLES),
-    ),
-    ChatCommand("remember", "TEXT", "Remember this, in your own words.", _remember),
+    ChatCommand("memory", "[list|show|save …|open NAME|SETTING on|off]",
+            "What is loaded here; look at it, open it, switch parts of it.", _memory,
+            ("list", "show", "save", "open", *TOGGLES)),
+    ChatCommand("remember", "TEXT", "Remember this, in your own words.",
+            lambda talk, rest: _show_result(talk, talk.session.remember(_need(rest, "what to remember")))),
     ChatCommand("forget", "[--purge] NAME or TEXT", "Forget a memory by its name or by what it is about.", _forget,
             ("NAME",)),
-    ChatCommand("recall", "[--explain] TEXT", "What would be recalled for this, and why.", _recall, ("--explain",)),
+    ChatCommand("recall", "[--explain] TEXT", "What would be recalled for this, and why.",
+            lambda talk, rest: talk.run_verb("recall", *_split(_need(rest, "what to recall"))), ("--explain",)),
     ChatCommand("why", "NAME", "For which questions a memory came up.", _call("why"), ("NAME",)),
     ChatCommand("dream", "[preview|apply ID|status]", "Tidy the memory; one /undo takes it back.", _dream,
             ("preview", "apply", "status")),
@@ -278,7 +252,8 @@ COMMANDS = (
     ChatCommand("inbox", "[show|approve|reject ID]", "What needs review.", _call("inbox"),
             ("list", "show", "approve", "reject")),
     ChatCommand("verify", "[NAME]", "Check what memories say against the project.", _call("verify"), ("NAME",)),
-    ChatCommand("notes", "", "The running summary of this conversation.", _notes),
+    ChatCommand("notes", "", "The running summary of this conversation.",
+            lambda talk, rest: talk.run_verb("notes", "show", "--session", talk.id, *_split(rest))),
     ChatCommand("private", "[on|off]", "Remember and recall nothing in this conversation.", _private, ("on", "off")),
     ChatCommand("clear", "", "Begin a new conversation.", _clear),
     ChatCommand("compact", "", "Shorten the conversation to its notes.", _compact),
@@ -352,11 +327,10 @@ class ChatAnswer:
 
 def answer_from_memory(talk: ChatTalk, text: str) -> None:
     """A turn without a model: extract from the message at once, and answer a question from memory."""
-    session = talk.session
     talk.add(Message("user", text))
     talk.learned.clear()
-    session.turn_ended(talk.messages)
-    session.wait(_SECONDS)
+    talk.session.turn_ended(talk.messages)
+    talk.session.wait(_SECONDS)
     parts = [shown for done in talk.learned if (shown := describe_learned(done))]
     names: tuple[str, ...] = ()
     if not parts or asks_memory(text):
@@ -364,9 +338,8 @@ def answer_from_memory(talk: ChatTalk, text: str) -> None:
         if answer.names or not parts:
             parts.append(answer.text)
             names = answer.names
-    shown = "\n".join(parts)
-    talk.add(Message("assistant", shown))
-    talk.screen.show("answer", shown, names=list(names), streamed=False)
+    talk.add(Message("assistant", "\n".join(parts)))
+    talk.screen.show("answer", "\n".join(parts), names=list(names), streamed=False)
 
 
 def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
@@ -375,8 +348,7 @@ def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
     # No model has the conversation, so a memory is shown as often as it is asked for.
     with suppress(MemdirError):
         talk.session.file.reset()
-    now = talk.clock().astimezone()
-    found = talk.session.recall(text)
+    now, found = talk.clock().astimezone(), talk.session.recall(text)
     if is_overview(text) and found.skipped not in _SHUT:
         return list_known([header for store in talk.project.stores for header in store.scan()], text)
     return answer_question(found, now=now, asks=asks_memory(text))
@@ -389,7 +361,9 @@ def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) ->
     best = max(excerpt.score for excerpt in found.memories)
     near = [excerpt for excerpt in found.memories if excerpt.score >= _NEAR * best]
     pairs = [(at, MemoryFacts(Memory(at.header, at.text, at.text, at.digest))) for at in near]
-    rivals = [fact for _, fact in pairs if any(_are_rivals(fact, other) for _, other in pairs)]
+    # Rivals say the same but for one value.
+    worded = [(fact, fact.wording) for _, fact in pairs if fact.wording is not None]
+    rivals = [fact for fact, one in worded if any(differ_in_value(one, other) for _, other in worded)]
     if rivals:
         pairs = sorted((at for at in pairs if at[1] in rivals), key=lambda pair: pair[0].dated, reverse=True)
     pairs = pairs[: _RIVALS if rivals else _MOST]
@@ -421,7 +395,7 @@ def list_known(headers: Iterable[Header], text: str) -> ChatAnswer:
     head = "I remember:"
     if _ABOUT_ONE.search(text):
         own = [header for header in found if header.kind is Kind.USER]
-        found, head = own or found, head if own else "Nothing about you yet. I remember:"
+        found, head = own or found, head if own else f"Nothing about you yet. {head}"
     shown = found[:_LISTED]
     lines = [f"- {shorten(one_line(at.description or at.title), _CHARS)} ({at.name})" for at in shown]
     rest = len(found) - len(shown)
@@ -450,11 +424,6 @@ def _render_nothing(skip: RecallSkip | None, asks: bool) -> str:
     return f"I looked nothing up: {skip.words}."
 
 
-def _are_rivals(one: MemoryFacts, other: MemoryFacts) -> bool:
-    """Whether two memories say the same but for one value."""
-    return one.wording is not None and other.wording is not None and differ_in_value(one.wording, other.wording)
-
-
 def _quote(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> str:
     passage = _find_passage(fact, query) or excerpt.header.description or excerpt.header.title
     age = f"noted {render_age(excerpt.dated, now)}"
@@ -470,10 +439,8 @@ def _find_passage(fact: MemoryFacts, query: str) -> str:
     reason = parts.get("Why", "")
     if reason and any(word in query.casefold() for word in _WHY):
         return reason
-    sentences = split_text(main)
-    if not sentences:
-        return main or reason
     wanted = set(parse_terms(query))
+    sentences = split_text(main) or [main or reason]
     return max(sentences, key=lambda sentence: len(wanted.intersection(parse_terms(sentence))))
 
 
@@ -533,9 +500,8 @@ def play(*, color: str, run_verb: RunVerb) -> int:
         project = home / "ingest"
         (project / ".git").mkdir(parents=True)
         variables = {"HOME": str(home), "PATH": os.defpath}
-        talk = ChatTalk(
-            options, Screen(color=colored), Permissions(), id="demo", cwd=project, variables=variables, run_verb=run_verb
-        )  # fmt: skip
+        screen = Screen(color=colored)
+        talk = ChatTalk(options, screen, Permissions(), id="demo", cwd=project, variables=variables, run_verb=run_verb)
         try:
             for line in SCRIPT.strip().split("\n"):
                 if line.startswith("#"):
