@@ -107,7 +107,7 @@ class Instructions:
 
     @property
     def index(self) -> str:
-        return "\n\n".join(text for text in (self.heading, *(loaded.text for loaded in self.clips)) if text)
+        return "\n\n".join(filter(None, (self.heading, *(loaded.text for loaded in self.clips))))
 
     @property
     def heading(self) -> str:
@@ -284,7 +284,6 @@ def render_parts(context: InstructionsContext) -> tuple[GuidancePart, ...]:
         return ()
     roots = [store.root for store in context.stores if isinstance(store, FileStore)]
     others = {at.scope: str(at.root) for at in context.stores[1:] if isinstance(at, FileStore)}
-    transcripts = context.transcripts
     guidance = GuidanceContext(
         context.mode,
         directory=str(roots[0]) if roots else "",
@@ -296,10 +295,10 @@ def render_parts(context: InstructionsContext) -> tuple[GuidancePart, ...]:
         skip_index=context.skip_index,
         is_loaded=context.is_loaded,
         past=context.past,
-        transcripts=str(transcripts) if transcripts is not None and transcripts.is_dir() else "",
+        transcripts=str(context.transcripts) if context.transcripts and context.transcripts.is_dir() else "",
         extra=context.extra,
     )
-    return render_guidance(guidance)
+    return tuple(render_guidance(guidance))
 
 
 def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
@@ -323,11 +322,9 @@ def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedInd
         # An index names memories relative to its own folder, and so must what is compared with it.
         ours = [replace(at, name=at.name.removeprefix(start)) for at in headers if at.name.startswith(start)]
         used = {name.removeprefix(start): count for name, count in uses.items() if name.startswith(start)}
-        known = {
-            name.removeprefix(start): at for name, at in read_authors(store.state).items() if name.startswith(start)
-        }
+        known = [(name, at) for name, at in read_authors(store.state).items() if name.startswith(start)]
         # An author's name must not look like a pointer of the index.
-        authors = {fold(name): at.name.translate(_NO_LINKS) for name, at in known.items()}
+        authors = {fold(name.removeprefix(start)): at.name.translate(_NO_LINKS) for name, at in known}
         text = sign_lines(store.index(TEAM_FOLDER), authors)
         yield _load(context, Scope.TEAM, str(store.root / TEAM_FOLDER / INDEX_FILE), text, ours, used)
 
@@ -336,12 +333,12 @@ def sign_lines(text: str, authors: Mapping[str, str]) -> str:
     """A team's index with the author, by the memory's name, at the end of each line; the file itself has none."""
     if not authors:
         return text
-    lines = []
+    signed = ""
     for line in parse_index(text):
         author = authors.get(fold(line.name)) if line.is_pointer else None
         end = line.text[len(line.text.rstrip("\r\n")) :]
-        lines.append(f"{line.text.rstrip()} (by {author}){end}" if author else line.text)
-    return "".join(lines)
+        signed += f"{line.text.rstrip()} (by {author}){end}" if author else line.text
+    return signed
 
 
 def _load(
@@ -354,33 +351,22 @@ def _load(
         if context.skip_index:
             return LoadedIndex(scope, path, clip, "")
         lines = _render("empty")
-    shown = [text for text in (lines, f"> {one_line(clip.warning)}" if clip.warning else "") if text]
-    block = defuse(_render(f"index_{scope}", path=one_line(path), lines="\n\n".join(shown)))
-    return LoadedIndex(scope, path, clip, block)
-
-
-def render_guidance(context: GuidanceContext) -> tuple[GuidancePart, ...]:
-    """The parts in reading order; none when memory is off."""
-    return tuple(_render_parts(context)) if context.mode is not InstructionMode.OFF else ()
+    shown = "\n\n".join(filter(None, (lines, f"> {one_line(clip.warning)}" if clip.warning else "")))
+    return LoadedIndex(scope, path, clip, defuse(_render(f"index_{scope}", path=one_line(path), lines=shown)))
 
 
 def render_types(*, team: bool = False) -> str:
     """The four types; with a team each says which directory it belongs in."""
-    scopes = {f"{kind}_scope": "\n" + _render(f"scope_{kind}") if team else "" for kind in Kind}
-    return _render("types", **scopes)
+    return _render("types", **{f"{at}_scope": "\n" + _render(f"scope_{at}") if team else "" for at in Kind})
 
 
-def render_omissions() -> str:
-    """What is not to be saved, even on request."""
-    return _render("omit")
-
-
-def _render_parts(context: GuidanceContext) -> Iterator[GuidancePart]:
+def render_guidance(context: GuidanceContext) -> Iterator[GuidancePart]:
+    """The parts in reading order."""
     is_log = context.mode is InstructionMode.DAILY_LOG
     yield GuidancePart("where", _render_where(context))
     yield GuidancePart("ask", _render("ask_log" if is_log else "ask"))
     yield GuidancePart("types", render_types(team=context.mode is InstructionMode.TEAM))
-    yield GuidancePart("omit", render_omissions())
+    yield GuidancePart("omit", _render("omit"))
     yield GuidancePart("save", _render("log") if is_log else _render_save(context.skip_index))
     loaded = _render("loaded" if context.is_loaded and not context.skip_index else "loaded_files")
     yield GuidancePart("access", _render("access", loaded=loaded))
@@ -388,10 +374,8 @@ def _render_parts(context: GuidanceContext) -> Iterator[GuidancePart]:
     yield GuidancePart("others", _render("others"))
     if context.past and context.directory:
         folders = " and ".join(f"`{one_line(folder)}`" for folder in (context.directory, context.user) if folder)
-        past = [_render("past", directories=folders)]
-        if context.transcripts:
-            past.append(_render("past_transcripts", transcripts=one_line(context.transcripts)))
-        yield GuidancePart("past", "\n\n".join(past))
+        more = _render("past_transcripts", transcripts=one_line(context.transcripts)) if context.transcripts else ""
+        yield GuidancePart("past", "\n\n".join(filter(None, (_render("past", directories=folders), more))))
     if context.extra.strip():
         yield GuidancePart("extra", context.extra.strip())
 
@@ -414,11 +398,9 @@ def _render_where(context: GuidanceContext) -> str:
 
 
 def _render_save(skip_index: bool) -> str:
-    form, rules = _render("form"), _render("rules")
-    if skip_index:
-        return _render("save_one", form=form, rules=rules)
+    parts = {"form": _render("form"), "rules": _render("rules")}
     sizes = {"chars": str(INDEX_LINE_CHARS), "lines": str(INDEX_LINES), "bytes": f"{INDEX_BYTES:,}"}
-    return _render("save", form=form, rules=rules, **sizes)
+    return _render("save_one", **parts) if skip_index else _render("save", **parts, **sizes)
 
 
 def _render(name: str, **slots: str) -> str:

@@ -45,24 +45,18 @@ WORKFLOW, ERRORS, WORKLOG = "Workflow", "Errors & Corrections", "Worklog"
 KNOWN = (TITLE, STATE, TASK, FILES, WORKFLOW, ERRORS, WORKLOG)
 _TITLE_CHARS, _REQUEST_CHARS, _FIRST_CHARS, _ANSWER_CHARS = 80, 160, 1_200, 300
 _STEPS, _QUESTIONS, _FAILING, _AFTER, _NAMED_FILES = 15, 5, 5, 3, 4
-_REQUEST, _ANSWER, _STEP, _QUESTION, _FAILS = (
-    "- Last request: ",
-    "- Last answer: ",
-    "- To do: ",
-    "- Open question: ",
-    "- Failing: ",
-)
-_GROUPS = (_REQUEST, _ANSWER, _STEP, _QUESTION, _FAILS)
+_GROUPS = ("- Last request: ", "- Last answer: ", "- To do: ", "- Open question: ", "- Failing: ")
+_REQUEST, _ANSWER, _STEP, _QUESTION, _FAILS = _GROUPS
 _OPEN, _WORKS = "open", "works since"
 _NO_REASON = " (declined): no reason was given"
 _ERROR_LINE = re.compile(r"- `([^`]*)` \((open|works since|declined)(?:; after ((?:`[^`]*`(?:, )?)+))?\): (.*)")
 _STAMP = r"(?:\d{4}-\d\d-\d\d \d\d:\d\d )?"
-_TASK_LINE = re.compile(rf"- {_STAMP}“.*”")
-_WORK_LINE = re.compile(rf"- {_STAMP}(?:“.*?” → |went on → |\(the conversation was compacted\))")
+_TASK_START, _TASK_LINE = re.compile(rf"- {_STAMP}“.*”"), re.compile(rf"(- {_STAMP}“.*”)\Z")
+_WORK_LINE = re.compile(rf"(- {_STAMP}(?:“.*?” → |went on → |\(the conversation was compacted\)))")
 _COMPACTED = "This session is being continued from a previous conversation"
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 _ASKING = re.compile(r"[^.!?。！？\n]{3,}[?？](?=[\s\"'”’)»]|$)")
-_QUOTED = re.compile(r"- `([^`]*)`")
+_QUOTED, _BACKTICKED = re.compile(r"- `([^`]*)`"), re.compile(r"`([^`]*)`")
 COMMAND_CHARS, ERROR_CHARS, PATH_CHARS = 200, 240, 160
 _READERS = frozenset("read readfile view viewfile viewimage notebookread openfile cat readmanyfiles".split())
 _PLANS = {"todowrite": "todos", "updateplan": "plan", "writetodos": "todos", "managetodolist": "todoList"}
@@ -119,8 +113,7 @@ class CallEffect:
     @property
     def key(self) -> str:
         """The same for the same effect when it is repeated."""
-        prefix = {EffectKind.READ: "read ", EffectKind.WRITTEN: "write "}.get(self.kind, "")
-        return f"{prefix}{self.what}"
+        return {EffectKind.READ: "read ", EffectKind.WRITTEN: "write "}.get(self.kind, "") + self.what
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +126,8 @@ class CallOutcome:
 
     @property
     def words(self) -> str:
-        if self.state is CallState.FAILED and self.code is not None:
-            return f"exit {self.code}"
-        return self.state.value
+        has_code = self.state is CallState.FAILED and self.code is not None
+        return f"exit {self.code}" if has_code else self.state.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +217,7 @@ def show_path(path: str, root: str = "") -> str:
 
 def _find_code(text: str) -> int | None:
     """The exit code in the first or the last lines of a result, where hosts write it."""
-    lines = text.split("\n", 8)
-    match = _EXIT.search("\n".join(lines[:8])) or _EXIT.search("\n".join(text[-400:].split("\n")[-6:]))
+    match = _EXIT.search("\n".join(text.split("\n", 8)[:8])) or _EXIT.search("\n".join(text[-400:].split("\n")[-6:]))
     return int(match[1]) if match and len(match[1]) < 12 else None
 
 
@@ -239,15 +230,13 @@ def _describe_command(given: Mapping[str, object]) -> Iterator[CallEffect]:
             is_wrapped = len(words) == 3 and re.fullmatch(r"-[a-z]*c", words[1])
             command = words[2] if is_wrapped else " ".join(words)
         if isinstance(command, str) and command.strip():
-            yield CallEffect(EffectKind.RUN, _quote(command, COMMAND_CHARS), is_minor=_only_looks(command))
+            only_looks = not any(
+                step.targets
+                or not (step.program in _LOOKERS or (step.program == "git" and set(step.arguments[:1]) <= _GIT_LOOKS))
+                for step in parse_steps(command)
+            )
+            yield CallEffect(EffectKind.RUN, _quote(command, COMMAND_CHARS), is_minor=only_looks)
             return
-
-
-def _only_looks(command: str) -> bool:
-    steps = parse_steps(command)
-    return not any(step.targets for step in steps) and all(
-        step.program in _LOOKERS or (step.program == "git" and set(step.arguments[:1]) <= _GIT_LOOKS) for step in steps
-    )
 
 
 def _list_paths(given: Mapping[str, object]) -> Iterator[str]:
@@ -257,8 +246,7 @@ def _list_paths(given: Mapping[str, object]) -> Iterator[str]:
 
 def _list_patched(given: Mapping[str, object]) -> Iterator[str]:
     for value in given.values():
-        parts = value if isinstance(value, list) else [value]
-        for text in parts:
+        for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and "*** " in text:
                 yield from PATCHED.findall(text)
 
@@ -266,12 +254,10 @@ def _list_patched(given: Mapping[str, object]) -> Iterator[str]:
 def _list_steps(rows: object) -> Iterator[str]:
     """The steps of a plan that are not done."""
     for row in rows if isinstance(rows, list) else ():
-        if not isinstance(row, dict) or str(row.get("status", "")).lower() in _DONE:
-            continue
-        text = next((at for key in _STEP_KEYS if isinstance(at := row.get(key), str)), "")
+        status = str(row.get("status", "")).lower() if isinstance(row, dict) else "done"
+        text = "" if status in _DONE else next((at for key in _STEP_KEYS if isinstance(at := row.get(key), str)), "")
         if text.strip():
-            mark = " (begun)" if str(row.get("status", "")).lower().replace("-", "_") == "in_progress" else ""
-            yield f"{shorten(one_line(text), 200)}{mark}"
+            yield shorten(one_line(text), 200) + (" (begun)" if status.replace("-", "_") == "in_progress" else "")
 
 
 def _list_questions(given: Mapping[str, object]) -> Iterator[str]:
@@ -289,32 +275,33 @@ def _quote(text: str, chars: int) -> str:
 
 def quoted_key(line: str) -> str:
     """The key of a line such as "- `make test`: ok"; empty for a line that was not written here."""
-    match = _QUOTED.match(line)
-    return match[1] if match else ""
+    return match[1] if (match := _QUOTED.match(line)) else ""
 
 
 class KeyedLines:
-    """The lines of one section, by key; each moves to the end when it is written again."""
+    """The lines of one section, by their key, the first group of `key`; each moves to the end when written again."""
 
-    def __init__(self, text: str, key_of: Callable[[str], str] = quoted_key) -> None:
-        self._key_of = key_of
+    def __init__(self, text: str, key: re.Pattern[str] = _QUOTED) -> None:
+        self._key = key
         self._lines: dict[str, str] = {}
         for number, line in enumerate(text.split("\n") if text else ()):
             # Keys of other lines begin with NUL.
-            self._lines[key_of(line) or f"\0{number}"] = line
+            self._lines[self._find_key(line) or f"\0{number}"] = line
+
+    def _find_key(self, line: str) -> str:
+        return match[1] if (match := self._key.match(line)) else ""
 
     def find(self, key: str) -> str:
         return self._lines.get(key, "")
 
     def put(self, line: str) -> None:
         """Write a line at the end, in place of the one with its key."""
-        key = self._key_of(line)
-        self._lines.pop(key, None)
-        self._lines[key] = line
+        self._lines.pop(self._find_key(line), None)
+        self.change(line)
 
     def change(self, line: str) -> None:
         """Change a line where it is."""
-        self._lines[self._key_of(line)] = line
+        self._lines[self._find_key(line)] = line
 
     def list_own(self) -> list[str]:
         return [line for key, line in self._lines.items() if not key.startswith("\0")]
@@ -359,25 +346,21 @@ class _Sections:
         self._root, self._apart = root, tuple(at for at in apart if at)
         self._title, self._state, task = (texts.get(name, "") for name in (TITLE, STATE, TASK))
         first, _, rest = task.partition("\n\n")
-        is_list = _TASK_LINE.match(first)
-        self._first, self._tasks = (
-            ("", KeyedLines(task, _task_key)) if is_list else (first, KeyedLines(rest, _task_key))
-        )
+        self._first, tasks = ("", task) if _TASK_START.match(first) else (first, rest)
+        self._tasks = KeyedLines(tasks, _TASK_LINE)
         self._files = KeyedLines(texts.get(FILES, ""))
         self._commands = KeyedLines(texts.get(WORKFLOW, ""))
-        self._errors = KeyedLines(texts.get(ERRORS, ""), _error_key)
-        self._work = KeyedLines(texts.get(WORKLOG, ""), _work_key)
+        self._errors = KeyedLines(texts.get(ERRORS, ""), _ERROR_LINE)
+        self._work = KeyedLines(texts.get(WORKLOG, ""), _WORK_LINE)
         keys = map(quoted_key, self._commands.list_own())
         self._reading = {key for key in keys if any(at.is_minor for at in _describe_command({"command": key}))}
 
     def render(self) -> dict[str, str]:
         failing = [quoted_key(line) for line in self._errors.list_own() if f"` ({_OPEN}" in line][-_FAILING:]
-        state = sort_groups(replace_group(self._state, _FAILS, (f"`{key}`" for key in failing)), _GROUPS)
-        tasks = self._tasks.render(NOTES_RULES_TOKENS - 300)
         texts = {
             TITLE: self._title,
-            STATE: state,
-            TASK: "\n\n".join(filter(None, (self._first, tasks))),
+            STATE: sort_groups(replace_group(self._state, _FAILS, (f"`{key}`" for key in failing)), _GROUPS),
+            TASK: "\n\n".join(filter(None, (self._first, self._tasks.render(NOTES_RULES_TOKENS - 300)))),
             FILES: self._files.render(NOTES_RULES_TOKENS, lambda line: line.endswith(f": {EffectKind.READ}")),
             WORKFLOW: self._commands.render(NOTES_RULES_TOKENS, lambda line: quoted_key(line) in self._reading),
             ERRORS: self._errors.render(NOTES_RULES_TOKENS, lambda line: f"` ({_OPEN}" not in line),
@@ -396,7 +379,8 @@ class _Sections:
                 continue
             if message.role == "assistant" and message.text.strip():
                 answer = message.text
-                self._ask(_find_questions(answer))
+                asked = (match[0].strip(" -*>#") for match in _ASKING.finditer(_FENCED.sub("", answer)))
+                self._ask([shorten(one_line(text), 200) for text in asked])
             for call in message.calls:
                 outcome = outcomes.get(call.id)
                 for effect in () if self._is_apart(call) else describe_effects(call, self._root):
@@ -415,7 +399,7 @@ class _Sections:
         whole = shorten(one_line(turn.request), _FIRST_CHARS)
         if not self._first and not self._tasks.list_own():
             self._first = _plain(whole)
-        elif _plain(whole) != self._first and _says_something(line):
+        elif _plain(whole) != self._first and (len(line.split()) > 2 or (not line.isascii() and len(line) > 5)):
             self._tasks.put(f"- {_stamp(turn.at)}“{line}”")
         for error in self._errors.list_own():
             if error.endswith(_NO_REASON):
@@ -486,35 +470,11 @@ def _render_error(key: str, state: str, after: Sequence[str], error: str) -> str
 def _parse_error(line: str) -> tuple[str, str, tuple[str, ...], str]:
     """Key, state, what was done since, and the error; all empty for a line of another form."""
     match = _ERROR_LINE.fullmatch(line)
-    return (
-        (match[1], match[2], tuple(re.findall(r"`([^`]*)`", match[3] or "")), match[4]) if match else ("", "", (), "")
-    )
-
-
-def _error_key(line: str) -> str:
-    return _parse_error(line)[0]
-
-
-def _task_key(line: str) -> str:
-    return line if _TASK_LINE.fullmatch(line) else ""
-
-
-def _work_key(line: str) -> str:
-    match = _WORK_LINE.match(line)
-    return match[0] if match else ""
+    return (match[1], match[2], tuple(_BACKTICKED.findall(match[3] or "")), match[4]) if match else ("", "", (), "")
 
 
 def _is_done(outcome: CallOutcome | None) -> bool:
     return outcome is None or outcome.state in (CallState.OK, CallState.RUNNING)
-
-
-def _find_questions(text: str) -> list[str]:
-    bare = _FENCED.sub("", text)
-    return [shorten(one_line(match[0].strip(" -*>#")), 200) for match in _ASKING.finditer(bare)]
-
-
-def _says_something(line: str) -> bool:
-    return len(line.split()) > 2 or (not line.isascii() and len(line) > 5)
 
 
 def _stamp(at: datetime | None) -> str:

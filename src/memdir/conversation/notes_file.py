@@ -12,6 +12,7 @@ cut first.
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, takewhile
 
 from memdir.errors import FormatError
 from memdir.frozen import dataclass, replace
@@ -148,14 +149,11 @@ def walk_lines(text: str) -> Iterator[NotesLine]:
     fence = ""
     for line in text.replace("\r\n", "\n").split("\n"):
         match = _FENCE.match(line)
-        if not fence:
-            is_opening = match and not (match[1][0] == "`" and "`" in match[2])
-            fence = match[1] if match and is_opening else ""
-            yield NotesLine(line, fence)
-            continue
+        is_closing = fence and match and match[1].startswith(fence) and not match[2].strip()
+        if not fence and match and not (match[1][0] == "`" and "`" in match[2]):
+            fence = match[1]
         yield NotesLine(line, fence)
-        if match and match[1].startswith(fence) and not match[2].strip():
-            fence = ""
+        fence = "" if is_closing else fence
 
 
 def find_open_fence(text: str) -> str:
@@ -164,11 +162,10 @@ def find_open_fence(text: str) -> str:
 
 
 def _make_section(lines: list[str]) -> NotesSection:
-    rest = lines[1:]
-    first = next((at for at, line in enumerate(rest) if line.strip()), None)
-    if first is not None and _DESCRIPTION.fullmatch(rest[first]):
-        return NotesSection(lines[0].rstrip(), rest[first].strip(), _join(rest[first + 1 :]))
-    return NotesSection(lines[0].rstrip(), "", _join(rest))
+    first = next((at for at, line in enumerate(lines[1:], 1) if line.strip()), 0)
+    if first and _DESCRIPTION.fullmatch(lines[first]):
+        return NotesSection(lines[0].rstrip(), lines[first].strip(), _join(lines[first + 1 :]))
+    return NotesSection(lines[0].rstrip(), "", _join(lines[1:]))
 
 
 def _check_section(old: NotesSection, new: NotesSection) -> NotesSection:
@@ -211,8 +208,7 @@ def list_oversize(notes: Notes) -> tuple[str, ...]:
         for at in notes.sections
         if (size := measure_section(at)) > NOTES_SECTION_TOKENS
     ]
-    total = measure_notes(notes)
-    if total > NOTES_TOKENS:
+    if (total := measure_notes(notes)) > NOTES_TOKENS:
         rows.append(f"all sections together have about {total:,} tokens; {NOTES_TOKENS:,} are allowed")
     return tuple(rows)
 
@@ -237,22 +233,15 @@ def cut_notes(
 
 
 def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
-    """What a compacted conversation begins with: every section, within the limits, and the path of the file.
-
-    Empty if the notes contain nothing but the template.
-    """
+    """What a compacted conversation begins with: all sections within the limits, and the path; empty without notes."""
     if is_empty(notes, template):
         return ""
-    intro = render_prompt("notes/compacted", path=path)
-    preamble = f"{intro}\n\n{notes.preamble}" if notes.preamble else intro
+    preamble = "\n\n".join(filter(None, (render_prompt("notes/compacted", path=path), notes.preamble)))
     return render_notes(cut_notes(replace(notes, preamble=preamble), where=path).notes)
 
 
 def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS) -> str:
-    """The part of the notes that a hook shows: state, task, errors, and the last work.
-
-    Of a template without these sections all are shown. Empty if there is nothing to show.
-    """
+    """The part that a hook shows, empty if there is none: state, task, errors, the last work; else all sections."""
     known = [at for name in _DIGESTED if (at := notes.find(name)) and at.text]
     shown = known or [at for at in notes.sections if at.text]
     end = f"\n\nAll notes of this session: {path}" if path else ""
@@ -281,7 +270,8 @@ def cut_text(text: str, room: int, measure: Measure, *, is_end: bool, where: str
     lines = list(walk_lines(text))
     if room < _LEAST:
         return "", len(lines)
-    kept = _count_lines(lines, room, measure, is_end)
+    sizes = accumulate(measure(line.text) + 1 for line in (reversed(lines) if is_end else lines))
+    kept = min(sum(1 for _ in takewhile(lambda size: size <= room, sizes)), len(lines) - 1)  # about
     while kept > 0:
         shown = _render_cut(lines, kept, is_end, where)
         if measure(shown) <= room:
@@ -294,30 +284,18 @@ def is_growing(section: NotesSection) -> bool:
     return section.name.casefold() in GROWING
 
 
-def _count_lines(lines: Sequence[NotesLine], room: int, measure: Measure, is_end: bool) -> int:
-    """About how many lines fit, measured one by one."""
-    used = kept = 0
-    for line in reversed(lines) if is_end else lines:
-        used += measure(line.text) + 1
-        if used > room:
-            break
-        kept += 1
-    return min(kept, len(lines) - 1)
-
-
 def _render_cut(lines: Sequence[NotesLine], kept: int, is_end: bool, where: str) -> str:
     chosen = lines[-kept:] if is_end else lines[:kept]
     texts = [line.text for line in chosen]
     # A cut inside a fence removes its first or its last line.
-    before = "\n".join(line.text for line in (lines[:-kept] if is_end else chosen))
-    fence = find_open_fence(before)
+    fence = find_open_fence("\n".join(line.text for line in (lines[:-kept] if is_end else chosen)))
     if fence and is_end and chosen[0].fence and lines[-kept - 1].fence == chosen[0].fence:
         texts.insert(0, chosen[0].fence)
     elif fence and not is_end:
         texts.append(fence)
     count = len(lines) - kept
-    more = f"in {where}" if where else "cut"
-    mark = f"[{count} {'earlier' if is_end else 'more'} {'line' if count == 1 else 'lines'} {more}]"
+    what = f"{'earlier' if is_end else 'more'} {'line' if count == 1 else 'lines'}"
+    mark = f"[{count} {what} {f'in {where}' if where else 'cut'}]"
     # An empty line separates it from the paragraph.
     return "\n".join([mark, "", *texts] if is_end else [*texts, "", mark]).strip("\n")
 

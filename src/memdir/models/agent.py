@@ -222,13 +222,7 @@ TOOLS = (
         "search", "Find lines that hold one of the words.", query="words with | between them", path="`memory` or a glob"
     ),
     _make_tool("write", "Write a whole memory file.", path="`memory/NAME.md`", content="frontmatter and body"),
-    _make_tool(
-        "edit",
-        "Replace one passage.",
-        path="`memory/NAME.md`",
-        old="the passage, once",
-        new="its replacement",
-    ),
+    _make_tool("edit", "Replace one passage.", path="`memory/NAME.md`", old="the passage, once", new="its replacement"),
     _make_tool("delete", "Delete a memory.", path="`memory/NAME.md`"),
 )
 
