@@ -11,20 +11,10 @@ from memdir import team
 from memdir.conversation.instructions import find_frame, load_indexes
 from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE
-from memdir.interfaces.cli import CliContext, app, scope_flag
+from memdir.interfaces.cli import CliContext, app, output, scope_flag
 from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.context import LoadedIndexRow, make_index_row, show_index
-from memdir.interfaces.cli.output import (
-    REFUSED,
-    Count,
-    MemoryRow,
-    Styled,
-    TableColumn,
-    Time,
-    count_words,
-    fill,
-    make_row,
-)
+from memdir.interfaces.cli.output import Count, MemoryRow, Styled, TableColumn, Time, count_words, fill, make_row
 from memdir.limits import TEAM_SECONDS
 from memdir.records import InboxState, Origin, Scope
 from memdir.store import open as opening
@@ -434,7 +424,7 @@ def _leave(call: CliContext, as_json: bool) -> None:
 
 
 def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
-    out, code = call.out, REFUSED if done.outcome is SyncOutcome.FAILED else 0
+    out, code = call.out, output.REFUSED if done.outcome is SyncOutcome.FAILED else 0
     row = fill(SyncRow, done, received=[render_row(at) for at in done.received], pid=None)
     if as_json:
         out.json(row)
