@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from memdir.store.batch import Edits, PlannedBatch
     from memdir.store.history import History
 
-
 Clock = Callable[[], datetime]
 PERSON = Origin()
 

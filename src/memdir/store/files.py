@@ -61,7 +61,7 @@ class FileStore(StoreBase):
         skip_index: bool = False,
         lock_seconds: float = LOCK_SECONDS,
         clock: Clock = utc_now,
-        on_open: Callable[[], None] | None = None,
+        on_open: Callable[[], object] | None = None,
         find_secrets: Finder | None = None,
         shared: bool = False,
         team: bool = True,

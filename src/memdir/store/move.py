@@ -72,7 +72,11 @@ def move(
             return MoveResult(target.read(new), target, done.change, source)
         return _move_across(target, put, source, gone, data, verb=verb, origin=origin)
     except ConflictError as error:
-        raise _explain(error, new, to) from None
+        if "exists already" not in str(error):
+            raise
+        hint = f"`memdir read {new} --scope {to.value}` shows it; --name moves yours beside it, or merge and forget one"
+        message = f"the {to.value} memory has a {new} already"
+        raise ConflictError(message, found=error.found, hint=hint) from None
 
 
 def find_traces(project: Project, store: FileStore, name: str) -> list[tuple[FileStore, str]]:
@@ -140,13 +144,6 @@ def _relink(store: FileStore, old: str, new: str, to: Scope) -> Iterator[Edit]:
             changed = re.sub(rf"\[\[\s*{re.escape(link)}(?=\s*(?:\||\]\]))", lambda _: f"[[{new}", changed)
         if changed != text:
             yield Rewrite(header.name, changed, digest_of(data))
-
-
-def _explain(error: ConflictError, new: str, to: Scope) -> ConflictError:
-    if "exists already" not in str(error):
-        return error
-    hint = f"`memdir read {new} --scope {to.value}` shows it; --name moves yours beside it, or merge and forget one"
-    return ConflictError(f"the {to.value} memory has a {new} already", found=error.found, hint=hint)
 
 
 def move_memory(source: Path, target: Path, identity: Identity, *, environment: Environment, seconds: float) -> None:

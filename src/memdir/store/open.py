@@ -9,9 +9,8 @@ person (the project's wins); its frontmatter may say `memory: user`, `project` o
     project   <root>/.claude/agent-memory/<agent>/             committed with the project
     local     <root>/.claude/agent-memory-local/<agent>/       this machine only; on the mount where there is one
 
-Nothing is learned into an agent's memory in the background, and nothing is recalled from it unless it is opened here. A local
-one is kept out of version control by a line in the repository's `info/exclude`, written when the memory is first written or
-shown; worktrees share that file. What lies in a work tree came with a clone, so a link on the way to it is refused.
+A local one is kept out of version control by a line in the repository's `info/exclude`, written when the memory is first
+written or shown. What lies in a work tree came with a clone, so a link on the way to it is refused.
 """
 
 import os
@@ -76,10 +75,8 @@ class Project:
     def check_on(self) -> None:
         """Raise if memory is switched off here: nothing may be written then."""
         if not self.places.switch.on:
-            rule = self.places.switch.rule
-            raise SettingsError(
-                f"memory is off here ({rule})", key=rule, hint="`memdir where` shows which rule says so"
-            )
+            rule, hint = self.places.switch.rule, "`memdir where` shows which rule says so"
+            raise SettingsError(f"memory is off here ({rule})", key=rule, hint=hint)
 
     def close(self) -> None:
         for store in self.stores:
@@ -101,11 +98,10 @@ def open_project(
         keyed = root if place.is_keyed else None
         if keyed is not None:
             check_identity(state, keyed)
-        on_open = partial(_record_identity, state, keyed)
         author = partial(_find_author, environment, root) if place.scope is Scope.PRIVATE else None
-        return _open_files(
-            place.path, place.scope, environment, settings, clock, on_open=on_open, shared=shared, find_author=author
-        )
+        on_open = partial(_record_identity, state, keyed)
+        opening = (environment, settings, clock, on_open)
+        return _open_files(place.path, place.scope, *opening, shared=shared, find_author=author)
 
     if directory is not None:
         place = MemoryDirectory(Scope.PRIVATE, directory.absolute(), "--dir")
@@ -137,8 +133,8 @@ def _open_files(
     environment: Environment,
     settings: Settings,
     clock: Clock,
+    on_open: Callable[[], object],
     *,
-    on_open: Callable[[], None],
     shared: bool,
     find_author: "Callable[[], Author] | None" = None,
 ) -> FileStore:
@@ -214,8 +210,7 @@ def find_agent_place(name: str, scope: AgentScope, *, environment: Environment, 
     A name is one segment of the guard's grammar once its `:` have become `-` (plugins write `plugin:agent`).
     """
     leaf = name.replace(":", "-")
-    reason = find_refusal(leaf)
-    if reason:
+    if reason := find_refusal(leaf):
         raise PathError(name, reason, hint="an agent's name is letters, digits, `-`, `_` and `:`")
     if scope is AgentScope.USER:
         folder = find_base(environment)[0] / "agent-memory"
@@ -286,19 +281,8 @@ def find_agent_directory(project: Project, name: str, scope: AgentScope | None =
 
 def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
     """An agent's memory with the same guard as any other; nothing is made until something is written."""
-
-    def on_open() -> None:
-        keep_out(place)
-
-    return _open_files(
-        place.path,
-        Scope.AGENT,
-        project.environment,
-        project.settings,
-        project.clock,
-        on_open=on_open,
-        shared=place.scope is AgentScope.PROJECT,
-    )
+    opening = (project.environment, project.settings, project.clock, partial(keep_out, place))
+    return _open_files(place.path, Scope.AGENT, *opening, shared=place.scope is AgentScope.PROJECT)
 
 
 def keep_out(place: AgentDirectory) -> bool:
@@ -306,8 +290,7 @@ def keep_out(place: AgentDirectory) -> bool:
     root = place.path.parents[2]
     if place.scope is not AgentScope.LOCAL or not place.path.is_relative_to(root / ".claude"):
         return False  # on a mount, or meant to be seen
-    git_dir = find_git_dir(root)
-    if git_dir is None:
+    if (git_dir := find_git_dir(root)) is None:
         return False
     path = git_dir / "info" / "exclude"
     reading = read_small(path, CONFIG_BYTES)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memdir.errors import ConflictError, FormatError, NotFoundError, PathError, SecretError, SettingsError
@@ -167,7 +168,13 @@ def plan_write(
     before = None if found is None else frontmatter.parse_fields(decode(found))
     if before is None or before.description != draft.description:
         check_description(draft.description, draft.kind)
-    text = _render_new(view, name, draft) if found is None else _render_over(decode(found), draft, now)
+    if found is None:
+        fields = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
+        fields |= {"pinned": "true"} if draft.pinned else {}
+        dialect = _find_dialect(view, name.rpartition("/")[0])
+        text = frontmatter.compose_file(fields, _clean_body(draft.body), dialect)
+    else:
+        text = _render_over(decode(found), draft, now)
     data = _encode_checked(text)
     changes = [FileChange(f"{name}.md", found, data)] if data != found else []
     return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
@@ -275,7 +282,13 @@ def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes])
     for file in change.files:
         current = view.read_bytes(file.path)
         if not is_index_path(file.path):
-            _check_unchanged(file, current)
+            found = digest_of(current) if current is not None else None
+            if found != file.after:
+                name = file.path.removesuffix(".md")
+                what = "is gone" if found is None else "exists again" if file.after is None else "was changed"
+                hint = f"`memdir history {name}` shows by whom; undo that first, or `memdir restore {name}`"
+                message = f"cannot undo: {name} {what} since then"
+                raise ConflictError(message, expected=file.after, found=found, hint=hint)
             after = contents(file.before) if file.before else None
         elif file.splice is None:
             continue
@@ -315,20 +328,6 @@ def find_version(changes: tuple[Change, ...], name: str, change: int | None, cur
     raise NotFoundError(f"no other version of {name} is in the history", name=name)
 
 
-def _check_unchanged(change: ChangedFile, current: bytes | None) -> None:
-    found = digest_of(current) if current is not None else None
-    if found == change.after:
-        return
-    name = change.path.removesuffix(".md")
-    what = "is gone" if found is None else "exists again" if change.after is None else "was changed"
-    raise ConflictError(
-        f"cannot undo: {name} {what} since then",
-        expected=change.after,
-        found=found,
-        hint=f"`memdir history {name}` shows by whom; undo that first, or `memdir restore {name}`",
-    )
-
-
 def _merge_lines(text: str, removed: bytes, inserted: bytes) -> str:
     """Line by line: remove the lines that left, add the ones that came, wherever the rest now is."""
     old, new = frontmatter.split_lines(decode(removed)), frontmatter.split_lines(decode(inserted))
@@ -356,9 +355,8 @@ def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
 
 def check_draft(draft: Draft, rules: WriteRules) -> None:
     check_title(draft.title)
-    check_text(draft.title, "title")
-    check_text(draft.description, "description")
-    check_text(draft.body, "body")
+    for field in ("title", "description", "body"):
+        check_text(getattr(draft, field), field)
     if draft.kind not in Kind.__members__.values():
         raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
     _check_scope(draft.kind, rules.scope)
@@ -387,8 +385,7 @@ def check_expected(name: str, found: bytes | None, expect: str | None) -> None:
 
 
 def check_text(text: str, field: str) -> None:
-    found = find_forbidden(text, lines=field == "body")
-    if found:
+    if found := find_forbidden(text, lines=field == "body"):
         raise FormatError(f"the {field} holds {found}", field=field, hint="take the character out and save again")
 
 
@@ -434,12 +431,6 @@ def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
     return [FileChange(path, listed, data)]
 
 
-def _render_new(view: StoreView, name: str, draft: Draft) -> str:
-    fields = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
-    fields |= {"pinned": "true"} if draft.pinned else {}
-    return frontmatter.compose_file(fields, _clean_body(draft.body), _find_dialect(view, name.rpartition("/")[0]))
-
-
 def _render_over(text: str, draft: Draft, now: datetime) -> str:
     """An existing file with the draft's fields and body; what it says besides stays."""
     before = frontmatter.parse_fields(text)
@@ -475,18 +466,11 @@ def _clean_body(body: str) -> str:
 
 def _find_dialect(view: StoreView, folder: str) -> Dialect:
     """What most of the neighbours use; flat among none."""
-    count = nested = 0
-    for leaf in view.list_files(folder):
-        path = f"{folder}/{leaf}" if folder else leaf
-        if not leaf.endswith(".md") or is_index_path(path):
-            continue
-        data = view.read_bytes(path)
-        dialect = frontmatter.parse_fields(decode(frontmatter.take_head(data or b""))).dialect
-        count += dialect is not None
-        nested += dialect is Dialect.NESTED
-        if count >= _DIALECT_SAMPLE:
-            break
-    return Dialect.NESTED if nested * 2 > count else Dialect.FLAT
+    leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
+    heads = (frontmatter.take_head(view.read_bytes(f"{folder}/{leaf}" if folder else leaf) or b"") for leaf in leaves)
+    known = (at for head in heads if (at := frontmatter.parse_fields(decode(head)).dialect) is not None)
+    found = list(islice(known, _DIALECT_SAMPLE))
+    return Dialect.NESTED if found.count(Dialect.NESTED) * 2 > len(found) else Dialect.FLAT
 
 
 def _plan_pointer(

@@ -2,10 +2,7 @@
 
 STATE_FILES lists all of them. `forget --purge` walks that list, so whoever adds a file adds a row: what it is, and how a
 memory is taken out of it. Tables are JSON objects with mode 0600, replaced in one step; one that is missing or broken
-counts as empty. Folders and files of memdir's own are never symbolic links: a link would lead what is written to somebody
-else's files.
-
-What the tables mean is known to the modules that use them: sessions, dream, team, chat. Authors are read and written here.
+counts as empty. Folders and files of memdir's own are never symbolic links, which would lead to somebody else's files.
 """
 
 import json
@@ -148,19 +145,18 @@ def drop_name(state: Path, name: str, *, seconds: float) -> int:
     with hold_sessions(folder, seconds):
         for path in list_session_files(folder):
             before = read_table(folder, path.name, SESSION_BYTES) if path.suffix == ".json" else {}
-            after = {key: _without(value, name) for key, value in before.items()}
+            after = dict(before)
+            for key, value in before.items():
+                if isinstance(value, dict):
+                    after[key] = {inner: at for inner, at in value.items() if inner != name}
+                elif isinstance(value, list):
+                    after[key] = [at for at in value if at != name]
             if not before:
                 path.unlink(missing_ok=True)  # a prompt, left by a killed writer, or broken: it may hold anything
             elif after != before:
                 write_table(folder, path.name, after)
                 count += 1
     return count
-
-
-def _without(value: object, name: str) -> object:
-    if isinstance(value, dict):
-        return {key: at for key, at in value.items() if key != name}
-    return [at for at in value if at != name] if isinstance(value, list) else value
 
 
 def write_set(state: Path, id: str, table: Mapping[str, object]) -> Path:
@@ -192,7 +188,7 @@ def list_sets(state: Path) -> tuple[str, ...]:
 
 
 def _drop_sets(state: Path) -> None:
-    """Remove all patch sets: they contain texts of memories; an applied one is in history, another can be made anew."""
+    """Remove all patch sets: they contain texts of memories. An applied one is in history, another can be made anew."""
     folder = state / DREAMS_FOLDER
     if find_link(folder) or not folder.is_dir():
         return
@@ -377,7 +373,6 @@ def write_authors(state: Path, authors: Mapping[str, Author]) -> None:
 
 
 def drop_author(state: Path, name: str) -> None:
-    """Take one memory out, for purge."""
     if not os.path.lexists(state / AUTHORS):
         return
     kept = {at: author for at, author in read_authors(state).items() if fold(at) != fold(name)}
@@ -406,16 +401,13 @@ def find_own_author(environment: Environment, root: Path | None) -> Author:
     for path in [*paths, git_dir / "config"] if git_dir is not None else paths:
         data = read_small(path, CONFIG_BYTES).data or b""
         known |= {key: value for key, value in parse_config(data.decode("utf-8", "replace"), "user") if value}
-    return make_author(known.get("name") or _find_login(environment), known.get("email", ""))
-
-
-def _find_login(environment: Environment) -> str:
     try:
         import pwd  # Windows has no such module
 
-        return pwd.getpwuid(os.getuid()).pw_name
+        login = pwd.getpwuid(os.getuid()).pw_name
     except (ImportError, KeyError):
-        return environment.home.name
+        login = environment.home.name
+    return make_author(known.get("name") or login, known.get("email", ""))
 
 
 def _parse_author(row: object) -> Author | None:
