@@ -6,37 +6,27 @@ A dream that fails, is cancelled or loses its lock has changed nothing, and the 
 Every run leaves a line in the record of runs, which names no memory.
 
 The gates say whether a dream is due, in order of what they cost: settings, the hours since the last one (one `stat`),
-a count of the sessions since, the lock. Sessions are all conversations since the last dream whose working directory
-belongs to this project, each once, without the one that asks. The count is kept in `<state>/dream-scan.json` and
-noted before it begins, so that neither a failure nor many processes lead to more than one scan in ten minutes. A person
-who asks for a dream skips hours and sessions.
+a count of the sessions since, the lock. Sessions are this project's conversations since the last dream, without the one
+that asks. The count is kept in `<state>/dream-scan.json` and noted before it begins, so that neither a failure nor many
+processes lead to more than one scan in ten minutes. A person who asks for a dream skips hours and sessions.
 """
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 
 from memdir.conversation.transcripts import list_folders, list_transcripts
 from memdir.dream import records
 from memdir.dream.by_model import NO_CONTEXT, DreamContext
 from memdir.dream.lock import DreamHolder, DreamLock, find_holder, hold_dream, read_last
-from memdir.dream.plan import ApplyResult, RemovalProof, apply_dream, mark_applied_logs, plan, plan_dream
-from memdir.dream.records import (
-    Cancelled,
-    DreamChecks,
-    DreamPhase,
-    DreamProgress,
-    OnProgress,
-    PatchSet,
-    ProgressStep,
-    go_on,
-    say_nothing,
-)
+from memdir.dream.plan import ApplyResult, apply_dream, mark_applied_logs, plan, plan_dream
+from memdir.dream.records import DreamPhase, DreamProgress, PatchSet, ProgressStep
 from memdir.errors import BudgetError, DiskError, LockedError, MemdirError, ModelError, NotFoundError, StoppedError
-from memdir.files import read_small, write_private
+from memdir.files import write_private
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_FAILURES, DREAM_HOURS, DREAM_SCAN_KEPT, DREAM_SCAN_MINUTES, DREAM_SESSIONS
 from memdir.models.agent import note_run, read_runs
@@ -47,12 +37,11 @@ from memdir.records import Model, SkipReason, Usage
 from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf
+from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf, read_table
 
 __all__ = [
     "NO_CONTEXT",
     "ApplyResult",
-    "DreamChecks",
     "DreamContext",
     "DreamDue",
     "DreamPhase",
@@ -60,7 +49,6 @@ __all__ = [
     "DreamSkip",
     "PatchSet",
     "ProgressStep",
-    "RemovalProof",
     "apply_dream",
     "apply_kept",
     "count_failures",
@@ -78,6 +66,7 @@ TASK = "dream"
 _SCAN_BYTES = 65_536
 _RECORD = ".json"
 _UNTRIED = ("locked", "cancelled")
+_Row = dict[str, object]
 
 
 class DreamSkip(SkipReason):
@@ -131,10 +120,7 @@ class DreamDue:
 
 @dataclass(frozen=True, slots=True)
 class DreamResult:
-    """What came of a dream. `skipped` says why nothing was changed; `patches` and `applied` are None without any.
-
-    `failures` is set if the model was not asked: it has failed so many dreams in a row.
-    """
+    """`skipped` says why nothing was changed; `failures` is set if the model was not asked, having failed so often."""
 
     patches: PatchSet | None = None
     applied: ApplyResult | None = None
@@ -151,15 +137,14 @@ def dream(
     context: DreamContext = NO_CONTEXT,
     due: DreamDue | None = None,
     insist: bool = False,
-    on_progress: OnProgress = say_nothing,
-    cancelled: Cancelled = go_on,
+    on_progress: records.OnProgress = records.say_nothing,
+    cancelled: records.Cancelled = records.go_on,
 ) -> DreamResult:
     """Tidy a memory directory, by patterns and, if there is a model, by it. `memdir undo` puts everything back.
 
-    `due` is what the gates returned: without it they are not asked, with a skip there is no dream. Raises LockedError
-    if another dream is running, StoppedError when cancelled, ModelError or BudgetError when the model fails; nothing
-    was changed then. A model that has failed three dreams in a row is not asked in the next one, so that it cannot stop
-    the patterns for good; `insist` asks it all the same.
+    `due` is what the gates returned; without it they are not asked. Raises LockedError if another dream is running,
+    StoppedError when cancelled, ModelError or BudgetError when the model fails; nothing was changed then. A model that
+    has failed three dreams in a row is not asked in the next one; `insist` asks it all the same.
     """
     at = now or utc_now()
     if due is not None and due.skip is not None:
@@ -181,8 +166,8 @@ def preview_dream(
     model: Model | None = None,
     now: datetime | None = None,
     context: DreamContext = NO_CONTEXT,
-    on_progress: OnProgress = say_nothing,
-    cancelled: Cancelled = go_on,
+    on_progress: records.OnProgress = records.say_nothing,
+    cancelled: records.Cancelled = records.go_on,
 ) -> PatchSet:
     """Plan and keep a set, to be applied by its id; it does not count as a dream."""
     at = now or utc_now()
@@ -196,7 +181,7 @@ def preview_dream(
 
 
 def apply_kept(
-    store: FileStore, id: str, *, now: datetime | None = None, on_progress: OnProgress = say_nothing
+    store: FileStore, id: str, *, now: datetime | None = None, on_progress: records.OnProgress = records.say_nothing
 ) -> DreamResult:
     """Apply a set that a preview has kept."""
     at = now or utc_now()
@@ -217,14 +202,9 @@ def find_dream_context(project: Project) -> DreamContext:
 
 def count_failures(state: Path) -> int:
     """How many dreams in a row the model has failed, by the record of runs; locked and cancelled ones do not count."""
-    count = 0
-    for row in read_runs(state):
-        if row.get("task") != TASK or row.get("preview") or row.get("skipped") in _UNTRIED:
-            continue
-        if not row.get("model_failed"):
-            break
-        count += 1
-    return count
+    rows = (row for row in read_runs(state) if row.get("task") == TASK and not row.get("preview"))
+    tried = (row for row in rows if row.get("skipped") not in _UNTRIED)
+    return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), tried))
 
 
 def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None:
@@ -234,12 +214,7 @@ def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None
 
 
 def _plan_and_keep(
-    store: FileStore,
-    progress: DreamProgress,
-    model: Model | None,
-    now: datetime,
-    context: DreamContext,
-    row: dict[str, object],
+    store: FileStore, progress: DreamProgress, model: Model | None, now: datetime, context: DreamContext, row: _Row
 ) -> PatchSet:
     row["by"] = records.RULES if model is None else records.MODEL
     mark_applied_logs(store)
@@ -250,7 +225,7 @@ def _plan_and_keep(
     return patches
 
 
-def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, row: dict[str, object]) -> DreamResult:
+def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, row: _Row) -> DreamResult:
     applied = apply_dream(store, patches, held, now)
     if applied.repeated:
         held.do_not_count()
@@ -273,9 +248,9 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
 
 
 @contextmanager
-def _recorded(store: FileStore, progress: DreamProgress, now: datetime) -> Iterator[dict[str, object]]:
+def _recorded(store: FileStore, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
     """A line in the record of runs, however the run ends; the row may be filled meanwhile."""
-    row: dict[str, object] = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
+    row: _Row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
     spent = Usage()
     try:
         yield row
@@ -349,15 +324,6 @@ def find_due_in(
     return due
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """What the last count found: ids as file names, of the time since `last`."""
-
-    at: datetime
-    last: datetime | None
-    ids: frozenset[str]
-
-
 def _count_sessions(
     state: Path,
     now: datetime,
@@ -367,15 +333,17 @@ def _count_sessions(
     root: Path | None,
     session: str,
 ) -> DreamDue:
-    wait, known = timedelta(minutes=options.scan_minutes), _read_scan(state)
-    if known is not None and known.last == last and abs(now - known.at) < wait:
-        too_few, scan, again = DreamSkip.SCANNED_LATELY, known, known.at + wait
+    wait, table = timedelta(minutes=options.scan_minutes), read_table(state, SCAN, _SCAN_BYTES)
+    at, before = (read_time(text) if isinstance(text := table.get(key), str) else None for key in ("at", "last"))
+    known = table.get("ids")
+    if at is not None and isinstance(known, list) and before == last and abs(now - at) < wait:
+        too_few, ids, again = DreamSkip.SCANNED_LATELY, {id for id in known if isinstance(id, str)}, at + wait
     else:
-        _keep_scan(state, _Scan(now, last, frozenset()))
+        _keep_scan(state, now, last, ())
         ids = {*list_sessions(state, last), *_list_transcribed(environment, root, last)}
-        too_few, scan, again = DreamSkip.TOO_FEW_SESSIONS, _Scan(now, last, frozenset(ids)), now + wait
-        _keep_scan(state, scan)
-    count = len(scan.ids - ({make_leaf(session)} if session else set()))
+        too_few, again = DreamSkip.TOO_FEW_SESSIONS, now + wait
+        _keep_scan(state, now, last, ids)
+    count = len(ids - {make_leaf(session)} if session else ids)
     return DreamDue(None, last, count) if count >= options.sessions else DreamDue(too_few, last, count, again)
 
 
@@ -403,27 +371,9 @@ def _list_transcribed(environment: Environment | None, root: Path | None, since:
     return [make_leaf(at.session) for at in found if since is None or (at.ended or at.modified) > since]
 
 
-def _read_scan(state: Path) -> _Scan | None:
-    try:
-        table = json.loads(read_small(state / SCAN, _SCAN_BYTES, follow=False).data or b"null")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(table, dict):
-        return None
-    at, last = (read_time(text) if isinstance(text := table.get(key), str) else None for key in ("at", "last"))
-    ids = table.get("ids")
-    if at is None or not isinstance(ids, list):
-        return None
-    return _Scan(at, last, frozenset(id for id in ids if isinstance(id, str)))
-
-
-def _keep_scan(state: Path, scan: _Scan) -> None:
+def _keep_scan(state: Path, at: datetime, last: datetime | None, ids: Iterable[str]) -> None:
     """Best effort: if nothing can be written, the next process counts again."""
-    last = None if scan.last is None else scan.last.isoformat()
-    table = {"at": scan.at.isoformat(), "last": last, "ids": sorted(scan.ids)[:DREAM_SCAN_KEPT]}
-    if state.is_symlink():
-        return
-    try:
-        write_private(state / SCAN, json.dumps(table).encode("ascii") + b"\n")
-    except DiskError:
-        pass
+    table = {"at": at.isoformat(), "last": last and last.isoformat(), "ids": sorted(ids)[:DREAM_SCAN_KEPT]}
+    if not state.is_symlink():
+        with suppress(DiskError):
+            write_private(state / SCAN, json.dumps(table).encode("ascii") + b"\n")

@@ -5,7 +5,8 @@ items that need review. It can be kept and applied later, at most once: its mark
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -53,10 +54,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class DreamChecks:
-    """Counts made before anything is applied: all memories and sentences, and the sentences that are removed.
-
-    Of those removed, `elsewhere` stand in another memory and `overtaken` were replaced by a newer one.
-    """
+    """Counts before anything is applied. Of the `removed` sentences, `elsewhere` stand in another memory."""
 
     memories: int = 0
     sentences: int = 0
@@ -115,10 +113,8 @@ def list_sets(state: Path) -> tuple[PatchSet, ...]:
     """All sets that can be read, newest first."""
     found = []
     for id in kept_sets.list_sets(state):
-        try:
+        with suppress(NotFoundError, FormatError):
             found.append(load(state, id))
-        except (NotFoundError, FormatError):
-            continue
     return tuple(found)
 
 
@@ -126,41 +122,24 @@ def read_memories(view: StagedView) -> dict[str, Memory]:
     """Every memory that can be read, by its name, newest first."""
     found = {}
     for header in view.scan():
-        try:
+        with suppress(MemdirError):
             found[header.name] = view.read(header.name)
-        except MemdirError:
-            continue
     return found
 
 
 def render_set(patches: PatchSet) -> dict[str, object]:
-    counts = {key: getattr(patches, key) for key in ("summary", "requests", "calls", "refused", "spared")}
     return {
         "id": patches.id,
         "at": patches.at.isoformat(),
         "by": patches.by,
         "patches": [
-            {
-                "kind": str(at.kind),
-                "names": list(at.names),
-                "edits": render_edits(at.edits),
-                "reason": at.reason,
-                "evidence": list(at.evidence),
-            }
+            {"kind": str(at.kind), "names": list(at.names), "edits": render_edits(at.edits)}
+            | {"reason": at.reason, "evidence": list(at.evidence)}
             for at in patches.patches
         ],
         "proposals": [
-            {
-                "kind": at.kind.value,
-                "title": at.title,
-                "why": at.why,
-                "at": at.at.isoformat(),
-                "key": at.key,
-                "name": at.name,
-                "who": at.origin.who,
-                "reason": at.origin.why,
-                "payload": dict(at.payload),
-            }
+            {"kind": at.kind.value, "title": at.title, "why": at.why, "at": at.at.isoformat(), "key": at.key}
+            | {"name": at.name, "who": at.origin.who, "reason": at.origin.why, "payload": dict(at.payload)}
             for at in patches.proposals
         ],
         "usage": {key: getattr(patches.usage, key) for key in ("fresh", "cached", "stored", "output", "dollars")},
@@ -171,7 +150,7 @@ def render_set(patches: PatchSet) -> dict[str, object]:
             | {"day": at.day.isoformat()}
             for at in patches.logs
         ],
-        **counts,
+        **{key: getattr(patches, key) for key in ("summary", "requests", "calls", "refused", "spared")},
     }
 
 
@@ -182,37 +161,29 @@ def parse_set(table: Mapping[str, object]) -> PatchSet:
             id=_take(table, "id", str),
             at=datetime.fromisoformat(_take(table, "at", str)),
             by=_take(table, "by", str),
-            patches=tuple(_parse_patch(row) for row in _take_rows(table, "patches")),
-            proposals=tuple(_parse_item(row) for row in _take_rows(table, "proposals")),
+            patches=tuple(_parse_patch(row) for row in _take_all(table, "patches", dict)),
+            proposals=tuple(_parse_item(row) for row in _take_all(table, "proposals", dict)),
             usage=_parse_usage(_take(table, "usage", dict)),
             checks=DreamChecks(*(_take(_take(table, "checks", dict), key, int) for key in DreamChecks.__slots__)),
-            logs=tuple(_parse_log(row) for row in _take_rows(table, "logs")),
+            logs=tuple(_parse_log(row) for row in _take_all(table, "logs", dict)),
             summary=_take(table, "summary", str),
-            requests=_take(table, "requests", int),
-            calls=_take(table, "calls", int),
-            refused=_take(table, "refused", int),
-            spared=_take(table, "spared", int),
+            **{key: _take(table, key, int) for key in ("requests", "calls", "refused", "spared")},
         )
     except ValueError:
         raise _refuse("time") from None
 
 
 def _parse_patch(row: Mapping[str, object]) -> Patch:
-    names, evidence = _take_texts(row, "names"), _take_texts(row, "evidence")
+    names, evidence = _take_all(row, "names", str), _take_all(row, "evidence", str)
     return Patch(_take(row, "kind", str), names, parse_edits(row.get("edits")), _take(row, "reason", str), evidence)
 
 
 def _parse_item(row: Mapping[str, object]) -> InboxItem:
-    return InboxItem(
-        InboxKind(_take(row, "kind", str)),
-        _take(row, "title", str),
-        _take(row, "why", str),
-        datetime.fromisoformat(_take(row, "at", str)),
-        key=_take(row, "key", str),
-        name=_take(row, "name", str),
-        origin=Origin(_take(row, "who", str), _take(row, "reason", str)),
-        payload=_take(row, "payload", dict),
+    kind, title, why, at, key, name, who, reason = (
+        _take(row, field, str) for field in ("kind", "title", "why", "at", "key", "name", "who", "reason")
     )
+    payload = _take(row, "payload", dict)
+    return InboxItem(InboxKind(kind), title, why, datetime.fromisoformat(at), key, name, Origin(who, reason), payload)
 
 
 def _parse_log(row: Mapping[str, object]) -> LogSlice:
@@ -238,12 +209,8 @@ def _take(row: Mapping[str, object], field: str, kind: type[_T]) -> _T:
     return found
 
 
-def _take_texts(row: Mapping[str, object], field: str) -> tuple[str, ...]:
-    return tuple(_take({field: at}, field, str) for at in _take(row, field, list))
-
-
-def _take_rows(row: Mapping[str, object], field: str) -> Sequence[Mapping[str, object]]:
-    return [_take({field: at}, field, dict) for at in _take(row, field, list)]
+def _take_all(row: Mapping[str, object], field: str, kind: type[_T]) -> tuple[_T, ...]:
+    return tuple(_take({field: at}, field, kind) for at in _take(row, field, list))
 
 
 def _refuse(field: str) -> FormatError:
@@ -297,26 +264,23 @@ class DreamProgress:
 
     def __init__(self, on_progress: OnProgress = say_nothing, cancelled: Cancelled = go_on) -> None:
         self.now = ProgressStep(DreamPhase.TIDY)
-        self._on_progress = on_progress
-        self._cancelled = cancelled
+        self._on_progress, self._cancelled = on_progress, cancelled
 
     def enter(self, phase: DreamPhase) -> None:
         """Enter a phase; an earlier one than the present is ignored."""
         phases = list(DreamPhase)
-        if phases.index(phase) >= phases.index(self.now.phase):
-            self.now = replace(self.now, phase=phase)
-        self._report()
+        self._report(replace(self.now, phase=max(phase, self.now.phase, key=phases.index)))
 
     def touch(self, files: int) -> None:
-        self.now = replace(self.now, files=files)
-        self._report()
+        self._report(replace(self.now, files=files))
 
     def count_call(self) -> None:
         self.now = replace(self.now, calls=self.now.calls + 1)
 
-    def _report(self) -> None:
+    def _report(self, step: ProgressStep) -> None:
+        self.now = step
         self.check()
-        self._on_progress(self.now)
+        self._on_progress(step)
 
     def check(self) -> None:
         if self._cancelled():
@@ -329,8 +293,7 @@ class DreamProgress:
             self.check()
             reply = model(replace(request, cancelled=self._cancelled))
             usage = add_usage(self.now.usage, reply.usage)
-            self.now = replace(self.now, turns=self.now.turns + 1, usage=usage)
-            self._report()
+            self._report(replace(self.now, turns=self.now.turns + 1, usage=usage))
             return reply
 
         return ask
