@@ -11,47 +11,16 @@ from typing import Any, Literal, TypedDict
 
 import click
 
+from memdir.conversation import notes, notes_file
 from memdir.conversation.lines import describe_transcript
-from memdir.conversation.notes import (
-    NotesFile,
-    NotesResult,
-    NotesSkip,
-    find_home,
-    find_notes,
-    find_notes_file,
-    list_notes,
-    read_notes_file,
-    read_notes_input,
-    read_notes_options,
-    update_notes,
-)
-from memdir.conversation.notes_file import (
-    Notes,
-    hook_digest,
-    is_empty,
-    list_oversize,
-    make_template,
-    measure_notes,
-    open_notes,
-    render_for_compaction,
-)
+from memdir.conversation.notes import NotesFile, NotesSkip, find_home, list_notes, read_notes_options
 from memdir.conversation.transcripts import list_transcripts
 from memdir.errors import FormatError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import ExtractResult, ExtractSkip, turns
-from memdir.extraction.turns import ExtractEstimate, estimate_past, harvest, make_conversation, read_extract_options
 from memdir.files import note_problem
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import CliVerb, VerbGroup, json_option, model_option, parse_day, verb
-from memdir.interfaces.cli.output import (
-    Count,
-    Output,
-    Styled,
-    TableColumn,
-    Time,
-    TokensRow,
-    fill,
-    is_terminal,
-)
+from memdir.interfaces.cli.output import Count, Output, Styled, TableColumn, Time, TokensRow, fill, is_terminal
 from memdir.interfaces.worker import WHO, do_chores, work
 from memdir.models import find_model
 from memdir.models.usage import find_price
@@ -152,7 +121,7 @@ def extract_verb(
     rows: list[LearnedRow] = []
 
     def show(done: ExtractResult, session: str, path: Path | str) -> None:
-        rows.append(_make_learned(done, session, str(path)))
+        rows.append(fill(LearnedRow, done, session=session, transcript=path, **_make_cost(done.ran, "tokens")))
         if not as_json:
             _show_learned(call.out, done, Path(path).name, is_dry=is_dry)
 
@@ -163,20 +132,13 @@ def extract_verb(
         _run_worker(project, model, lambda entry, done: show(done, entry.session, entry.transcript))
     else:
         chosen = _choose_transcripts(call, project, transcript, since, session_id)
-        ahead, nothing = estimate_past(chosen), "nothing new to learn from"
+        ahead, nothing = turns.estimate_past(chosen), "nothing new to learn from"
         if is_all and not _is_agreed(call, ahead, model, spec or project.settings.text("model"), is_dry or is_sure):
             return
+        store, around = project.private, turns.make_conversation(project)
         for number, (path, session) in enumerate(chosen, 1):
-            conversation = make_conversation(project)
-            for done in harvest(
-                project.private,
-                path,
-                session,
-                model=model,
-                conversation=conversation,
-                now=project.now(),
-                dry_run=is_dry,
-            ):
+            now = project.now()
+            for done in turns.harvest(store, path, session, model=model, conversation=around, now=now, dry_run=is_dry):
                 call.out.progress(f"{number} of {len(chosen)}: {path.name}")
                 show(done, session.id, path)
         call.out.progress("")
@@ -229,36 +191,25 @@ def _choose_transcripts(
     return [(info.path, open_session(state, info.session)) for info in found]
 
 
-def _is_agreed(call: CliContext, ahead: ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
+def _is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
     """Show what is ahead; where a model will be paid for, ask."""
     counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
-    if model is None:
-        call.out.progress(f"{counts}; without a model, at no cost")
-        return True
     price = find_price(name.partition(":")[2])
     cost = "" if price is None else f", about ${ahead.tokens * price.input / 1e6:.2f}"
     text = f"{counts} in {ahead.pieces} requests to {name}: about {ahead.tokens:,} tokens{cost}"
-    if is_sure or not ahead.pieces:
-        call.out.progress(text)
+    if model is None or is_sure or not ahead.pieces:
+        call.out.progress(text if model is not None else f"{counts}; without a model, at no cost")
         return True
     if not is_terminal(sys.stdin):
-        raise FormatError(
-            f"{text}", hint="--yes goes ahead, --dry-run --model none shows what the built-in patterns find"
-        )
+        raise FormatError(text, hint="--yes goes ahead, --dry-run --model none shows what the built-in patterns find")
     return click.confirm(f"{text}. Go ahead?")
 
 
 def _run_worker(
     project: Project, model: Model | None, on_done: Callable[[turns.QueuedTurn, ExtractResult], None]
 ) -> None:
-    work(
-        project.private,
-        manner=read_extract_options(project),
-        model=model,
-        conversation=make_conversation(project),
-        clock=project.now,
-        on_done=on_done,
-    )
+    options, around = turns.read_extract_options(project), turns.make_conversation(project)
+    work(project.private, manner=options, model=model, conversation=around, clock=project.now, on_done=on_done)
 
 
 def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) -> None:
@@ -266,8 +217,8 @@ def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) 
         out.line(Styled(f"{what}: ", "dim"), done.skipped.words, f" ({done.error})" if done.error else "")
         return
     out.line(Styled(f"{what}: ", "dim"), f"{done.messages} messages, by {done.by}")
+    would = "would " if is_dry else ""
     for reason in done.reasons:
-        would = "would " if is_dry else ""
         out.line(f"  {would}{reason.action} ", Styled(reason.name, "cyan"), f" ({reason.why})")
         if reason.quote:
             out.line(Styled(f"    said: {shorten(one_line(reason.quote), 120)}", "dim"))
@@ -277,10 +228,6 @@ def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) 
         out.warn(f"{done.error}; what was asked for is kept, the rest is tried again next time")
     if done.notice and not is_dry:
         out.line(done.notice)
-
-
-def _make_learned(done: ExtractResult, session: str, transcript: str) -> LearnedRow:
-    return fill(LearnedRow, done, session=session, transcript=transcript, **_make_cost(done.ran, "tokens"))
 
 
 def _make_cost(ran: Any, tokens: str) -> dict[str, Any]:
@@ -388,27 +335,35 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
     """Print the notes of a session: the file, or what a conversation is given of it after it was shortened."""
     project = call.open()
     session, file = _choose_notes(call, project, session_id, transcript)
-    text, kept = read_notes_file(file), find_notes(file)
+    text, kept = notes.read_notes_file(file), notes.find_notes(file)
     if text is None or kept is None:
-        raise NotFoundError(
-            f"there are no notes of session {_quote(session)}", hint="`memdir notes update` writes them"
-        )
-    template = make_template(read_notes_options(project).template)
-    notes = open_notes(text, template)
+        what = f"there are no notes of session {_quote(session)}"
+        raise NotFoundError(what, hint="`memdir notes update` writes them")
+    template = notes_file.make_template(read_notes_options(project).template)
+    found = notes_file.open_notes(text, template)
     if form == "compaction":
-        text = render_for_compaction(notes, path=str(file.path), template=template)
+        text = notes_file.render_for_compaction(found, path=str(file.path), template=template)
     elif form == "hook":
-        digest = hook_digest(notes, path=str(file.path))
+        digest = notes_file.hook_digest(found, path=str(file.path))
         text = f"{digest}\n" if digest else ""
     if not as_json:
         call.out.raw(text.encode("utf-8", "replace"))
         return
-    sections = [
-        fill(NotesSectionRow, at, description=at.description.strip("_*"), tokens=estimate_tokens(at.text))
-        for at in notes.sections
-    ]
-    facts = {"tokens": measure_notes(notes), "empty": is_empty(notes, template), "oversize": list_oversize(notes)}
-    call.out.json(fill(NotesRow, kept, session=session, path=file.path, sections=sections, text=text, **facts))
+    row = fill(
+        NotesRow,
+        kept,
+        session=session,
+        path=file.path,
+        tokens=notes_file.measure_notes(found),
+        empty=notes_file.is_empty(found, template),
+        oversize=notes_file.list_oversize(found),
+        sections=[
+            fill(NotesSectionRow, at, description=at.description.strip("_*"), tokens=estimate_tokens(at.text))
+            for at in found.sections
+        ],
+        text=text,
+    )
+    call.out.json(row)
 
 
 @notes_verb.command(
@@ -425,32 +380,26 @@ def _update_notes(
     """Bring the notes of a session up to date with its transcript, by the model of the settings or without one."""
     project, out = call.open_to_write(), call.out
     session_id, path = _find_transcript(call, project, session_id, transcript)
-    file, session = find_notes_file(find_home(project), session_id), open_session(project.private.state, session_id)
-    out.progress(f"reading {path.name}")
-    done = update_notes(
-        file,
-        session,
-        read_notes_input(project, path, session, file),
-        now=project.now(),
-        options=read_notes_options(project),
-        model=call.choose_model(spec),
-        force=not if_due,
+    file, session = (
+        notes.find_notes_file(find_home(project), session_id),
+        open_session(project.private.state, session_id),
     )
+    out.progress(f"reading {path.name}")
+    new, options = notes.read_notes_input(project, path, session, file), read_notes_options(project)
+    model, now = call.choose_model(spec), project.now()
+    done = notes.update_notes(file, session, new, now=now, options=options, model=model, force=not if_due)
     _check_notes(done)
+    place = Styled(str(file.path), "dim")
     if as_json:
         cost = _make_cost(done.ran, "spent")
         out.json(fill(NotesUpdateRow, done, session=session_id, path=file.path, transcript=path, **cost))
-        return
-    if done.skipped is not None:
-        out.line(f"{done.skipped.words}: ", Styled(str(file.path), "dim"))
-        return
-    changed = "" if done.changed else ", nothing changed"
-    out.line(
-        f"{done.messages} messages noted by {done.by}; about {done.tokens:,} tokens{changed}: ",
-        Styled(str(file.path), "dim"),
-    )
-    if done.cut:
-        out.warn(f"cut to their limit: {', '.join(done.cut)}")
+    elif done.skipped is not None:
+        out.line(f"{done.skipped.words}: ", place)
+    else:
+        changed = "" if done.changed else ", nothing changed"
+        out.line(f"{done.messages} messages noted by {done.by}; about {done.tokens:,} tokens{changed}: ", place)
+        if done.cut:
+            out.warn(f"cut to their limit: {', '.join(done.cut)}")
 
 
 @notes_verb.command("where", examples=("memdir notes where", "memdir notes where --session 1f2e --json"))
@@ -466,7 +415,7 @@ def _where_notes(call: CliContext, session_id: str | None, transcript: Path | No
         return
     options = read_notes_options(project)
     own = {"own_template": bool(options.template.strip()), "own_prompt": bool(options.prompt.strip())}
-    exists = find_notes(file) is not None
+    exists = notes.find_notes(file) is not None
     call.out.json(fill(NotesWhereRow, session=session, path=file.path, exists=exists, on=options.on, **own))
 
 
@@ -479,18 +428,15 @@ def _list_notes(call: CliContext, as_json: bool) -> None:
     In a pipe: session, title, time, bytes, with tabs between.
     """
     project = call.open()
-    template = make_template(read_notes_options(project).template)
-    rows = [
-        fill(
-            NotesListRow,
-            at,
-            session=at.place.leaf,
-            path=at.place.path,
-            title=_find_title(at.place, template),
-            bytes=at.size,
-        )
-        for at in list_notes(find_home(project))
-    ]
+    template, rows = notes_file.make_template(read_notes_options(project).template), []
+    for at in list_notes(find_home(project)):
+        file, title = at.place, ""
+        try:
+            section = notes_file.open_notes(notes.read_notes_file(file), template).find("Session Title")
+            title = shorten(one_line(section.text), 100) if section else ""
+        except MemdirError:  # too large, or gone since
+            pass
+        rows.append(fill(NotesListRow, at, session=file.leaf, path=file.path, title=title, bytes=at.size))
     call.show_rows(_NOTES, rows, as_json=as_json, empty="no session has notes")
 
 
@@ -501,7 +447,7 @@ def _choose_notes(
     home = find_home(project)
     if session_id or transcript or project.environment.session:
         found = session_id or (_read_session(call, transcript) if transcript else project.environment.session)
-        return found, find_notes_file(home, found)
+        return found, notes.find_notes_file(home, found)
     newest = next(iter(list_notes(home)), None)
     if newest is None:
         raise NotFoundError("no session of this project has notes", hint="`memdir notes update` writes them")
@@ -528,7 +474,7 @@ def _read_session(call: CliContext, transcript: Path) -> str:
     return describe_transcript(path).session or str(path)
 
 
-def _check_notes(done: NotesResult) -> None:
+def _check_notes(done: notes.NotesResult) -> None:
     """Raise where a person asked for notes and cannot have them."""
     if done.skipped is NotesSkip.FAILED:
         raise ModelError(f"the notes were not updated: {done.error}", hint="they are as they were; try again")
@@ -538,14 +484,6 @@ def _check_notes(done: NotesResult) -> None:
         key = "paused" if done.skipped is NotesSkip.PAUSED else "notes"
         hint = "`memdir resume`" if key == "paused" else "`memdir config get notes` shows who says so"
         raise SettingsError(done.skipped.words, key=key, hint=hint)
-
-
-def _find_title(file: NotesFile, template: Notes) -> str:
-    try:
-        section = open_notes(read_notes_file(file), template).find("Session Title")
-    except MemdirError:  # too large, or gone since
-        return ""
-    return shorten(one_line(section.text), 100) if section else ""
 
 
 def _quote(session: str) -> str:
