@@ -119,14 +119,9 @@ class ExtractResult:
     @property
     def notice(self) -> str:
         """One line for the person; empty if nothing was done."""
-        parts = []
-        if self.written:
-            parts.append(f"[Memory saved: {', '.join(f'{name}.md' for name in self.written)}]")
-        if self.forgotten:
-            parts.append(f"[Memory forgotten: {', '.join(f'{name}.md' for name in self.forgotten)}]")
-        if self.waiting:
-            parts.append(f"[{len(self.waiting)} waiting for you: `memdir inbox`]")
-        return " ".join(parts)
+        done = (("saved", self.written), ("forgotten", self.forgotten))
+        parts = [f"[Memory {verb}: {', '.join(f'{name}.md' for name in names)}]" for verb, names in done if names]
+        return " ".join([*parts, *([f"[{len(self.waiting)} waiting for you: `memdir inbox`]"] if self.waiting else [])])
 
 
 def extract(

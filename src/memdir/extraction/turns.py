@@ -224,9 +224,8 @@ def enqueue(state: Path, entry: QueuedTurn) -> Path:
     folder = state / FOLDER
     if state.is_symlink() or folder.is_symlink():
         raise PathError(str(folder), "it is a symbolic link")
-    leaf = f"{time.time_ns():020d}-{os.urandom(4).hex()}{_SUFFIX}"
     table = {"session": entry.session, "transcript": entry.transcript, "headless": entry.headless}
-    path = folder / leaf
+    path = folder / f"{time.time_ns():020d}-{os.urandom(4).hex()}{_SUFFIX}"
     write_private(path, json.dumps(table).encode("ascii") + b"\n")
     return path
 
@@ -258,12 +257,10 @@ def _read_entry(path: Path) -> QueuedTurn | None:
         table = json.loads(read_small(path, _ENTRY_BYTES, follow=False).data or b"null")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(table, dict):
-        return None
-    session, transcript = table.get("session"), table.get("transcript")
-    if not isinstance(session, str) or not isinstance(transcript, str):
-        return None
-    return QueuedTurn(session, transcript, table.get("headless") is True, path)
+    match table:
+        case {"session": str(session), "transcript": str(transcript)}:
+            return QueuedTurn(session, transcript, table.get("headless") is True, path)
+    return None
 
 
 def cut(

@@ -295,10 +295,8 @@ def _read_code(line: _Line, begin: int, end: int) -> Iterator[NamedThing]:
 
 def _read_whole(code: str, before: str, after: str) -> Iterator[NamedThing]:
     """A span that is one thing."""
-    if " " in code and not code.endswith(")"):
-        return
     whole = (0, len(code))
-    if "://" in code or code.startswith("www."):
+    if (" " in code and not code.endswith(")")) or "://" in code or code.startswith("www."):
         return
     if (_BRANCH_AFTER.match(after) or _BRANCH_BEFORE.search(before)) and _BRANCH.match(code):
         yield NamedThing(ClaimKind.BRANCH, code.removeprefix("origin/"), *whole)
@@ -367,14 +365,12 @@ def _read_prose(prose: str) -> Iterator[NamedThing]:
         if any(begin <= match.start() < end for begin, end in taken):
             continue
         token = match[0].lstrip(_STRIPPED)
-        start = match.end() - len(token)
-        if "](" in token:
-            continue
-        yield from _read_word(token.rstrip(_STRIPPED + ".:") if not token.endswith("()") else token, token, start)
+        word = token if token.endswith("()") else token.rstrip(_STRIPPED + ".:")
+        if "](" not in token:
+            yield from _read_word(word, token, match.end() - len(token))
     for match in _PASCAL.finditer(prose):
-        near = _THING_BEFORE.search(prose[max(0, match.start() - _NEAR) : match.start()]) or _THING_AFTER.match(
-            prose, match.end()
-        )
+        before = prose[max(0, match.start() - _NEAR) : match.start()]
+        near = _THING_BEFORE.search(before) or _THING_AFTER.match(prose, match.end())
         if near and shapes.is_identifier(match[1]):
             yield NamedThing(ClaimKind.SYMBOL, match[1], *match.span(1))
 

@@ -415,12 +415,10 @@ class _WordLookup:
         """What history knows of the words that are not there, or are used and nowhere defined; most claims need none."""
         if not self.context.has_past:
             return {}, False
-        doubtful = set()
+        doubtful, find, stems = set[str](), self.context.lookup.find, self.context.stems
         for claim in self.context.claims:
             words = _list_words(claim)
-            for word in words:
-                if not self.context.lookup.find(word).defined and word not in self.context.stems:
-                    doubtful.add(word)
+            doubtful |= {word for word in words if not find(word).defined and word not in stems}
             if self._is_lost_member(claim, words):
                 doubtful.add(words[-1])
         return past.read_words(self.project.root, doubtful, self.context.ends)
