@@ -47,7 +47,6 @@ _PENDING = 20_000  # results whose call was not seen yet; more belong to an aban
 _GROUPS = 64  # messages of which more records may come
 _RECENT = 4_096  # ids remembered, to recognise a record that was written twice
 _ATTACHED = frozenset(("file", "directory", "pdf_reference", "compact_file_reference", "mcp_resource"))
-_COMMAND_MODES = ("", "prompt")
 _HOST_MARKS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 _LONG_PARENT = re.compile(rb'"parentUuid"\s*:\s*(?:"([^"\\]{1,100})"|null)')
 _LONG_UUID = re.compile(rb'"uuid"\s*:\s*"([^"\\]{1,100})"')
@@ -87,12 +86,10 @@ def find_chain(
     file: BinaryIO, *, after: str = "", count: int = 0, is_agent: bool = False, since_compaction: bool = False
 ) -> ChainPath:
     """The records after the record `after`; if it is not found, at least the last `count` messages, or all."""
-    trace = ChainTrace(after, count, since_compaction, None)
-    trace.run(file, is_agent)
+    trace = ChainTrace(after, count, since_compaction, None).run(file, is_agent)
     if trace.is_broken:
         known = {hash(node.uuid) for _, node in _read_nodes(file, is_agent)}
-        trace = ChainTrace(after, count, since_compaction, known)
-        trace.run(file, is_agent)
+        trace = ChainTrace(after, count, since_compaction, known).run(file, is_agent)
     return ChainPath(trace.list_positions(), trace.found)
 
 
@@ -128,26 +125,22 @@ class ChainTrace:
     def __init__(self, after: str, count: int, since_compaction: bool, known: set[int] | None) -> None:
         self._after, self._count, self._since_compaction, self._known = after, count, since_compaction, known
         self._wanted: str | None = None  # the id of the next record; "" for any, None while there is no leaf
-        self._is_at_root = False
-        self._skipped = 0  # records since the last one on the path
+        self._is_at_root, self._skipped = False, 0  # skipped: records since the last one on the path
         self._positions = array("Q")
         self._groups: dict[str, None] = {}
         self._results: dict[str, list[tuple[int, str]]] = {}  # parent -> its results
         self._parts: dict[str, list[tuple[int, str]]] = {}  # group -> its records beside the path
         self._cursor: int | None = None
-        self._messages = 0
-        self._last_group = ""
-        self.found = False
+        self._messages, self._last_group, self.found = 0, "", False
 
     @property
     def is_broken(self) -> bool:
         """Whether the path ended at a parent that may be missing, with more records before it."""
         return self._known is None and bool(self._wanted) and not self._is_at_root and self._skipped > 0
 
-    def run(self, file: BinaryIO, is_agent: bool) -> None:
-        for position, node in _read_nodes(file, is_agent):
-            if self._step(position, node):
-                return
+    def run(self, file: BinaryIO, is_agent: bool) -> "ChainTrace":
+        any(self._step(position, node) for position, node in _read_nodes(file, is_agent))
+        return self
 
     def list_positions(self) -> list[int]:
         first = self._cursor if self.found and self._cursor is not None else -1
@@ -157,8 +150,7 @@ class ChainTrace:
         """Process one record; true when no earlier record can matter."""
         if self._after and node.uuid == self._after and self._cursor is None:
             self._cursor = position
-        is_next = node.may_be_leaf if self._wanted is None else self._wanted in ("", node.uuid)
-        if not is_next:
+        if not (node.may_be_leaf if self._wanted is None else self._wanted in ("", node.uuid)):
             self._skipped += 1
             self._set_aside(position, node)
             return False
@@ -187,8 +179,7 @@ class ChainTrace:
         if parent is None:
             self._is_at_root = True
         else:
-            is_missing = self._known is not None and hash(parent) not in self._known
-            self._wanted = "" if is_missing else parent
+            self._wanted = "" if self._known is not None and hash(parent) not in self._known else parent
 
     def _add(self, position: int, uuid: str, *, has_text: bool = True) -> None:
         if has_text:
@@ -199,20 +190,15 @@ class ChainTrace:
 
     def _set_aside(self, position: int, node: ChainNode) -> None:
         """Keep a record beside the path that may belong to one on it."""
-        if node.is_lost:
+        if node.is_lost or not (node.is_result or node.group):
             return
-        if node.is_result:
-            _hold(self._results, node.parent, (position, node.uuid))
-        elif node.group in self._groups:
+        if not node.is_result and node.group in self._groups:
             self._add(position, node.uuid)
-        elif node.group:
-            _hold(self._parts, node.group, (position, node.uuid))
-
-
-def _hold(table: dict[str, list[tuple[int, str]]], key: str, value: tuple[int, str]) -> None:
-    if len(table) >= _PENDING:
-        del table[next(iter(table))]
-    table.setdefault(key, []).append(value)
+            return
+        table, key = (self._results, node.parent) if node.is_result else (self._parts, node.group)
+        if len(table) >= _PENDING:
+            del table[next(iter(table))]
+        table.setdefault(key, []).append((position, node.uuid))
 
 
 def _read_nodes(file: BinaryIO, is_agent: bool) -> Iterator[tuple[int, ChainNode]]:
@@ -288,7 +274,13 @@ def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
     uuid, at = read_text(parts[-1].get("uuid")), read_at(parts[0])
     for result in results:
         yield Message("tool", result.text, uuid, at, answers=result.answers)
-    is_meta = any(_is_from_host(part) for part in parts)
+    # An API error, or a filler between two turns, came from the host.
+    is_meta = any(
+        read_table(part.get("message")).get("model") == "<synthetic>"
+        or part.get("isApiErrorMessage") is True
+        or part.get("isMeta") is True
+        for part in parts
+    )
     yield Message("assistant", "\n\n".join(texts), uuid, at, is_meta, tuple(calls))
 
 
@@ -297,7 +289,7 @@ def _make_attached(attachment: object, uuid: str, at: datetime | None) -> Iterat
         return
     kind = read_text(attachment.get("type"))
     if kind == "queued_command" and (text := join_texts(attachment.get("prompt"))):
-        is_host = read_text(attachment.get("commandMode")) not in _COMMAND_MODES
+        is_host = read_text(attachment.get("commandMode")) not in ("", "prompt")
         yield Message("user", text, uuid, at, is_meta=is_host or _is_meta(attachment, text))
     elif kind == "hook_additional_context":
         content = attachment.get("content")
@@ -317,12 +309,6 @@ def _is_meta(record: Json, text: str) -> bool:
         or read_text(read_table(record.get("origin")).get("kind")) not in ("", "human")
         or not strip_host_text(text)
     )
-
-
-def _is_from_host(record: Json) -> bool:
-    """Whether an assistant's message came from the host: an API error, or a filler between two turns."""
-    is_filler = read_table(record.get("message")).get("model") == "<synthetic>"
-    return is_filler or record.get("isApiErrorMessage") is True or record.get("isMeta") is True
 
 
 def _find_group(record: Json) -> str:

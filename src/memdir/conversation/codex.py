@@ -14,6 +14,8 @@ import json
 import re
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import takewhile
 from typing import BinaryIO
 from urllib.parse import unquote
 
@@ -99,8 +101,8 @@ def _make_said(item: Json) -> Iterator[Message]:
     elif role in ("developer", "system") and texts:
         yield Message("user", "\n\n".join(texts), is_meta=True)
     elif role == "user":
-        wrapped = [text for text in texts if _is_wrapped(text)]
-        typed = [_strip_editor(text) for text in texts if not _is_wrapped(text)]
+        wrapped = [text for text in texts if _WRAPPED.fullmatch(text.strip()) or _AGENTS_FILE.fullmatch(text.strip())]
+        typed = [_strip_editor(text) for text in texts if text not in wrapped]
         if wrapped:
             yield Message("user", "\n\n".join(wrapped), is_meta=True)
         if any(typed):
@@ -142,10 +144,8 @@ def _find_nested(event: Json) -> ToolCall | None:
 def _read_output(output: object) -> tuple[str, bool]:
     """A tool's output (text, JSON in text, a table, or blocks) as text, and whether the tool failed."""
     if isinstance(output, str) and output.lstrip().startswith('{"output"'):
-        try:
+        with suppress(ValueError, RecursionError):
             output = json.loads(output)
-        except (ValueError, RecursionError):
-            pass
     if not isinstance(output, dict):
         text = join_texts(output)
         return text, _has_failed(text) or text.startswith(_FAILED_SCRIPT)
@@ -155,17 +155,8 @@ def _read_output(output: object) -> tuple[str, bool]:
 
 
 def _has_failed(text: str) -> bool:
-    for line in text.split("\n", _EXIT_LINES)[:_EXIT_LINES]:
-        if line == "Output:":
-            break
-        if exited := _EXIT.match(line):
-            return exited[1] != "0"
-    return False
-
-
-def _is_wrapped(text: str) -> bool:
-    whole = text.strip()
-    return bool(_WRAPPED.fullmatch(whole) or _AGENTS_FILE.fullmatch(whole))
+    head = takewhile(lambda line: line != "Output:", text.split("\n", _EXIT_LINES)[:_EXIT_LINES])
+    return next((exited[1] != "0" for line in head if (exited := _EXIT.match(line))), False)
 
 
 def _strip_editor(text: str) -> str:
@@ -178,24 +169,19 @@ def _list_kept(file: BinaryIO, count: int) -> list[int]:
     after what it removes. With a `count`, one message more, so that the first of those requested is complete."""
     kept = array("Q")
     turns, merged, last = 0, 0, ""
-    for position, record in _read_back(file):
+    back = ((line.offset, *at) for line in read_lines_back(file) for at in reversed(list(enumerate(parse_line(line)))))
+    for offset, index, record in back:
         turns = min(turns + _count_rolled_back(record), _TURNS_MOST)
         made = list(make_messages(record))
         if turns:
             turns -= any(message.role == "user" and not message.is_meta for message in made)
         elif made:
-            kept.append(position)
+            kept.append(make_position(offset, index))
             merged += made[-1].role != "assistant" or last != "assistant"
             last = made[0].role
             if count and merged > count:
                 break
     return kept[::-1].tolist()
-
-
-def _read_back(file: BinaryIO) -> Iterator[tuple[int, Json]]:
-    for line in read_lines_back(file):
-        for index, record in reversed(list(enumerate(parse_line(line)))):
-            yield make_position(line.offset, index), record
 
 
 def _count_rolled_back(record: Json) -> int:

@@ -11,6 +11,7 @@ named by `@`) is meta. Everything else (the head, times, summaries, thinking, no
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import BinaryIO
 
 from memdir.conversation.lines import (
@@ -40,7 +41,6 @@ _EXIT_CHARS = 300  # the exit code is at the end of a shell's output
 _START = re.compile(rb'\{"id":"([^"\\]{1,200})","timestamp":"[^"\\]*","type":"(\w+)"')
 _GLUED = b'}{"'  # two records on one line
 _SPEAKERS = ("user", "gemini")
-_ENDED = ("success", "error", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,8 @@ def _read_positions(file: BinaryIO, positions: Iterable[_Position]) -> Iterator[
     for at in positions:
         if at.offset != offset:
             offset, records = at.offset, parse_records(read_line(file, at.offset))
-        record = records[at.index] if at.index < len(records) else {}
-        listed = _list_listed(record) if at.number >= 0 else [record]
-        number = max(at.number, 0)
-        yield listed[number] if number < len(listed) else {}  # the file changed meanwhile
+        for record in records[at.index : at.index + 1] or [{}]:  # none if the file changed meanwhile
+            yield record if at.number < 0 else next(islice(_list_listed(record), at.number, None), {})
 
 
 class _History:
@@ -152,8 +150,8 @@ class _History:
             del self.kept[id]
 
     def _has_copies(self, new: Mapping[str, Json]) -> bool:
-        """Whether a history holds copies under new ids: after a compression, or when long results were masked (which
-        also writes a record for each). Messages of the model have no `model` then."""
+        """Whether a history holds copies under new ids (after a compression, or when long results were masked):
+        messages of the model have no `model` then."""
         bare = [id for id, at in new.items() if at.get("type") == "gemini" and "model" not in at]
         return not all(id in self.kept for id in bare) or any("model" not in at for at in self._read_kept(bare))
 
@@ -173,7 +171,6 @@ class _History:
 
 
 def _list_keys(record: Json) -> Iterator[int]:
-    """A hash of each text of a message."""
     is_user = record.get("type") == "user"
     return (hash((is_user, text.strip())) for text in _list_texts(record.get("content")) if text.strip())
 
@@ -217,7 +214,9 @@ def _make_said(record: Json) -> Iterator[Message]:
 def _list_done(record: Json) -> list[Json]:
     """The calls whose end is recorded."""
     calls = list_blocks(record.get("toolCalls"))
-    return [dict(call) for call in calls if call.get("result") or call.get("status") in _ENDED]
+    return [
+        dict(call) for call in calls if call.get("result") or call.get("status") in ("success", "error", "cancelled")
+    ]
 
 
 def _make_result(response: Json, record: Json, *, failed: bool = False) -> Message:

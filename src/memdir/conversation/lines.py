@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from memdir.errors import DiskError, FormatError, NotFoundError
 from memdir.files import read_small
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass, list_fields
 from memdir.records import ToolCall
 from memdir.store.contract import read_time
 from memdir.text import one_line, shorten
@@ -280,10 +280,9 @@ def list_strings(value: object) -> Iterator[str]:
 def parse_input(value: object) -> Mapping[str, object]:
     """A call's input as a table; hosts write a table, JSON in a string, or plain text."""
     if isinstance(value, str):
-        try:
+        parsed = None
+        with suppress(ValueError, RecursionError):
             parsed = json.loads(value)
-        except (ValueError, RecursionError):
-            parsed = None
         value = parsed if isinstance(parsed, dict) else {"input": value}
     return value if isinstance(value, dict) else {}
 
@@ -347,19 +346,9 @@ def describe_transcript(path: str | Path) -> TranscriptInfo:
         head = _read_head(start, host, Path(path))
         tail = (record for line in islice(read_lines_back(file), TAIL_LINES) for record in parse_line(line))
         ended = next(filter(None, map(read_at, tail)), head.started)
-    modified, size = datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size
-    return TranscriptInfo(
-        Path(path),
-        host,
-        head.session,
-        head.cwd,
-        head.started,
-        ended,
-        modified,
-        size,
-        head.is_subagent,
-        head.is_headless,
-    )
+    times = (head.started, ended, datetime.fromtimestamp(facts.st_mtime, UTC))
+    flags = (head.is_subagent, head.is_headless)
+    return TranscriptInfo(Path(path), host, head.session, head.cwd, *times, facts.st_size, *flags)
 
 
 def is_agent_file(path: str | Path) -> bool:
@@ -373,9 +362,8 @@ def _judge(record: Json) -> TranscriptFormat | None:
         return TranscriptFormat.GEMINI
     if kind in CODEX_TYPES and isinstance(record.get("payload"), dict):
         return TranscriptFormat.CODEX
-    if kind in CLAUDE_TYPES and ("sessionId" in record or "uuid" in record or "leafUuid" in record):
-        return TranscriptFormat.CLAUDE
-    if kind in CLAUDE_TYPES and (isinstance(record.get("message"), dict) or "snapshot" in record):
+    marks = {"sessionId", "uuid", "leafUuid", "snapshot"}
+    if kind in CLAUDE_TYPES and (marks & record.keys() or isinstance(record.get("message"), dict)):
         return TranscriptFormat.CLAUDE
     if kind in CODEX_ITEMS and "uuid" not in record and {"role", "call_id", "summary"} & record.keys():
         return TranscriptFormat.CODEX
@@ -392,6 +380,9 @@ class _Head:
     is_subagent: bool = False
     is_headless: bool = False
 
+    def join(self, other: "_Head") -> "_Head":
+        return _Head(**{name: getattr(self, name) or getattr(other, name) for name in list_fields(_Head)})
+
 
 def _read_head(records: Iterable[Json], host: TranscriptFormat, path: Path) -> _Head:
     head = _Head(is_subagent=host is TranscriptFormat.CLAUDE and is_agent_file(path))
@@ -403,16 +394,10 @@ def _read_head(records: Iterable[Json], host: TranscriptFormat, path: Path) -> _
         else:
             session = read_text(record.get("sessionId")) if host is TranscriptFormat.CLAUDE else ""
             found = _Head(session, read_text(record.get("cwd")))
-        head = _Head(
-            head.session or found.session,
-            head.cwd or found.cwd,
-            head.started or found.started or read_at(record),
-            head.is_subagent or found.is_subagent,
-            head.is_headless or found.is_headless,
-        )
+        head = head.join(found).join(_Head(started=read_at(record)))
         if head.session and head.cwd and head.started:
             break
-    return replace(head, session=head.session or path.stem)
+    return head.join(_Head(path.stem))
 
 
 def _read_codex(record: Json) -> _Head:
