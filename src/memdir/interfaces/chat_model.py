@@ -16,6 +16,7 @@ import difflib
 import os
 import stat
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from memdir import guard
@@ -23,18 +24,8 @@ from memdir.conversation.includes import looks_secret
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, StoppedError
 from memdir.interfaces.chat import ChatTalk
 from memdir.interfaces.chat_terminal import CHANGE, LOOK, Permissions, StoppedAsking
-from memdir.models import can_use_tools, render_parent
-from memdir.models.agent import (
-    NEW_KEYS,
-    OLD_KEYS,
-    PATH_KEYS,
-    TEXT_KEYS,
-    MemoryTools,
-    ProjectTree,
-    ToolResult,
-    pick,
-    translate_names,
-)
+from memdir.models import agent, can_use_tools, render_parent
+from memdir.models.agent import PATH_KEYS, MemoryTools, ProjectTree, ToolResult, pick, translate_names
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import Staging, make_edits
 from memdir.recall.reminder import wrap
@@ -62,12 +53,8 @@ def _make_tool(name: str, description: str, **parameters: str) -> Tool:
 _PATH = "a path below the project, or the whole path of a memory file"
 TOOLS = (
     _make_tool("read", "Read a file of the project, or a memory.", path=_PATH),
-    _make_tool(
-        "search",
-        "Find lines that hold one of the words.",
-        query="words with | between them",
-        path="a glob of project files such as *.py, or `memory`",
-    ),
+    _make_tool("search", "Find lines that hold one of the words.", query="words with | between them",
+               path="a glob of project files such as *.py, or `memory`"),
     _make_tool("edit", "Replace one passage of a file.", path=_PATH, old="a passage that stands there once",
                new="what shall stand there"),
     _make_tool("write", "Write a whole file, new or not.", path=_PATH, content="all of its text"),
@@ -102,13 +89,9 @@ class _Turn:
         self._streamed: list[str] = []
         self._request: Request | None = None
         self._reply: Reply | None = None
+        root, show = talk.project.places.root.path, partial(talk.screen.show, "output")
         self._tools = FileTools(
-            talk.project.places.root.path,
-            talk.session.stores,
-            talk.permissions,
-            session=talk.id,
-            show=lambda text: talk.screen.show("output", text),
-            on_saved=self._show_saved,
+            root, talk.session.stores, talk.permissions, session=talk.id, show=show, on_saved=self._show_saved
         )
 
     @property
@@ -150,8 +133,7 @@ class _Turn:
     def _ask(self) -> Reply:
         talk = self._talk
         system = render_prompt("chat/system", root=str(talk.project.places.root.path))
-        context = talk.session.context()
-        first = (Message("user", context, is_meta=True),) if context else ()
+        first = (Message("user", context, is_meta=True),) if (context := talk.session.context()) else ()
         self._request = Request(
             "\n\n".join(filter(None, (system, talk.session.instructions()))),
             (*first, *talk.messages),
@@ -184,8 +166,7 @@ class _Turn:
             screen.show("notice", "The model declined to answer.")
 
     def _add_reminders(self, seconds: float) -> None:
-        found = self._talk.session.take_reminders(seconds=seconds)
-        if found is not None:
+        if (found := self._talk.session.take_reminders(seconds=seconds)) is not None:
             self._talk.add(found.message)
             text = f"[Recalled: {', '.join(found.names)} ({found.tokens} tokens)]"
             self._talk.screen.show("recalled", text, names=list(found.names), tokens=found.tokens)
@@ -194,7 +175,10 @@ class _Turn:
         """Run one tool; returns the file that the model has now seen."""
         if self._cancelled():
             raise StoppedAsking
-        self._talk.screen.show("tool", f"[{_describe_call(call)}]", name=call.name, input=dict(call.input))
+        verb, values = translate_names(call)
+        about = " ".join(filter(None, (pick(values, ("query", "pattern")), pick(values, PATH_KEYS))))
+        text = shorten(f"{verb or one_line(call.name)} {one_line(about)}".strip(), 100)
+        self._talk.screen.show("tool", f"[{text}]", name=call.name, input=dict(call.input))
         result = self._tools(call)
         self._talk.add(Message("tool", result.text, answers=call.id, failed=result.refused))
         return None if result.refused else self._tools.find_path(call)
@@ -208,15 +192,9 @@ class FileTools:
     """`show` gets what a person should see before being asked, `on_saved` the names of memories written."""
 
     def __init__(
-        self,
-        root: Path,
-        stores: tuple[FileStore, ...],
-        permissions: Permissions,
-        *,
-        session: str,
-        show: Callable[[str], None],
-        on_saved: Callable[[tuple[str, ...]], None],
-    ) -> None:
+        self, root: Path, stores: tuple[FileStore, ...], permissions: Permissions, *, session: str,
+        show: Callable[[str], None], on_saved: Callable[[tuple[str, ...]], None],
+    ) -> None:  # fmt: skip
         self._root, self._stores, self._permissions = root, stores, permissions
         self._session, self._show, self._on_saved = session, show, on_saved
         self._tree = ProjectTree(root, looks_secret)
@@ -229,7 +207,12 @@ class FileTools:
         try:
             target = tools.find(path or "memory")
             if target.where == "memory":
-                return self._run_on_memory(tools, store, call)
+                result = tools(call)
+                if staged := tools.staging.staged:
+                    origin = Origin("agent", "by the file tools of chat", self._session)
+                    store.change(make_edits(staged), verb="write", origin=origin)
+                    self._on_saved(tuple(at.name for at in staged))
+                return result
             if verb in ("list", "read", "search"):
                 allowed = self._permissions.check(LOOK, target.path or "the project", self._show)
                 return tools(call) if allowed else ToolResult(_NOT_ALLOWED, refused=True)
@@ -244,51 +227,31 @@ class FileTools:
         path = pick(translate_names(call)[1], PATH_KEYS)
         return self._root / path if path else None
 
-    def _run_on_memory(self, tools: MemoryTools, store: FileStore, call: ToolCall) -> ToolResult:
-        result = tools(call)
-        if staged := tools.staging.staged:
-            origin = Origin("agent", "by the file tools of chat", self._session)
-            store.change(make_edits(staged), verb="write", origin=origin)
-            self._on_saved(tuple(at.name for at in staged))
-        return result
-
     def _change(self, path: str, verb: str, values: Mapping[str, object]) -> ToolResult:
-        """Write or edit one file of the project."""
         if looks_secret(path):
             raise PathError(path, "it looks like a secret")
         before = _read(self._root, path)
         if verb == "edit":
             if before is None:
                 raise NotFoundError(f"there is no file {path}", name=path)
-            old = pick(values, OLD_KEYS)
-            count = before.count(old) if old else 0
-            if count != 1:
+            old = pick(values, agent.OLD_KEYS)
+            if (count := before.count(old) if old else 0) != 1:
                 raise NotFoundError(f"the passage stands {count} times in {path}, not once", name=path)
-            after = before.replace(old, pick(values, NEW_KEYS))
+            after = before.replace(old, pick(values, agent.NEW_KEYS))
         else:
-            after = pick(values, TEXT_KEYS)
+            after = pick(values, agent.TEXT_KEYS)
         after = replace_surrogates(after)  # JSON can spell characters that no file can hold
         if after == before:
             return ToolResult(f"{path} says that already.")
-        self._show(_render_diff(before or "", after, path))
+        lines = [*difflib.unified_diff((before or "").splitlines(), after.splitlines(), path, path, lineterm="", n=2)]
+        more = [f"… {len(lines) - _DIFF_LINES} lines more"] if len(lines) > _DIFF_LINES else []
+        self._show("\n".join([*lines[:_DIFF_LINES], *more]))
         if not self._permissions.check(CHANGE, path, self._show):
             return ToolResult(_NOT_ALLOWED, refused=True)
         if _read(self._root, path) != before:
             raise ConflictError(f"{path} has changed while the person was asked", hint="Read it again.")
         _write(self._root, path, after.encode("utf-8"))
         return ToolResult(f"{'Wrote' if before is None else 'Changed'} {path}.")
-
-
-def _render_diff(before: str, after: str, path: str) -> str:
-    lines = [*difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm="", n=2)]
-    more = [f"… {len(lines) - _DIFF_LINES} lines more"] if len(lines) > _DIFF_LINES else []
-    return "\n".join([*lines[:_DIFF_LINES], *more])
-
-
-def _describe_call(call: ToolCall) -> str:
-    verb, values = translate_names(call)
-    about = " ".join(filter(None, (pick(values, ("query", "pattern")), pick(values, PATH_KEYS))))
-    return shorten(f"{verb or one_line(call.name)} {one_line(about)}".strip(), 100)
 
 
 def _read(root: Path, path: str) -> str | None:

@@ -35,22 +35,10 @@ from memdir.records import Message
 from memdir.store.state import append_record, find_chat_file, list_chats
 from memdir.text import one_line, printable, shorten
 
-# For each kind of event: the prefix of its text, and its colour.
-_LOOKS = {
-    "start": ("", "2"),
-    "day": ("== ", "1"),
-    "heard": ("> ", "1"),
-    "answer": ("", ""),
-    "output": ("", ""),
-    "told": ("\n# ", "35"),
-    "recalled": ("", "36"),
-    "saved": ("", "32"),
-    "tool": ("", "2"),
-    "notice": ("", "2"),
-    "warning": ("warning: ", "33"),
-    "error": ("error: ", "31"),
-    "end": ("", "2"),
-}
+# For each kind of event: the prefix of its text, none by default, and its colour.
+_PREFIXES = {"day": "== ", "heard": "> ", "told": "\n# ", "warning": "warning: ", "error": "error: "}
+_COLORS = {"day": "1", "heard": "1", "told": "35", "recalled": "36", "saved": "32", "warning": "33", "error": "31"}
+_COLORS |= dict.fromkeys(("start", "tool", "notice", "end"), "2")
 _BLOCKS = ("answer", "output", "heard", "start")  # these may have several lines
 PROMPT, MORE = "> ", ". "
 _QUOTES = '"""'
@@ -65,6 +53,7 @@ _WORDS = {LOOK: "look into", CHANGE: "change"}
 _QUESTION = "  Allow it? [y]es, [a]lways in this conversation, [n]o: "
 _TITLE = 60
 _INPUTS = 200  # messages that the arrow keys bring back
+_OnLost = Callable[[MemdirError], None]
 _BROKEN_OFF = "The conversation was broken off before this was done."
 
 
@@ -91,8 +80,7 @@ class Screen:
 
     def stream(self, text: str) -> None:
         """Show a piece of an answer."""
-        if not self.as_json:
-            self._is_streaming = self._is_streaming or bool(text)
+        self._is_streaming |= bool(text) and not self.as_json
         _write(self._render("text", text, {}) if self.as_json else printable(text))
 
     def flush(self) -> None:
@@ -101,10 +89,10 @@ class Screen:
         _write(self.take_queued())
 
     def take_queued(self) -> str:
-        shown = []
+        shown = ""
         while not self._queue.empty():
-            shown.append(self._render(*self._queue.get()))
-        return "".join(shown)
+            shown += self._render(*self._queue.get())
+        return shown
 
     @contextlib.contextmanager
     def streaming(self) -> Iterator[None]:
@@ -124,24 +112,22 @@ class Screen:
             return json.dumps({"event": kind, "text": text, **facts}) + "\n"
         if not text or (kind == "heard" and not self.echoes) or (kind == "answer" and facts.get("streamed")):
             return ""
-        before, style = _LOOKS[kind]
+        before, style = _PREFIXES.get(kind, ""), _COLORS.get(kind)
         lines = printable(text.replace("\r\n", "\n")).rstrip("\n").split("\n") if kind in _BLOCKS else [one_line(text)]
         shown = "\n".join(f"{before if number == 0 else ' ' * len(before)}{line}" for number, line in enumerate(lines))
         return (f"\x1b[{style}m{shown}\x1b[0m" if self._color and style else shown) + "\n"
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(_encode(text).decode(_encoding()))
+    encoded, encoding = _encode(text)
+    sys.stdout.write(encoded.decode(encoding))
     sys.stdout.flush()
 
 
-def _encode(text: str) -> bytes:
-    """Encode for standard output; characters it cannot represent become escapes."""
-    return text.encode(_encoding(), "backslashreplace")
-
-
-def _encoding() -> str:
-    return getattr(sys.stdout, "encoding", None) or "utf-8"
+def _encode(text: str) -> tuple[bytes, str]:
+    """The text and encoding for standard output; characters it cannot represent become escapes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace"), encoding
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -153,9 +139,8 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 def has_color(option: str, variables: Mapping[str, str] | None = None) -> bool:
     """Whether --color and the environment ask for colours on standard output."""
-    return option == "always" or (
-        option == "auto" and is_terminal(sys.stdout) and not read_environment(variables).no_color
-    )
+    is_fit = option == "auto" and is_terminal(sys.stdout) and not read_environment(variables).no_color
+    return option == "always" or is_fit
 
 
 class Interrupted(Exception):
@@ -193,30 +178,24 @@ class Terminal:
     """
 
     def __init__(self, screen: Screen, complete: Callable[[str, str], Sequence[str]]) -> None:
-        self._screen = screen
-        self._complete = complete
+        self._screen, self._complete = screen, complete
         self._offered: Sequence[str] = ()
         self._is_waiting = self._shows_notices = self._is_showing = False
         self._main = threading.get_ident()
         self._number = 0  # of the prompt
-        self._readline = self._open_readline()
-        self._knows_pastes = self._readline is not None and "libedit" not in (self._readline.__doc__ or "")
-        if self._knows_pastes:
-            self._readline.parse_and_bind("tab: complete")
-            self._readline.parse_and_bind("set enable-bracketed-paste on")
-        elif self._readline is not None:
-            self._readline.parse_and_bind("bind ^I rl_complete")
-
-    def _open_readline(self) -> Any:
-        try:
+        self._readline: Any = None
+        self._knows_pastes = False
+        with contextlib.suppress(ImportError):  # Python may have been built without it
             import readline
-        except ImportError:  # Python was built without it
-            return None
-        readline.set_completer(self._offer)
-        readline.set_completer_delims(" \t\n")
-        readline.set_history_length(_HISTORY)
-        readline.set_auto_history(False)  # answers to questions are not history
-        return readline
+
+            readline.set_completer(self._offer)
+            readline.set_completer_delims(" \t\n")
+            readline.set_history_length(_HISTORY)
+            readline.set_auto_history(False)  # answers to questions are not history
+            self._readline, self._knows_pastes = readline, "libedit" not in (readline.__doc__ or "")
+            bindings = ("tab: complete", "set enable-bracketed-paste on")
+            for binding in bindings if self._knows_pastes else ("bind ^I rl_complete",):
+                readline.parse_and_bind(binding)
 
     def remember(self, lines: Iterable[str]) -> None:
         """Add lines to the history of the arrow keys."""
@@ -227,8 +206,7 @@ class Terminal:
     def read(self) -> str:
         """The next message; raises Interrupted or EOFError."""
         try:
-            first = self._input(PROMPT)
-            text = _join_lines(first, lambda: self._input(MORE))
+            text = _join_lines(self._input(PROMPT), lambda: self._input(MORE))
         except KeyboardInterrupt:
             raise Interrupted from None
         self.remember([text] if "\n" not in text and text.strip() else [])
@@ -295,7 +273,7 @@ class Terminal:
         try:
             while notices := self._screen.take_queued():
                 # Not through sys.stdout: a write that the signal interrupted there cannot be entered again.
-                os.write(sys.stdout.fileno(), _encode(f"\r\x1b[K{notices}{PROMPT}"))
+                os.write(sys.stdout.fileno(), _encode(f"\r\x1b[K{notices}{PROMPT}")[0])
         finally:
             self._is_showing = False
 
@@ -306,11 +284,9 @@ class Terminal:
             lines = [self._wait(prompt)]
         finally:
             self._shows_notices = False
-        while not self._knows_pastes and select.select([sys.stdin], [], [], _WAITING_SECONDS)[0]:
-            try:
+        with contextlib.suppress(EOFError):
+            while not self._knows_pastes and select.select([sys.stdin], [], [], _WAITING_SECONDS)[0]:
                 lines.append(input())
-            except EOFError:
-                break
         return "\n".join(lines)
 
     def _wait(self, prompt: str) -> str:
@@ -329,8 +305,7 @@ class Terminal:
 
     def _offer(self, word: str, state: int) -> str | None:
         if state == 0:
-            start = self._readline.get_line_buffer()[: self._readline.get_endidx()]
-            self._offered = self._complete(start, word)
+            self._offered = self._complete(self._readline.get_line_buffer()[: self._readline.get_endidx()], word)
         return self._offered[state] if state < len(self._offered) else None
 
 
@@ -346,15 +321,12 @@ class Permissions:
     """
 
     def __init__(self, ask: Callable[[str], str] | None = None, allowed: Iterable[str] = ()) -> None:
-        self._ask = ask
-        self._allowed = set(allowed)
+        self._ask, self._allowed = ask, set(allowed)
 
     def check(self, kind: str, what: str, show: Callable[[str], None]) -> bool:
         """Whether a thing of this kind may be done now; `what` names it to the person."""
-        if kind in self._allowed:
-            return True
-        if self._ask is None:
-            return False
+        if kind in self._allowed or self._ask is None:
+            return kind in self._allowed
         show(f"The model wants to {_WORDS[kind]} {what}.")
         answer = self._ask(_QUESTION).strip().lower()
         if answer in ("a", "always"):
@@ -380,14 +352,7 @@ class ChatTranscript:
     """
 
     def __init__(
-        self,
-        state: Path,
-        id: str,
-        *,
-        cwd: Path,
-        clock: Callable[[], datetime],
-        keeps: bool = True,
-        on_lost: Callable[[MemdirError], None],
+        self, state: Path, id: str, *, cwd: Path, clock: Callable[[], datetime], keeps: bool = True, on_lost: _OnLost
     ) -> None:
         self.path = find_chat_file(state, id)
         self._id, self._cwd, self._clock = id, str(cwd), clock
@@ -434,8 +399,8 @@ class ChatTranscript:
             if not self._is_lost:
                 self._is_lost = True
                 self._on_lost(error)
-            return
-        self._last = id
+        else:
+            self._last = id
 
 
 def _render_message(message: Message) -> dict[str, object]:
@@ -446,9 +411,8 @@ def _render_message(message: Message) -> dict[str, object]:
     if message.role != "assistant":
         return {"role": "user", "content": message.text}
     blocks: list[dict[str, object]] = [{"type": "text", "text": message.text}] if message.text else []
-    blocks += [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)} for call in message.calls
-    ]
+    for call in message.calls:
+        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)})
     return {"id": f"msg_{message.id}", "type": "message", "role": "assistant", "model": "memdir", "content": blocks}
 
 
@@ -456,14 +420,11 @@ def list_past_chats(state: Path, limit: int) -> tuple[PastChat, ...]:
     """The conversations that can be resumed, newest first."""
     found = []
     for path in list_chats(state)[:limit]:
-        try:
+        with contextlib.suppress(MemdirError):
             info = describe_transcript(path)
-            typed = (message for message in read_messages(path) if message.role == "user" and not message.is_meta)
-            first = next(typed, None)
-        except MemdirError:
-            continue
-        title = shorten(one_line(strip_host_text(first.text)), _TITLE) if first else ""
-        found.append(PastChat(info.session, info.ended or info.modified, title))
+            typed = (at.text for at in read_messages(path) if at.role == "user" and not at.is_meta)
+            title = shorten(one_line(strip_host_text(next(typed, ""))), _TITLE)
+            found.append(PastChat(info.session, info.ended or info.modified, title))
     return tuple(found)
 
 
