@@ -1,37 +1,20 @@
 """`show`, `prompt` and `context`: what a session is given at its start, from where, and how large it is."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 
 import click
 
-from memdir.conversation.instructions import (
-    InstructionMode,
-    Instructions,
-    InstructionsContext,
-    LoadedIndex,
-    build_instructions,
-    find_frame,
-    load_indexes,
-    make_directories,
-)
-from memdir.conversation.project_files import (
-    DISABLED,
-    InstructionLayer,
-    LoadedFiles,
-    NotLoadedReason,
-    ask_approval,
-    find_approved,
-    load_for_reads,
-    load_project_files,
-    render_files,
-)
+from memdir.conversation import instructions, project_files
+from memdir.conversation.instructions import InstructionMode, Instructions, LoadedIndex, build_instructions, find_frame
+from memdir.conversation.project_files import InstructionLayer, NotLoadedReason
 from memdir.frozen import replace
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import json_option, verb
 from memdir.interfaces.cli.output import Count, Output, Styled, complain, fill
 from memdir.records import InboxItem, Scope
-from memdir.store.open import AgentScope, Project, find_agent_place
+from memdir.store.open import AgentScope, find_agent_place
 from memdir.text import estimate_tokens
 
 
@@ -153,23 +136,21 @@ class ContextRow(TypedDict):
     refused: list[RefusedRow]
 
 
-@verb(
-    "show", "What a session loads of the index; `read` prints one memory.", "memdir show", "memdir show --json"
-)  # fmt: skip
+@verb("show", "What a session loads of the index; `read` prints one memory.", "memdir show", "memdir show --json")
 @json_option(ShowRow)
 @click.pass_obj
 def show_verb(call: CliContext, as_json: bool) -> None:
     """Print what a session would load: each index after the cut, with the warning if there was one."""
     project = call.open()
     switch = project.places.switch
-    indexes = load_indexes(find_frame(project))
+    indexes = instructions.load_indexes(find_frame(project))
     if as_json:
         call.out.json(fill(ShowRow, switch, indexes=[make_index_row(at) for at in indexes]))
         return
     if not switch.on:
         call.out.line(f"memory is off ({switch.rule}): a session loads nothing")
     elif project.environment.disable_claude_mds:
-        call.out.line(f"{DISABLED} is set: a session loads no index")
+        call.out.line(f"{project_files.DISABLED} is set: a session loads no index")
     for number, loaded in enumerate(indexes):
         if number:
             call.out.line()
@@ -180,15 +161,9 @@ def show_verb(call: CliContext, as_json: bool) -> None:
     "prompt", "What an agent is told of its memory.",
     "memdir prompt", "memdir prompt --part guidance --json", "memdir prompt --agent reviewer --scope project",
 )  # fmt: skip
-@click.option(
-    "--mode",
-    type=click.Choice([mode.value for mode in InstructionMode]),
-    help="This mode instead of the settings' own.",
-)
+@click.option("--mode", type=click.Choice([*map(str, InstructionMode)]), help="This mode instead of the settings' own.")
 @click.option("--agent", metavar="NAME", help="For this agent's own memory; needs --scope.")
-@click.option(
-    "--scope", type=click.Choice([scope.value for scope in AgentScope]), help="Where that agent's memory counts."
-)
+@click.option("--scope", type=click.Choice([*map(str, AgentScope)]), help="Where that agent's memory counts.")
 @click.option(
     "--part", type=click.Choice(("all", "guidance", "index")), default="all", show_default=True,
     help="Print only this of the text.",
@@ -210,24 +185,21 @@ def prompt_verb(
         raise click.UsageError("--mode agent needs --agent NAME --scope SCOPE, and no other mode takes them")
     project = call.open()
     switch = project.places.switch
-    own = None
+    own, root = None, project.places.root.path
     if agent is not None and scope is not None:
-        root = project.places.root.path
         own = find_agent_place(agent, AgentScope(scope), environment=project.environment, root=root)
     frame = find_frame(project, mode=InstructionMode(mode) if mode else None, agent=own)
     made = _make_directories(frame)
-    instructions = build_instructions(project, mode=frame.mode, agent=own)
+    built = build_instructions(project, mode=frame.mode, agent=own)
     if as_json:
-        tokens = {"guidance": estimate_tokens(instructions.guidance), "index": estimate_tokens(instructions.index)}
-        parts = [fill(GuidanceRow, at, tokens=estimate_tokens(at.text)) for at in instructions.parts]
-        indexes = [
-            fill(PromptIndexRow, make_index_row(at), tokens=estimate_tokens(at.text)) for at in instructions.clips
-        ]
-        call.out.json(fill(PromptRow, switch, instructions, tokens=tokens, parts=parts, indexes=indexes, made=made))
-    elif instructions.mode is InstructionMode.OFF:
+        tokens = {"guidance": estimate_tokens(built.guidance), "index": estimate_tokens(built.index)}
+        parts = [fill(GuidanceRow, at, tokens=estimate_tokens(at.text)) for at in built.parts]
+        indexes = [fill(PromptIndexRow, make_index_row(at), tokens=estimate_tokens(at.text)) for at in built.clips]
+        call.out.json(fill(PromptRow, switch, built, tokens=tokens, parts=parts, indexes=indexes, made=made))
+    elif built.mode is InstructionMode.OFF:
         complain("memory is off" + (f" ({switch.rule})" if not switch.on else ""))
     else:
-        text = {"all": instructions.text, "guidance": instructions.guidance, "index": instructions.index}[part]
+        text = {"all": built.text, "guidance": built.guidance, "index": built.index}[part]
         call.out.raw(f"{text}\n".encode("utf-8", "replace") if text else b"")
 
 
@@ -250,19 +222,38 @@ def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_jso
     """
     if as_text and as_json:
         raise click.UsageError("--text and --json cannot be used together")
-    project = call.open()
-    start, loaded = _load(project, call.cwd, files)
+    project, cwd = call.open(), call.cwd
+    environment, places, approved = project.environment, project.places, project_files.find_approved(project.private)
+    loaded = project_files.load_project_files(environment, places, cwd, approved=approved)
+    started = len(loaded.files)
+    if files:
+        paths = [Path(file) for file in files]
+        added = project_files.load_for_reads(environment, places, cwd, paths, loaded, approved=approved)
+        here = {file.real for file in added.files}
+        pending = {rule.real: rule for rule in (*loaded.pending, *added.pending) if rule.real not in here}
+        refusals, every = (*loaded.refusals, *added.refusals), (*loaded.files, *added.files)
+        loaded = replace(loaded, files=every, refusals=refusals, pending=tuple(pending.values()))
     if as_text:
         _make_directories(find_frame(project))
-    instructions = build_instructions(project, make=False)
+    built = build_instructions(project, make=False)
     waiting: tuple[InboxItem, ...] = ()
-    if project.places.switch.on:  # nothing is written where memory is off; the refusals are shown all the same
-        waiting = ask_approval(project.private, loaded.asks, project.now(), session=project.environment.session)
+    if places.switch.on:  # nothing is written where memory is off; the refusals are shown all the same
+        waiting = project_files.ask_approval(project.private, loaded.asks, project.now(), session=environment.session)
     if as_text:
-        text = "\n".join(part for part in (render_files(loaded), instructions.text) if part)
+        text = "\n".join(part for part in (project_files.render_files(loaded), built.text) if part)
         call.out.raw(f"{text.rstrip()}\n".encode("utf-8", "replace") if text else b"")
         return
-    row = _make_context(project, call.cwd, loaded, instructions, len(start.files), waiting)
+    items = {str(item.payload.get("real")): item.id for item in waiting}
+    file_rows = [
+        fill(ContextFileRow, _measure(file.text), file, added=number >= started, oversize=file.is_oversize)
+        for number, file in enumerate(loaded.files)
+    ]
+    memory = make_part_rows(built)
+    sizes: list[Literal["chars", "bytes", "tokens"]] = ["chars", "bytes", "tokens"]
+    total = {key: sum(row[key] for row in (*file_rows, *memory)) for key in sizes}
+    refused = [fill(RefusedRow, at, words=at.reason.words, inbox=items.get(at.real)) for at in loaded.refusals]
+    facts = {"cwd": cwd, "root": places.root.path, "files": file_rows, "memory": memory, "total": total}
+    row = fill(ContextRow, loaded, refused=refused, **facts)
     if as_json:
         call.out.json(row)
     else:
@@ -278,19 +269,16 @@ def show_index(out: Output, loaded: LoadedIndex) -> None:
     dead = f", {clip.dead} to missing files left out" if clip.dead else ""
     counts = f"{clip.lines} of {clip.lines_total} lines, {clip.bytes:,} of {clip.bytes_total:,} bytes{dead}"
     out.line(Styled(f"{loaded.scope}: {loaded.path}", "bold"), Styled(f" ({counts})", "dim"))
-    if clip.text:
-        out.block(clip.text)
-    else:
-        out.line("nothing to load")
+    out.block(clip.text or "nothing to load")
     if clip.warning:
         out.line(Styled(f"> {clip.warning}", "yellow"))
 
 
-def make_part_rows(instructions: Instructions) -> list[PartRow]:
+def make_part_rows(built: Instructions) -> list[PartRow]:
     """What a session is given of its memory, part by part and how large."""
-    parts = [(part.name, None, part.text) for part in instructions.parts]
-    parts += [("index", None, instructions.heading)] if instructions.heading else []
-    indexes = [(f"index of {at.scope.value} memory", at.path, at.text) for at in instructions.clips if at.text]
+    parts = [(part.name, None, part.text) for part in built.parts]
+    parts += [("index", None, built.heading)] if built.heading else []
+    indexes = [(f"index of {at.scope.value} memory", at.path, at.text) for at in built.clips if at.text]
     return [fill(PartRow, _measure(text), part=part, path=path) for part, path, text in (*parts, *indexes)]
 
 
@@ -298,53 +286,11 @@ def _measure(text: str) -> SizeRow:
     return {"chars": len(text), "bytes": len(text.encode("utf-8", "replace")), "tokens": estimate_tokens(text)}
 
 
-def _make_directories(frame: InstructionsContext) -> list[str]:
-    made = [str(path) for path in make_directories(frame)]
+def _make_directories(frame: instructions.InstructionsContext) -> list[str]:
+    made = [str(path) for path in instructions.make_directories(frame)]
     for path in made:
         complain(f"made {path}, so that a model can be told of it")
     return made
-
-
-def _load(project: Project, cwd: Path, files: tuple[str, ...]) -> tuple[LoadedFiles, LoadedFiles]:
-    """What is loaded at the start, and all of it with what reading the files would add."""
-    approved = find_approved(project.private)
-    start = load_project_files(project.environment, project.places, cwd, approved=approved)
-    if not files:
-        return start, start
-    paths = [Path(file) for file in files]
-    added = load_for_reads(project.environment, project.places, cwd, paths, start, approved=approved)
-    here = {file.real for file in added.files}
-    pending = {rule.real: rule for rule in (*start.pending, *added.pending) if rule.real not in here}
-    refusals = (*start.refusals, *added.refusals)
-    whole = replace(start, files=(*start.files, *added.files), refusals=refusals, pending=tuple(pending.values()))
-    return start, whole
-
-
-def _make_context(
-    project: Project,
-    cwd: Path,
-    loaded: LoadedFiles,
-    instructions: Instructions,
-    started: int,
-    waiting: tuple[InboxItem, ...],
-) -> ContextRow:
-    items = {str(item.payload.get("real")): item.id for item in waiting}
-    files = [
-        fill(ContextFileRow, _measure(file.text), file, added=number >= started, oversize=file.is_oversize)
-        for number, file in enumerate(loaded.files)
-    ]
-    memory = make_part_rows(instructions)
-    sizes: list[Literal["chars", "bytes", "tokens"]] = ["chars", "bytes", "tokens"]
-    return fill(
-        ContextRow,
-        loaded,
-        cwd=cwd,
-        root=project.places.root.path,
-        files=files,
-        memory=memory,
-        total={key: sum(row[key] for row in (*files, *memory)) for key in sizes},
-        refused=[fill(RefusedRow, at, words=at.reason.words, inbox=items.get(at.real)) for at in loaded.refusals],
-    )
 
 
 def _show_context(out: Output, row: ContextRow) -> None:
@@ -352,28 +298,27 @@ def _show_context(out: Output, row: ContextRow) -> None:
     out.line(Styled(f"about {total['tokens']:,} tokens", "bold"), f" ({total['bytes']:,} bytes) before the first word")
     if row["disabled"]:
         out.line(Styled(f"no instruction files and no index: {row['disabled']} is set", "yellow"))
-    if row["files"]:
-        _show_title(out, "instruction files")
+    files: list[tuple[str, Styled]] = []
     for file in row["files"]:
-        mark = "  oversize" if file["oversize"] else ""
-        out.line(f"  {file['tokens']:>7,}  {'  ' * file['depth']}{file['path']}", Styled(mark, "yellow"))
+        mark = Styled("  oversize" if file["oversize"] else "", "yellow")
+        files.append((f"  {file['tokens']:>7,}  {'  ' * file['depth']}{file['path']}", mark))
         if file["why"] and not file["by"]:
-            out.line(Styled(f"           {'added: ' if file['added'] else ''}{file['what']}; {file['why']}", "dim"))
-    if row["memory"]:
-        _show_title(out, "memory")
-    for part in row["memory"]:
-        out.line(f"  {part['tokens']:>7,}  {part['path'] or part['part']}")
-    if row["pending"]:
-        _show_title(out, "rules that wait for a file")
-    for rule in row["pending"]:
-        out.line(f"  {rule['path']}", Styled(f"  paths: {', '.join(rule['paths'])}", "dim"))
-    if row["refused"]:
-        _show_title(out, "not loaded")
-    for at in row["refused"]:
-        wait = f"; `memdir inbox show {at['inbox']}`" if at["inbox"] else ""
-        out.line(f"  {at['path']}", Styled(f"  {at['words']}{wait} ({at['by']})", "dim"))
-
-
-def _show_title(out: Output, title: str) -> None:
-    out.line()
-    out.line(Styled(title, "bold"))
+            why = f"           {'added: ' if file['added'] else ''}{file['what']}; {file['why']}"
+            files.append(("", Styled(why, "dim")))
+    refused = [(at, f"; `memdir inbox show {at['inbox']}`" if at["inbox"] else "") for at in row["refused"]]
+    sections: dict[str, Sequence[tuple[str | Styled, ...]]] = {
+        "instruction files": files,
+        "memory": [(f"  {part['tokens']:>7,}  {part['path'] or part['part']}",) for part in row["memory"]],
+        "rules that wait for a file": [
+            (f"  {rule['path']}", Styled(f"  paths: {', '.join(rule['paths'])}", "dim")) for rule in row["pending"]
+        ],
+        "not loaded": [
+            (f"  {at['path']}", Styled(f"  {at['words']}{wait} ({at['by']})", "dim")) for at, wait in refused
+        ],
+    }
+    for title, lines in sections.items():
+        if lines:
+            out.line()
+            out.line(Styled(title, "bold"))
+        for line in lines:
+            out.line(*line)
