@@ -1,9 +1,8 @@
 """Frozen records with slots, as `dataclasses` makes them, in a tenth of its time; patterns and values made on first use.
 
-Every process of memdir, one at each prompt, defines some fifty record classes before it does anything. The standard
-library takes half a millisecond for each, and its import as long again; together that was a third of a cold recall.
-Here only `__init__` is compiled for each class, and only after a few records of it were made, which most processes
-never reach; the other methods are shared.
+Every process of memdir, one at each prompt, defines some fifty record classes, for each of which the standard library takes
+half a millisecond: a third of a cold recall. Here only `__init__` is compiled for each class, and only after a few records
+of it were made; the other methods are shared.
 
 Type checkers treat it as `dataclasses.dataclass`, and `dataclasses.replace`, `fields` and `asdict` accept its records.
 Not supported: inheritance between records, fields that are not in `__init__`, records that are not frozen with slots.
@@ -79,12 +78,14 @@ def list_fields(record: object) -> tuple[str, ...]:
 
 def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
-    specs = {name: _make_spec(body.pop(name, _MISSING)) for name in cls.__annotations__}
+    given = {name: body.pop(name, _MISSING) for name in cls.__annotations__}
+    specs = {name: at if isinstance(at, _Spec) else field(default=at) for name, at in given.items()}
+    compared = [name for name, spec in specs.items() if spec.compare]
     body["__slots__"] = body["__match_args__"] = tuple(specs)
     body["__init__"] = _make_first_init(cls.__qualname__, specs)
     body["__dataclass_fields__"] = _Fields(specs, cls.__annotations__)
     body["_shown"] = tuple(name for name, spec in specs.items() if spec.repr)
-    body["_key"] = staticmethod(_make_key([name for name, spec in specs.items() if spec.compare]))
+    body["_key"] = staticmethod(attrgetter(*compared) if compared else (lambda record: ()))
     for name, method in _METHODS.items():
         if body.get(name) is None and (eq or name not in ("__eq__", "__hash__")):
             body[name] = method
@@ -92,14 +93,6 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     metaclass: Any = type(cls)
     made: type[Record] = metaclass(cls.__name__, cls.__bases__, body)
     return made
-
-
-def _make_spec(value: Any) -> _Spec:
-    return value if isinstance(value, _Spec) else _Spec(value, _MISSING, kw_only=False, repr=True, compare=True)
-
-
-def _make_key(names: list[str]) -> Callable[[Any], Any]:
-    return attrgetter(*names) if names else (lambda record: ())
 
 
 def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:

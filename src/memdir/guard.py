@@ -1,9 +1,8 @@
 """All access to files below a memory directory: names by a strict grammar, files reached without following a link.
 
-Every path is walked from a directory descriptor, one segment at a time. Checking a path first and opening it afterwards
-is not containment (measured elsewhere: hundreds of escapes in 20,000 tries against a process that swaps a folder for a
-link). Targets must be regular files with one link. Reads are bounded. A write is staged beside its target, flushed and
-renamed; the folder is flushed afterwards, once for all renames.
+Every path is walked from a directory descriptor, one segment at a time: checking a path first and opening it afterwards is
+no containment against a process that swaps a folder for a link. Targets must be regular files with one link. Reads are
+bounded. A write is staged beside its target, flushed and renamed; the folder is flushed once for all renames.
 
 The guard does not protect against root, against a process that already writes as this user inside the memory directory,
 nor on Windows, where these calls do not exist. The root itself may be a link; nothing below it may.
@@ -16,7 +15,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memdir.errors import NotFoundError, PathError
@@ -34,7 +33,6 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _MOST = 2**63 - 1
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | CLOEXEC
-_HEAD_CHUNK = 4096
 _TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
 _INDEX_CHARS = len(f"{INDEX_FOLDED}.md")
 _TYPES = {
@@ -54,9 +52,6 @@ class DiskEntry:
     path: str
     signature: Signature
     refusal: str = ""
-
-
-# --- names ----------------------------------------------------------------------------------------------------------
 
 
 def check_root(path: str) -> None:
@@ -127,16 +122,12 @@ def _is_allowed(char: str, before: str) -> bool:
     if char in _INVISIBLE or 0xE0000 <= ord(char) <= 0xE0FFF:
         return False
     category = unicodedata.category(char)
-    return (
-        category[0] == "L" or category == "Nd" or (category in ("Mn", "Mc") and unicodedata.category(before)[0] in "LM")
-    )
+    is_mark = category in ("Mn", "Mc") and unicodedata.category(before)[0] in "LM"
+    return category[0] == "L" or category == "Nd" or is_mark
 
 
 def _shorten(path: str) -> str:
     return path if len(path) <= 120 else path[:117] + "..."
-
-
-# --- opening --------------------------------------------------------------------------------------------------------
 
 
 def open_root(path: Path, *, create: bool = False) -> int:
@@ -161,11 +152,9 @@ def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -
         for depth, segment in enumerate(segments, 1):
             try:
                 if create:
-                    try:
+                    with suppress(FileExistsError):
                         os.mkdir(segment, 0o700, dir_fd=current)
                         flush(current)
-                    except FileExistsError:
-                        pass
                 following = os.open(segment, _FOLDER | NOFOLLOW, dir_fd=current)
             except OSError as error:
                 if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _is_link(current, segment)):
@@ -266,9 +255,6 @@ def _name_type(mode: int) -> str:
     return _TYPES.get(stat.S_IFMT(mode), "not a regular file")
 
 
-# --- reading --------------------------------------------------------------------------------------------------------
-
-
 def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes, Signature] | None:
     """Returns a file's bytes and signature; None if there is none. Raises for links, special and oversize files."""
     try:
@@ -300,10 +286,7 @@ def read_file_head(root: int, path: str) -> bytes | None:
     data = b""
     try:
         with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
-            while len(data) < HEADER_BYTES and data.count(b"\n") < HEADER_LINES:
-                chunk = os.read(handle, _HEAD_CHUNK)
-                if not chunk:
-                    break
+            while len(data) < HEADER_BYTES and data.count(b"\n") < HEADER_LINES and (chunk := os.read(handle, 4096)):
                 data += chunk
     except (OSError, PathError):
         return None
@@ -333,9 +316,7 @@ def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
                     if (folder or entry.name.casefold() != "logs") and len(segments) + 1 < NAME_DEPTH:
                         folders.append(path)
                 elif entry.name.endswith(".md") and entry.name[:-3].casefold() != INDEX_FOLDED:
-                    found = _make_entry(entry, path)
-                    if found:
-                        yield found
+                    yield from _make_entry(entry, path)
     except (OSError, PathError):
         return
     for path in sorted(folders):
@@ -378,11 +359,11 @@ def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = 
     return found
 
 
-def _make_entry(entry: os.DirEntry[str], path: str) -> DiskEntry | None:
+def _make_entry(entry: os.DirEntry[str], path: str) -> Iterator[DiskEntry]:
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
-        return None
+        return
     refusal = ""
     if not stat.S_ISREG(facts.st_mode):
         refusal = f"it is {_name_type(facts.st_mode)}"
@@ -390,7 +371,7 @@ def _make_entry(entry: os.DirEntry[str], path: str) -> DiskEntry | None:
         refusal = f"it is larger than {FILE_BYTES:,} bytes"
     elif not _is_utf8(path):
         refusal = "its name is not UTF-8"
-    return DiskEntry(path, _make_signature(facts), refusal)
+    yield DiskEntry(path, _make_signature(facts), refusal)
 
 
 def _make_signature(facts: os.stat_result) -> Signature:
@@ -401,9 +382,6 @@ def _make_signature(facts: os.stat_result) -> Signature:
 
 def _is_utf8(path: str) -> bool:
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
-
-
-# --- writing --------------------------------------------------------------------------------------------------------
 
 
 def stage_file(root: int, path: str, data: bytes) -> str:
@@ -451,15 +429,9 @@ def flush_folder(root: int, folder_path: str) -> None:
         flush(folder)
 
 
-def remove_temps(root: int, folder_path: str) -> int:
+def remove_temps(root: int, folder_path: str) -> None:
     """Remove what a killed writer left staged; only to be called under the directory's lock."""
-    count = 0
-    try:
-        with open_folder(root, _split(folder_path)) as folder:
-            for name in os.listdir(folder):
-                if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
-                    os.unlink(name, dir_fd=folder)
-                    count += 1
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    return count
+    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, _split(folder_path)) as folder:
+        for name in os.listdir(folder):
+            if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
+                os.unlink(name, dir_fd=folder)

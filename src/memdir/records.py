@@ -90,7 +90,6 @@ class Header:
 
     @property
     def file(self) -> str:
-        """The file below the memory directory."""
         return f"{self.name}.md"
 
 
@@ -136,8 +135,7 @@ class Clip:
 class ChangedFile:
     """One file before and after, by content digest; None stands for "no file".
 
-    Of an index only the spliced bytes are kept: an index is rewritten at every save, and keeping it whole each time
-    would make history quadratic.
+    Of an index, which changes at every save, only the spliced bytes are kept: else history would grow quadratically.
     """
 
     path: str
@@ -157,9 +155,6 @@ class Change:
     files: tuple[ChangedFile, ...] = ()
     undoes: int | None = None
     undone_by: int | None = None
-
-
-# --- many changes in one change ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +230,6 @@ class BatchResult:
     repeated: bool = False
 
 
-# --- the inbox: what needs review -----------------------------------------------------------------------------------
-
-
 class InboxKind(StrEnum):
     """Why something needs review: text of doubtful origin, a conflict, a proposal, or a request for approval."""
 
@@ -258,9 +250,7 @@ class InboxItem:
     """One item of the inbox, waiting or decided.
 
     `key` says what it is about, so that the same thing never waits twice; items without one are never the same. `name` is
-    the memory it concerns, if it is one. `origin` is who put it there and from which session. `payload` is JSON:
-    {"edits": [...], "evidence": [...]} for what would change memory, whatever its kind needs for the others. The store
-    assigns the `id`.
+    the memory it concerns, if it is one. `payload` is JSON, described in `store.inbox`. The store assigns the `id`.
     """
 
     kind: InboxKind
@@ -277,15 +267,12 @@ class InboxItem:
     note: str = ""
 
 
-# --- recall ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """What a selector searches for.
 
-    `seen` are memories that may not be picked, because the conversation has them already. A local selector does not
-    need them; a model's manifest shows them all the same, so that it reads the same from turn to turn.
+    `seen` are memories that may not be picked, because the conversation has them already; a model's manifest shows them
+    all the same, so that it reads the same from turn to turn.
     """
 
     text: str
@@ -358,9 +345,6 @@ class Surfacing:
     score: float = 0.0
 
 
-# --- models ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A tool that a model may call, with the JSON schema of its input."""
@@ -402,9 +386,8 @@ class Message:
 class Request:
     """A request to a model. `schema` is the JSON it should answer in.
 
-    `parent` is the body of a request as a host sent it, in the provider's own shape: it is sent again unchanged, being
-    the key of the provider's cache, and `messages` follow it. `system` and `tools` are empty then. `purpose` is
-    what the usage record files it under.
+    `parent` is the body of a request as a host sent it: it is sent again unchanged, being the key of the provider's
+    cache, and `messages` follow it; `system` and `tools` are empty then. `purpose` is for the usage record.
     """
 
     system: str

@@ -10,6 +10,7 @@ Most frontmatter is `key: value` lines, and those are read here directly, becaus
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias, Union
 
@@ -71,9 +72,6 @@ class FrontmatterFields:
     raw: Mapping[str, Node] = field(default_factory=dict)
 
 
-# --- reading --------------------------------------------------------------------------------------------------------
-
-
 def split_frontmatter(text: str) -> FrontmatterParts:
     """Cut a file at its fences; a fence that does not close within the first 30 lines is no frontmatter."""
     lines = split_lines(text, HEADER_LINES)
@@ -115,18 +113,10 @@ def parse_fields(text: str) -> FrontmatterFields:
     )
 
 
-def split_lines(text: str, limit: int | None = None) -> list[str]:
+def split_lines(text: str, limit: int = sys.maxsize) -> list[str]:
     """Lines with their ends, cut at `\\n` alone: `str.splitlines` would also cut at characters YAML keeps."""
-    if limit is None:
-        *ended, last = text.split("\n")
-        return [*(f"{line}\n" for line in ended), *([last] if last else [])]
-    lines: list[str] = []
-    start = 0
-    while start < len(text) and len(lines) < limit:
-        end = text.find("\n", start) + 1 or len(text)
-        lines.append(text[start:end])
-        start = end
-    return lines
+    *ended, last = text.split("\n", limit)
+    return [*(f"{line}\n" for line in ended), *([last] if last and len(ended) < limit else [])]
 
 
 def take_head(data: bytes) -> bytes:
@@ -159,9 +149,6 @@ def _read_scalar(raw: Mapping[str, Node], nested: Mapping[str, Node], key: str) 
     return value.strip() if isinstance(value, str) else ""
 
 
-# --- writing --------------------------------------------------------------------------------------------------------
-
-
 def compose_file(wanted: Mapping[str, str | None], body: str, dialect: Dialect) -> str:
     """Returns a new file with `name`, `description`, `type` and, where given, `pinned`."""
     fields = {key: value for key, value in wanted.items() if value is not None}
@@ -179,9 +166,8 @@ def set_fields(text: str, changes: Mapping[str, str | None]) -> str:
     """Returns the text with some fields changed (None removes a field); fields with that value already stay as is."""
     parts = split_frontmatter(text)
     if not parts.opening:
-        raise FormatError(
-            "this file has no frontmatter to edit", field="frontmatter", hint="add name, description and type to it"
-        )
+        hint = "add name, description and type to it"
+        raise FormatError("this file has no frontmatter to edit", field="frontmatter", hint=hint)
     current = parse_fields(text)
     newline = _find_newline(parts)
     lines = split_lines(parts.head)
@@ -209,10 +195,7 @@ def replace_body(text: str, body: str) -> str:
 
 
 def translate_dialect(text: str, dialect: Dialect) -> str:
-    """Returns the file in that dialect; unchanged if it is so already, or its head cannot be moved line by line.
-
-    Keys that neither dialect knows move with their block.
-    """
+    """Returns the file in that dialect; unchanged if it is so already, or its head cannot be moved line by line."""
     fields, parts = parse_fields(text), split_frontmatter(text)
     if fields.dialect is None or fields.dialect is dialect or fields.problem:
         return text
@@ -255,9 +238,8 @@ def _check_reads_back(text: str, wanted: Mapping[str, str | None]) -> None:
     nested = _read_metadata(raw)
     for key, value in wanted.items():
         if raw.get(key, nested.get(key)) != value:
-            raise FormatError(
-                f"the frontmatter cannot hold this {key}", field=key, hint=f"use plain words on one line for {key}"
-            )
+            hint = f"use plain words on one line for {key}"
+            raise FormatError(f"the frontmatter cannot hold this {key}", field=key, hint=hint)
 
 
 def _set_line(lines: list[str], key: str, value: str | None, *, nested: bool, newline: str) -> list[str]:
@@ -345,15 +327,8 @@ def _render_value(key: str, value: str) -> str:
     is_plain = bool(_BARE_SCALAR.match(value)) and value == value.strip() and " #" not in value
     if is_plain and value.lower() not in _RESERVED and not value.startswith("---"):
         return value
-    return '"' + _MUST_ESCAPE.sub(_escape, value) + '"'
-
-
-def _escape(match: re.Match[str]) -> str:
-    char = match.group()
-    return "\\" + char if char in '"\\' else f"\\u{ord(char):04x}"
-
-
-# --- YAML -----------------------------------------------------------------------------------------------------------
+    escaped = _MUST_ESCAPE.sub(lambda at: f"\\{at[0]}" if at[0] in '"\\' else f"\\u{ord(at[0]):04x}", value)
+    return f'"{escaped}"'
 
 
 def parse_yaml(head: str) -> dict[str, Node]:

@@ -151,8 +151,7 @@ _FILES = {
 
 def find_host(text: str) -> Host | None:
     """Returns the host of that name, in any usual spelling."""
-    known = {_plain(key): host for key, host in HOSTS.items()} | _SPELLINGS
-    return known.get(_plain(text))
+    return ({_plain(key): host for key, host in HOSTS.items()} | _SPELLINGS).get(_plain(text))
 
 
 def find_event(text: str, host: Host) -> HookEvent | None:
@@ -220,9 +219,9 @@ def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) ->
 
 
 def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
-    host, digest, since = row.get("host"), row.get("digest"), row.get("since")
+    host, digest = row.get("host"), row.get("digest")
     try:
-        began = datetime.fromisoformat(str(since))
+        began = datetime.fromisoformat(str(row.get("since")))
     except ValueError:
         return None
     if not isinstance(host, str) or not isinstance(digest, str):
@@ -241,9 +240,6 @@ def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
-
-
-# --- where the hosts' files are -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,11 +311,7 @@ def _list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
 
 def _list_commands(value: object) -> Iterator[str]:
     """Every `command` at any depth: hosts nest them differently."""
-    if isinstance(value, dict):
-        if isinstance(command := value.get("command"), str):
-            yield command
-        for at in value.values():
-            yield from _list_commands(at)
-    elif isinstance(value, list):
-        for at in value:
-            yield from _list_commands(at)
+    if isinstance(value, dict) and isinstance(command := value.get("command"), str):
+        yield command
+    for at in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _list_commands(at)

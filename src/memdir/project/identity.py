@@ -103,7 +103,11 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
     moved_state = target / STATE if old_state == source / STATE else old_state
     try:
         make_private_dirs(target.parent)
-        _check_same_device((source, target), (old_state, new_state), (target, new_state))
+        # A rename cannot cross file systems: that is checked before the first one.
+        for old, new in ((source, target), (old_state, new_state), (target, new_state)):
+            parent = next(path for path in new.parents if path.exists())
+            if old.exists() and os.stat(old).st_dev != os.stat(parent).st_dev:
+                raise PathError(str(old), f"it is on another file system than {parent}", hint="move it by hand")
         aside = _move(source, target)
         if moved_state != new_state and moved_state.is_dir():
             make_private_dirs(new_state.parent)
@@ -154,14 +158,6 @@ def _holds_anything(memory: Path) -> bool:
     except OSError:
         return True  # what cannot be listed is not empty
     return False
-
-
-def _check_same_device(*pairs: tuple[Path, Path]) -> None:
-    """A rename cannot cross file systems; check that before the first one."""
-    for source, target in pairs:
-        parent = next(path for path in target.parents if path.exists())
-        if source.exists() and os.stat(source).st_dev != os.stat(parent).st_dev:
-            raise PathError(str(source), f"it is on another file system than {parent}", hint="move it by hand")
 
 
 def _move(source: Path, target: Path) -> Path | None:

@@ -15,6 +15,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from memdir.errors import PathError
@@ -153,10 +155,8 @@ def find_base(environment: Environment) -> tuple[Path, str]:
 def find_project_home(environment: Environment, root: GitRoot) -> Path:
     """Returns the host's own directory of a project, with transcripts and notes, wherever its memory is."""
     if environment.project_dir_name:
-        try:
+        with suppress(PathError):  # `read_paths` has reported it already
             return _check_dir_name(environment.project_dir_name, environment.claude_home).parent
-        except PathError:
-            pass  # `read_paths` has reported it already
     return _find_keyed(environment, root, environment.claude_home).parent
 
 
@@ -187,27 +187,16 @@ def check_directory_setting(value: object, home: Path) -> Path:
 
 
 def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoot, base: Path) -> MemoryDirectory:
-    def check_setting(value: object) -> Path:
+    def check_setting(value: object, *, committed: bool) -> Path:
+        if committed:
+            raise PathError(str(value), _NOT_COMMITTED)
         return check_directory_setting(value, environment.home)
 
-    def check_name(value: object) -> Path:
-        return _check_dir_name(str(value), base)
-
-    def refuse(value: object) -> Path:
-        raise PathError(str(value), _NOT_COMMITTED)
-
-    rules: tuple[tuple[str, object, Callable[[object], Path]], ...] = (
-        (_OVERRIDE, environment.memory_override, _check_path),
-        *(
-            (
-                f"{_DIRECTORY_KEY} in {source} settings",
-                table.get(_DIRECTORY_KEY),
-                refuse if committed else check_setting,
-            )
-            for source, table, committed in _list_tables(claude)
-        ),
-        (DIR_NAME, environment.project_dir_name, check_name),
-    )
+    rules: list[tuple[str, object, Callable[[object], Path]]] = [(_OVERRIDE, environment.memory_override, _check_path)]
+    for source, table, committed in _list_tables(claude):
+        given = table.get(_DIRECTORY_KEY)
+        rules.append((f"{_DIRECTORY_KEY} in {source} settings", given, partial(check_setting, committed=committed)))
+    rules.append((DIR_NAME, environment.project_dir_name, lambda value: _check_dir_name(str(value), base)))
     steps: list[PathStep] = []
     for rule, value, check in rules:
         if value is None or value == "":
@@ -312,9 +301,6 @@ def _check_dir_name(name: str, base: Path) -> Path:
     return base / "projects" / unicodedata.normalize("NFC", name) / "memory"
 
 
-# --- Claude Code's settings -----------------------------------------------------------------------------------------
-
-
 def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings:
     """Returns Claude Code's settings; a file that is missing or broken is an empty one with a note.
 
@@ -335,10 +321,10 @@ def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings
 
 def _read_table(path: Path, notes: list[str], *, is_own: bool = True) -> Mapping[str, object]:
     """A file in the project may not be a link to anything but settings: a clone could name any file so."""
-    if is_own or _leads_to_settings(path):
-        result = read_small(path, FILE_BYTES)
-    else:
-        result = ReadResult(None, "it is a link to something else")
+    result = ReadResult(None, "it is a link to something else")
+    with suppress(OSError, RecursionError):
+        if is_own or os.path.basename(os.path.realpath(path)) in _SETTINGS_NAMES:
+            result = read_small(path, FILE_BYTES)
     problem = result.problem
     if result.data is not None:
         try:
@@ -354,21 +340,8 @@ def _read_table(path: Path, notes: list[str], *, is_own: bool = True) -> Mapping
     return {}
 
 
-def _leads_to_settings(path: Path) -> bool:
-    try:
-        return os.path.basename(os.path.realpath(path)) in _SETTINGS_NAMES
-    except (OSError, RecursionError):
-        return False
-
-
-# --- the directory of a project -------------------------------------------------------------------------------------
-
-
 def slug(path: str) -> str:
-    """Returns the name of a project's directory as Claude Code computes it (JavaScript counts in UTF-16).
-
-    Different paths can have the same slug.
-    """
+    """Returns the name of a project's directory as Claude Code computes it, in UTF-16; two paths can have the same."""
     try:
         # Bytes that are not UTF-8 are one U+FFFD for each broken run, as JavaScript hosts read them.
         text = path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
@@ -396,10 +369,7 @@ def _hash(units: list[int]) -> str:
 def find_project_dir(
     projects: Path, name: str, *, windows: bool = False, is_taken: Callable[[Path], bool] = lambda _: False
 ) -> Path:
-    """Returns the directory of a slug: the one of that name, or for a long one that of an older hash.
-
-    `is_taken` excludes the directory of another project whose path begins the same.
-    """
+    """Returns the directory of a slug, or for a long one that of an older hash; `is_taken` excludes other projects'."""
     exact = projects / name
     if len(name) <= SLUG_UNITS and not windows:
         return exact

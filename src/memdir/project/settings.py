@@ -101,10 +101,14 @@ def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: P
     """Returns the environment as a record; raises SettingsError for a value that cannot be used."""
     env = os.environ if environ is None else environ
     home = _find_home(env)
+    given = env.get("CLAUDE_CONFIG_DIR", "")
+    if given and not os.path.isabs(given):
+        message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(given), 60)!r} is not an absolute path"
+        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the whole path; `~` is not expanded here")
     managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return Environment(
         home=home,
-        claude_home=_find_claude_home(env, home),
+        claude_home=Path(unicodedata.normalize("NFC", given or str(home / ".claude"))),
         codex_home=_read_folder(env, "CODEX_HOME", home / ".codex"),
         gemini_home=_read_folder(env, "GEMINI_CLI_HOME", home) / ".gemini",
         config_file=_read_folder(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
@@ -228,14 +232,6 @@ def _find_home(env: Mapping[str, str]) -> Path:
     if not os.path.isabs(home):
         raise SettingsError("no home directory is known", key="HOME", hint="set HOME to an absolute path")
     return Path(home)
-
-
-def _find_claude_home(env: Mapping[str, str], home: Path) -> Path:
-    given = env.get("CLAUDE_CONFIG_DIR", "")
-    if given and not os.path.isabs(given):
-        message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(given), 60)!r} is not an absolute path"
-        raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the whole path; `~` is not expanded here")
-    return Path(unicodedata.normalize("NFC", given or str(home / ".claude")))
 
 
 def _read_folder(env: Mapping[str, str], name: str, default: Path) -> Path:
