@@ -109,10 +109,8 @@ def find_model(settings: Settings, environment: Environment, *, project: str = "
 
 def load_sdk(spec: str) -> None:
     """Import the SDK of this model ahead of the first request; a missing one raises only when the model is called."""
-    package = _SDKS.get(spec.strip().partition(":")[0])
-    if package is not None:
-        with suppress(ImportError):
-            import_module(package)
+    with suppress(ImportError, KeyError):
+        import_module(_SDKS[spec.strip().partition(":")[0]])
 
 
 def new_run(model: Model, run: str = "") -> Model:
@@ -148,8 +146,6 @@ def forbid(request: Request) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """Address and key of a provider, and where to look them up."""
-
     environment: Environment
     settings: Settings
     url: str
@@ -185,14 +181,9 @@ def _open_anthropic(name: str, access: _Access) -> Model:
 
     def make_client(sdk: Any, http_client: Any, timeout: Any) -> Any:
         login = {"api_key": key} if key else {"auth_token": token}
-        return sdk.Anthropic(
-            **login,
-            base_url=url or "https://api.anthropic.com",
-            max_retries=0,
-            timeout=timeout,
-            http_client=http_client,
-            open_telemetry=False,  # requests are private
-        )
+        address = url or "https://api.anthropic.com"
+        quiet = {"max_retries": 0, "open_telemetry": False}  # requests are private
+        return sdk.Anthropic(**login, base_url=address, timeout=timeout, http_client=http_client, **quiet)
 
     who = f"anthropic:{name}"
     return AnthropicModel(name, Connection("anthropic", make_client, "/v1/messages", who=who, silence=access.silence))
@@ -241,10 +232,8 @@ def _read_ollama_host(host: str) -> str:
 
 
 def _check_url(url: str) -> str:
-    if not url:
-        return ""
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname):
         hint = "for example http://127.0.0.1:8080/v1"
         raise SettingsError(f"{_show(url)} is not the address of an endpoint", key="model_url", hint=hint)
     return url

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,7 +36,6 @@ from memdir.text import one_line, shorten
 LEAST_TOKENS = 4_096  # below this its own thinking leaves no tokens for a reply
 _LOOK_SECONDS = 0.1
 _PATIENCE = 3  # times the silence allowed to other models, because there is no output until the end
-_INSIDE = "MEMDIR_INSIDE"
 # Variables that a coding agent sets for the programs it starts; the process started here is not part of its session.
 _OF_A_SESSION = frozenset(
     "CLAUDECODE CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_SSE_PORT CLAUDE_CODE_SESSION_ID CLAUDE_SESSION_ID CLAUDE_PROJECT_DIR"
@@ -130,9 +129,6 @@ class ClaudeModel:
             if ended.returncode:
                 raise make_fault(self._who, "refused", words=words or f"it ended with {ended.returncode}")
             raise ReplyError(f"{self._who} did not print a result", hint=words or "run `claude -p hello` to see why")
-        return self._read_result(result, request)
-
-    def _read_result(self, result: Mapping[str, object], request: Request) -> Reply:
         cost = result.get("total_cost_usd")
         usage = read_anthropic_usage(as_table(result.get("usage")))
         usage = replace(usage, dollars=cost if isinstance(cost, int | float) else None)
@@ -159,7 +155,7 @@ def make_claude_environ(environment: Environment, max_tokens: int) -> dict[str, 
     """The child's environment: with the person's login, without memory, marked as started by memdir."""
     kept = {name: value for name, value in environment.inherited.items() if name not in _OF_A_SESSION}
     return kept | {
-        _INSIDE: "1",
+        "MEMDIR_INSIDE": "1",
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -178,8 +174,7 @@ def render_claude_prompt(messages: Sequence[Message]) -> str:
 
 
 def _find_program(program: str, environment: Environment) -> str:
-    found = shutil.which(program, path=environment.inherited.get("PATH"))
-    if found is None:
+    if (found := shutil.which(program, path=environment.inherited.get("PATH"))) is None:
         hint = "install Claude Code and log in, or `memdir config set claude /whole/path/to/claude`"
         raise ModelError(f"there is no program {shorten(one_line(program), 80)!r}", hint=hint)
     return str(Path(found).absolute())

@@ -18,7 +18,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from importlib import import_module
-from types import TracebackType
 from typing import Any
 
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
@@ -54,8 +53,7 @@ _HINTS = {
     "too_long": "shorten what is asked, or choose a model with a larger window",
     "spent": "raise it or wait until it is renewed; memdir goes on by rules meanwhile",
     "refused": "the provider's own words say why",
-    "busy": "wait a little; memdir tries again by itself the next time",
-    "down": "wait a little; memdir tries again by itself the next time",
+    **dict.fromkeys(("busy", "down"), "wait a little; memdir tries again by itself the next time"),
     "offline": "check the network and the address: `memdir config get model_url`",
     "timeout": "`memdir config set model_seconds 120` waits longer",
     "broken": "memdir tries again by itself the next time",
@@ -126,13 +124,8 @@ def wrong_parent(provider: str, why: str) -> ModelError:
 def add_usage(one: Usage, other: Usage) -> Usage:
     """The sum; dollars only of those that are known."""
     known = [at.dollars for at in (one, other) if at.dollars is not None]
-    return Usage(
-        one.fresh + other.fresh,
-        one.cached + other.cached,
-        one.output + other.output,
-        one.stored + other.stored,
-        sum(known) if known else None,
-    )
+    counts = {name: getattr(one, name) + getattr(other, name) for name in ("fresh", "cached", "output", "stored")}
+    return Usage(**counts, dollars=sum(known) if known else None)
 
 
 def role_of(message: Message) -> str:
@@ -227,17 +220,8 @@ class CancelWatch:
     down, so that the provider stops working too; `cancelled` is therefore called from another thread.
     """
 
-    def __init__(
-        self,
-        who: str,
-        cancelled: Callable[[], bool] | None,
-        seconds: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._who, self._cancelled, self._clock = who, cancelled, clock
-        self._deadline = clock() + seconds
-        self._found = ""
+    def __init__(self, who: str, cancelled: Callable[[], bool] | None, seconds: float) -> None:
+        self._who, self._cancelled, self._deadline, self._found = who, cancelled, time.monotonic() + seconds, ""
         self._socket: socket.socket | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="memdir-watch", daemon=True)
@@ -246,9 +230,7 @@ class CancelWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
         self._thread.join()
 
@@ -270,7 +252,7 @@ class CancelWatch:
     def _find(self) -> str:
         if self._cancelled is not None and self._cancelled():
             return "cancelled"
-        return "late" if self._clock() >= self._deadline else ""
+        return "late" if time.monotonic() >= self._deadline else ""
 
     def _look(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):
@@ -291,20 +273,10 @@ def check_installed(package: str) -> None:
 class Connection:
     """One endpoint. `who` is the model's name in errors; `path` is where bodies are sent, below the address."""
 
-    def __init__(
-        self,
-        package: str,
-        make_client: MakeClient,
-        path: str,
-        *,
-        who: str,
-        silence: float,
-        whole: float = MODEL_WHOLE_SECONDS,
-    ) -> None:
+    def __init__(self, package: str, make_client: MakeClient, path: str, *, who: str, silence: float) -> None:
         check_installed(package)
-        self.who = who
+        self.who, self._silence = who, silence
         self._package, self._make_client, self._path = package, make_client, path
-        self._silence, self._whole = silence, whole
         self._tls: Any = None
 
     def ask(self, body: Mapping[str, object], request: Request, headers: Mapping[str, str]) -> Mapping[str, object]:
@@ -336,18 +308,14 @@ class Connection:
         timeout = http.Timeout(self._silence, connect=min(self._silence, MODEL_CONNECT_SECONDS))
         if self._tls is None:
             self._tls = http.create_ssl_context()
-        with CancelWatch(self.who, request.cancelled, self._whole) as watch:
+        with CancelWatch(self.who, request.cancelled, MODEL_WHOLE_SECONDS) as watch:
 
             def show(sent: Any) -> None:
                 sent.extensions["trace"] = watch.trace
 
-            with (
-                self._faults(sdk, http, watch),
-                # A redirect would carry the key to another address.
-                http.Client(
-                    verify=self._tls, timeout=timeout, follow_redirects=False, event_hooks={"request": [show]}
-                ) as plain,
-            ):
+            # A redirect would carry the key to another address.
+            options = {"timeout": timeout, "follow_redirects": False, "event_hooks": {"request": [show]}}
+            with self._faults(sdk, http, watch), http.Client(verify=self._tls, **options) as plain:
                 watch.check()
                 yield self._make_client(sdk, plain, timeout), watch, http
 
@@ -357,9 +325,8 @@ class Connection:
         try:
             yield
         except sdk.APIStatusError as error:
-            raise make_status_fault(
-                self.who, error.status_code, error.body, headers=error.response.headers, now=time.time()
-            ) from error
+            about = {"headers": error.response.headers, "now": time.time()}
+            raise make_status_fault(self.who, error.status_code, error.body, **about) from error
         except (sdk.APITimeoutError, http.TimeoutException) as error:
             watch.check()
             raise make_fault(self.who, "timeout") from error

@@ -63,18 +63,13 @@ log = logging.getLogger("memdir.models")
 
 @dataclass(frozen=True, slots=True)
 class TokenCaps:
-    """Tokens; 0 is no cap."""
+    """Tokens for one run and for one day; 0 is no cap."""
 
     run: int = 0
     day: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SpentTokens:
-    """Tokens that count already, including those reserved for requests under way."""
-
-    run: int = 0
-    day: int = 0
+SpentTokens = TokenCaps  # tokens that count already, including those reserved for requests under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +108,7 @@ class UsageReport:
 
 
 class UsageFile:
-    """Keeps the file open between requests by an unused connection: when the last connection is closed, SQLite removes
-    its log and waits for the disk, and a person would wait for that before every request."""
+    """Keeps the file open between requests: when the last connection is closed, SQLite waits for the disk."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -184,9 +178,8 @@ def render_usage_row(entry: UsageRow) -> str:
 
 def _make_entry(request: Request, meter: UsageMeter, counted: int) -> UsageRow:
     purpose = request.purpose if _PURPOSE.fullmatch(request.purpose) else "other" if request.purpose else ""
-    provider = meter.model.partition(":")[0]
     inherited = as_text((request.parent or {}).get("model"))
-    model = f"{provider}:{inherited}" if inherited else meter.model
+    model = f"{meter.model.partition(':')[0]}:{inherited}" if inherited else meter.model
     return UsageRow(meter.clock(), meter.project, purpose, model, OPEN, Usage(), counted)
 
 
@@ -219,29 +212,16 @@ def _price(usage: Usage, model: str) -> Usage:
     return replace(usage, dollars=find_cost(model.partition(":")[2], usage))
 
 
-def with_retry(
-    model: Model,
-    *,
-    tries: int = MODEL_TRIES,
-    seconds: float = MODEL_RETRY_SECONDS,
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.monotonic,
-    chance: Callable[[], float] = random.random,
-) -> Model:
-    """The same model with retries; `chance` spreads the waits of several processes."""
-    return RetryingModel(model, tries, seconds, sleep, clock, chance)
-
-
 @dataclass(frozen=True, slots=True)
 class RetryingModel:
-    """A model with retries; a class so that it can say what the model inside can do."""
+    """A model with retries; `chance` spreads the waits of several processes."""
 
     model: Model
-    tries: int
-    seconds: float
-    sleep: Callable[[float], None]
-    clock: Callable[[], float]
-    chance: Callable[[], float]
+    tries: int = MODEL_TRIES
+    seconds: float = MODEL_RETRY_SECONDS
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = random.random
 
     @property
     def has_tools(self) -> bool:
@@ -284,6 +264,9 @@ class RetryingModel:
             self.sleep(min(left, _NAP) if request.cancelled else left)
 
 
+with_retry = RetryingModel
+
+
 def _is_cancelled(request: Request) -> bool:
     return request.cancelled is not None and request.cancelled()
 
@@ -303,12 +286,9 @@ class UsageBook(Database):
     def settle(self, row: int, outcome: str, usage: Usage, counted: int) -> None:
         """Replace the reserved tokens by what a request really used."""
         values = (outcome, usage.fresh, usage.cached, usage.stored, usage.output, usage.dollars, counted, row)
+        columns = "outcome = ?, fresh = ?, cached = ?, stored = ?, output = ?, dollars = ?, counted = ?"
         with self.transaction(durable=False) as db:
-            db.execute(
-                "UPDATE requests SET outcome = ?, fresh = ?, cached = ?, stored = ?, output = ?, dollars = ?,"
-                " counted = ? WHERE id = ?",
-                values,
-            )
+            db.execute(f"UPDATE requests SET {columns} WHERE id = ?", values)
 
     def prune(self, now: datetime) -> None:
         """Delete rows that are too old, and the oldest if there are too many."""
@@ -328,12 +308,9 @@ class UsageBook(Database):
 
     def read_last(self, limit: int) -> tuple[UsageRow, ...]:
         """The newest requests, newest first."""
-        query = (
-            "SELECT at, project, purpose, model, outcome, fresh, cached, output, stored, dollars, counted"
-            " FROM requests ORDER BY id DESC LIMIT ?"
-        )
+        columns = "at, project, purpose, model, outcome, fresh, cached, output, stored, dollars, counted"
         with self.reading() as db:
-            rows = db.execute(query, (limit,)).fetchall()
+            rows = db.execute(f"SELECT {columns} FROM requests ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
         return tuple(
             UsageRow(datetime.fromtimestamp(at).astimezone(), project, purpose, model, outcome, Usage(*usage), counted)
             for at, project, purpose, model, outcome, *usage, counted in rows
@@ -359,14 +336,11 @@ def read_usage_report(path: Path, *, now: datetime, weeks: int = 8, last: int = 
     """A summary of the file, empty when there is none."""
     if not path.exists():
         return UsageReport()
-    book = UsageBook(path, MIGRATIONS, readonly=True, busy_seconds=_BUSY_SECONDS)
-    try:
+    with closing(UsageBook(path, MIGRATIONS, readonly=True, busy_seconds=_BUSY_SECONDS)) as book:
         if book.version < len(MIGRATIONS):
             return UsageReport()
         since = datetime.fromisoformat(find_week(now - timedelta(weeks=weeks - 1))).astimezone()
         return UsageReport(book.read_spent("", now).day, book.read_totals(since), book.read_last(last))
-    finally:
-        book.close()
 
 
 def open_book(path: Path) -> UsageBook:
@@ -442,21 +416,15 @@ PRICES: Mapping[str, Price] = {
     "claude-fable-5-1": Price(10, 50, 0.25),
     "claude-fable-5": Price(10, 50, 1),
     "claude-opus-5-5": Price(4, 20, 0.2),
-    "claude-opus-5": Price(5, 25, 0.5),
-    "claude-opus-4-8": Price(5, 25, 0.5),
-    "claude-opus-4-7": Price(5, 25, 0.5),
-    "claude-opus-4-6": Price(5, 25, 0.5),
-    "claude-opus-4-5": Price(5, 25, 0.5),
+    **dict.fromkeys((f"claude-opus-{at}" for at in ("5", "4-8", "4-7", "4-6", "4-5")), Price(5, 25, 0.5)),
     "claude-opus-4-1": Price(15, 75, 1.5),
     "claude-sonnet-5-5": Price(2, 10, 0.1),
     "claude-sonnet-5": Price(2, 10, 0.2),
-    "claude-sonnet-4-6": Price(3, 15, 0.3),
-    "claude-sonnet-4-5": Price(3, 15, 0.3),
+    **dict.fromkeys(("claude-sonnet-4-6", "claude-sonnet-4-5"), Price(3, 15, 0.3)),
     "claude-haiku-4-5": Price(1, 5, 0.1),
     "gpt-5.4": Price(2.5, 15, 0.25),
     "gpt-5.4-mini": Price(0.75, 4.5, 0.075),
-    "gpt-5.1": Price(1.25, 10, 0.125),
-    "gpt-5": Price(1.25, 10, 0.125),
+    **dict.fromkeys(("gpt-5.1", "gpt-5"), Price(1.25, 10, 0.125)),
     "gpt-4.1": Price(2, 8, 0.5),
     "gpt-4.1-mini": Price(0.4, 1.6, 0.1),
     "gpt-4o": Price(2.5, 10, 1.25),
@@ -472,8 +440,7 @@ def find_price(name: str) -> Price | None:
 
 def find_cost(name: str, usage: Usage) -> float | None:
     """What a request cost in dollars; None if the price is unknown."""
-    price = find_price(name)
-    if price is None:
+    if (price := find_price(name)) is None:
         return None
     read = usage.fresh * price.input + usage.stored * price.input * _STORED + usage.cached * price.cached
     return (read + usage.output * price.output) / 1_000_000
