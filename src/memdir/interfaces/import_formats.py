@@ -6,8 +6,7 @@ A tool's name stands for where that tool keeps its memories. Of a project, the m
 keep for it is read, else its instruction files. The format is detected from what is in the files, not from their names.
 
 Archives are not trusted and never unpacked to disk. Members that are links or devices, that leave the archive's root, or
-are larger than a memory may be, are refused by name; an archive that unpacks to more than all memories could be is refused
-whole, after no more than that was unpacked.
+are larger than a memory may be, are refused by name; an archive that unpacks to too much is refused whole.
 """
 
 import bz2
@@ -105,7 +104,6 @@ def read_sources(given: str, format: ImportFormat | None, *, cwd: Path, context:
 def _find_paths(
     given: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext
 ) -> tuple[Sequence[Path], ImportFormat | None]:
-    """The files or folders that are meant, and the format if a tool's name was given."""
     try:
         path = cwd / Path(given).expanduser()
     except RuntimeError:
@@ -194,7 +192,6 @@ def read_files(path: Path) -> SourceFiles:
 
 
 def _read_folder(path: Path) -> SourceFiles:
-    """The readable files of a folder, hidden ones and links left out."""
     files: list[SourceFile] = []
     refused: list[tuple[str, str]] = []
     total = 0
@@ -402,7 +399,6 @@ def _is_index(path: str) -> bool:
 
 
 def _complete_frontmatter(text: str, fields: frontmatter.FrontmatterFields, name: str) -> str:
-    """The text with type and description; unchanged if it has them."""
     sentence = _find_sentence(text) or fields.title
     description = fields.description
     try:
@@ -419,7 +415,6 @@ def _complete_frontmatter(text: str, fields: frontmatter.FrontmatterFields, name
 
 
 def _find_sentence(text: str) -> str:
-    """The first sentence of the body that is no heading."""
     for line in frontmatter.split_frontmatter(text).body.splitlines():
         bare = line.strip().lstrip("-*+> ").strip()
         if bare and not bare.startswith(("#", "```", "|")):
@@ -436,7 +431,6 @@ def _is_own_export(file: SourceFile) -> bool:
 
 
 def _read_own_export(source: SourceFiles, *, with_team: bool = False) -> ReadSource:
-    """memdir's own export as JSON lines; each row holds a whole file."""
     found: list[ImportCandidate] = []
     listed = ""
     for file in source.files:
@@ -614,7 +608,6 @@ def _split_groups(text: str) -> Iterator[_Group]:
 
 
 def _read_group(group: _Group, file: SourceFile, project: PurePosixPath) -> Iterator[ImportCandidate]:
-    """One candidate a section; none of a group that belongs to another working directory."""
     times = [at for at in map(_read_codex_time, _UPDATED.findall(group.fields + group.body)) if at is not None]
     when = max(times, default=file.modified)
     directories = _CWD.findall(group.fields)
@@ -691,7 +684,6 @@ def _is_mem0(file: SourceFile) -> bool:
 
 
 def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """mem0's memories as `get_all` or an export gives them."""
     for number, row in enumerate(_list_mem0_rows(file.text)[:IMPORT_ITEMS], 1):
         keys = ("memory", "text", "data", "content")
         said = next((at for key in keys if isinstance(at := row.get(key), str) and at.strip()), "")

@@ -1,15 +1,12 @@
 """The MCP server: memory for every program that speaks the Model Context Protocol, on the official SDK.
 
 It translates between the protocol and `interfaces.tools` and holds no rule of memory. The project is opened for every
-request, so that a memory that is switched off or moved meanwhile is seen at once; nothing is kept between two requests, and
-any number of clients may call at the same time. A tool that refuses says so in its result, where the model reads it; only a
-request that names nothing we have is an error of the protocol. Sampling, roots, elicitation and change notices are not
-used.
+request and nothing is kept between two, so any number of clients may call at the same time. A tool that refuses says so in
+its result, where the model reads it; only a request that names nothing we have is an error of the protocol.
 
-On standard input and output there is one client. Over HTTP the server listens on loopback only, behind a token: any
-program of any user may connect to a port. A request is served only if it was sent to this very address by a name that only
-this machine has, if no browser says that another site sent it, and if it shows the token; otherwise it is refused before a
-byte of its body is read.
+Over HTTP the server listens on loopback only, behind a token, since any program of any user may connect to a port. A
+request is served only if it was sent to this address by a name that only this machine has, if no browser says that another
+site sent it, and if it shows the token; otherwise it is refused before a byte of its body is read.
 """
 
 import asyncio
@@ -23,7 +20,9 @@ import signal
 import socket
 import stat
 import sys
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,20 +32,8 @@ from memdir.conversation.instructions import build_instructions
 from memdir.errors import FormatError, MemdirError, NotFoundError, PathError, SettingsError
 from memdir.files import disk_error, read_small, write_private
 from memdir.frozen import dataclass, field
-from memdir.interfaces.tools import (
-    BY_NAME,
-    INDEX_SCOPE,
-    OFFERS,
-    Row,
-    call_tool,
-    clean_result,
-    find_one,
-    list_visible,
-    make_address,
-    make_tool_time,
-    parse_address,
-    render_refusal,
-)
+from memdir.interfaces import tools
+from memdir.interfaces.tools import INDEX_SCOPE, Row, clean_result, make_address, render_refusal
 from memdir.models.prompts import render_prompt
 from memdir.project.settings import read_environment
 from memdir.recall.pipeline import recall_in_project
@@ -65,9 +52,8 @@ try:
     from mcp.server.stdio import stdio_server
     from mcp.shared.exceptions import MCPError
 except ModuleNotFoundError:
-    raise SettingsError(
-        "the MCP server needs the MCP SDK, which is not installed", hint="pip install 'memdir[mcp]'"
-    ) from None
+    _PROBLEM = "the MCP server needs the MCP SDK, which is not installed"
+    raise SettingsError(_PROBLEM, hint="pip install 'memdir[mcp]'") from None
 
 PAGE = 200  # resources of one page
 HOST = "127.0.0.1"
@@ -101,7 +87,7 @@ TOOLS = [
         # Claude Code shows the core tools without a search for them.
         _meta={"anthropic/alwaysLoad": True} if offer.core else None,
     )
-    for offer in OFFERS
+    for offer in tools.OFFERS
 ]
 TEMPLATE = types.ResourceTemplate(
     name="memory",
@@ -169,8 +155,8 @@ def make_server(context: McpContext) -> Server[Any]:
         try:
             return await anyio.to_thread.run_sync(context.run, work)
         except MemdirError as error:
-            is_asked_wrongly = isinstance(error, NotFoundError | FormatError)
-            code = types.INVALID_PARAMS if is_asked_wrongly else types.INTERNAL_ERROR
+            is_wrong = isinstance(error, NotFoundError | FormatError)
+            code = types.INVALID_PARAMS if is_wrong else types.INTERNAL_ERROR
             raise MCPError(code=code, message=render_refusal(error)) from None
 
     async def list_tools(_: Context, __: Page | None) -> types.ListToolsResult:
@@ -192,12 +178,16 @@ def make_server(context: McpContext) -> Server[Any]:
         return await run(partial(_render_prompt, name=asked.name, given=asked.arguments or {}))
 
     async def call(request: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        if asked.name not in BY_NAME:
+        if asked.name not in tools.BY_NAME:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(asked.name), 60)}")
 
         def work(project: Project) -> Row:
-            origin = _find_origin(request, project.environment.session)
-            return call_tool(project, asked.name, asked.arguments or {}, origin=origin)
+            # The client's name, and the conversation if the client or the environment names one.
+            client, given = request.session.client_params, (request.meta or {}).get(SESSION_KEY)
+            name = shorten(one_line(client.client_info.name), 60) if client is not None else ""
+            session = given[:200] if isinstance(given, str) and given else project.environment.session
+            origin = Origin("agent", f"by MCP from {name}" if name else "by MCP", session)
+            return tools.call_tool(project, asked.name, asked.arguments or {}, origin=origin)
 
         try:
             row = await anyio.to_thread.run_sync(context.run, work)
@@ -224,15 +214,6 @@ def make_server(context: McpContext) -> Server[Any]:
     )
 
 
-def _find_origin(request: Context, session: str) -> Origin:
-    """The caller: the client's name, and the conversation if the client or the environment names one."""
-    client = request.session.client_params
-    name = shorten(one_line(client.client_info.name), 60) if client is not None else ""
-    given = (request.meta or {}).get(SESSION_KEY)
-    why = f"by MCP from {name}" if name else "by MCP"
-    return Origin("agent", why, given[:200] if isinstance(given, str) and given else session)
-
-
 def _serve_stdio(context: McpContext) -> int:
     server = make_server(context)
     # A thread waits for the next line, and nothing can wake it: an interrupt has to end the process as it stands. What
@@ -249,32 +230,35 @@ def _serve_stdio(context: McpContext) -> int:
 
 def _list_resources(project: Project, cursor: str | None) -> types.ListResourcesResult:
     """The indexes, then every memory, newest first; memory that is off has none."""
-    start = _parse_cursor(cursor)
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 9):
+        raise FormatError("this cursor is none of ours", field="cursor", hint="begin without one")
+    start = int(cursor or 0)
     if not project.places.switch.on:
         return types.ListResourcesResult(resources=[])
-    found = [header for store in project.stores for header in list_visible(store)]
+    found = [header for store in project.stores for header in tools.list_visible(store)]
     found.sort(key=lambda header: (header.modified, header.name), reverse=True)
-    shown = [_make_resource(header) for header in found[start : start + PAGE]]
+    shown = _list_indexes(project) if start == 0 else []
+    shown += [_make_resource(header) for header in found[start : start + PAGE]]
     following = str(start + PAGE) if start + PAGE < len(found) else None
-    return types.ListResourcesResult(
-        resources=[*(_list_indexes(project) if start == 0 else ()), *shown], next_cursor=following
-    )
+    return types.ListResourcesResult(resources=shown, next_cursor=following)
 
 
 def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
     project.check_on()
-    scope, name = parse_address(uri) or ("", "")
+    scope, name = tools.parse_address(uri) or ("", "")
     if scope == INDEX_SCOPE:
-        text = _read_index(project, name)
+        clips = (at.clip for at in build_instructions(project, make=False).clips if at.scope.value == name)
+        if (clip := next(clips, None)) is None:
+            raise NotFoundError(f"there is no index of {shorten(one_line(name), 40)!r}", name=name)
+        text = defuse("\n".join(filter(None, (clip.text, clip.warning))))
     elif scope:
-        store, header = find_one(project, uri)
+        store, header = tools.find_one(project, uri)
         text = store.read(header.name).text
     else:
         shown = shorten(one_line(uri), 80)
         raise NotFoundError(f"there is no resource {shown!r}", name=uri, hint="addresses begin with memdir://")
-    return types.ReadResourceResult(
-        contents=[types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=clean_result(text))]
-    )
+    contents = types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=clean_result(text))
+    return types.ReadResourceResult(contents=[contents])
 
 
 def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> types.GetPromptResult:
@@ -305,6 +289,7 @@ def _make_prompt(name: str) -> types.Prompt:
 
 
 def _make_resource(header: Header) -> types.Resource:
+    priority, when = 1.0 if header.pinned else 0.5, tools.make_tool_time(header.modified)
     return types.Resource(
         name=header.name,
         title=shorten(clean_result(header.title), 120),
@@ -312,11 +297,7 @@ def _make_resource(header: Header) -> types.Resource:
         description=shorten(clean_result(header.description), 300),
         mime_type=_MARKDOWN,
         size=header.signature.size,
-        annotations=types.Annotations(
-            audience=["user", "assistant"],
-            priority=1.0 if header.pinned else 0.5,
-            last_modified=make_tool_time(header.modified),
-        ),
+        annotations=types.Annotations(audience=["user", "assistant"], priority=priority, last_modified=when),
     )
 
 
@@ -332,21 +313,6 @@ def _list_indexes(project: Project) -> list[types.Resource]:
         )
         for loaded in build_instructions(project, make=False).clips
     ]
-
-
-def _read_index(project: Project, scope: str) -> str:
-    for loaded in build_instructions(project, make=False).clips:
-        if loaded.scope.value == scope:
-            return defuse("\n".join(part for part in (loaded.clip.text, loaded.clip.warning) if part))
-    raise NotFoundError(f"there is no index of {shorten(one_line(scope), 40)!r}", name=scope)
-
-
-def _parse_cursor(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 9):
-        raise FormatError("this cursor is none of ours", field="cursor", hint="begin without one")
-    return int(cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,8 +334,8 @@ def open_token(path: Path) -> McpToken:
         _make_token(path)
     reading = read_small(path, _TOKEN_BYTES, follow=False)
     if reading.data is None:
-        problem = f"the token file {path} cannot be read: {reading.problem or 'it is gone'}"
-        raise SettingsError(problem, key="token_file")
+        why = reading.problem or "it is gone"
+        raise SettingsError(f"the token file {path} cannot be read: {why}", key="token_file")
     mode = stat.S_IMODE(os.lstat(path).st_mode)
     if os.name == "posix" and mode & 0o077:
         message = f"others can read the token file {path} (mode {mode:04o})"
@@ -386,9 +352,8 @@ def _make_token(path: Path) -> None:
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
     write_private(draft, secrets.token_urlsafe(32).encode("ascii") + b"\n")
     try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):
+            os.link(draft, path)
     except OSError as error:
         raise disk_error(error, path) from error
     finally:
@@ -403,26 +368,22 @@ class TokenGate:
         self._hosts = frozenset(f"{name}:{port}".encode() for name in (HOST, "localhost"))
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
+        if scope["type"] == "http" and (refusal := self._find_refusal(scope)):
+            await _refuse(send, *refusal)
+        elif scope["type"] in ("http", "lifespan"):
             await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            if refusal := self._find_refusal(scope):
-                await _refuse(send, *refusal)
-            else:
-                await self._app(scope, receive, send)
 
     def _find_refusal(self, scope: AsgiScope) -> tuple[int, bytes] | None:
-        headers: dict[bytes, list[bytes]] = {}
+        headers: defaultdict[bytes, list[bytes]] = defaultdict(list)
         for name, value in scope["headers"]:
-            headers.setdefault(name.lower(), []).append(value)
-        hosts, origins = headers.get(b"host", []), headers.get(b"origin", [])
+            headers[name.lower()].append(value)
+        hosts, origins = headers[b"host"], headers[b"origin"]
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 403, b"this server answers to its own address only"
-        if any(origin.lower().removeprefix(b"http://") not in self._hosts for origin in origins):
+        is_foreign = any(origin.lower().removeprefix(b"http://") not in self._hosts for origin in origins)
+        if is_foreign or set(headers.get(b"sec-fetch-site", [])) - {b"same-origin", b"none"}:
             return 403, b"requests from other sites are refused"
-        if any(site not in (b"same-origin", b"none") for site in headers.get(b"sec-fetch-site", [])):
-            return 403, b"requests from other sites are refused"
-        shown = headers.get(b"authorization", [])
+        shown = headers[b"authorization"]
         if len(shown) != 1 or not self._token.is_shown_by(shown[0]):
             return 401, b"the bearer token is missing or wrong"
         if scope["path"] != PATH:
@@ -438,14 +399,9 @@ def _serve_loopback(context: McpContext, port: int, token: McpToken) -> int:
         streamable_http_path=PATH, stateless_http=True, json_response=True, max_request_body_size=BODY_BYTES, host=HOST
     )
     config = uvicorn.Config(
-        TokenGate(app, own, token),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        ws="none",
-        lifespan="on",
+        TokenGate(app, own, token), log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-    )
+    )  # fmt: skip
     sys.stdout.write(f"http://{HOST}:{own}{PATH} (bearer token in {token.file})\n")
     sys.stdout.flush()
     asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
@@ -467,12 +423,8 @@ def _listen(port: int) -> socket.socket:
 
 
 async def _refuse(send: Send, status: int, why: bytes) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(why)).encode())]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if status == 405:
-        headers.append((b"allow", b"POST"))
-    # The rest of the request is not read: the connection ends here.
-    headers.append((b"connection", b"close"))
+    more = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}.get(status, [])
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(why)).encode()), *more]
+    headers.append((b"connection", b"close"))  # the rest of the request is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": why})
