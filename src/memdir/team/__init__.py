@@ -36,15 +36,15 @@ from memdir.team.admit import PLAIN_MODE, AdmitRuling, judge_place, judge_text
 from memdir.team.news import (
     SyncOutcome,
     SyncResult,
-    drop_waiting,
     is_sync_due,
     mark_seen,
     name_memory,
+    put_in_inbox,
     read_sync_record,
     read_team_news,
     render_news,
 )
-from memdir.team.plan import check_is_team, look_at, read_local
+from memdir.team.plan import LocalTeam, check_is_team, look_at, read_local
 from memdir.team.state import Membership, read_membership
 from memdir.team.sync import LOCK, SyncTask, find_point, sync
 from memdir.text import fold
@@ -115,7 +115,7 @@ def leave(project: Project) -> bool:
         drop_copy(store.state)
         for file in (MEMBERSHIP, POINT, RECORD, NEWS):
             (store.state / file).unlink(missing_ok=True)
-        drop_waiting(store)
+        put_in_inbox(store, (), LocalTeam({}), {})
     return True
 
 

@@ -2,12 +2,10 @@
 
 Every call names that copy, so the person's repository, index, branches, stash and hooks are never read. No hook runs,
 nothing prompts, no transport is used but files, ssh and https, and every call ends: by itself, at its deadline, or at the
-limit for what one file may hold. Git checks what comes, but odd names in it are let through: `admit` refuses them one by
-one, or one bad entry would stop a whole team. For ssh and https the person's own git configuration is read, because that
-is where the keys are; for a remote in the file system it is not.
+limit for what one file may hold. Git checks what comes, but lets odd names through: `admit` refuses them one by one, or
+one bad entry would stop a whole team. The person's own git configuration is read for ssh and https only: it has the keys.
 
-A tree is read as a list of names and never laid out on disk. A new commit is another one with some files added or
-deleted: everything else in it stays as it was to the byte. A push never forces.
+A tree is never laid out on disk. A new commit changes nothing but the files it adds or deletes. A push never forces.
 """
 
 import hashlib
@@ -70,6 +68,7 @@ _NEXT = "refs/memdir/next"
 _KEPT = "refs/memdir/kept"
 _LOG = ("--first-parent", "--diff-merges=first-parent", "--root", "--no-renames", "-z")
 _RECORD = "%H%x00%an%x00%ae%x00%at%x00"
+_VERBS = {b"A": "added", b"D": "deleted"}
 _MISSING = "couldn't find remote ref"
 _QUICKER = re.compile(
     r"fetch first|non-fast-forward|stale info|cannot lock ref|failed to (?:update|lock)|incorrect old value|"
@@ -90,8 +89,7 @@ class GitError(MemdirError):
 
     def __init__(self, message: str, *, said: str = "", is_late: bool = False, hint: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.said = said
-        self.is_late = is_late
+        self.said, self.is_late = said, is_late
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +105,18 @@ class TeamClone:
     """memdir's own copy of a team's branch. Every call is over at `deadline`, a time of the monotonic clock."""
 
     def __init__(self, path: Path, environment: Environment, *, deadline: float) -> None:
-        self.path = path
-        self._environment = environment
-        self.deadline = deadline
+        self.path, self._environment, self.deadline = path, environment, deadline
 
     def run(
         self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
         """One call; `remote` says where it goes, `limit` how large a file it may write. Its failure is no error."""
-        command = _make_command(self.path, arguments, limit)
-        left = seconds if seconds else self.deadline - monotonic()
-        return _run(command, given, make_git_environ(self._environment, remote), left)
+        settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
+        options = [part for setting in settings for part in ("-c", setting)]
+        git = ["git", f"--git-dir={self.path}", "--no-pager", "--no-replace-objects", *options, *arguments]
+        command = ["sh", "-c", _LIMITED, str(limit // _BLOCK), *git]
+        environ = make_git_environ(self._environment, remote)
+        return _run(command, given, environ, seconds or self.deadline - monotonic())
 
     def ask(self, *arguments: str, given: bytes = b"", seconds: float = 0) -> bytes:
         """The output of a call that has to work."""
@@ -164,13 +163,6 @@ def make_git_environ(environment: Environment, remote: str = "") -> dict[str, st
     if not remote or remote.startswith(("/", "file:")):
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     return env
-
-
-def _make_command(path: Path, arguments: Sequence[str], limit: int) -> list[str]:
-    settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
-    options = [part for setting in settings for part in ("-c", setting)]
-    git = ["git", f"--git-dir={path}", "--no-pager", "--no-replace-objects", *options, *arguments]
-    return ["sh", "-c", _LIMITED, str(limit // _BLOCK), *git]
 
 
 def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: float) -> GitResult:
@@ -249,10 +241,8 @@ def read_tree(copy: TeamClone, commit: str) -> dict[str, TreeEntry]:
     ran = copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
     rows = ran.out.split(b"\0")
     if len(rows) > TEAM_ENTRIES or (ran.code != 0 and len(ran.out) > _LISTING_BYTES // 2):
-        raise FormatError(
-            f"the team's branch holds more than {TEAM_ENTRIES:,} entries: nothing of it was taken",
-            hint="`memdir team log` shows who wrote last",
-        )
+        message = f"the team's branch holds more than {TEAM_ENTRIES:,} entries: nothing of it was taken"
+        raise FormatError(message, hint="`memdir team log` shows who wrote last")
     if ran.code != 0:
         raise make_git_error("ls-tree", ran)
     found: dict[str, TreeEntry] = {}
@@ -288,8 +278,6 @@ def read_blobs(copy: TeamClone, shas: Iterable[str]) -> dict[str, bytes]:
 
 def read_versions(copy: TeamClone, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Texts by commit and path; a file that is not there, is no file or is too large is left out."""
-    if not wanted:
-        return {}
     given = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
     rows = copy.ask("cat-file", "--batch-check", given=given).decode("utf-8", "replace").splitlines()
     found: dict[tuple[str, str], str] = {}
@@ -378,11 +366,9 @@ def find_versions(copy: TeamClone, head: str, *, after: str = "") -> dict[str, s
 
 def _parse_commit(part: bytes) -> TeamCommit:
     sha, name, email, at, *rest = part.removeprefix(b"\0").split(b"\0")
-    changes: dict[str, str] = {}
     words = [word.strip(b"\n") for word in rest if word.strip(b"\n")]
-    for letter, path in zip(words[::2], words[1::2], strict=False):
-        verb = {b"A": "added", b"D": "deleted"}.get(letter[:1], "changed")
-        changes[_read_name(path)[0]] = verb
+    pairs = zip(words[::2], words[1::2], strict=False)
+    changes = {_read_name(path)[0]: _VERBS.get(letter[:1], "changed") for letter, path in pairs}
     author = make_author(name.decode("utf-8", "replace"), email.decode("utf-8", "replace"), _read_time(at))
     return TeamCommit(sha.decode("ascii", "replace"), author, changes)
 
@@ -422,15 +408,15 @@ def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
     told.unlink(missing_ok=True)
     options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-gc", "--no-auto-maintenance"]
     ran = copy.run("fetch", *options, remote, f"refs/heads/{branch}", remote=remote)
-    if ran.code == 0:
-        found = re.match(r"[0-9a-f]{40}(?=\s)", told.read_text(encoding="utf-8", errors="replace"))
-        if found is None:
-            hint = "a repository of SHA-256 objects cannot be used"
-            raise GitError("git fetch did not say what it brought", hint=hint)
-        return found.group()
-    if _MISSING in ran.said:
-        return None
-    raise make_git_error("fetch", ran)
+    if ran.code != 0:
+        if _MISSING in ran.said:
+            return None
+        raise make_git_error("fetch", ran)
+    found = re.match(r"[0-9a-f]{40}(?=\s)", told.read_text(encoding="utf-8", errors="replace"))
+    if found is None:
+        hint = "a repository of SHA-256 objects cannot be used"
+        raise GitError("git fetch did not say what it brought", hint=hint)
+    return found.group()
 
 
 def push_commit(copy: TeamClone, remote: str, branch: str, commit: str) -> PushState:

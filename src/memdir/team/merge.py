@@ -1,21 +1,19 @@
 """Two versions of a file that come from one, merged: a memory by the keys of its head and the paragraphs of its body, an
 index by line. Pure.
 
-Each side is taken as what it did to the base: which pieces it removed, what it added, and where. The merge does what
-both did. So a piece that either side wrote is in the result, a piece that one side removed and the other left alone is
-not, and nothing is written twice. What both added in the same place stands in the order of its text. Both texts are kept
-only if both sides changed the same thing in different ways; the result says where. An edit wins over a deletion. Merging
-is the same in either direction, and doing it again changes nothing, so that machines that merge the same things come to
-the same bytes.
+A piece that either side wrote is in the result, a piece that one side removed and the other left alone is not, and
+nothing is written twice. What both added in the same place stands in the order of its text. Both texts are kept only if
+both sides changed the same thing in different ways; the result says where. An edit wins over a deletion. Merging is the
+same in either direction and idempotent, so that machines that merge the same things come to the same bytes.
 
 A title or a description that both sides changed becomes both, with a stroke between. Of any other key the one that
-comes first in the alphabet stays, and of two times of change the later. White space between paragraphs is made even if
-both sides changed a body; a block of code counts as one paragraph.
+comes first in the alphabet stays, and of two times of change the later.
 """
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 
 from memdir.errors import FormatError
@@ -116,13 +114,10 @@ def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
     both = sorted(first.gone & second.gone)
     for one, other in ((first.changed[at], second.changed[at]) for at in both):
         if (id(one), id(other)) not in known:
-            known[id(one), id(other)] = _do_clash(one, other)
+            # One that holds all of the other says nothing different.
+            is_part = set(one) <= set(other) or set(other) <= set(one)
+            known[id(one), id(other)] = not is_part or (not one) != (not other)
     return [at for at in both if known[id(first.changed[at]), id(second.changed[at])]]
-
-
-def _do_clash(one: Sequence[_Piece], other: Sequence[_Piece]) -> bool:
-    """Whether two replacements of one piece say different things; one that holds all of the other does not."""
-    return not (set(one) <= set(other) or set(other) <= set(one)) or (not one) != (not other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +140,10 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
     parts = [frontmatter.split_frontmatter(text) for text in (base or "", one, other)]
     head, clashes = _merge_head(base or "", one, other)
     body = merge_units(*(split_paragraphs(at.body) for at in parts))
-    told = (
-        *clashes,
-        *(f"both sides changed the paragraph “{shorten(' '.join(at.split()), 60)}”" for at in body.clashes),
-    )
-    if base is None:
-        told = ("both sides wrote one of this name", *told)
+    told = [f"both sides changed the paragraph “{shorten(' '.join(at.split()), 60)}”" for at in body.clashes]
+    told = [*(["both sides wrote one of this name"] if base is None else []), *clashes, *told]
     text = head + ("\n" if head else "") + "\n\n".join(body.pieces) + ("\n" if body.pieces else "")
-    return MergeResult(text, told)
+    return MergeResult(text, tuple(told))
 
 
 def merge_index(base: str, one: str, other: str) -> str:
@@ -177,10 +168,8 @@ def tidy_index(
         key = fold(line.name)
         if line.is_pointer and (key not in best or (line.text in liked and lines[best[key]].text not in liked)):
             best[key] = line.number
-    kept = [
-        at.text for at in lines if not at.is_pointer or (fold(at.name) in alive and best[fold(at.name)] == at.number)
-    ]
-    tidied = "".join(kept)
+    kept = (at for at in lines if not at.is_pointer or (fold(at.name) in alive and best[fold(at.name)] == at.number))
+    tidied = "".join(at.text for at in kept)
     missing: dict[str, str] = {}
     for line in (line for other in known for line in index.parse_index(other)):
         key = fold(line.name)
@@ -219,11 +208,7 @@ def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
         return first or second, ("one side took the head away",)
     if first > second:
         first, second, one, other = second, first, other, one
-    return _merge_keys(base, first, second, one, other)
-
-
-def _merge_keys(base: str, first: str, second: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
-    old, left, right = (_split_keys(text) for text in (_read_head(base), first, second))
+    old, left, right = (_split_keys(text) for text in (before, first, second))
     merged: dict[str, str] = {}
     clashed: list[str] = []
     for key in [*left, *(key for key in right if key not in left)]:
@@ -239,16 +224,12 @@ def _merge_keys(base: str, first: str, second: str, one: str, other: str) -> tup
         if found is not None:
             merged[key] = found
     opening = first.split("\n", 1)[0]
-    head = f"{opening}\n{''.join(merged[key] for key in _order_keys(merged))}---\n"
+    # As they came, but what stands inside `metadata:` right behind it.
+    tops = [key for key in merged if "." not in key]
+    ordered = [at for top in tops for at in (top, *(key for key in merged if key.startswith(f"{top}.")))]
+    head = f"{opening}\n{''.join(merged[key] for key in ordered)}---\n"
     head, told = _join_fields(head, one, other, clashed)
     return head, tuple(f"both sides changed `{key}`{told.get(key, '')}" for key in clashed)
-
-
-def _order_keys(keys: Iterable[str]) -> list[str]:
-    """As they came, but what stands inside `metadata:` right behind it."""
-    given = list(keys)
-    tops = [key for key in given if "." not in key]
-    return [at for top in tops for at in (top, *(key for key in given if key.startswith(f"{top}.")))]
 
 
 def _join_fields(head: str, one: str, other: str, clashed: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -259,14 +240,10 @@ def _join_fields(head: str, one: str, other: str, clashed: Sequence[str]) -> tup
         if key not in _JOINED:
             told[key] = f": {' and '.join(repr(at) for at in sorted(values))}" if all(values) else ""
             continue
-        parts = sorted({part for value in values for part in value.split(_BETWEEN) if part})
-        joined = _BETWEEN.join(parts)
-        if len(joined) > _JOINED[key]:
-            continue
-        try:
-            head = frontmatter.set_fields(head, {key: joined})
-        except FormatError:
-            continue
+        joined = _BETWEEN.join(sorted({part for value in values for part in value.split(_BETWEEN) if part}))
+        if len(joined) <= _JOINED[key]:
+            with suppress(FormatError):
+                head = frontmatter.set_fields(head, {key: joined})
     return head, told
 
 

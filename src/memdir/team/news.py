@@ -1,16 +1,14 @@
 """What a sync leaves for people: its result, the record of the last one, news of others, and items in the inbox.
 
-    <state>/team-sync.json   the last sync, for `status` and `doctor`; it remembers what was refused, so that a refusal is
-                             reported as new only once
-    <state>/team-news.json   what came from others since somebody last looked, newest last; a sync adds to it, the
-                             beginning of a session empties it
+    <state>/team-sync.json   the last sync, for `status` and `doctor`, with what was refused
+    <state>/team-news.json   what came from others since the last session, newest last
 
 News are quoted text of others: one line each, cut, with its author, and never an instruction. What needs review is known
-by file and version: approved, it comes in as it is; rejected, it stays away until its author writes another version.
-A clash is a notice in the inbox: the merged file holds both sides already.
+by file and version. A clash is a notice in the inbox: the merged file holds both sides already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -51,7 +49,12 @@ class TeamNews:
 def read_team_news(state: Path) -> tuple[TeamNews, ...]:
     """What nobody has looked at yet, oldest first; nothing if that cannot be read."""
     rows = read_table(state, NEWS).get("news")
-    return tuple(found for row in rows if (found := _parse(row))) if isinstance(rows, list) else ()
+    found = []
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and isinstance(row.get("name"), str):
+            name, change, author, line = (str(row.get(key) or "") for key in ("name", "change", "author", "line"))
+            found.append(TeamNews(name, change, author, line, _read_time(row.get("at"))))
+    return tuple(found)
 
 
 def add_news(state: Path, news: Sequence[TeamNews]) -> None:
@@ -65,25 +68,22 @@ def add_news(state: Path, news: Sequence[TeamNews]) -> None:
 
 def mark_seen(state: Path) -> None:
     """Everything was shown; best effort, since showing it twice does no harm."""
-    try:
+    with suppress(DiskError, PathError):
         if read_team_news(state):
             _write(state, [])
-    except (DiskError, PathError):
-        pass
 
 
 def render_news(news: Sequence[TeamNews], *, limit: int = _SHOWN) -> str:
     """What came, for the beginning of a session; empty for nothing."""
     if not news:
         return ""
-    newest = list(reversed(news))
     lines = []
-    for at in newest[:limit]:
+    for at in news[::-1][:limit]:
         by = f" by {one_line(at.author)}" if at.author else ""
         words = f": {shorten(one_line(at.line), _CHARS)}" if at.line and at.change != "deleted" else ""
         lines.append(f"- {one_line(at.name)} ({at.change}{by}){words}")
-    if len(newest) > limit:
-        lines.append(f"- and {len(newest) - limit} more (`memdir team log`)")
+    if len(news) > limit:
+        lines.append(f"- and {len(news) - limit} more (`memdir team log`)")
     return "\n".join(["New in team memory since the last session, written by others:", *lines]) + "\n"
 
 
@@ -94,17 +94,6 @@ def _write(state: Path, news: Iterable[TeamNews]) -> None:
 def render_row(at: TeamNews) -> dict[str, object]:
     when = at.at.isoformat(timespec="seconds") if at.at else None
     return {"name": at.name, "change": at.change, "author": at.author, "line": at.line, "at": when}
-
-
-def _parse(row: object) -> TeamNews | None:
-    if not isinstance(row, Mapping) or not isinstance(row.get("name"), str):
-        return None
-    name, change, author, line = (str(row.get(key) or "") for key in ("name", "change", "author", "line"))
-    try:
-        at = datetime.fromisoformat(str(row.get("at")))
-    except ValueError:
-        at = None
-    return TeamNews(name, change, author, line, at)
 
 
 class SyncOutcome(StrEnum):
@@ -164,7 +153,8 @@ def mark_known(refused: Mapping[str, str], known: Mapping[str, str]) -> tuple[Sy
 
 def read_sync_record(state: Path) -> SyncRecord:
     table = read_table(state, RECORD)
-    refused, withheld = (_read_reasons(table.get(key)) for key in ("refused", "withheld"))
+    reasons = (value if isinstance(value := table.get(key), dict) else {} for key in ("refused", "withheld"))
+    refused, withheld = ({str(path): str(why) for path, why in rows.items()} for rows in reasons)
     at, last_good = (_read_time(table.get(key)) for key in ("at", "last_good"))
     return SyncRecord(at, str(table.get("outcome", "")), str(table.get("error", "")), last_good, refused, withheld)
 
@@ -184,20 +174,14 @@ def write_sync_record(state: Path, done: SyncResult, now: datetime) -> None:
         "refused": {at.path: at.why for at in done.refused} if looked else dict(before.refused),
         "withheld": {at.path: at.why for at in done.withheld} if looked else dict(before.withheld),
     }
-    try:
+    with suppress(DiskError, PathError):
         write_table(state, RECORD, table)
-    except (DiskError, PathError):
-        pass
 
 
 def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES) -> bool:
     """Whether the last sync is long enough ago; a time in the future counts as now."""
     at = read_sync_record(state).at
     return at is None or abs(now - at) >= timedelta(minutes=minutes)
-
-
-def _read_reasons(value: object) -> dict[str, str]:
-    return {str(key): str(why) for key, why in value.items()} if isinstance(value, dict) else {}
 
 
 def _read_time(value: object) -> datetime | None:
@@ -222,8 +206,7 @@ def put_in_inbox(
     store: FileStore, waiting: Sequence[WaitingChange], local: LocalTeam, authors: Mapping[str, Author]
 ) -> None:
     """Put what needs review into the inbox, and remove what no longer does."""
-    now = store.clock()
-    items = []
+    now, items = store.clock(), []
     for at in waiting:
         name, author = name_memory(at.path), authors.get(at.path)
         by = f" (by {author.name})" if author else ""
@@ -233,21 +216,12 @@ def put_in_inbox(
         title = f"{name} {'taken away' if at.text is None else 'from the team'}{by}"
         origin = Origin(SYNC, f"by {author.name}" if author else "")
         items.append(InboxItem(kind, title, at.why, now, f"{WAIT}{at.path}:{at.sha}", name, origin, payload))
-    if items:
+    if items or any(item.key.startswith(WAIT) for item in store.inbox()):
         store.inbox_replace(WAIT, items)
-    else:
-        drop_waiting(store)
-
-
-def drop_waiting(store: FileStore) -> None:
-    """Remove what nobody has decided about."""
-    if any(item.key.startswith(WAIT) for item in store.inbox()):
-        store.inbox_replace(WAIT, [])
 
 
 def report_clashes(store: FileStore, clashes: Sequence[SyncClash]) -> None:
-    now = store.clock()
-    items = []
+    now, items = store.clock(), []
     for at in clashes:
         key = f"{CLASH}{at.path}:{digest_of((at.ours + chr(0) + at.theirs).encode('utf-8', 'replace'))[:16]}"
         payload = {"ours": at.ours[:_SHOWN_CHARS], "theirs": at.theirs[:_SHOWN_CHARS]}
@@ -259,11 +233,7 @@ def report_clashes(store: FileStore, clashes: Sequence[SyncClash]) -> None:
 
 def find_authors(commits: Sequence[TeamCommit]) -> dict[str, Author]:
     """Path -> who changed it last, by commits given newest first."""
-    found: dict[str, Author] = {}
-    for commit in commits:
-        for path in commit.changes:
-            found.setdefault(path, commit.author)
-    return found
+    return {path: commit.author for commit in reversed(commits) for path in commit.changes}
 
 
 def keep_authors(store: FileStore, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
@@ -293,10 +263,11 @@ def make_news(
 def _make_edits(at: WaitingChange, name: str, local: LocalTeam) -> tuple[Edit, ...]:
     """What approving would do at once; nothing where only the next sync can."""
     before = local.files.get(at.path)
+    digest = None if before is None else digest_of(before)
     if at.text is None:
-        return (Forget(name, None if before is None else digest_of(before)),)
-    if before is not None:
-        return (Rewrite(name, at.text, digest_of(before)),)
+        return (Forget(name, digest),)
+    if digest is not None:
+        return (Rewrite(name, at.text, digest),)
     fields = parse_fields(at.text)
     try:
         check_description(fields.description, fields.kind)

@@ -5,13 +5,13 @@
     plan_outgoing             what this member did since, on top of the branch as it is now: the files of a new commit
     plan_incoming             what the branch has that is not here: what comes in, needs review, is refused; the next point
 
-If only one side changed a file, that change stands; if both did, they are merged. What may not be shared stays here; it
-is named in `withheld` and looked at again next time. A file of the branch that is refused is left as it is, until
-somebody here writes one of the same name, which then replaces it. Nothing here is overwritten that was not sent: a file
-that stays back is merged with what came. An index is taken over line by line, and only lines for memories that are here.
+If only one side changed a file, that change stands; if both did, they are merged. What may not be shared stays here and
+is named in `withheld`. A file of the branch that is refused is left as it is, until somebody here writes one of the same
+name. Nothing here is overwritten that was not sent: a file that stays back is merged with what came. An index is taken
+over line by line, and only lines for memories that are here.
 
 `.memdir-team.json` in the branch, {"review": true}, asks every member to review what others write. Whoever may push may
-change it, so a member who wants review in any case sets it for themselves.
+change it, so a member may also ask for review for themselves.
 """
 
 import json
@@ -31,33 +31,12 @@ from memdir.records import Kind
 from memdir.store.files import FileStore
 from memdir.store.plan import TEAM_FOLDER, Finder, decode, encode
 from memdir.store.secrets import find_secrets, mask, render_findings
-from memdir.team.admit import (
-    ACCEPTED,
-    PLAIN_MODE,
-    AdmitRuling,
-    AdmitVerdict,
-    find_twins,
-    judge_line,
-    judge_place,
-    judge_text,
-)
-from memdir.team.git import (
-    TeamClone,
-    TreeEntry,
-    fetch_branch,
-    find_common,
-    find_versions,
-    has_commit,
-    hash_blob,
-    is_ancestor,
-    read_blobs,
-    read_tree,
-)
+from memdir.team import admit, git
+from memdir.team.admit import PLAIN_MODE, AdmitRuling, AdmitVerdict
+from memdir.team.git import TeamClone, TreeEntry, hash_blob
 from memdir.team.merge import merge_index, merge_memory, tidy_index
 from memdir.team.state import BRANCH, SyncPoint, hash_path
 from memdir.text import find_forbidden, fold, one_line
-
-# --- inputs ---
 
 TEAM_FILE = ".memdir-team.json"
 GONE = "gone"  # in place of an object, for a file that somebody deleted
@@ -77,7 +56,7 @@ class LocalTeam:
     blocked: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def objects(self) -> dict[str, str]:
+    def objects(self) -> Mapping[str, str]:
         return {path: hash_blob(data) for path, data in self.files.items()}
 
 
@@ -100,24 +79,14 @@ class SyncInputs:
         seen: Mapping[str, str] | None = None,
         has_index: bool = True,
     ) -> None:
-        self.local = local
-        self.point = point
-        self.theirs = theirs
-        self.blobs = dict(blobs)
-        self.find = find
-        self.common = common
-        self.seen = seen or {}
-        self.has_index = has_index
+        self.local, self.point, self.theirs, self.blobs = local, point, theirs, dict(blobs)
+        self.find, self.common, self.seen, self.has_index = find, common, seen or {}, has_index
+        self.ours = local.objects  # path -> object of the files here
         self._verdicts: dict[tuple[str, str], AdmitVerdict] = {}
 
     @cached_property
-    def ours(self) -> Mapping[str, str]:
-        """Path -> object of the files here."""
-        return self.local.objects
-
-    @cached_property
-    def twins(self) -> Mapping[str, str]:
-        return find_twins(self.theirs, self.local.files)
+    def _twins(self) -> Mapping[str, str]:
+        return admit.find_twins(self.theirs, self.local.files)
 
     def list_known(self) -> list[str]:
         """Files of the branch that the point knows."""
@@ -139,43 +108,41 @@ class SyncInputs:
 
     def judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
         """Whether a file of the branch may come in."""
-        key = (path, entry.sha)
-        if key not in self._verdicts:
-            self._verdicts[key] = self._judge(path, entry)
-        return self._verdicts[key]
+        if (path, entry.sha) not in self._verdicts:
+            self._verdicts[path, entry.sha] = self._judge(path, entry)
+        return self._verdicts[path, entry.sha]
 
     def judge_own(self, path: str, data: bytes) -> str:
         """Why a file here is not sent; empty if it may be."""
-        if why := judge_place(path, "100644", len(data)):
+        if why := admit.judge_place(path, "100644", len(data)):
             return why
-        verdict = judge_text(path, data, self.find)
+        verdict = admit.judge_text(path, data, self.find)
         return verdict.why if verdict.ruling is AdmitRuling.REFUSE else ""
 
     def show(self, path: str) -> str:
-        """A path as it may be shown: without a secret in it."""
+        """A path without a secret in it."""
         return mask(path, self.find(path))
 
     def _judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
         why = "" if entry.is_text else "its name is not UTF-8"
-        why = why or judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
-        if not why and path in self.twins:
-            why = f"it is another spelling of {self.twins[path]}"
+        why = why or admit.judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
+        if not why and path in self._twins:
+            why = f"it is another spelling of {self._twins[path]}"
         if not why and entry.sha not in self.blobs:
             why = "it could not be read"
         if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > _INDEX_LINES:
             why = f"it has more than {_INDEX_LINES:,} lines"
         if why:
             return AdmitVerdict(AdmitRuling.REFUSE, why)
-        return ACCEPTED if path == INDEX_FILE else judge_text(path, self.blobs[entry.sha], self.find)
+        return admit.ACCEPTED if path == INDEX_FILE else admit.judge_text(path, self.blobs[entry.sha], self.find)
 
 
 @dataclass(frozen=True, slots=True)
 class TeamBranch:
-    """The branch as it was fetched. `head` is empty where there is none at all.
+    """The branch as it was fetched; `head` is empty if there is none.
 
     `mark` is the object of the team's own file, `is_team` whether there is one, of whatever kind. `is_gone`: the remote
-    has lost the branch, and this is what was known of it. `common` is set where its history was rewritten: the files
-    both histories come from.
+    has lost the branch, and this is what was known of it. `common`: the files both come from if history was rewritten.
     """
 
     head: str = ""
@@ -199,8 +166,8 @@ def read_local(store: FileStore) -> LocalTeam:
             path = found.path.removeprefix(f"{TEAM_FOLDER}/")
             data = None if found.refusal else _read(root, found.path)
             if data is None:
-                reason = found.refusal or "unreadable"
-                blocked[path] = f"in its place here lies something that is no plain file ({reason})"
+                why = found.refusal or "unreadable"
+                blocked[path] = f"in its place here lies something that is no plain file ({why})"
             else:
                 files[path] = data
         index = _read(root, f"{TEAM_FOLDER}/{INDEX_FILE}")
@@ -211,20 +178,20 @@ def read_local(store: FileStore) -> LocalTeam:
 
 def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> TeamBranch:
     """Fetch the branch and look at what it holds; raises GitError where the remote cannot be reached."""
-    head = fetch_branch(copy, remote, name)
-    if head is not None and (point.head in ("", head) or is_ancestor(copy, point.head, head)):
+    head = git.fetch_branch(copy, remote, name)
+    if head is not None and (point.head in ("", head) or git.is_ancestor(copy, point.head, head)):
         return look_at(copy, head)
-    is_known = bool(point.head) and has_commit(copy, point.head)
+    is_known = bool(point.head) and git.has_commit(copy, point.head)
     if head is None:
         return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
-    common = find_common(copy, point.head, head) if is_known else None
-    return look_at(copy, head, common=read_tree(copy, common) if common else {})
+    common = git.find_common(copy, point.head, head) if is_known else None
+    return look_at(copy, head, common=git.read_tree(copy, common) if common else {})
 
 
 def look_at(
     copy: TeamClone, head: str, *, is_gone: bool = False, common: Mapping[str, TreeEntry] | None = None
 ) -> TeamBranch:
-    tree = read_tree(copy, head)
+    tree = git.read_tree(copy, head)
     mark = tree.pop(TEAM_FILE, None)
     is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _TEAM_FILE_BYTES
     return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
@@ -257,16 +224,13 @@ def make_inputs(
     local = replace(local, blocked={**local.blocked, **_find_blocked(store, local, branch.tree)})
     needed = _find_needed(local, point, branch)
     if sum(needed.values()) > TEAM_BYTES:
-        size = TEAM_BYTES // 1_048_576
-        raise FormatError(
-            f"more than {size} MiB would come from the team's branch: nothing of it was taken",
-            hint="`memdir team log` shows who wrote last",
-        )
+        message = f"more than {TEAM_BYTES // 1_048_576} MiB would come from the team's branch: nothing of it was taken"
+        raise FormatError(message, hint="`memdir team log` shows who wrote last")
     return SyncInputs(
         local,
         point,
         branch.tree,
-        read_blobs(copy, [*needed, branch.mark]),
+        git.read_blobs(copy, [*needed, branch.mark]),
         find=store.rules.find or find_secrets,
         common=branch.common,
         seen=_find_seen(copy, local, point, branch),
@@ -280,7 +244,7 @@ def _find_needed(local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict
     needed: dict[str, int] = {}
     for path, entry in theirs.items():
         is_other = path == INDEX_FILE or (entry.sha != ours.get(path) and entry.is_text)
-        if is_other and not judge_place(path, entry.mode, entry.size):
+        if is_other and not admit.judge_place(path, entry.mode, entry.size):
             needed[entry.sha] = entry.size
         if path not in ours and (base := point.find(path)) is not None:
             needed.setdefault(base, 0)
@@ -294,9 +258,9 @@ def _find_needed(local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict
 
 
 def restore_if_all_lost(local: LocalTeam, point: SyncPoint) -> SyncPoint:
-    """The point, or one that knows of no files where all of them are gone and the index too: nobody forgets like that.
+    """The point, or one without files if all of them and the index are gone here.
 
-    A folder that somebody took away by hand, or that is not mounted, must not take everybody's memories with it.
+    A folder that somebody removed by hand, or that is not mounted, must not take everybody's memories with it.
     """
     if local.files or local.index is not None or len(point.files) < _MANY:
         return point
@@ -311,9 +275,9 @@ def _find_seen(copy: TeamClone, local: LocalTeam, point: SyncPoint, branch: Team
     if branch.common is not None or branch.head in ("", point.head):
         return {}
     there = {path: entry.sha for path, entry in branch.tree.items()}
-    ours = {path: hash_blob(data) for path, data in local.files.items() if point.head or path in there}
+    ours = {path: sha for path, sha in local.objects.items() if point.head or path in there}
     changed = {path: sha for path, sha in ours.items() if sha not in (point.find(path), there.get(path))}
-    versions = find_versions(copy, branch.head, after=point.head) if changed else {}
+    versions = git.find_versions(copy, branch.head, after=point.head) if changed else {}
     return {path: sha for path, sha in changed.items() if sha in versions.get(path, ())}
 
 
@@ -321,7 +285,7 @@ def _find_blocked(store: FileStore, local: LocalTeam, tree: Mapping[str, TreeEnt
     """Files of the branch that seem not to be here, and cannot be looked at either: they are not gone."""
     blocked = {}
     for path, entry in tree.items():
-        if path not in local.files and not judge_place(path, entry.mode, entry.size):
+        if path not in local.files and not admit.judge_place(path, entry.mode, entry.size):
             try:
                 store.read_bytes(f"{TEAM_FOLDER}/{path}")
             except (PathError, DiskError) as error:
@@ -361,9 +325,8 @@ def plan_outgoing(inputs: SyncInputs) -> OutgoingChanges:
     """What this side adds to the branch."""
     plan = _OutgoingPlan(inputs)
     gone = {path for path in inputs.list_known() if path not in inputs.local.blocked}
-    for path in sorted({*inputs.ours, *gone}):
-        if path != INDEX_FILE:
-            plan.add(path)
+    for path in sorted({*inputs.ours, *gone} - {INDEX_FILE}):
+        plan.add(path)
     if inputs.has_index:
         plan.add_index()
     return OutgoingChanges(plan.files, plan.withheld, tuple(plan.clashes), plan.moved)
@@ -444,8 +407,8 @@ class _OutgoingPlan:
         if ours == base and not self.files:
             return
         entry = inputs.theirs.get(INDEX_FILE)
-        readable = entry is not None and inputs.judge(INDEX_FILE, entry).ruling is AdmitRuling.ACCEPT
-        there = inputs.read(entry.sha) if entry is not None and readable else None
+        is_readable = entry is not None and inputs.judge(INDEX_FILE, entry).ruling is AdmitRuling.ACCEPT
+        there = inputs.read(entry.sha) if entry is not None and is_readable else None
         theirs = base if there is None else there
         secrets, forbidden = render_findings(inputs.find(ours)), find_forbidden(ours, lines=True)
         if forbidden or secrets:
@@ -455,7 +418,7 @@ class _OutgoingPlan:
         paths = {*inputs.theirs, *self.files}
         names = [path.removesuffix(".md") for path in paths if self.files.get(path, b"") is not None]
         tidied = tidy_index(merged, names, theirs, revived=self._revived, known=(base, ours, theirs))
-        if why := judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
+        if why := admit.judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
             self.withheld[INDEX_FILE] = why
         elif tidied != (there or ""):
             self.files[INDEX_FILE] = data
@@ -498,10 +461,9 @@ def plan_incoming(
     approved: Approved,
 ) -> IncomingChanges:
     """What has to happen here so that the files say what the branch says. `branch` is its tree after what was sent."""
-    plan = _IncomingPlan(inputs, branch, sent, review=review, approved=approved)
-    for path in sorted({*branch, *inputs.ours, *inputs.list_known()}):
-        if path != INDEX_FILE:
-            plan.add(path)
+    plan = _IncomingPlan(inputs, branch, sent, review, approved)
+    for path in sorted({*branch, *inputs.ours, *inputs.list_known()} - {INDEX_FILE}):
+        plan.add(path)
     text = plan.add_index() if inputs.has_index else inputs.point.index
     point = SyncPoint(head, plan.point, text)
     return IncomingChanges(plan.files, point, plan.received, plan.refused, tuple(plan.waiting))
@@ -513,15 +475,10 @@ class _IncomingPlan:
         inputs: SyncInputs,
         branch: Mapping[str, TreeEntry],
         sent: OutgoingChanges | None,
-        *,
         review: bool,
         approved: Approved,
     ) -> None:
-        self.inputs = inputs
-        self.branch = branch
-        self.sent = sent
-        self.review = review
-        self.approved = approved
+        self.inputs, self.branch, self.sent, self.review, self.approved = inputs, branch, sent, review, approved
         self.files: dict[str, bytes | None] = {}
         self.point: dict[str, str] = {}
         self.received: dict[str, ArrivedChange] = {}
@@ -547,8 +504,8 @@ class _IncomingPlan:
         if self.review and not self.approved(path, GONE + base):
             self.waiting.append(WaitingChange(path, GONE + base, "somebody took it away", None))
             self._keep_point(path)
-            return
-        self._write(path, None)
+        else:
+            self._write(path, None)
 
     def _add_other(self, path: str, entry: TreeEntry) -> None:
         """A file that the branch has in another version, or that is not here."""
@@ -563,7 +520,7 @@ class _IncomingPlan:
             self.waiting.append(WaitingChange(path, entry.sha, why, self.inputs.read(entry.sha)))
             self._keep_point(path)
             return
-        data = self.inputs.blobs[entry.sha]
+        data: bytes | None = self.inputs.blobs[entry.sha]
         if self._is_back(path):
             ours = self.inputs.local.files.get(path)
             text = None if ours is None else ours.decode("utf-8", "surrogateescape")
@@ -573,16 +530,14 @@ class _IncomingPlan:
                 self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
                 self._keep_point(path)
                 return
-            self._write(path, None if merged is None else encode(merged))
-        else:
-            self._write(path, data)
+            data = None if merged is None else encode(merged)
+        self._write(path, data)
         self.point[hash_path(path)] = entry.sha
 
     def _is_back(self, path: str) -> bool:
         """Whether what this member did to a file stays here for now."""
-        if self.inputs.ours.get(path) == self.inputs.find_base(path):
-            return False
-        return self.sent is None or path in self.sent.withheld
+        is_changed = self.inputs.ours.get(path) != self.inputs.find_base(path)
+        return is_changed and (self.sent is None or path in self.sent.withheld)
 
     def _keep_point(self, path: str) -> None:
         base = self.inputs.seen.get(path) or self.inputs.point.find(path)
@@ -604,29 +559,24 @@ class _IncomingPlan:
             self.refused[INDEX_FILE] = verdict.why
         theirs = inputs.read(entry.sha) if entry is not None and INDEX_FILE not in self.refused else None
         ours, base = inputs.local.index or "", inputs.point.index or ""
-        names = self._list_names()
+        there = {path for path in inputs.ours if self.files.get(path, b"") is not None}
+        there |= {path for path, data in self.files.items() if data is not None}
+        names = [path.removesuffix(".md") for path in there]
         # A branch without an index that can be read says nothing about ours.
         seen = base if theirs is None else self._filter(theirs, ours, names)
         merged = merge_index(base, ours, seen)
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
         revived = [name for name in revived if inputs.find_base(f"{name}.md") is not None]
         wanted = tidy_index(merged, names, seen, revived=revived, known=(seen, base))
-        why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
+        why = admit.judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
         if why and wanted != ours:
             self.refused[INDEX_FILE] = f"with ours {why}"
-        if (why or list(inputs.find(wanted))) and wanted != ours:
+        if wanted != ours and (why or list(inputs.find(wanted))):
             # Lines that are harmless one by one can be a secret together: then only the lines that were here stay.
-            wanted = tidy_index(ours, names, ours)
-            seen = base
+            wanted, seen = tidy_index(ours, names, ours), base
         if wanted != ours:
             self.files[INDEX_FILE] = encode(wanted)
         return seen
-
-    def _list_names(self) -> list[str]:
-        """The memories that will be here."""
-        there = {path for path in self.inputs.ours if self.files.get(path, b"") is not None}
-        there |= {path for path, data in self.files.items() if data is not None}
-        return [path.removesuffix(".md") for path in there]
 
     def _filter(self, text: str, ours: str, names: list[str]) -> str:
         """The branch's index without lines that are neither here already nor harmless."""
@@ -635,7 +585,7 @@ class _IncomingPlan:
         kept = []
         for line in index.parse_index(text):
             is_blank, is_ours = not line.text.strip(), line.text.rstrip("\r\n") in mine
-            why = "" if is_blank or is_ours else judge_line(line.text, self.inputs.find)
+            why = "" if is_blank or is_ours else admit.judge_line(line.text, self.inputs.find)
             if why:
                 self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
             # A line for what is not here waits with it; if the team reviews, so does prose.
