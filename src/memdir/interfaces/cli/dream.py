@@ -133,21 +133,15 @@ class DreamRow(TypedDict):
     "dream", "Tidy the memory between sessions.",
     "memdir dream", "memdir dream --preview", "memdir dream --status", "memdir dream --if-due --model none",
 )  # fmt: skip
-@click.option("--preview", "is_preview", is_flag=True, help="Show what would change and why; change nothing.")
+@click.option("--preview", is_flag=True, help="Show what would change and why; change nothing.")
 @click.option("--apply", "apply_id", metavar="ID", help="Apply what a preview has shown.")
-@click.option("--status", "is_status", is_flag=True, help="When the last one was, and whether the next is due.")
-@click.option("--if-due", "is_gated", is_flag=True, help="Only if enough time and sessions have passed.")
+@click.option("--status", is_flag=True, help="When the last one was, and whether the next is due.")
+@click.option("--if-due", is_flag=True, help="Only if enough time and sessions have passed.")
 @model_option
 @json_option(DreamRow)
 @click.pass_obj
 def dream_verb(
-    call: CliContext,
-    is_preview: bool,
-    apply_id: str | None,
-    is_status: bool,
-    is_gated: bool,
-    spec: str | None,
-    as_json: bool,
+    call: CliContext, preview: bool, apply_id: str | None, status: bool, if_due: bool, spec: str | None, as_json: bool
 ) -> None:
     """Merge what says the same, spell out dates, fix the index; with a model also distil logs and settle
     contradictions.
@@ -155,26 +149,26 @@ def dream_verb(
     All of it is one change: `memdir undo` takes it back. Pinned memories are not touched, what somebody changes meanwhile
     stays, and what needs a person goes to `memdir inbox`. Ctrl-C ends it with everything as it was.
     """
-    if sum((is_preview, apply_id is not None, is_status, is_gated)) > 1:
+    if sum((preview, apply_id is not None, status, if_due)) > 1:
         raise click.UsageError("--preview, --apply, --status and --if-due exclude one another")
-    if spec is not None and (apply_id is not None or is_status):
+    if spec is not None and (apply_id is not None or status):
         raise click.UsageError("--model goes with a dream or a preview")
-    if is_status:
+    if status:
         _print_dream_status(call, as_json=as_json)
         return
-    project = call.open() if is_gated else call.open_to_write()  # the gates know when memory is off, and say so
+    project = call.open() if if_due else call.open_to_write()  # the gates know when memory is off, and say so
     store = project.private
     with _show_progress(call) as show:
-        if is_preview:
+        if preview:
             model, around = call.choose_model(spec), find_dream_context(project)
             done = DreamResult(preview_dream(store, model=model, now=project.now(), context=around, on_progress=show))
         elif apply_id is not None:
             done = apply_kept(store, apply_id, now=project.now(), on_progress=show)
         else:
-            done = _dream(call, project, spec, show, is_gated=is_gated)
+            done = _dream(call, project, spec, show, is_gated=if_due)
     if as_json:
         call.out.json(DreamRow(dream=_make_dreamed(store, done, project.now()), status=None))
-    elif is_preview and done.patches is not None:
+    elif preview and done.patches is not None:
         _show_preview(call.out, store, done.patches, project.now())
     else:
         _show_dreamed(call.out, done)

@@ -379,7 +379,16 @@ def _update_notes(
 ) -> None:
     """Bring the notes of a session up to date with its transcript, by the model of the settings or without one."""
     project, out = call.open_to_write(), call.out
-    session_id, path = _find_transcript(call, project, session_id, transcript)
+    if transcript is not None:
+        session_id, path = session_id or _read_session(call, transcript), call.cwd / transcript.expanduser()
+    else:
+        wanted = session_id or project.environment.session
+        past = reversed(list_transcripts(project.environment, project.places.root.path))
+        info = next((info for info in past if not wanted or info.session == wanted), None)
+        if info is None:
+            what = f"no transcript of session {_quote(wanted)}" if wanted else "no conversation of this project"
+            raise NotFoundError(f"{what} was found", hint="name one with --transcript")
+        session_id, path = info.session or str(info.path), info.path
     file, session = (
         notes.find_notes_file(find_home(project), session_id),
         open_session(project.private.state, session_id),
@@ -445,28 +454,12 @@ def _choose_notes(
 ) -> tuple[str, NotesFile]:
     """The session meant, and its file: the one named, the one we are in, else that of the newest notes."""
     home = find_home(project)
-    if session_id or transcript or project.environment.session:
-        found = session_id or (_read_session(call, transcript) if transcript else project.environment.session)
+    if found := session_id or (_read_session(call, transcript) if transcript else project.environment.session):
         return found, notes.find_notes_file(home, found)
     newest = next(iter(list_notes(home)), None)
     if newest is None:
         raise NotFoundError("no session of this project has notes", hint="`memdir notes update` writes them")
     return newest.place.leaf, newest.place
-
-
-def _find_transcript(
-    call: CliContext, project: Project, session_id: str | None, transcript: Path | None
-) -> tuple[str, Path]:
-    """The session to write about, and its transcript."""
-    if transcript is not None:
-        return session_id or _read_session(call, transcript), call.cwd / transcript.expanduser()
-    wanted = session_id or project.environment.session
-    found = list_transcripts(project.environment, project.places.root.path)
-    chosen = next((info for info in reversed(found) if not wanted or info.session == wanted), None)
-    if chosen is None:
-        what = f"no transcript of session {_quote(wanted)}" if wanted else "no conversation of this project"
-        raise NotFoundError(f"{what} was found", hint="name one with --transcript")
-    return chosen.session or str(chosen.path), chosen.path
 
 
 def _read_session(call: CliContext, transcript: Path) -> str:
@@ -480,10 +473,10 @@ def _check_notes(done: notes.NotesResult) -> None:
         raise ModelError(f"the notes were not updated: {done.error}", hint="they are as they were; try again")
     if done.skipped is NotesSkip.BUSY:
         raise LockedError(done.skipped.words, hint="wait for it")
-    if done.skipped in (NotesSkip.OFF, NotesSkip.PAUSED, NotesSkip.PRIVATE):
-        key = "paused" if done.skipped is NotesSkip.PAUSED else "notes"
-        hint = "`memdir resume`" if key == "paused" else "`memdir config get notes` shows who says so"
-        raise SettingsError(done.skipped.words, key=key, hint=hint)
+    if done.skipped is NotesSkip.PAUSED:
+        raise SettingsError(done.skipped.words, key="paused", hint="`memdir resume`")
+    if done.skipped in (NotesSkip.OFF, NotesSkip.PRIVATE):
+        raise SettingsError(done.skipped.words, key="notes", hint="`memdir config get notes` shows who says so")
 
 
 def _quote(session: str) -> str:

@@ -311,8 +311,17 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
         out.line(Styled(f"  {problem}", "red"))
     elif not report.last:
         out.line("  no model has been asked yet")
-    for week, where, total in _sum_weeks(report, str(project.places.root.path)):
-        out.line(f"  week of {week}  {where:<15}{_describe_total(total)}")
+    sums: dict[tuple[str, str], UsageTotal] = {}
+    for total in report.totals:
+        key = (total.week, "this project" if total.project == str(project.places.root.path) else "other projects")
+        if old := sums.get(key):
+            counts = {name: getattr(old, name) + getattr(total, name) for name in ("requests", "failed", "unpriced")}
+            total = replace(old, usage=add_usage(old.usage, total.usage), **counts)
+        sums[key] = total
+    weeks = sorted({week for week, _ in sums}, reverse=True)[:_WEEKS_SHOWN]
+    for (week, where), total in sorted(sums.items(), reverse=True):
+        if week in weeks:
+            out.line(f"  week of {week}  {where:<15}{_describe_total(total)}")
     if whole and report.last:
         out.line()
         out.line(Styled("the last requests", "bold"))
@@ -320,23 +329,11 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
             out.line(f"  {output.make_time(entry.at)}  {render_usage_row(entry)}", Styled(f"  {entry.project}", "dim"))
 
 
-def _sum_weeks(report: UsageReport, root: str) -> list[tuple[str, str, UsageTotal]]:
-    sums: dict[tuple[str, str], UsageTotal] = {}
-    for total in report.totals:
-        key = (total.week, "this project" if total.project == root else "other projects")
-        if old := sums.get(key):
-            counts = {name: getattr(old, name) + getattr(total, name) for name in ("requests", "failed", "unpriced")}
-            total = replace(old, usage=add_usage(old.usage, total.usage), **counts)
-        sums[key] = total
-    weeks = sorted({week for week, _ in sums}, reverse=True)[:_WEEKS_SHOWN]
-    return [(week, where, total) for (week, where), total in sorted(sums.items(), reverse=True) if week in weeks]
-
-
 def _describe_total(total: UsageTotal) -> str:
     usage = total.usage
     failed = f" ({total.failed} failed)" if total.failed else ""
     share = f" ({usage.cached / usage.input:.0%} cached)" if usage.input else ""
-    more = " and more" if total.unpriced and usage.dollars is not None else ""
+    more = " and more" if total.unpriced else ""
     cost = "price unknown" if usage.dollars is None else f"about ${usage.dollars:.2f}{more}"
     return f"{total.requests} requests{failed}, {usage.input:,} tokens in{share}, {usage.output:,} out, {cost}"
 
@@ -419,7 +416,17 @@ def verify_verb(
     if as_json:
         row = fill(
             VerifyRow,
-            memories=[_make_verdict(store, verdict) for store, verdict in found],
+            memories=[
+                fill(
+                    VerdictRow,
+                    verdict,
+                    path=store.root / f"{verdict.name}.md",
+                    scope=name_scope(store, verdict.name),
+                    caveat=records.render_caveat(verdict),
+                    claims=[fill(ClaimRow, at, at.claim) for at in verdict.claims],
+                )
+                for store, verdict in found
+            ],
             counts={state.value: counts[state] for state in VerifyState},
             stamped=[name for one in stamps for name in one.names],
             changes=[one.change for one in stamps if one.change is not None],
@@ -463,17 +470,6 @@ def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[t
     return [(store, None) for store in choose_stores(project, scope)]
 
 
-def _make_verdict(store: FileStore, verdict: Verdict) -> VerdictRow:
-    return fill(
-        VerdictRow,
-        verdict,
-        path=store.root / f"{verdict.name}.md",
-        scope=name_scope(store, verdict.name),
-        caveat=records.render_caveat(verdict),
-        claims=[fill(ClaimRow, at, at.claim) for at in verdict.claims],
-    )
-
-
 def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: Mapping[VerifyState, int]) -> None:
     for store, verdict in found:
         if verdict.state is VerifyState.UNCHECKED:
@@ -515,14 +511,6 @@ class DoctorRow(TypedDict):
     fixed: Count
 
 
-_FINDINGS = (
-    *(TableColumn("", "", key) for key in ("level", "kind", "scope")),
-    TableColumn("", "", lambda row: _name_place(row)),
-    *(TableColumn("", "", key) for key in ("message", "fix")),
-)
-PlacedFinding = tuple[str, DoctorFinding]  # with its scope
-
-
 @verb(
     "doctor", "What is wrong, and how to fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --json"
 )  # fmt: skip
@@ -546,9 +534,15 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json:
         out.json(DoctorRow(findings=rows, counts=doctor.count_kinds([at for _, at in found]), fixed=fixed))
     else:
         if not out.is_table:
-            out.table(_FINDINGS, rows)
+            cells = [(at["level"], at["kind"], at["scope"], _name_place(at), at["message"], at["fix"]) for at in rows]
+            out.table([TableColumn("", "", itemgetter(at)) for at in range(6)], cells)
         for level in dict.fromkeys(LEVELS.values()) if out.is_table else ():
-            _show_level(out, level, [row for row in rows if row["level"] == level])
+            if at_level := [row for row in rows if row["level"] == level]:
+                counted = f"{len(at_level)} advice" if level == "advice" else output.count_words(len(at_level), level)
+                out.line(Styled(counted, _LEVEL_STYLES[level]))
+            for row in at_level:
+                place, fix = Styled(f"{row['scope']}: {_name_place(row)}", "cyan"), Styled(f" — {row['fix']}", "dim")
+                out.line("  ", place, f": {row['message']}", fix)
         if fixed or is_fixing:
             done = f"fixed {fixed}; `memdir history` shows how, `memdir undo` takes it back"
             out.line(done if fixed else "nothing to fix by itself")
@@ -558,8 +552,8 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json:
         ctx.exit(output.REFUSED)
 
 
-def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[PlacedFinding], int]:
-    """Everything that is wrong, and how much of what was wrong has been fixed."""
+def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
+    """Everything that is wrong, with its scope, and how much of what was wrong has been fixed."""
     environment = call.environment
     try:
         settings, paths = read_paths(environment, call.cwd.absolute())
@@ -568,8 +562,7 @@ def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list
         what = f"{error}; nothing else was looked at"
         return [("settings", DoctorFinding("unreadable_settings", "settings", what, error.hint or "fix it"))], 0
     found = [("settings", at) for at in doctor.check_settings(settings, paths)]
-    collision = None if call.directory is not None else find_collision(environment, paths)
-    if collision is not None:
+    if call.directory is None and (collision := find_collision(environment, paths)) is not None:
         # The files there are another project's; nothing can be said of this one's until it has a place.
         where = str(paths.private.path)
         return [*found, ("private", DoctorFinding("slug_collision", where, collision.reason, collision.hint))], 0
@@ -602,15 +595,6 @@ def _examine_background(project: Project) -> list[DoctorFinding]:
     found = examine_background(project.private.state, now=now, installed=installed, ran=ran)
     # What went wrong before a hook knew its project is kept with the person.
     return [*found, *examine_background(environment.state_home, now=now)]
-
-
-def _show_level(out: Output, level: str, rows: Sequence[FindingRow]) -> None:
-    if rows:
-        counted = f"{len(rows)} advice" if level == "advice" else output.count_words(len(rows), level)
-        out.line(Styled(counted, _LEVEL_STYLES[level]))
-    for row in rows:
-        place, fix = Styled(f"{row['scope']}: {_name_place(row)}", "cyan"), Styled(f" — {row['fix']}", "dim")
-        out.line("  ", place, f": {row['message']}", fix)
 
 
 def _name_place(row: FindingRow) -> str:

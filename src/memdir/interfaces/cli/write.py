@@ -24,7 +24,7 @@ from memdir.interfaces.cli import CliContext, app, choose_store, name_scope, out
 from memdir.interfaces.cli.app import KINDS, find_memory, json_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.output import Count, FillRow, MemoryRow, Row, Styled, TableColumn, Time, fill, make_row
 from memdir.interfaces.derivable import find_derivable
-from memdir.language.dates import ReplacedDate, make_absolute
+from memdir.language.dates import make_absolute
 from memdir.language.requests import RequestCategory
 from memdir.limits import FILE_BYTES
 from memdir.models.staged import Staging, make_edits
@@ -122,25 +122,18 @@ class DateResolver:
 
     def __init__(self, kind: Kind | None, now: datetime) -> None:
         self.kind, self.now = kind, now
-        self.done: list[ReplacedDate] = []
+        self.rows: list[DateRow] = []
 
     def apply(self, text: str) -> str:
         if self.kind is not Kind.PROJECT:
             return text
         dated, replaced = make_absolute(text, self.now)
-        self.done += replaced
+        self.rows += [{"was": at.was, "now": at.now_text} for at in replaced]
         return dated
-
-    def apply_maybe(self, text: str | None) -> str | None:
-        return None if text is None else self.apply(text)
-
-    @property
-    def rows(self) -> list[DateRow]:
-        return [{"was": at.was, "now": at.now_text} for at in self.done]
 
     @property
     def lines(self) -> list[str]:
-        return [f"  {at.was} -> {at.now_text}" for at in self.done]
+        return [f"  {at['was']} -> {at['now']}" for at in self.rows]
 
 
 # `save` and `remember`.
@@ -206,7 +199,7 @@ def save_verb(
         raise click.UsageError("an agent's memory has the scope user, project or local")
     project = call.open_to_write()
     dates = DateResolver(Kind(kind), project.now().astimezone())
-    text = compose_body(dates.apply(_read_body(body)), dates.apply_maybe(why), dates.apply_maybe(how))
+    text = compose_body(dates.apply(_read_body(body)), why and dates.apply(why), how and dates.apply(how))
     draft = Draft(Kind(kind), shown_title, dates.apply(description), text, name, True if pinned else None)
     if agent is None:
         store = choose_store(project, scope)
@@ -300,17 +293,16 @@ def remember_verb(
     if holds_secret(text) and not any("secret" in at for at in warnings):
         warnings.append("this looks like a number that opens something; say where it is kept instead")
     lines = [f"  {memory.header.description}", *dates.lines] if action == "created" else []
-    diff: Sequence[str] = ()
     if action == "updated" and before is not None and not as_json:
-        diff = _render_diff(call, before, memory.text, memory.header.file, "now")
+        lines = _render_diff(call, before, memory.text, memory.header.file, "now")
     done = {"action": action, "change": change, "dates": dates.rows, "warnings": warnings}
-    _report_saved(call, store, memory, done, lines, diff, same="already known:", as_json=as_json)
+    _report_saved(call, store, memory, done, lines, same="already known:", as_json=as_json)
 
 
 def _remember(
     call: CliContext, store: FileStore, draft: Draft, text: str, *, team: bool
 ) -> tuple[Memory, str, int | None, str | None]:
-    """The memory the text is in now, what was done, the change, and the memory's text before it."""
+    """Returns the memory, what was done, the change, and the memory's text before it."""
     staging = Staging(store, now=store.clock())
     if draft.name is None:
         about = (draft.kind, draft.title, draft.description, draft.body, text)
@@ -344,15 +336,7 @@ def _place_draft(store: FileStore, draft: Draft, scope: str | None) -> Draft:
 
 
 def _report_saved(
-    call: CliContext,
-    store: FileStore,
-    memory: Memory,
-    done: Row,
-    lines: Sequence[str],
-    diff: Sequence[str] = (),
-    *,
-    same: str,
-    as_json: bool,
+    call: CliContext, store: FileStore, memory: Memory, done: Row, lines: Sequence[str], *, same: str, as_json: bool
 ) -> None:
     header, out = memory.header, call.out
     if as_json:
@@ -363,9 +347,7 @@ def _report_saved(
         action = {"created": "saved", "unchanged": same}.get(done["action"], done["action"])
         out.line(f"{action} ", Styled(header.name, "cyan"), f" ({header.kind}, {header.scope})")
         out.line(Styled(f"  {store.root / header.file}", "dim"))
-        for line in lines:
-            out.line(line)
-        out.diff(diff)
+        out.diff(lines)
     for warning in done["warnings"]:
         out.warn(warning)
 
@@ -443,9 +425,21 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
     project = call.open_to_write()
     store, header = find_memory(project, name, scope)
     before = store.read(header.name)
-    dates = DateResolver(Kind(changes["kind"]) if changes["kind"] else before.header.kind, project.now().astimezone())
+    header = before.header
+    dates = DateResolver(Kind(changes["kind"]) if changes["kind"] else header.kind, project.now().astimezone())
     if any(value is not None for value in changes.values()):
-        after = store.write(_make_draft(before, changes, dates), expect=before.digest, origin=call.origin())
+        if dates.kind is None:
+            raise FormatError("this memory has no type", field="type", hint="give one with --type")
+        title, description, body, why, how = (changes[key] for key in ("title", "description", "body", "why", "how"))
+        text = before.body if body is None else dates.apply(_read_body(body))
+        draft = Draft(
+            dates.kind,
+            header.title if title is None else title,
+            header.description if description is None else dates.apply(description),
+            compose_body(text, why and dates.apply(why), how and dates.apply(how)),
+            header.name,
+        )
+        after = store.write(draft, expect=before.digest, origin=call.origin())
     else:
         after = _edit_in_editor(call, project, store, before)
     _report_edit(call, store, before, after, dates, as_json=as_json)
@@ -465,20 +459,6 @@ def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json:
     _report_edit(call, store, before, after, None, as_json=as_json)
 
 
-def _make_draft(memory: Memory, changes: dict[str, str | None], dates: DateResolver) -> Draft:
-    if dates.kind is None:
-        raise FormatError("this memory has no type", field="type", hint="give one with --type")
-    header, body, title, description = memory.header, changes["body"], changes["title"], changes["description"]
-    new_body = memory.body if body is None else dates.apply(_read_body(body))
-    return Draft(
-        dates.kind,
-        header.title if title is None else title,
-        header.description if description is None else dates.apply(description),
-        compose_body(new_body, dates.apply_maybe(changes["why"]), dates.apply_maybe(changes["how"])),
-        header.name,
-    )
-
-
 def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory: Memory) -> Memory:
     command = project.environment.editor
     try:
@@ -492,8 +472,16 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
     if data is None:
         raise NotFoundError(f"{name} is gone", name=name)
     path = open_edit(project.environment, store.root, name, data)
+    environment = None if call.variables is None else dict(call.variables)
     try:
-        _run_editor(call, editor, path)
+        try:
+            ended = subprocess.run([*editor, str(path)], env=environment, check=False)
+        except OSError as error:
+            reason = (error.strerror or "it cannot be started").lower()
+            raise SettingsError(f"the editor {editor[0]} failed: {reason}", key="EDITOR", hint="set EDITOR") from error
+        if ended.returncode:
+            what = f"the editor {editor[0]} ended with {ended.returncode}"
+            raise SettingsError(what, key="EDITOR", hint="nothing was changed")
         edited = path.read_bytes()
         if edited != data:
             memory = store.edit(name, decode(edited), expect=digest_of(data), origin=call.origin())
@@ -506,18 +494,6 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
         raise
     path.unlink(missing_ok=True)
     return memory
-
-
-def _run_editor(call: CliContext, editor: list[str], path: Path) -> None:
-    environment = None if call.variables is None else dict(call.variables)
-    try:
-        ended = subprocess.run([*editor, str(path)], env=environment, check=False)
-    except OSError as error:
-        reason = (error.strerror or "it cannot be started").lower()
-        raise SettingsError(f"the editor {editor[0]} failed: {reason}", key="EDITOR", hint="set EDITOR") from error
-    if ended.returncode:
-        hint = "nothing was changed"
-        raise SettingsError(f"the editor {editor[0]} ended with {ended.returncode}", key="EDITOR", hint=hint)
 
 
 def _report_edit(
