@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memdir.errors import MemdirError, PathError, SettingsError
 from memdir.guard import check_root
 from memdir.interfaces.cli import output
+from memdir.interfaces.cli.output import TableColumn
 from memdir.project.settings import Environment, read_environment
 from memdir.records import Origin, Scope
 from memdir.store.files import FileStore
@@ -130,9 +131,7 @@ class CliContext:
             raise SettingsError(f"there is no way from here to {interface}", hint=f"start it as `memdir {interface}`")
         return self._interfaces[interface](**options)
 
-    def show_rows(
-        self, columns: Sequence[output.TableColumn], rows: Sequence[Any], *, as_json: bool, empty: str = ""
-    ) -> None:
+    def show_rows(self, columns: Sequence[TableColumn], rows: Sequence[Any], *, as_json: bool, empty: str = "") -> None:
         """Rows as JSON or as a table; a terminal shows `empty` when there are none."""
         if as_json:
             self.out.json(rows)
@@ -144,16 +143,12 @@ class CliContext:
 
 def choose_store(project: Project, scope: str | None) -> FileStore:
     """The store of a scope, the project's own without one; team memories are in a folder of that."""
-    if scope == Scope.PROJECT.value:
-        if project.project is None:
-            hint = "make the folder .claude/memory in the repository, or use --scope team"
-            raise SettingsError("this project keeps no memory in its own history", key="scope", hint=hint)
-        return project.project
-    if scope != Scope.USER.value:
-        return project.private
-    if project.user is None:
+    if scope == Scope.PROJECT.value and project.project is None:
+        hint = "make the folder .claude/memory in the repository, or use --scope team"
+        raise SettingsError("this project keeps no memory in its own history", key="scope", hint=hint)
+    if scope == Scope.USER.value and project.user is None:
         raise SettingsError("there is no user memory here", key="user_memory", hint="`memdir where` shows why")
-    return project.user
+    return {Scope.PROJECT.value: project.project, Scope.USER.value: project.user}.get(scope or "") or project.private
 
 
 def choose_stores(project: Project, scope: str | None) -> tuple[FileStore, ...]:

@@ -41,8 +41,6 @@ PURGED = "(this version was purged)"
 GAP = 2  # spaces between columns
 
 _LEAST = 12  # a cut column is not made narrower than this
-_SHORT = 40  # lines of a shortened diff
-_LENGTH = 2_000  # of an error: long enough for any path, so that a hostile argument does not fill the screen
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
 _BREAKS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
@@ -60,10 +58,8 @@ NEXT: Mapping[type[MemdirError], str] = {
     errors.ModelError: "try again, or work without a model: `memdir config set model none`",
     MemdirError: "`memdir doctor` looks for what is wrong",
 }
-# What click says in the words of a programmer, and what is meant.
+# What click says, and the same in plain words.
 _PLAIN = (("is not a valid integer range", "is no whole number"), ("is not a valid float range", "is no number"))
-# Options of the whole program, which people also write behind the verb.
-_BEFORE_VERB = ("--dir", "--color")
 
 Row = dict[str, Any]
 RowType = TypeVar("RowType")
@@ -77,8 +73,6 @@ class PipeClosedError(Exception):
 
 
 class Styled(NamedTuple):
-    """A piece of a line with a colour, for terminals that have one."""
-
     text: str
     style: str
 
@@ -218,9 +212,8 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def _clean_cell(text: str) -> str:
-    # Most cells are plain; a thousand rows of them should not cost a search each.
-    plain = text.isascii() and text.isprintable() and "  " not in text
-    return text.strip() if plain else one_line(text)
+    is_plain = text.isascii() and text.isprintable() and "  " not in text  # faster for a thousand rows
+    return text.strip() if is_plain else one_line(text)
 
 
 def _open_console() -> "Console | None":
@@ -492,7 +485,7 @@ def render_misuse(error: "ClickException") -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "memdir"
     hint = f"`{path} --help` shows how"
-    if isinstance(error, NoSuchOption) and error.option_name in _BEFORE_VERB and context is not None:
+    if isinstance(error, NoSuchOption) and error.option_name in ("--dir", "--color") and context is not None:
         verb = path.removeprefix(context.find_root().command_path).strip()
         hint = f"it goes before the verb: `memdir {error.option_name} … {verb}`"
     message = error.format_message()
@@ -507,7 +500,8 @@ def render_os_error(error: OSError) -> str:
 
 
 def _join(message: str, hint: str) -> str:
-    return shorten(f"{one_line(message).rstrip('.')}; {one_line(hint)}", _LENGTH)
+    # Room for any path; a hostile argument does not fill the screen.
+    return shorten(f"{one_line(message).rstrip('.')}; {one_line(hint)}", 2_000)
 
 
 # Diffs.
@@ -520,14 +514,12 @@ def render_text_diff(before: str, after: str, old: str, new: str) -> list[str]:
 
     lines = []
     for line in unified_diff(_split(before), _split(after), old, new):
-        lines.append(line.rstrip("\r\n"))
-        if not line.endswith("\n"):
-            lines.append("\\ no line end here")
+        lines += [line.rstrip("\r\n"), *([] if line.endswith("\n") else ["\\ no line end here"])]
     return lines
 
 
-def shorten_diff(lines: Sequence[str], limit: int = _SHORT) -> list[str]:
-    return list(lines) if len(lines) <= limit else [*lines[:limit], f"… and {len(lines) - limit} more lines"]
+def shorten_diff(lines: Sequence[str]) -> list[str]:
+    return list(lines) if len(lines) <= 40 else [*lines[:40], f"… and {len(lines) - 40} more lines"]
 
 
 def render_change(change: ChangedFile, read: Callable[[str], bytes]) -> list[str]:

@@ -4,10 +4,9 @@ What is not understood here (help, mistakes) is left to click; a test compares t
 """
 
 import re
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from memdir.format.age import render_age
-from memdir.frozen import dataclass
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.output import Output, Styled, TableColumn, Time, fill
 from memdir.limits import SELECTED
@@ -28,8 +27,7 @@ _EXPLAINED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RecallCall:
+class RecallCall(NamedTuple):
     query: tuple[str, ...]
     session: str = ""
     tools: str = ""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import click
 
@@ -22,7 +22,6 @@ from memdir.conversation.transcripts import list_folders, search_transcripts
 from memdir.errors import DiskError, FormatError
 from memdir.format.drafts import make_slug
 from memdir.format.frontmatter import compose_file
-from memdir.frozen import asdict, dataclass
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import VerbGroup, find_past, json_option, limit_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.output import Count, Share, SkipRow, Styled, TableColumn, Time, fill, make_skip_rows
@@ -183,9 +182,7 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
         out.line("these words stand nowhere together")
 
 
-@verb(
-    "why", "For which questions a memory came up.", "memdir why terse-replies", "memdir why terse-replies --json"
-)  # fmt: skip
+@verb("why", "For which questions a memory came up.", "memdir why terse-replies", "memdir why terse-replies --json")
 @name_argument()
 @limit_option(20, "At most so many; 0 all.", least=0)
 @scope_option
@@ -266,7 +263,7 @@ def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_sema
 
 
 def _make_figures(figures: "BenchFigures", k: int) -> dict[str, Any]:
-    return {name.replace("_k", f"_{k}"): round(value, 4) for name, value in asdict(figures).items()}
+    return {name.replace("_k", f"_{k}"): round(value, 4) for name, value in figures._asdict().items()}
 
 
 CORPUS_ROW = '{"id", "group", "text"} with, where known, "description" and "date"'
@@ -277,16 +274,14 @@ _WEEKDAY = re.compile(r"\s*\([A-Za-z]+\)")
 _DATES = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d %H:%M", "%Y/%m/%d")
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRow:
+class BenchRow(NamedTuple):
     id: str
     text: str
     description: str = ""
     date: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchQuestion:
+class BenchQuestion(NamedTuple):
     """One row of the queries; no gold means that nothing is the right answer."""
 
     group: str
@@ -295,8 +290,7 @@ class BenchQuestion:
     category: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchOutcome:
+class BenchOutcome(NamedTuple):
     category: str
     hit: bool
     any: bool
@@ -304,8 +298,7 @@ class BenchOutcome:
     ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class BenchFigures:
+class BenchFigures(NamedTuple):
     """Shares of `n` questions: the first pick was right, any of the first k, all that were wanted among them."""
 
     n: int
@@ -314,8 +307,7 @@ class BenchFigures:
     all_at_k: float
 
 
-@dataclass(frozen=True, slots=True)
-class BenchReport:
+class BenchReport(NamedTuple):
     k: int
     all: BenchFigures
     categories: Mapping[str, BenchFigures]
