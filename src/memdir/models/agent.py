@@ -27,7 +27,7 @@ from memdir.format.index import INDEX_FILE, render_manifest
 from memdir.frozen import dataclass, replace
 from memdir.limits import FILE_BYTES, FORK_CALLS, FORK_HITS, FORK_READ_BYTES, FORK_TURNS, FORK_WRITTEN_BYTES
 from memdir.models.connection import add_usage, as_list, as_table
-from memdir.models.staged import Staging
+from memdir.models.staged import Staging, make_object
 from memdir.records import Message, Model, Request, StopReason, Tool, ToolCall, Usage
 from memdir.text import one_line, replace_surrogates, shorten
 
@@ -132,8 +132,7 @@ class ProjectTree:
     """The files of a project; `is_secret` says whether the content of a path below the root must not be shown."""
 
     def __init__(self, root: Path, is_secret: Callable[[str], bool]) -> None:
-        self.root = root
-        self._is_secret = is_secret
+        self.root, self._is_secret = root, is_secret
 
     def read(self, path: str) -> str:
         """The text of a file, or its beginning if it is long."""
@@ -168,12 +167,10 @@ class ProjectTree:
     def _read_all(self, pattern: str) -> Iterator[tuple[str, str]]:
         left = _SEARCHED_BYTES
         for path in self._match(pattern):
-            try:
+            with suppress(PathError, NotFoundError):
                 text = self.read(path)
-            except (PathError, NotFoundError):
-                continue
-            left -= len(text)
-            yield path, text
+                left -= len(text)
+                yield path, text
             if left < 0:
                 return
 
@@ -210,8 +207,7 @@ def _search(texts: Iterable[tuple[str, str]], words: str) -> list[str]:
 
 def _make_tool(name: str, description: str, **parameters: str) -> Tool:
     properties = {key: {"type": "string", "description": text} for key, text in parameters.items()}
-    schema = {"type": "object", "properties": properties, "required": list(parameters), "additionalProperties": False}
-    return Tool(name, description, schema)
+    return Tool(name, description, make_object(properties))
 
 
 # For a fork without a parent.
@@ -241,21 +237,14 @@ class MemoryTools:
     def __init__(
         self, staging: Staging, memory: Path, tree: ProjectTree | None, *, limit: int = FORK_WRITTEN_BYTES
     ) -> None:
-        self.staging = staging
-        self.written = 0
+        self.staging, self.written = staging, 0
         self.seen: list[str] = []  # texts of project files, which nobody said in the conversation
         self._limit, self._memory, self._tree = limit, memory, tree
 
     def __call__(self, call: ToolCall) -> ToolResult:
         verb, values = translate_names(call)
-        run_tool: Callable[[Mapping[str, object]], str] | None = {
-            "list": self._list,
-            "read": self._read,
-            "search": self._search,
-            "write": self._write,
-            "edit": self._edit,
-            "delete": self._delete,
-        }.get(verb)
+        tools = (self._list, self._read, self._search, self._write, self._edit, self._delete)
+        run_tool = dict(zip(_NAMES, tools, strict=True)).get(verb)
         if run_tool is None:
             return _refuse(f"{shorten(one_line(call.name), 40)!r} is not available in this run", _AVAILABLE)
         try:
@@ -295,22 +284,18 @@ class MemoryTools:
                 yield header.file, self.staging.read(header.name)
 
     def _write(self, values: Mapping[str, object]) -> str:
-        name = self._find_memory(pick(values, PATH_KEYS))
-        text = pick(values, TEXT_KEYS)
+        name, text = self._find_memory(pick(values, PATH_KEYS)), pick(values, TEXT_KEYS)
         if name is None:
             return _INDEX_KEPT
-        if not text.strip():
-            return self._forget(name)
-        return self._put(name, text)
+        return self._put(name, text) if text.strip() else self._forget(name)
 
     def _edit(self, values: Mapping[str, object]) -> str:
         name = self._find_memory(pick(values, PATH_KEYS))
         if name is None:
             return _INDEX_KEPT
-        old, new = pick(values, OLD_KEYS), pick(values, NEW_KEYS)
-        text = self.staging.read(name)
-        if not old or text.count(old) != 1:
-            count = text.count(old) if old else 0
+        old, new, text = pick(values, OLD_KEYS), pick(values, NEW_KEYS), self.staging.read(name)
+        count = text.count(old) if old else 0
+        if count != 1:
             raise NotFoundError(f"the passage stands {count} times in {name}.md, not once", name=name)
         return self._put(name, text.replace(old, new))
 
@@ -322,16 +307,13 @@ class MemoryTools:
         size = len(text.encode("utf-8", "replace"))
         if self.written + size > self._limit:
             raise _Refused(f"a run may write {self._limit:,} bytes, and this would be more")
-        is_new = self.staging.write(name, self._leave_pin(name, text))
+        # `pinned` stays as it was: only a person decides what is in every prompt.
+        was = frontmatter.parse_fields(self.staging.find_before(name) or "").pinned
+        if frontmatter.split_frontmatter(text).opening and frontmatter.parse_fields(text).pinned != was:
+            text = frontmatter.set_fields(text, {"pinned": "true" if was else None})
+        is_new = self.staging.write(name, text)
         self.written += size
         return f"{'Created' if is_new else 'Updated'} {name}.md."
-
-    def _leave_pin(self, name: str, text: str) -> str:
-        """The text with `pinned` as it was: only a person decides what is in every prompt."""
-        was = frontmatter.parse_fields(self.staging.find_before(name) or "").pinned
-        if not frontmatter.split_frontmatter(text).opening or frontmatter.parse_fields(text).pinned == was:
-            return text
-        return frontmatter.set_fields(text, {"pinned": "true" if was else None})
 
     def _forget(self, name: str) -> str:
         self.staging.forget(name)
@@ -352,9 +334,7 @@ class MemoryTools:
         target = self.find(path)
         if target.where != "memory":
             raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
-        if PurePosixPath(target.path).name == INDEX_FILE:
-            return None
-        return target.path.removesuffix(".md")
+        return None if PurePosixPath(target.path).name == INDEX_FILE else target.path.removesuffix(".md")
 
     def find(self, path: str) -> ToolTarget:
         """What a path refers to; raises for a path that a fork may not use."""
@@ -393,11 +373,9 @@ def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
     """Which verb of ours a call means, and its input."""
     plain = _plain(call.name)
     if plain in _MANY:
-        command = str(call.input.get("command", "")).replace("_", "").lower()
-        if command == "view":
-            path = str(pick(call.input, PATH_KEYS))
-            return "read" if path.endswith(".md") else "list", call.input
-        return _VERBS.get(command, ""), call.input
+        plain = str(call.input.get("command", "")).replace("_", "").lower()
+        if plain == "view":
+            return "read" if pick(call.input, PATH_KEYS).endswith(".md") else "list", call.input
     return _VERBS.get(plain, ""), call.input
 
 
@@ -443,14 +421,11 @@ def render_usage(usage: Usage) -> dict[str, int]:
 
 def read_runs(state: Path, *, limit: int = _RUNS_KEPT) -> tuple[dict[str, object], ...]:
     """The last runs, newest first; damaged lines are skipped."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for line in reversed(_read_lines(state / FILE)):
-        try:
+        with suppress(ValueError, RecursionError):
             row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
+            rows += [row] if isinstance(row, dict) else []
         if len(rows) >= limit:
             break
     return tuple(rows)

@@ -9,7 +9,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 from memdir.errors import ReplyError, UnreachableError
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
@@ -144,13 +144,8 @@ def is_anthropic_state(raw: object) -> bool:
     """Whether a message has the format of this API, so that it can be sent back unchanged."""
     message = as_table(raw)
     blocks = message.get("content")
-    return (
-        message.get("role") in ("user", "assistant")
-        and "tool_calls" not in message
-        and isinstance(blocks, list)
-        and bool(blocks)
-        and all(as_table(block).get("type") for block in blocks)
-    )
+    is_ours = message.get("role") in ("user", "assistant") and "tool_calls" not in message
+    return is_ours and isinstance(blocks, list) and bool(blocks) and all(as_table(at).get("type") for at in blocks)
 
 
 def _render(message: Message) -> list[Block]:
@@ -160,18 +155,13 @@ def _render(message: Message) -> list[Block]:
     if message.role == "tool":
         result: Block = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text or "(nothing)"}
         return [{**result, "is_error": True} if message.failed else result]
-    blocks: list[Block] = [{"type": "text", "text": message.text}] if message.text.strip() else []
-    for call in message.calls:
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)})
-    return blocks
+    text: list[Block] = [{"type": "text", "text": message.text}] if message.text.strip() else []
+    return text + [{"type": "tool_use", "id": at.id, "name": at.name, "input": dict(at.input)} for at in message.calls]
 
 
 def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
-    """Set breakpoints where the next request will begin like this one.
-
-    A run with tools continues: mark the ends of the last two user turns, since a turn of many calls is longer than the
-    API looks back. Without tools everything before the last message stays the same.
-    """
+    """Set breakpoints where the next request will begin like this one: in a run with tools at the ends of the last two
+    user turns (a turn of many calls is longer than the API looks back), else after the first of several messages."""
     turns = list(zip(request.messages, rendered, strict=True))
     if not request.tools:
         said = [blocks for message, blocks in turns if blocks and role_of(message) == "user"]
@@ -210,19 +200,17 @@ def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedRepl
         raise ReplyError(f"{who} did not answer with a message", hint="is the address one of the Messages API?")
     blocks = [as_table(block) for block in content]
     usage = read_anthropic_usage(as_table(message.get("usage")))
-    reason = as_text(message.get("stop_reason"))
     text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
     calls = tuple(
         ToolCall(as_text(block.get("id")), as_text(block.get("name")), as_table(block.get("input")))
         for block in blocks
         if block.get("type") == "tool_use"
     )
-    stop = _STOPS.get(reason, StopReason.CALLS if calls else StopReason.DONE)
+    stop = _STOPS.get(as_text(message.get("stop_reason")), StopReason.CALLS if calls else StopReason.DONE)
     raw = {"role": "assistant", "content": content} if content else None
     thought = any(block.get("type") in _THINKING for block in blocks)
-    return AdaptedReply(
-        Reply(text, usage, calls, stop, raw), stop is StopReason.LENGTH and thought and not text and not calls
-    )
+    is_starved = stop is StopReason.LENGTH and thought and not text and not calls
+    return AdaptedReply(Reply(text, usage, calls, stop, raw), is_starved)
 
 
 def read_anthropic_usage(usage: Mapping[str, object]) -> Usage:
@@ -284,12 +272,10 @@ class AnthropicStream:
         return ""
 
     def _parse_input(self, text: str) -> object:
-        try:
+        with suppress(ValueError, RecursionError):
             parsed = json.loads(text or "{}")
-        except (ValueError, RecursionError):
-            parsed = None
-        if isinstance(parsed, dict):
-            return parsed
+            if isinstance(parsed, dict):
+                return parsed
         if self._stop == "max_tokens":  # truncated by the limit and never executed
             return {}
         raise ReplyError("the input of a tool call is not JSON")

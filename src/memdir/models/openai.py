@@ -188,9 +188,8 @@ def check_openai_parent(parent: Mapping[str, object]) -> None:
         raise wrong_parent(what, "it has no messages")
     if "system" in parent:
         raise wrong_parent(what, "its system prompt stands beside the messages")
-    if any(
-        "function" not in as_table(tool) and "input_schema" in as_table(tool) for tool in as_list(parent.get("tools"))
-    ):
+    tools = map(as_table, as_list(parent.get("tools")))
+    if any("function" not in tool and "input_schema" in tool for tool in tools):
         raise wrong_parent(what, "its tools are not functions")
     for message in map(as_table, messages):
         if not is_openai_state(message):
@@ -259,19 +258,18 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     stop = _STOPS.get(finish, StopReason.DONE)
     if stop in (StopReason.DONE, StopReason.CALLS):
         stop = StopReason.CALLS if calls else StopReason.DONE
-    text, refusal = _read_text(message.get("content")), as_text(message.get("refusal"))
+    parts = as_list(message.get("content"))
+    text = as_text(message.get("content")) or "".join(as_text(as_table(part).get("text")) for part in parts)
+    refusal = as_text(message.get("refusal"))
     if refusal and not text:
         text, stop = refusal, StopReason.REFUSED
-    raw = {
-        key: value for key, value in message.items() if key in ("role", "content", "tool_calls", "refusal") and value
-    }
-    raw = {"role": "assistant", "content": None, **raw} if text or calls else {}
-    if not all(as_text(at.get("id")) for at in wanted):
-        raw = {}  # results refer to ids, so the calls go back with the ids made here
+    kept = {key: message[key] for key in ("role", "content", "tool_calls", "refusal") if message.get(key)}
+    # Results refer to ids, so calls without any go back with the ids made here.
+    has_ids = all(as_text(at.get("id")) for at in wanted)
+    raw = {"role": "assistant", "content": None, **kept} if has_ids and (text or calls) else {}
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
-    return AdaptedReply(
-        Reply(text, usage, calls, stop, raw or None), stop is StopReason.LENGTH and bool(thought) and not raw
-    )
+    is_starved = stop is StopReason.LENGTH and bool(thought) and not raw
+    return AdaptedReply(Reply(text, usage, calls, stop, raw or None), is_starved)
 
 
 def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who: str) -> None:
@@ -288,12 +286,6 @@ def read_openai_usage(usage: Mapping[str, object], dollars: float | None = None)
     read = as_count(usage.get("prompt_tokens"))
     cached = min(read, as_count(as_table(usage.get("prompt_tokens_details")).get("cached_tokens")))
     return Usage(read - cached, cached, as_count(usage.get("completion_tokens")), 0, dollars)
-
-
-def _read_text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(as_text(as_table(part).get("text")) for part in as_list(content))
 
 
 def _read_call(call: Mapping[str, object], number: int, finish: str, usage: Usage) -> ToolCall:
@@ -315,9 +307,7 @@ class OpenAIStream:
 
     def __init__(self) -> None:
         self.usage: Mapping[str, object] = {}
-        self.finish = ""
-        self._text = ""
-        self._refusal = ""
+        self.finish = self._text = self._refusal = ""
         self._calls: list[tuple[object, dict[str, str]]] = []
 
     @property
