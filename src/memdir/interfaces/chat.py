@@ -122,16 +122,9 @@ class ChatTalk:
     """
 
     def __init__(
-        self,
-        options: ChatOptions,
-        screen: Screen,
-        permissions: Permissions,
-        *,
-        id: str,
-        cwd: Path,
-        variables: Mapping[str, str] | None,
-        run_verb: RunVerb,
-    ) -> None:
+        self, options: ChatOptions, screen: Screen, permissions: Permissions, *,
+        id: str, cwd: Path, variables: Mapping[str, str] | None, run_verb: RunVerb,
+    ) -> None:  # fmt: skip
         self.options, self.screen, self.permissions, self.cwd = options, screen, permissions, cwd
         self._variables, self._run_verb = variables, run_verb
         self.id = id
@@ -217,7 +210,6 @@ class ChatTalk:
         return bool(text)
 
     def reopen(self) -> None:
-        """Read the settings again."""
         if self._session is not None:
             self._session.close()
         self._session = None
@@ -259,8 +251,7 @@ class ChatTalk:
         return done
 
     def show_error(self, error: MemdirError) -> None:
-        hint = f"; {error.hint}" if error.hint else ""
-        self.screen.show("error", f"{error}{hint}", hint=error.hint or "")
+        self.screen.show("error", f"{error}; {error.hint}" if error.hint else str(error), hint=error.hint or "")
 
     def _open(self, clock: ChatClock | None) -> tuple[Project, ChatClock]:
         project = open_project(self.cwd, environ=self._variables, directory=self.options.directory)

@@ -72,8 +72,7 @@ def find_command(line: str) -> tuple[str, str] | None:
 
 def run_command(talk: ChatTalk, name: str, rest: str) -> None:
     """Run a command; raises FormatError with a suggestion if there is none of that name."""
-    command = BY_NAME.get(name)
-    if command is None:
+    if (command := BY_NAME.get(name)) is None:
         near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
         hint = f"did you mean /{near[0]}?" if near else "/help lists them"
         raise FormatError(f"there is no /{name}", field="command", hint=hint)
@@ -99,10 +98,9 @@ def complete(talk: ChatTalk, line: str, word: str) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split words like a shell; text with a lone apostrophe by its spaces."""
     try:
         return shlex.split(text)
-    except ValueError:
+    except ValueError:  # a lone apostrophe
         return text.split()
 
 
@@ -434,7 +432,6 @@ def _quote(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> st
 
 
 def _find_passage(fact: MemoryFacts, query: str) -> str:
-    """The sentence that shares most words with the question, else the first; the reason if that is asked for."""
     main, parts = split_parts(fact.memory.body)
     reason = parts.get("Why", "")
     if reason and any(word in query.casefold() for word in _WHY):

@@ -3,12 +3,11 @@
     prompt arrives -> recall begins -> request -> reply in pieces -> tools -> request ... -> final reply -> extraction
 
 Recalled memories go into the first request they are ready for. The parts of a request that stay the same come first, so
-that a provider's cache covers all but the newest: system prompt and tools, the index and instruction files, then the
-conversation, which only grows.
+that a provider's cache covers all but the newest.
 
 The tools read, search, edit and write files below the project, each with the person's permission. Memory files go through
-the store, with history and index line, and need no permission, since `/undo` reverts them. No link is followed, hidden
-files and files that look like secrets are not shown, and there is no shell and no network.
+the store and need no permission, since `/undo` reverts them. No link is followed, hidden files and files that look like
+secrets are not shown, and there is no shell and no network.
 """
 
 import contextlib

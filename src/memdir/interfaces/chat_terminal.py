@@ -1,9 +1,8 @@
 """How chat meets the person: the screen, the lines typed or played, permissions, and the transcript on disk.
 
-Everything shown is an event with a kind, a text and facts. A person sees the text, a program gets one JSON object a line
-(docs/json.md). Text of a memory, a model or a file is made printable before it reaches a terminal. Events of background
-threads are queued; the main thread shows them when no line is half-written: before a prompt, after an answer, or at once
-while the prompt is empty.
+Everything shown is an event with a kind, a text and facts. A person sees the text, made printable; a program gets one JSON
+object a line (docs/json.md). Events of background threads are queued; the main thread shows them when no line is
+half-written: before a prompt, after an answer, or at once while the prompt is empty.
 
 The transcript has the form of Claude Code's own, which `memdir extract`, `notes` and resuming read.
 """

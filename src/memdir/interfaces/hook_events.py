@@ -202,10 +202,7 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
 
 
 def _list_memory_roots(project: Project, cwd: Path) -> "Iterator[MemoryRoot]":
-    """Every directory that holds memory here; of equal paths the last one counts.
-
-    A worktree has its own `.claude/memory`. In the home directory that folder is the person's own.
-    """
+    """Every directory that holds memory here, a worktree's own too; of equal paths the last one counts."""
     from memdir.conversation.tool_calls import MemoryRoot
 
     root, home = project.places.root.path, project.environment.claude_home
@@ -266,7 +263,6 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
 
 
 def _is_extracted(project: Project, session: str, transcript: str) -> bool:
-    """Whether the whole transcript was extracted already, so that nothing need be queued for the next session."""
     from memdir.conversation.transcripts import read_tail
 
     cursor = parse_cursor(open_session(project.private.state, session).read().extra.get("cursor"))
@@ -277,10 +273,7 @@ def _is_extracted(project: Project, session: str, transcript: str) -> bool:
 
 
 def handle_agent(call: HookInput, output: HookOutput) -> None:
-    """A subagent begins: show it the indexes of its own memories that the host does not load.
-
-    Claude Code loads the one that the agent's definition names.
-    """
+    """A subagent begins: show it the indexes of its memories, but for the one of its definition, which the host loads."""
     from memdir.conversation.instructions import InstructionMode, find_frame, load_indexes
     from memdir.recall.reminder import fit_lines
 
@@ -288,32 +281,23 @@ def handle_agent(call: HookInput, output: HookOutput) -> None:
     with open_hook_project(call, output) as project:
         if project is None or not name:
             return
-        definitions = list_definitions(project.environment, project.places.root.path) if call.host.loads_index else ()
+        root = project.places.root.path
+        definitions = list_definitions(project.environment, root) if call.host.loads_index else ()
         loaded = next((at.memory for at in definitions if fold(at.name) == fold(name)), None)
-        frames = [
-            find_frame(project, mode=InstructionMode.AGENT, agent=directory)
-            for directory in _list_agent_directories(project, name)
-            if directory.scope is not loaded
-        ]
+        places: list[AgentDirectory] = []
+        for scope in AgentScope:
+            with suppress(PathError):
+                places.append(find_agent_place(name, scope, environment=project.environment, root=root))
+        own = [at for at in places if at.path.is_dir() and at.scope is not loaded]
+        frames = [find_frame(project, mode=InstructionMode.AGENT, agent=at) for at in own]
         indexes = [at for frame in frames for at in load_indexes(frame) if at.clip.lines_total or at.clip.warning]
         text = _GAP.join(at.text for at in indexes)
         output.reply = HookReply(fit_lines(text, HOOK_INDEX_CHARS, where=INDEX_FILE))
 
 
-def _list_agent_directories(project: Project, name: str) -> Iterator[AgentDirectory]:
-    for scope in AgentScope:
-        with suppress(PathError):
-            at = find_agent_place(name, scope, environment=project.environment, root=project.places.root.path)
-            if at.path.is_dir():
-                yield at
-
-
 HANDLERS: Mapping[HookEvent, Callable[[HookInput, HookOutput], None]] = {
     HookEvent.START: handle_start,
-    HookEvent.BEFORE_TOOL: handle_tool,
-    HookEvent.AFTER_TOOL: handle_tool,
     HookEvent.AGENT: handle_agent,
-    HookEvent.STOP: handle_end,
-    HookEvent.COMPACT: handle_end,
-    HookEvent.END: handle_end,
+    **dict.fromkeys((HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL), handle_tool),
+    **dict.fromkeys((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END), handle_end),
 }

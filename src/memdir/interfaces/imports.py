@@ -4,11 +4,9 @@
 
 A candidate is new, the same as an existing memory, nearly the same and merged into it, imported before, put into the
 inbox because it holds a secret, or refused with the reason. An import that was undone counts as never made; a memory that
-was imported and then changed or forgotten does not come back. Nothing is written before `apply_import`, and the files of
-other tools are never changed.
+was imported and then changed or forgotten does not come back. The files of other tools are never changed.
 
-The functions at the end make candidates from sentences and lists, and tell facts from instructions. Nothing is added that
-was not said.
+The functions at the end make candidates from sentences and lists, and distinguish facts from instructions.
 """
 
 import os
@@ -150,10 +148,7 @@ class _EmptyView:  # a store without files: whether a name is free is known alre
 
 
 class KnownMemories:
-    """The memories of a store and those that this import has added, compared by the rules by which a dream merges.
-
-    Memories are compared only within blocks, so the work grows with their number.
-    """
+    """The memories of a store and those added by this import; compared within blocks only, by the rules of a dream."""
 
     def __init__(self, facts: Iterable[MemoryFacts]) -> None:
         self.facts: dict[str, MemoryFacts] = {}
@@ -305,7 +300,7 @@ def _find_past(store: FileStore) -> dict[str, str]:
 
 
 def _make_key(memory: Memory) -> str:
-    """Title and body, without the frontmatter: its dialect may change between two imports."""
+    # Without the frontmatter: its dialect may change between two imports.
     return f"{fold(memory.header.title)}\n{make_exact(memory.body)}"
 
 
@@ -488,9 +483,8 @@ def refuse(source: str, said: str, why: str, at: datetime | None = None) -> Impo
     return ImportCandidate(source, said=shorten(one_line(said), 120), modified=at, refusal=why)
 
 
-# Which lines of an instruction file are facts worth a memory. Precision over recall: an instruction belongs into an
-# instruction file, and what the project shows need not be remembered. What is left names somebody, a date, a decision, a
-# reason, or something outside the project.
+# Which lines of an instruction file are facts worth a memory: no instructions, nothing that the project shows. What is left
+# names somebody, a date, a decision, a reason, or something outside the project.
 _INSTRUCTION = re.compile(
     r"(?:always|never|do(?:n't| not)?|please|make sure|ensure|be sure|avoid|use|run|prefer|keep|write|add|follow|check|"
     r"read|see|call|create|put|place|include|update|remove|delete|commit|push|test|format|lint|install|build|start|stop|"

@@ -3,9 +3,8 @@
 `list_parts` says what each host's files should hold, `plan_install` and `plan_uninstall` compute the changes, and
 `apply_changes` writes them. A file is replaced in one step, with its mode, and only if it is still what was read. After an
 install and an uninstall every file has the bytes it had before; where somebody has edited it in between, only our entries
-are removed. They are recognized by what they call: a hook whose command is `memdir hook`, a server of our name that runs
-us. A server of that name that runs something else is left alone. A link in the person's home is followed, as the host
-does; one in a project is refused, because it came with a clone.
+are removed, recognized by what they call. A server of our name that runs something else is left alone. A link in the
+person's home is followed, as the host does; one in a project is refused, because it came with a clone.
 
 `plugin/` in the repository is `make_plugin` with the program's bare name: `python -m memdir.interfaces.install plugin`.
 """
@@ -47,8 +46,7 @@ _CACHE = re.compile(
 class OwnCommand:
     """How a host calls memdir: the words before the verb. `note` is for the person.
 
-    A shared command, in a file that is committed with a project, names the program only and stays silent where it is not
-    installed.
+    A shared command, in a committed file, names the program only and stays silent where it is not installed.
     """
 
     words: tuple[str, ...]
@@ -56,7 +54,6 @@ class OwnCommand:
     is_shared: bool = False
 
     def render(self, *arguments: str) -> str:
-        """One command for a shell."""
         line = shlex.join((*self.words, *arguments))
         return f"command -v {NAME} >/dev/null 2>&1 && {line} || true" if self.is_shared else line
 

@@ -4,9 +4,8 @@
 data. A refusal is a MemdirError, whose message and hint are for the model. Nothing is kept between two calls.
 
 What a model reads of the tools has to stay under 2 KB, since it is part of every prompt. Schemas keep to what every host
-understands: one object, no combinations at its root, no references. What the tools return is made harmless for whoever
-quotes it. Writes are checked like any other, each is one change of history with an agent as its origin, and nothing is
-pinned here: that is for a person to do.
+understands: one object, no combinations at its root, no references. Each write is one change of history with an agent as
+its origin, and nothing is pinned here: that is for a person to do.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -279,7 +278,6 @@ def _check_arguments(offer: ToolSpec, given: Arguments) -> Arguments:
 
 
 def _check_value(key: str, value: object, schema: Schema) -> None:
-    """Check a value against the part of JSON Schema that our own schemas use."""
     wanted = str(schema["type"])
     if not isinstance(value, _TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool)):
         raise FormatError(f"{key} is not a {wanted}", field=key, hint=f"give {key} as a {wanted}")
@@ -321,7 +319,6 @@ class _ToolContext:
             session.note_read(key for key in keys if key)
 
     def make_dates_absolute(self, value: object, kind: Kind | None, replaced: list[str]) -> str:
-        """The text with absolute dates if it goes into a project memory; adds what changed to `replaced`."""
         if kind is not Kind.PROJECT:
             return str(value)
         text, dates = make_absolute(str(value), self.now)
@@ -401,9 +398,8 @@ def _make_row(header: Header, now: datetime) -> Row:
 
 
 def _make_note(excerpt: Excerpt, now: datetime) -> str:
-    """Whose words they are if not the person's own, how old, and what in them is known to be out of date."""
     parts = (render_byline(excerpt), render_freshness(excerpt.header.modified, now), one_line(excerpt.caveat))
-    return clean_result(" ".join(part for part in parts if part))
+    return clean_result(" ".join(filter(None, parts)))
 
 
 def _read_number(given: Arguments, key: str, default: int) -> int:
@@ -490,12 +486,5 @@ def _find_warnings(project: Project, memory: Memory) -> Iterator[str]:
         yield f"{reason.what} ({reason.source}); remember what was surprising about it instead"
 
 
-_TOOLS: Mapping[str, Callable[[_ToolContext, Arguments], Row]] = {
-    "memory_search": _search,
-    "memory_read": _read,
-    "memory_list": _list,
-    "memory_save": _save,
-    "memory_update": _update,
-    "memory_forget": _forget,
-    "memory_log": _log,
-}
+_FUNCTIONS: Sequence[Callable[[_ToolContext, Arguments], Row]] = (_search, _read, _save, _update, _forget, _list, _log)
+_TOOLS = dict(zip(BY_NAME, _FUNCTIONS, strict=True))
