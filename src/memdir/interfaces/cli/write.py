@@ -218,10 +218,7 @@ def save_verb(
 def _save(
     call: CliContext, store: FileStore, draft: Draft, *, is_new: bool, is_replacing: bool, as_json: bool
 ) -> tuple[Memory, str]:
-    """The memory as it is now, and what was done: created, replaced or unchanged.
-
-    A taken name is refused with the difference; the very same memory again is not.
-    """
+    """Returns the memory and what was done; a taken name is refused, unless its memory is the very same."""
     existing = find_existing(store, draft) if is_replacing else None
     if existing is not None:
         # Its own name: a title alone could by now lead to another file.
@@ -258,17 +255,11 @@ def _save(
 @click.option("--type", "kind", type=click.Choice(KINDS), help="What sort of thing it is; guessed if not given.")
 @click.option("--name", help="The new file's name without .md; made from the text if not given.")
 @click.option("--scope", type=click.Choice(app.SCOPES), default="private", show_default=True, help=app.SCOPE_HELP)
-@click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
+@click.option("--pin", is_flag=True, help="Keep it first when the index must be cut.")
 @json_option(SavedRow)
 @click.pass_obj
 def remember_verb(
-    call: CliContext,
-    words: tuple[str, ...],
-    kind: str | None,
-    name: str | None,
-    scope: str,
-    pinned: bool,
-    as_json: bool,
+    call: CliContext, words: tuple[str, ...], kind: str | None, name: str | None, scope: str, pin: bool, as_json: bool
 ) -> None:
     """Remember what you say; - reads standard input. Dates become absolute, and type, title and description are made.
 
@@ -283,7 +274,7 @@ def remember_verb(
         raise FormatError("that asks to forget something", field="body", hint=hint)
     store = choose_store(project, scope)
     draft = compose_memory(text, now=now, kind=None if kind is None else Kind(kind), secrets=True)
-    draft = replace(draft, name=None if name is None else name.removesuffix(".md"), pinned=True if pinned else None)
+    draft = replace(draft, name=None if name is None else name.removesuffix(".md"), pinned=True if pin else None)
     if draft.name is not None:
         draft = _place_draft(store, draft, scope)
     memory, action, change, before = _remember(call, store, draft, text, team=scope == Scope.TEAM.value)
