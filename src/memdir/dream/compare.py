@@ -136,7 +136,7 @@ class Wording:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """The values, names, negations and limits, sorted: texts that say the same have the same ones."""
+        """Values, names, negations and limits, sorted: texts that say the same have the same ones."""
         return tuple(sorted(word.key.lower() for word in self.words if word.must_agree))
 
 
@@ -175,16 +175,12 @@ def compare(one: Wording, other: Wording) -> Difference | None:
 
 def says(one: str, other: str) -> bool:
     """Whether one text says all of the other."""
-    if not is_prose(one) or not is_prose(other):
-        return False
-    return compare(Wording(one), Wording(other)) in (Difference.NONE, Difference.MORE)
+    is_comparable = is_prose(one) and is_prose(other)
+    return is_comparable and compare(Wording(one), Wording(other)) in (Difference.NONE, Difference.MORE)
 
 
 def differ_in_value(one: Wording, other: Wording) -> bool:
-    """Whether two texts are the same but for one value or name, or for a negation: of two such, one may be out of date.
-
-    It is no proof of a contradiction: a person may speak two languages.
-    """
+    """Whether two texts are the same but for one value or name, or for a negation; it proves no contradiction."""
     changes = [at for at in _align(one, other) if at.tag != "equal"]
     if len(changes) != 1:
         return False

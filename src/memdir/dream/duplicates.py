@@ -111,16 +111,10 @@ def split_parts(body: str) -> tuple[str, dict[str, str]]:
 
 
 def make_exact(text: str) -> str:
-    """A text without its markup and with single spaces: two that agree in this say the same to the letter.
-
-    White space in blocks of code is kept, because it may matter there.
-    """
+    """A text without its markup and with single spaces, but for those in blocks of code."""
     parts = _FENCED.split(text.replace("\r\n", "\n"))
-    return "\n".join(part if at % 2 else _flatten(part) for at, part in enumerate(parts)).strip()
-
-
-def _flatten(text: str) -> str:
-    return " ".join(_MARKUP.sub(lambda at: at[1] or (" " if at[2] else ""), text).split())
+    parts[::2] = (" ".join(_MARKUP.sub(lambda at: at[1] or (" " if at[2] else ""), at).split()) for at in parts[::2])
+    return "\n".join(parts).strip()
 
 
 def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) -> str:
@@ -220,11 +214,7 @@ class DuplicateMerge:
         hooks: Mapping[str, tuple[str, ...]],
         keep: frozenset[str],
     ) -> None:
-        self.facts = dict(facts)
-        self._headers = headers
-        self._digests = digests
-        self._hooks = hooks
-        self._keep = keep
+        self.facts, self._digests, self._hooks, self._keep = dict(facts), digests, hooks, keep
         self._targets = make_targets(headers)
         self._links: dict[str, set[str]] = defaultdict(set)
         for name, linked in resolve_links(headers, {at.name: at.memory.text for at in facts.values()}).items():
@@ -244,8 +234,7 @@ class DuplicateMerge:
         for fact in self.facts.values():
             if fact.exact:
                 buckets[*fact.group, fact.exact].append(fact.name)
-        for names in buckets.values():
-            yield from _pair(names)
+        yield from (pair for names in buckets.values() for pair in _pair(names))
 
     def _pair_rewordings(self) -> Iterator[tuple[str, str]]:
         buckets: defaultdict[tuple[object, ...], list[MemoryFacts]] = defaultdict(list)
@@ -253,10 +242,8 @@ class DuplicateMerge:
             for block in fact.blocks:
                 buckets[block].append(fact)
         for facts in buckets.values():
-            if len(facts) > 1:
-                yield from _pair(
-                    [at.name for at in sorted(facts, key=lambda at: at.wording.keys if at.wording else ())]
-                )
+            facts.sort(key=lambda at: at.wording.keys if at.wording else ())
+            yield from _pair([at.name for at in facts])
 
     def _merge(self, one: str, other: str, kind: PatchKind) -> Patch | None:
         first, second = self.facts[one], self.facts[other]
@@ -275,9 +262,7 @@ class DuplicateMerge:
         return self._apply(kept, away, text, linkers, kind)
 
     def _apply(self, kept: MemoryFacts, away: MemoryFacts, text: str, linkers: Iterable[str], kind: PatchKind) -> Patch:
-        edits: list[Edit] = []
-        if text != kept.memory.text:
-            edits.append(self._rewrite(kept.name, text))
+        edits: list[Edit] = [self._rewrite(kept.name, text)] if text != kept.memory.text else []
         for name in sorted(linkers):
             if name in self.facts:
                 moved = repoint(self.facts[name].memory.text, self._targets, away.name, kept.name)
@@ -294,8 +279,7 @@ class DuplicateMerge:
 
     def _rewrite(self, name: str, text: str) -> Rewrite:
         header = self.facts[name].memory.header
-        made = make_memory(name, encode(text), header.signature, header.scope)
-        self.facts[name] = MemoryFacts(made)
+        self.facts[name] = MemoryFacts(make_memory(name, encode(text), header.signature, header.scope))
         return Rewrite(name, text, self._digests[name])
 
     def _rank(self, fact: MemoryFacts) -> tuple[object, ...]:
@@ -304,17 +288,11 @@ class DuplicateMerge:
         In team memory nothing counts that is another on another machine: if two people's dreams each kept the one that
         the other dropped, both would be gone after a sync.
         """
-        linked = self._links[fact.name]
-        if fact.name.startswith(f"{TEAM_FOLDER}/"):
-            return fact.name not in self._keep, not linked & self._keep, fact.name not in self._hooks, fact.name
-        return (
-            fact.name not in self._keep,
-            not linked & self._keep,
-            not linked,
-            fact.name not in self._hooks,
-            fact.memory.header.modified,
-            fact.name,
-        )
+        name, linked = fact.name, self._links[fact.name]
+        pins, is_bare = (name not in self._keep, not linked & self._keep), name not in self._hooks
+        if name.startswith(f"{TEAM_FOLDER}/"):
+            return *pins, is_bare, name
+        return *pins, not linked, is_bare, fact.memory.header.modified, name
 
 
 def _pair(names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -76,8 +76,7 @@ class _Note:
 def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock"]:
     """Hold the dream of a memory directory, or raise LockedError at once with who holds it.
 
-    A block that comes to its end makes `now` the time of the last dream; one that raises, or was withdrawn, leaves the
-    time as it was.
+    A block that comes to its end makes `now` the time of the last dream, unless it raises or is not to count.
     """
     with ExitStack() as stack:
         folder = guard.open_root(root, create=True)
@@ -158,10 +157,8 @@ class DreamLock:
         try:
             if not self._is_recorded(_read_note(self._folder)):
                 return  # somebody else wrote there since: it is theirs now
-            if is_done:
-                _write(self._folder, b"", self._note.modified)
-            elif self._note.before is not None:
-                _write(self._folder, b"", self._note.before)
+            if (last := self._note.modified if is_done else self._note.before) is not None:
+                _write(self._folder, b"", last)
             else:
                 os.unlink(FILE, dir_fd=self._folder)
         except (OSError, MemdirError):
@@ -176,13 +173,14 @@ def _take(folder: int, lock: int, now: datetime) -> DreamLock:
     """Write down that we hold it, if nobody does who has no part in our lock."""
     found = _read_note(folder)
     # Whoever held the same file has let go of it: that we hold it now proves it, whatever its PID says.
-    if found is None or not (found.is_ours and found.lock == lock):
-        holder = _find_holder(found, now)
-        if holder is not None:
-            raise _refuse(holder)
+    is_released = found is not None and found.is_ours and found.lock == lock
+    if not is_released and (holder := _find_holder(found, now)):
+        raise _refuse(holder)
     pid, before = os.getpid(), found.last if found else None
     note = _Note(_count_ns(now), pid, True, read_start(pid), os.urandom(16).hex(), lock, before)
-    _write(folder, _render(note), note.modified)
+    shown = "none" if before is None else before
+    rows = (pid, _MARK, f"start {note.start}", f"token {note.token}", f"lock {lock}", f"before {shown}")
+    _write(folder, "".join(f"{row}\n" for row in rows).encode("ascii"), note.modified)
     return DreamLock(folder, note)
 
 
@@ -219,14 +217,12 @@ def _look(root: Path) -> _Note | None:
     """The file for whoever only reads: what may not be read counts as not there."""
     try:
         folder = guard.open_root(root)
+        try:
+            return _read_note(folder)
+        finally:
+            os.close(folder)
     except (NotFoundError, PathError):
         return None
-    try:
-        return _read_note(folder)
-    except PathError:
-        return None
-    finally:
-        os.close(folder)
 
 
 def _read_note(folder: int) -> _Note | None:
@@ -267,12 +263,6 @@ def _parse(data: bytes, modified: int) -> _Note:
 def _parse_count(text: str) -> int | None:
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
-
-
-def _render(note: _Note) -> bytes:
-    before = "none" if note.before is None else note.before
-    rows = (note.pid, _MARK, f"start {note.start}", f"token {note.token}", f"lock {note.lock}", f"before {before}")
-    return "".join(f"{row}\n" for row in rows).encode("ascii")
 
 
 def _make_time(ns: int) -> datetime | None:

@@ -4,10 +4,9 @@ An entry is one line, `- 14:05 text`, with further lines indented below it; day 
 processes may append at once: each holds a lock for the moment, and a line is whole or not there. A line that was left
 without its end, by a crash or an editor, is ended before the next one begins.
 
-Logs are the person's own files and no memories: not listed, not recalled, not in the history; so `undo` and
-`forget --purge` do not reach into them. The dream makes memories of what is new in them (`list_undistilled`,
-`mark_distilled`). How far it has come is kept by bytes in `<state>/distilled.json`, so that an entry added to an old day
-later is found as well. A file that was changed otherwise counts as new. Losing that record is harmless.
+Logs are the person's own files and no memories: `undo` and `forget --purge` do not reach into them. The dream makes
+memories of what is new in them. How far it has come is kept by bytes in `<state>/distilled.json`, so that an entry added
+to an old day later is found as well. A file that was changed otherwise counts as new.
 """
 
 import errno
@@ -23,13 +22,14 @@ from pathlib import Path
 from memdir import guard
 from memdir.conversation.instructions import LOGS_FOLDER
 from memdir.errors import DiskError, FormatError, NotFoundError, PathError
-from memdir.files import hold, read_small, write_private
+from memdir.files import hold, write_private
 from memdir.frozen import dataclass
 from memdir.limits import LOCK_SECONDS, LOG_BYTES, LOG_ENTRY_CHARS
 from memdir.models.prompts import render_prompt
 from memdir.records import Signature
 from memdir.store.files import FileStore
 from memdir.store.plan import digest_of
+from memdir.store.state import read_table
 from memdir.text import find_forbidden
 
 DISTILLED = "distilled.json"
@@ -231,12 +231,8 @@ def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]
 
 def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
     """For each day how many bytes are distilled, their digest, and the time of the file then."""
-    try:
-        table = json.loads(read_small(state / DISTILLED, _DISTILLED_BYTES, follow=False).data or b"{}")
-    except (ValueError, RecursionError):
-        return {}
     found = {}
-    for day, row in table.items() if isinstance(table, dict) else ():
+    for day, row in read_table(state, DISTILLED, _DISTILLED_BYTES).items():
         size, digest, mtime = map(row.get, _DISTILLED_KEYS) if isinstance(row, dict) else (None, None, None)
         if type(size) is int and isinstance(digest, str) and type(mtime) is int:
             found[day] = size, digest, mtime

@@ -64,7 +64,6 @@ _PAST = re.compile(
 
 
 def read_memory_verdicts(store: StoreBase, memories: Mapping[str, Memory]) -> dict[str, Verdict]:
-    """What is known about these texts."""
     digests = {name: memory.digest for name, memory in memories.items()}
     return find_verdicts(store, digests) if isinstance(store, FileStore) else {}
 
@@ -129,12 +128,8 @@ def repair_text(text: str, stale: Sequence[CheckedClaim], now: datetime) -> str:
     A name is replaced only in the body, where it stands as the claim says.
     """
     start = len(text) - len(frontmatter.split_frontmatter(text).body)
-    moved = [
-        at
-        for at in stale
-        if at.status is ClaimStatus.MOVED and at.to and at.claim.start >= start
-        if text[at.claim.start : at.claim.end] == at.claim.text
-    ]
+    placed = [at for at in stale if at.claim.start >= start and text[at.claim.start : at.claim.end] == at.claim.text]
+    moved = [at for at in placed if at.status is ClaimStatus.MOVED and at.to]
     for at in sorted(moved, key=lambda at: at.claim.start, reverse=True):
         text = text[: at.claim.start] + at.to + text[at.claim.end :]
     left = list(dict.fromkeys(render_claim(at) for at in stale if at not in moved))
@@ -161,9 +156,8 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
 
 def _weigh(header: Header, since: datetime, lives: HalfLives, now: datetime) -> float:
     """How fresh a memory is; pinned and broken ones do not age."""
-    if header.pinned or header.problem:
-        return 1.0
-    return weigh_age(since, now, find_half_life(header.kind, lives))
+    is_ageless = header.pinned or header.problem
+    return 1.0 if is_ageless else weigh_age(since, now, find_half_life(header.kind, lives))
 
 
 def _make_review(memory: Memory, since: datetime, now: datetime) -> NamedItem | None:

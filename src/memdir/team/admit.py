@@ -2,10 +2,9 @@
 
 Refused: a name outside the grammar or another spelling of one that is there, whatever is not a plain file, too much of
 it, control characters, a head that cannot be read, a memory about a person, a secret. What is refused stays as it is on
-either side. A text that speaks to the agent like an instruction is not refused but needs review: it wants earlier
-instructions ignored, uses the tags of a host, wants something kept from the person, or has the agent fetch and run
-something. That check is a second line only, because whoever knows the patterns can avoid them: text from others is
-always shown with its author and never as an instruction, and a team may ask for review of all of it.
+either side. A text that speaks to the agent like an instruction is not refused but needs review. That check is a second
+line only, because whoever knows the patterns can avoid them: text from others is always shown with its author and never
+as an instruction, and a team may ask for review of all of it.
 
 Authors are not considered: a teammate's machine may be anybody's.
 """
@@ -195,10 +194,10 @@ def _leads_outside(line: str) -> bool:
     for part in line.split("](")[1:]:
         target = unquote(unquote(part.split(")", 1)[0].strip().strip("<>").split("#", 1)[0]))
         folded = fold(target).replace("\\", "/")
-        climbs = ".." in folded.split("/") or folded.startswith(("/", "~", "file:")) or folded[1:3] == ":/"
-        if climbs or (
-            folded.endswith(".md") and "://" not in folded and not index.parse_index(f"- [x]({target})")[0].is_pointer
-        ):
+        if ".." in folded.split("/") or folded.startswith(("/", "~", "file:")) or folded[1:3] == ":/":
+            return True
+        is_file = folded.endswith(".md") and "://" not in folded
+        if is_file and not index.parse_index(f"- [x]({target})")[0].is_pointer:
             return True
     return False
 
@@ -209,12 +208,8 @@ def find_instruction(text: str) -> str:
     # Once with the lines as they are, once on one line, so that a sentence may go over several.
     readings = {text, folded, " ".join(folded.split())}
     small = folded.lower()
-    for why, hints, pattern in _SIGNS:
-        if any(hint in small for hint in hints.split("|")) and any(
-            _compile(pattern).search(reading) for reading in readings
-        ):
-            return why
-    return ""
+    likely = ((why, pattern) for why, hints, pattern in _SIGNS if any(hint in small for hint in hints.split("|")))
+    return next((why for why, pattern in likely if any(map(_compile(pattern).search, readings))), "")
 
 
 @cache
