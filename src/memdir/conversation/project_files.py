@@ -117,10 +117,8 @@ _OWN = (InstructionLayer.MANAGED, InstructionLayer.USER, InstructionLayer.USER_R
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """One loaded file. `path` is where it was found, `real` where its links lead.
-
-    `by` is the file that includes it, empty for a file that is loaded for its location. `why` is the reason in words.
-    """
+    """One loaded file. `path` is where it was found, `real` where its links lead, `by` the file that includes it, empty
+    if it is loaded for its location, `why` the reason in words."""
 
     path: str
     real: str
@@ -159,10 +157,8 @@ class LoadRefusal:
 
 @dataclass(frozen=True, slots=True)
 class PendingRule:
-    """A rule that is loaded when a file is read that one of its patterns, relative to `base`, matches.
-
-    `free` are approved folders outside the project that its links may lead to.
-    """
+    """A rule that is loaded when a file is read that one of its patterns, relative to `base`, matches; `free` are
+    approved folders outside the project that its links may lead to."""
 
     path: str
     real: str
@@ -257,10 +253,7 @@ def find_approved(store: "Inbox") -> Approved:
 def ask_approval(
     store: "Inbox", refusals: Iterable[LoadRefusal], now: datetime, *, session: str = ""
 ) -> tuple[InboxItem, ...]:
-    """Put new requests for approval into the inbox; returns all that now wait for these files.
-
-    The number of new requests in one load is bounded, so that a clone cannot fill the inbox.
-    """
+    """Put new requests, a bounded number, into the inbox; returns all that now wait for these files."""
     wanted = {f"{KEY}{refusal.real}": refusal for refusal in refusals if refusal.real}
     if not wanted:
         return ()
@@ -297,18 +290,15 @@ def _add_folder(loader: "InstructionLoader", context: "LoadContext", folder: str
 
 def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], paths: Sequence[str]) -> None:
     for rule in rules:
-        for path in paths:
-            if is_below(path, rule.base) and (glob := match_any(rule.globs, os.path.relpath(path, rule.base))):
-                loader.add_pending(rule, f"{path} was read, and `{glob}` matches it")
-                break
+        below = ((path, os.path.relpath(path, rule.base)) for path in paths if is_below(path, rule.base))
+        if found := next(((path, glob) for path, at in below if (glob := match_any(rule.globs, at))), None):
+            loader.add_pending(rule, f"{found[0]} was read, and `{found[1]}` matches it")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadContext:
-    """Paths without links. `free` are the folders in which the project's files may include anything.
-
-    `outer` is the work tree of the repository around a worktree nested in it; empty elsewhere.
-    """
+    """Paths without links. `free` are the folders in which the project's files may include anything, `outer` the work
+    tree of the repository around a worktree nested in it, empty elsewhere."""
 
     cwd: str
     top: str
@@ -409,8 +399,7 @@ class InstructionLoader:
     def add_rules(self, folder: str, layer: InstructionLayer, base: str, why: str) -> None:
         """Add the rules below a folder: those for every file at once, the others as pending."""
         for path, free in self._list_rules(folder, layer, why):
-            node = self._open_direct(path, layer, why, free)
-            if node is None:
+            if (node := self._open_direct(path, layer, why, free)) is None:
                 continue
             real, rule = node.file.real, parse_rule(node.file.text)
             if rule.paths:  # only its head was needed, so it counts as not loaded
@@ -422,8 +411,7 @@ class InstructionLoader:
 
     def add_pending(self, rule: PendingRule, why: str) -> None:
         """Add a pending rule whose pattern has matched."""
-        node = self._open_direct(rule.path, rule.layer, why, rule.free)
-        if node is not None:
+        if (node := self._open_direct(rule.path, rule.layer, why, rule.free)) is not None:
             self._grow(replace(node, file=replace(node.file, text=parse_rule(node.file.text).body)))
 
     def refuse(self, path: str, reason: NotLoadedReason, by: str, real: str = "") -> None:
@@ -468,8 +456,7 @@ class InstructionLoader:
         self._bytes -= len(data)
         if self._bytes < 0:
             return NotLoadedReason.TOO_MANY
-        text = decode_text(data)
-        if text is None:
+        if (text := decode_text(data)) is None:
             return NotLoadedReason.NOT_TEXT
         if holds_secret(text) if is_named else holds_key(text):
             return NotLoadedReason.SECRET
@@ -618,11 +605,8 @@ def find_real(path: str) -> str | None:
 
 
 def read_bytes(real: str) -> bytes | NotLoadedReason:
-    """The bytes of a regular file at a path without links, or why not.
-
-    The path was judged before; it is opened from the root one folder after the other, following no link, so that a
-    link created in between makes this fail.
-    """
+    """The bytes of a regular file at a path without links, or why not. It is opened from the root one folder after the
+    other, following no link, so that a link created since the path was judged makes this fail."""
     data = b""
     try:
         folder = os.open("/", _PASS)

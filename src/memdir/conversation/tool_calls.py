@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 
@@ -48,7 +49,6 @@ SHELLS = frozenset(
 )
 COMMAND_KEYS = ("command", "cmd", "script", "input")
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
-_FOLDER_KEYS = ("workdir", "working_directory", "cwd")
 _OLD_KEYS, _NEW_KEYS = ("old_string", "oldString", "old_str"), ("new_string", "newString", "new_str")
 _WHOLE_KEYS = ("content", "file_text", "new_source")
 _OWN_TOOL = re.compile(
@@ -129,11 +129,8 @@ class ShellCommand:
     @property
     def script(self) -> str:
         """The command given to a shell with -c, in whatever bundle of options."""
-        if self.program in _SHELLS:
-            for option, text in pairwise(self.arguments):
-                if re.fullmatch(r"-[a-z]*c", option):
-                    return text
-        return ""
+        options = pairwise(self.arguments if self.program in _SHELLS else ())
+        return next((text for option, text in options if re.fullmatch(r"-[a-z]*c", option)), "")
 
     def find_verb(self, program: str) -> str:
         """The first word that is not an option, if this runs `program`, by its name or as a module of Python."""
@@ -162,12 +159,10 @@ def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, 
     spelled = {os.path.normpath(path): at for at in directories for path in (at.root, os.path.realpath(at.root))}
     message = Message("assistant", "", calls=(call,))
     for found in find_written_memory([message], list(spelled), cwd=cwd, home=home):
-        # The longest first: one directory may be inside another.
-        for spelling in sorted(spelled, key=len, reverse=True):
-            if found.startswith(os.path.join(spelling, "")):
-                text, is_whole = _read_text(call.input, found)
-                yield FileWrite(spelled[spelling], os.path.relpath(found, spelling), text, is_whole)
-                break
+        # The longest: one directory may be inside another.
+        around = [spelling for spelling in spelled if found.startswith(os.path.join(spelling, ""))]
+        if spelling := max(around, key=len, default=""):
+            yield FileWrite(spelled[spelling], os.path.relpath(found, spelling), *_read_text(call.input, found))
 
 
 def judge_write(write: FileWrite, find_secrets: FindSecrets) -> WriteVerdict:
@@ -181,9 +176,7 @@ def judge_write(write: FileWrite, find_secrets: FindSecrets) -> WriteVerdict:
         # Before the search for secrets, which would take longer than a hook may.
         return WriteVerdict(f"{write.path} would be larger than a memory can be ({FILE_BYTES:,} bytes)")
     problems = [*_find_faults(write), *render_findings(find_secrets(write.text), place=write.path)]
-    if not problems:
-        return WriteVerdict()
-    if not write.is_shared:
+    if not problems or not write.is_shared:
         return WriteVerdict(said=tuple(problems))
     return WriteVerdict(f"others read this memory, and {'; '.join(problems)}")
 
@@ -234,12 +227,9 @@ def _list_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for key, at in value.items():
-            if key not in (*_OLD_KEYS, "description"):
-                yield from _list_texts(at)
-    elif isinstance(value, list):
-        for at in value:
-            yield from _list_texts(at)
+        value = [at for key, at in value.items() if key not in (*_OLD_KEYS, "description")]
+    for at in value if isinstance(value, list) else ():
+        yield from _list_texts(at)
 
 
 def find_written_memory(
@@ -259,8 +249,6 @@ def find_written_memory(
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """Finds out whether a path in a call is in one of the directories."""
-
     directories: tuple[str, ...]
     cwd: str
     home: str
@@ -281,11 +269,9 @@ class _Lookup:
         return os.path.normpath(text) if text else ""
 
     def is_named_in(self, text: str) -> bool:
-        return any(directory in text for directory in self.directories) or any(
-            self.home and directory.startswith(self.home) and f"{mark}{directory[len(self.home) :]}" in text
-            for directory in self.directories
-            for mark in ("~", "$HOME", "${HOME}")
-        )
+        below = [at[len(self.home) :] for at in self.directories if self.home and at.startswith(self.home)]
+        spellings = (f"{mark}{rest}" for rest in below for mark in ("~", "$HOME", "${HOME}"))
+        return any(at in text for at in (*self.directories, *spellings))
 
 
 def plain_name(tool: str) -> str:
@@ -311,7 +297,8 @@ def _find_written(call: ToolCall, lookup: _Lookup) -> Iterator[str]:
 
 
 def _find_in_shell(input: Mapping[str, object], lookup: _Lookup) -> Iterator[str]:
-    cwd = next((at for key in _FOLDER_KEYS if isinstance(at := input.get(key), str)), lookup.cwd)
+    folder = _pick(input, ("workdir", "working_directory", "cwd"))
+    cwd = lookup.cwd if folder is None else folder
     for key in COMMAND_KEYS:
         command = input.get(key)
         if isinstance(command, list):
@@ -375,13 +362,12 @@ def _split_lines(text: str) -> Iterator[list[str]]:
 
 
 def _split(text: str) -> list[str] | None:
+    """The words; None if a quote is not closed yet."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
+    lexer.whitespace_split, lexer.commenters = True, ""
+    with suppress(ValueError):
         return list(lexer)
-    except ValueError:  # a quote that is not closed yet
-        return None
+    return None
 
 
 def _group(words: list[str]) -> Iterator[ShellCommand]:

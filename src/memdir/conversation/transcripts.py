@@ -11,6 +11,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from heapq import heappop, heappush
 from itertools import islice
@@ -50,7 +51,6 @@ from memdir.recall.query import strip_blocks
 from memdir.records import Message, ToolCall
 from memdir.store.contract import read_time
 
-_GEMINI_CHATS = "chats"  # tmp/<project>/chats/session-*.jsonl
 _CODEX_DEPTH = 4  # sessions/YYYY/MM/DD/rollout-*.jsonl; archived ones are in one folder
 _DECODER = json.JSONDecoder()
 _TIMES = ("timestamp", "created_at", "at", "date")
@@ -172,10 +172,9 @@ def make_plain_messages(record: Json) -> Iterator[Message]:
         yield Message("tool", result.text, at=at, answers=result.answers, failed=result.failed)
     if role in ("tool", "function"):
         yield Message("tool", text, at=at, answers=read_text(record.get("tool_call_id")))
-    elif role in ("system", "developer") and text:
-        yield Message("user", text, at=at, is_meta=True)
-    elif role in ("user", "human") and text:
-        yield Message("user", text, at=at, is_meta=record.get("is_meta") is True)
+    elif role in ("system", "developer", "user", "human") and text:
+        is_meta = role in ("system", "developer") or record.get("is_meta") is True
+        yield Message("user", text, at=at, is_meta=is_meta)
     elif role in ("assistant", "model", "ai"):
         calls = (*list_calls(content), *_list_functions(record.get("tool_calls")))
         if text or calls:
@@ -216,11 +215,10 @@ class _JsonWindow:
     def take(self) -> str:
         """The next character that is not white space; empty at the end."""
         while True:
-            while self._at < len(self._text) and self._text[self._at] in _SPACE:
+            while self._at < len(self._text):
                 self._at += 1
-            if self._at < len(self._text):
-                self._at += 1
-                return self._text[self._at - 1]
+                if self._text[self._at - 1] not in _SPACE:
+                    return self._text[self._at - 1]
             if self._is_over:
                 return ""
             self._grow()
@@ -287,35 +285,27 @@ def _list_files(environment: Environment, since: datetime | None) -> Iterator[st
             found = (path for at, path in _list_jsonl(folder) if at >= after)
             yield from (path for path in found if os.path.basename(path).startswith("rollout-"))
     for folder in _list_folders(environment.gemini_home / "tmp"):
-        yield from (path for at, path in _list_jsonl(os.path.join(folder, _GEMINI_CHATS)) if at >= after)
+        yield from (path for at, path in _list_jsonl(os.path.join(folder, "chats")) if at >= after)
 
 
 def _walk(folder: str, depth: int) -> Iterator[str]:
     yield folder
-    if depth > 1:
-        for below in _list_folders(folder):
-            yield from _walk(below, depth - 1)
+    for below in _list_folders(folder) if depth > 1 else ():
+        yield from _walk(below, depth - 1)
 
 
 def _list_folders(folder: str | Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return []
 
 
 def _list_jsonl(folder: str | Path) -> list[tuple[float, str]]:
     """The `.jsonl` files of a folder, with their modification times."""
-    try:
-        with os.scandir(folder) as entries:
-            return [
-                (entry.stat(follow_symlinks=False).st_mtime, entry.path)
-                for entry in entries
-                if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
-            ]
-    except OSError:
-        return []
+    with suppress(OSError), os.scandir(folder) as entries:
+        files = [at for at in entries if at.name.endswith(".jsonl") and at.is_file(follow_symlinks=False)]
+        return [(at.stat(follow_symlinks=False).st_mtime, at.path) for at in files]
+    return []
 
 
 def list_folders(paths: ProjectPaths, claude_home: Path, cwd: Path) -> tuple[Path, ...]:
@@ -338,7 +328,8 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
             break  # nothing in it is newer than the oldest hit
         for hit in _search_file(path, words):
             when = hit.at.timestamp() if hit.at else modified
-            if not any(_is_same(hit, other) for _, _, other in best):
+            same = (hit.at, hit.role, hit.snippet)  # a resumed conversation may repeat its past
+            if hit.at is None or all((at.at, at.role, at.snippet) != same for _, _, at in best):
                 count += 1
                 heappush(best, (when, count, hit))
             if len(best) > limit:
@@ -346,24 +337,16 @@ def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tup
     return tuple(hit for _, _, hit in sorted(best, reverse=True))
 
 
-def _is_same(one: TranscriptHit, other: TranscriptHit) -> bool:
-    """Whether two hits are one message: a resumed conversation may repeat its past."""
-    return one.at is not None and (one.at, one.role, one.snippet) == (other.at, other.role, other.snippet)
-
-
 def _search_file(path: str, words: Sequence[QueryWord]) -> Iterator[TranscriptHit]:
-    try:
-        with open(path, "rb") as file:
-            for number, line in read_transcript_lines(file):
-                # Most lines contain none of the words, and parsing is what takes the time.
-                low = line.data.lower() if line.is_whole else b""
-                if not all(word.trace in low for word in words):
-                    continue
-                for role, text, at in (found for record in parse_records(line.data) for found in _list_texts(record)):
-                    if has_all(text, words) and (spot := find_spot(text, words)):
-                        yield TranscriptHit(path, number, role, spot.snippet, at, text)
-    except OSError:
-        return
+    with suppress(OSError), open(path, "rb") as file:
+        for number, line in read_transcript_lines(file):
+            # Most lines contain none of the words, and parsing is what takes the time.
+            low = line.data.lower() if line.is_whole else b""
+            if not all(word.trace in low for word in words):
+                continue
+            for role, text, at in (found for record in parse_records(line.data) for found in _list_texts(record)):
+                if has_all(text, words) and (spot := find_spot(text, words)):
+                    yield TranscriptHit(path, number, role, spot.snippet, at, text)
 
 
 def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
