@@ -173,9 +173,8 @@ def _plain(text: str) -> str:
 
 
 # --- what `install` put where ---------------------------------------------------------------------------------------
-# One small JSON file in the person's state folder, so that `uninstall` can undo it exactly. It holds memdir's own
-# insertions and a digest of each file as it was left. Without it `uninstall` still removes the entries; only white
-# space may differ then.
+# One small JSON file in the person's state folder, so that `uninstall` can undo it exactly; without it `uninstall` still
+# removes the entries, and only white space may differ.
 
 FILE = "installed.json"
 

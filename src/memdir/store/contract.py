@@ -266,10 +266,9 @@ def find_header(headers: Sequence[Header], text: str) -> Header:
     for same in (lambda at: at.name == wanted, lambda at: fold(at.name) == fold(wanted)):
         if exact := next((header for header in headers if same(header)), None):
             return exact
-    matches = [header for header in headers if fold_link(header.title) == fold_link(wanted)]
-    matches = matches or [
-        header for header in headers if fold_link(header.name.rpartition("/")[2]) == fold_link(wanted)
-    ]
+    link = fold_link(wanted)
+    matches = [header for header in headers if fold_link(header.title) == link]
+    matches = matches or [header for header in headers if fold_link(header.name.rpartition("/")[2]) == link]
     if len(matches) == 1:
         return matches[0]
     shown = shorten(one_line(text), 60)

@@ -628,9 +628,8 @@ def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterabl
 def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
     at, fields = cached.signature, cached.fields
     # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
-    stats = (str(at.inode), at.size, at.mtime_ns, at.ctime_ns)
     texts = (fields.title, fields.description, fields.kind, fields.pinned, fields.modified)
-    return path, *stats, *texts, fields.dialect, fields.problem
+    return path, str(at.inode), at.size, at.mtime_ns, at.ctime_ns, *texts, fields.dialect, fields.problem
 
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:

@@ -45,15 +45,13 @@ class MemoryStore(StoreBase):
         return decode(self.read_bytes(INDEX_FILE) or b"")
 
     def read_bytes(self, path: str) -> bytes | None:
-        found = self._files.get(path)
-        return found[0] if found else None
+        return self._files.get(path, (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
         paths = (path.rpartition("/") for path in self._files)
         return [leaf for parent, _, leaf in paths if parent == folder]
 
     def close(self) -> None:
-        """Let go of the history; the store cannot be used afterwards."""
         self._history.close()
 
     def __del__(self) -> None:
@@ -82,12 +80,12 @@ class MemoryStore(StoreBase):
             now = self.clock()
             number = self._history.begin(verb, origin, now, changes, undoes=undoes, mark=mark)
             written: list[tuple[FileChange, Signature | None]] = []
+            at = int(now.timestamp() * 1e9)
             for planned in changes:
                 if planned.after is None:
                     del self._files[planned.path]
                     written.append((planned, None))
                 else:
-                    at = int(now.timestamp() * 1e9)
                     signature = Signature(number, len(planned.after), at, at)
                     self._files[planned.path] = planned.after, signature
                     written.append((planned, signature))

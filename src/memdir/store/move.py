@@ -1,11 +1,8 @@
 """A memory moved to another scope and back, and a memory directory moved to where its project now looks for it.
 
 A memory's bytes stay as they are. Inside one directory (private <-> team) a move is one change: the file, both index lines
-and the links that name it by its whole path change together, and one undo takes all of it back. Between two directories it
-is two changes, the target first: killed in between, the memory is in both, and moving it once more completes the move.
-
-The target store refuses what it may not hold: a `user` memory or a secret in what a team shares, a `project` or `reference`
-memory in the one for all projects, a description that says nothing.
+and the links that name it by its whole path. Between two directories it is two changes, the target first: killed in between,
+the memory is in both, and moving it once more completes the move. The target store refuses what it may not hold.
 """
 
 import os

@@ -42,9 +42,8 @@ _BASE64 = (
 class SecretRule:
     """One format of a secret: a pattern for the value, or with a group `value` for its surroundings too.
 
-    The text must contain one of `hints` (lower case) before the pattern is compiled. `bits` is the lowest entropy per
-    character of a value. The scanner checks that a match is no part of a longer word, unless `inside` says that the
-    pattern does.
+    The text must contain one of `hints` (lower case). `bits` is the lowest entropy per character of a value. A match may
+    be no part of a longer word, unless `inside` says that the pattern checks it.
     """
 
     id: str

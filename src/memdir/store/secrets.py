@@ -8,8 +8,8 @@
 Formats of tokens are searched in all readings of a text (`secret_text`), what depends on the words around it
 (`secret_context`) only where these stand as written. Of overlapping matches the one of the more particular rule is kept.
 
-It does not prove that a secret is valid, know one that looks like an ordinary word, or see through encryption, two levels
-of encoding, letters of other alphabets that look alike, or pictures.
+It does not know a secret that looks like an ordinary word, nor see through encryption, two levels of encoding, letters of
+other alphabets that look alike, or pictures.
 """
 
 import re
