@@ -163,8 +163,8 @@ def scope_option(decorated: Decorated) -> Decorated:
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
 
 
-def limit_option(default: int, text: str, *, least: int = 1) -> Callable[[Decorated], Decorated]:
-    return click.option("--limit", type=click.IntRange(min=least), default=default, show_default=True, help=text)
+def limit_option(default: int, text: str, least: int = 1, name: str = "--limit") -> Callable[[Decorated], Decorated]:
+    return click.option(name, type=click.IntRange(min=least), default=default, show_default=True, help=text)
 
 
 def name_argument(required: bool = True, name: str = "name", metavar: str = "NAME") -> Callable[[Decorated], Decorated]:
@@ -228,9 +228,7 @@ def find_memory(project: Project, text: str, scope: str | None = None) -> tuple[
     return next((store for store in stores if store.scope is home), stores[0]), header
 
 
-def find_past(
-    project: Project, text: str, scope: str | None = None, *, recalled: bool = False
-) -> tuple[FileStore, str]:
+def find_past(project: Project, text: str, scope: str | None, *, recalled: bool = False) -> tuple[FileStore, str]:
     """As `find_memory`, also for the exact name of one that only history knows; `recalled`: or the ledger of recalls."""
     try:
         store, header = find_memory(project, text, scope)
@@ -311,12 +309,10 @@ def app(ctx: click.Context, directory: str | None, color: str) -> None:
     Options of the whole program go before the verb. Exit codes: 0 done, 1 refused or nothing found, 2 wrong use. An
     error is one line on standard error, with --json too.
     """
-    call = ctx.obj
-    if not isinstance(call, CliContext):
-        return
-    call.prepare(directory, color)
-    if ctx.invoked_subcommand is None:
-        _show_orientation(call)
+    if isinstance(ctx.obj, CliContext):
+        ctx.obj.prepare(directory, color)
+        if ctx.invoked_subcommand is None:
+            _show_orientation(ctx.obj)
 
 
 def run_app(argv: Iterable[str], call: CliContext) -> int:

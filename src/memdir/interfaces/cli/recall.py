@@ -224,9 +224,7 @@ def bench_verb() -> None:
 @bench_verb.command("recall", examples=("memdir bench recall --corpus corpus.jsonl --queries queries.jsonl --json",))
 @click.option("--corpus", metavar="FILE", type=_FILE, required=True, help="Memories, a JSON object a line.")
 @click.option("--queries", metavar="FILE", type=_FILE, required=True, help="Questions and their right answers.")
-@click.option(
-    "--k", type=click.IntRange(min=1), default=SELECTED, show_default=True, help="How many memories a question gets."
-)
+@limit_option(SELECTED, "How many memories a question gets.", name="--k")
 @click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
 @json_option(BenchRecallRow)
 @click.pass_obj
@@ -236,14 +234,12 @@ def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_sema
     A row of the corpus is {"id", "group", "text"} and may have "description" and "date"; a question is {"id", "group",
     "query", "gold": [ids], "category"}. One with no gold is answered right by nothing at all.
     """
-    report = bench_recall(
-        call.cwd / corpus,
-        call.cwd / queries,
-        now=call.environment.now or utc_now(),
-        k=k,
-        semantic=not no_semantic,
-        on_progress=lambda done, total: call.out.progress(f"{done} of {total} questions"),
-    )
+    paths, now = (call.cwd / corpus, call.cwd / queries), call.environment.now or utc_now()
+
+    def show(done: int, total: int) -> None:
+        call.out.progress(f"{done} of {total} questions")
+
+    report = bench_recall(*paths, now=now, k=k, semantic=not no_semantic, on_progress=show)
     call.out.progress("")
     if as_json:
         figures = {name: _make_figures(at, k) for name, at in report.categories.items()}
@@ -268,9 +264,6 @@ def _make_figures(figures: "BenchFigures", k: int) -> dict[str, Any]:
 
 CORPUS_ROW = '{"id", "group", "text"} with, where known, "description" and "date"'
 QUERY_ROW = '{"id", "group", "query", "gold": [ids], "category"}'
-_TITLE_CHARS, _LINE_CHARS = 60, 150
-_LEAF_CHARS = 90  # of a name, so that a number still fits behind it
-_WEEKDAY = re.compile(r"\s*\([A-Za-z]+\)")
 _DATES = ("%I:%M %p on %d %B, %Y", "%Y/%m/%d %H:%M", "%Y/%m/%d")
 
 
@@ -383,7 +376,7 @@ def plant(memory: Path, entries: Sequence[BenchRow]) -> dict[str, str]:
     ids: dict[str, str] = {}
     used: set[str] = set()
     for entry in entries:
-        slug = make_slug(entry.id)[:_LEAF_CHARS].rstrip("-_")
+        slug = make_slug(entry.id)[:90].rstrip("-_")  # a number still fits behind it
         names = chain([slug], (f"{slug}-{number}" for number in count(2)))  # ids that come out the same get a number
         name = next(name for name in names if fold(name) not in used)
         used.add(fold(name))
@@ -396,8 +389,8 @@ def render_bench_row(entry: BenchRow) -> str:
     first = one_line(next((line for line in entry.text.split("\n") if line.strip()), ""))
     modified = parse_date(entry.date)
     fields = {
-        "name": shorten(first, _TITLE_CHARS) or "Untitled",
-        "description": shorten(one_line(entry.description), DESCRIPTION_CHARS) or shorten(first, _LINE_CHARS),
+        "name": shorten(first, 60) or "Untitled",
+        "description": shorten(one_line(entry.description), DESCRIPTION_CHARS) or shorten(first, 150),
         "type": "project",
         "modified": modified.isoformat() if modified else None,
     }
@@ -408,7 +401,7 @@ def parse_date(text: str) -> datetime | None:
     """The forms that public sets use, read as UTC; None for any other."""
     if (when := read_time(text)) is not None:
         return when
-    plain = _WEEKDAY.sub("", text.strip())
+    plain = re.sub(r"\s*\([A-Za-z]+\)", "", text.strip())  # without the weekday
     for form in _DATES:
         with suppress(ValueError):
             return datetime.strptime(plain, form).replace(tzinfo=UTC)
