@@ -21,9 +21,8 @@ import pytest
 
 from homes import make_repository, write
 from loads import ROOT, scaled
-from memdir.interfaces.sdk import make_missing
+from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.interfaces.sdk.claude_agent import AgentMemory, render_fitting
-from memdir.interfaces.sdk.tools import SdkTools
 from memdir.recall.pipeline import recall
 from memdir.records import Draft, Kind, Message
 from memdir.session import Session

@@ -1,10 +1,12 @@
 """The rules of the architecture (ARCHITECTURE.md), each seen to fail on a planted breach."""
 
 import ast
+import json
 import os
+import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,7 +15,6 @@ import pytest
 
 import memdir
 from loads import ROOT
-from tables import table
 
 Sources = Mapping[str, str]
 
@@ -39,6 +40,42 @@ LAZY_LIBRARIES = set(
 BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")}
 # The only modules where `except Exception` may stand.
 BROAD = {"session", "interfaces.hooks", "interfaces.worker"}
+# Modules of a package that only the package itself imports.
+INTERNAL = {
+    "store": "secret_context",
+    "models": "anthropic openai claude_cli",
+    "verify": "claims lookup past project shapes",
+    "recall": "index rank",
+    "conversation": "claude codex",
+    "extraction": "by_model",
+    "dream": "by_model plan review stale",
+    "team": "admit merge",
+}
+# Modules outside `language` that may hold text in other scripts.
+OTHER_SCRIPTS = {
+    "text": "ranges of scripts, by which tokens are estimated",
+    "store.secret_context": "words before a secret",
+    "recall.query": "ranges of scripts that write words without spaces",
+    "extraction.merge": "weekdays",
+    "extraction.provenance": "ends of questions",
+    "extraction.spans": "marks of lists",
+    "extraction.word": "pronouns",
+    "interfaces.chat_commands": "questions to a memory",
+    "interfaces.derivable": "where a file lies",
+    "team.admit": "signs of instructions",
+    "verify.claims": "deadlines",
+}
+# The size of the whole. Raising a number needs a page in docs/decisions/.
+PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, HOOK_MODULES = (
+    13,
+    11,
+    17,
+    150,
+    47_000,
+    800,
+    80,
+    45,
+)
 
 
 def read_sources() -> dict[str, str]:
@@ -170,6 +207,62 @@ def gerunds(sources: Sources) -> list[str]:
     return [f"module {stem} ends in -ing" for stem in stems if stem.endswith("ing") and stem != "testing"]
 
 
+def internals_imported(sources: Sources) -> list[str]:
+    return [
+        f"{module} imports {own}, which is internal to its package"
+        for module, source in sources.items()
+        for inside in (False, True)
+        for imported, _ in find_imports(source, inside=inside)
+        if (own := find_own(imported, sources)) and package_of(own) != package_of(module)
+        if own.partition(".")[2] in INTERNAL.get(package_of(own), "").split()
+    ]
+
+
+def too_many(sources: Sources) -> list[str]:
+    """Packages, loose modules, files of a folder, files in all, lines in all, each with its budget."""
+    folders = Counter(module.rpartition(".")[0] if is_leaf(module, sources) else module for module in sources)
+    loose = [module for module in sources if "." not in module and is_leaf(module, sources)]
+    packages = {package_of(module) for module in sources if "." in module}
+    counts = [
+        ("packages", len(packages), PACKAGES),
+        ("loose modules", len(loose), LOOSE),
+        ("files", len(sources), FILES),
+        ("lines", sum(source.count("\n") for source in sources.values()), LINES),
+        *((f"files in {folder}", count, PACKAGE_FILES) for folder, count in folders.items() if folder),
+    ]
+    return [f"{what}: {count}, at most {most}" for what, count, most in counts if count > most]
+
+
+def is_leaf(module: str, sources: Sources) -> bool:
+    return not any(other.startswith(f"{module}.") for other in sources)
+
+
+def files_too_long(sources: Sources) -> list[str]:
+    lengths = ((module, source.count("\n")) for module, source in sources.items())
+    return [f"{module} has {length} lines" for module, length in lengths if length > FILE_LINES]
+
+
+def small_modules_with_one_importer(sources: Sources) -> list[str]:
+    importers = Counter(own for others in find_graph(sources).values() for own in others)
+    return [
+        f"{module} is small and has one importer: it belongs there"
+        for module, source in sources.items()
+        if is_leaf(module, sources) and source.count("\n") < SMALL_LINES and importers[module] == 1
+    ]
+
+
+def scripts_of_languages(sources: Sources) -> list[str]:
+    """Ranges of scripts and words in them belong to `language`; typographic signs and symbols may stand anywhere."""
+    return [
+        f"{module}:{node.lineno} has text of a language: {found[0]!r}"
+        for module, source in sources.items()
+        if package_of(module) != "language" and module not in OTHER_SCRIPTS
+        for node in ast.walk(parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if (found := re.findall(r"[\u0400-\u04ff\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7af]", node.value))
+    ]
+
+
 RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
     (modules_outside_the_order, "rooms.index", ""),
     (imports_going_up, "format.index", "from memdir.store.plan import FileChange\n"),
@@ -183,16 +276,47 @@ RULES: list[tuple[Callable[[Sources], list[str]], str, str]] = [
     (broad_excepts, "format.index", "try:\n    x = 1\nexcept:\n    pass\n"),
     (class_names_used_twice, "format.index", "class Draft:\n    pass\n"),
     (gerunds, "format.indexing", ""),
+    (internals_imported, "recall.find", "from memdir.store.secret_context import scan\n"),
+    (too_many, "format.index", "x = 1\n" * LINES),
+    (too_many, "another", ""),
+    (files_too_long, "format.index", "x = 1\n" * (FILE_LINES + 1)),
+    (scripts_of_languages, "format.index", "x = '\u4e00'\n"),
 ]
 
 
-@table("rule module breach", RULES)
+@pytest.mark.parametrize(("rule", "module", "breach"), RULES)
 def test_the_rule_holds_and_sees_a_planted_breach(
     rule: Callable[[Sources], list[str]], module: str, breach: str
 ) -> None:
     sources = read_sources()
     assert rule(sources) == []
     assert rule({**sources, module: breach}) != []
+
+
+def test_a_small_module_with_one_importer_is_seen() -> None:
+    sources = read_sources()
+    assert small_modules_with_one_importer(sources) == []
+    planted = {**sources, "format.tiny": "x = 1\n", "format.index": "from memdir.format.tiny import x\n"}
+    assert "format.tiny" in " ".join(small_modules_with_one_importer(planted))
+
+
+def test_a_prompt_hook_loads_few_modules(tmp_path: Path) -> None:
+    (tmp_path / ".claude" / "memory").mkdir(parents=True)
+    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
+    words = ["--type", "project", "--name", "n", "--description", "Deploys happen on Tuesdays only", "--body", "Yes."]
+    for command, given in (
+        (["save", *words], ""),
+        (
+            ["hook", "user-prompt"],
+            json.dumps({"session_id": "s", "cwd": str(tmp_path), "prompt": "when do we deploy?"}),
+        ),
+    ):
+        command = [sys.executable, "-X", "importtime", "-m", "memdir", *command]
+        done = subprocess.run(command, cwd=tmp_path, env=env, input=given, capture_output=True, encoding="utf-8")
+        assert done.returncode == 0, done.stderr[-500:]
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    ours = sorted(name for name in loaded if name == "memdir" or name.startswith("memdir."))
+    assert "memdir.recall.pipeline" in ours and len(ours) <= HOOK_MODULES, f"{len(ours)}: {' '.join(ours)}"
 
 
 def run_python(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -25,8 +25,7 @@ from memdir.dream.lock import DreamLock
 from memdir.dream.records import DreamChecks, DreamPhase, DreamProgress, NamedItem, Patch, PatchKind, PatchSet
 from memdir.dream.stale import BY_RULES, propose_expired, propose_repairs, propose_reviews, read_memory_verdicts
 from memdir.errors import FormatError, MemdirError, NotFoundError
-from memdir.extraction.judge import SHARED, mask_words
-from memdir.extraction.provenance import fold_sentence
+from memdir.extraction.provenance import SHARED, fold_sentence, mask_words
 from memdir.format import frontmatter
 from memdir.format.clip import find_long_lines
 from memdir.format.index import INDEX_FILE, IndexLine, parse_index

@@ -25,14 +25,18 @@ from memdir.dream.by_model import ModelDream
 from memdir.dream.compare import Wording, says
 from memdir.dream.records import WHO, Patch, read_memories
 from memdir.errors import ReplyError
-from memdir.extraction.judge import SHARED, DoubtfulWrite, doubt_credentials, mask_doubt, mask_words
 from memdir.extraction.provenance import (
+    SHARED,
+    DoubtfulWrite,
     JudgedSentence,
     SpeakerSources,
     Trust,
+    doubt_credentials,
     find_keys,
     fold_sentence,
     judge_words,
+    mask_doubt,
+    mask_words,
     parse_claim,
     trace,
 )

@@ -20,18 +20,19 @@ from memdir.conversation.tool_calls import find_written_memory
 from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError
 from memdir.extraction import by_model
 from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests
-from memdir.extraction.judge import (
+from memdir.extraction.merge import Placement, is_said, place
+from memdir.extraction.provenance import (
     ECHO,
     SECRET,
     DoubtfulWrite,
     doubt_credentials,
     doubt_shared,
     is_borrowed,
+    is_carried,
     judge_staged,
     mask_doubt,
+    trace,
 )
-from memdir.extraction.merge import Placement, is_said, place
-from memdir.extraction.provenance import is_carried, trace
 from memdir.extraction.spans import strip_reminders
 from memdir.format import frontmatter
 from memdir.frozen import dataclass, replace

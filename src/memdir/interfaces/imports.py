@@ -22,7 +22,7 @@ from memdir import guard, records
 from memdir.dream.duplicates import MemoryFacts, has_own_fields, is_reworded, make_exact, unite
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.extraction.find import compose_memory
-from memdir.extraction.judge import doubt_credentials, mask_doubt, mask_words
+from memdir.extraction.provenance import doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter, index
 from memdir.format.drafts import check_description, make_slug
 from memdir.format.frontmatter import translate_dialect

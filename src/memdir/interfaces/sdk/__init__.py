@@ -3,6 +3,21 @@
 They translate and hold no rule of memory. Without its SDK, an adapter's import names the extra that brings it.
 """
 
+import json
+from collections.abc import Mapping
+
+from memdir.errors import FormatError, MemdirError
+from memdir.files import disk_error
+from memdir.format.drafts import check_description
+from memdir.frozen import replace
+from memdir.interfaces.tools import OFFERS, ToolSpec, call_tool, render_refusal
+from memdir.models.agent import ToolResult
+from memdir.models.prompts import render_prompt
+from memdir.records import Origin
+from memdir.store.files import FileStore
+from memdir.store.open import Project, open_project
+from memdir.text import find_forbidden, one_line, shorten
+
 
 def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
     """The error to raise in place of a failed import: the same, with the extra to install."""
@@ -10,3 +25,53 @@ def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
         return error
     message = f"this adapter needs {error.name}, which is not installed: pip install 'memdir[{extra}]'"
     return ModuleNotFoundError(message, name=error.name)
+
+
+class SdkTools:
+    """Tools on a project with its settings, or on one store, for which nothing of the environment is read."""
+
+    offers: tuple[ToolSpec, ...] = OFFERS
+
+    def __init__(self, where: FileStore | Project, *, by: str, session: str = "") -> None:
+        if isinstance(where, FileStore):
+            # A project of its own, with every setting at its default.
+            project = open_project(where.root, environ={"HOME": str(where.state)}, directory=where.root)
+            project.private.close()
+            where = replace(project, private=where)
+        self._project = where
+        self._origin = Origin("agent", f"by {by}", session)
+
+    def call(self, name: str, given: object) -> ToolResult:
+        """Call a tool; arguments are a table, or the JSON text of one."""
+        if isinstance(given, str | bytes):
+            try:
+                given = json.loads(given or "{}")
+            except (ValueError, RecursionError):
+                given = None
+        arguments = {str(key): value for key, value in given.items()} if isinstance(given, Mapping) else {}
+        try:
+            row = call_tool(self._project, name, arguments, origin=self._origin)
+        except MemdirError as error:
+            return ToolResult(render_refusal(error), refused=True)
+        except OSError as error:
+            return ToolResult(render_refusal(disk_error(error, error.filename or "")), refused=True)
+        return ToolResult(json.dumps(row, ensure_ascii=False))
+
+
+def read_guidance() -> str:
+    """How a model should use the tools, for its system prompt."""
+    return render_prompt("mcp/instructions")
+
+
+def describe_text(leaf: str, text: str) -> str:
+    """A description of a text for recall: how it begins, after its name if that alone says too little."""
+    begins = shorten(one_line(text[:2000]).lstrip("#-*> "), 140)
+    named = f"What an agent wrote down in {leaf}"
+    for line in (begins, f"{named}: {begins}") if begins else ():
+        try:
+            check_description(line)
+        except FormatError:
+            continue
+        if not find_forbidden(line, lines=False):
+            return line
+    return named

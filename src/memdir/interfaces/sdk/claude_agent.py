@@ -21,8 +21,7 @@ from typing import Any, Self
 from memdir import __version__
 from memdir.conversation.transcripts import read_messages
 from memdir.errors import MemdirError
-from memdir.interfaces.sdk import make_missing
-from memdir.interfaces.sdk.tools import SdkTools
+from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.limits import DRAIN_SECONDS, HOOK_CHARS, HOOK_PROMPT_SECONDS, HOOK_TOKENS
 from memdir.recall.reminder import defuse, render_reminder
 from memdir.records import Model

@@ -25,8 +25,7 @@ from memdir.format import frontmatter
 from memdir.format.drafts import check_description, make_slug
 from memdir.frozen import dataclass
 from memdir.guard import find_refusal
-from memdir.interfaces.sdk import make_missing
-from memdir.interfaces.sdk.tools import describe_text
+from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.limits import NAME_CHARS, NAME_DEPTH
 from memdir.recall.select import BELOW, WORSE, LocalSearch
 from memdir.records import Dialect, Edit, Forget, Kind, Memory, Origin, Put, Query, Rewrite, Scope

@@ -25,8 +25,7 @@ from memdir.format.frontmatter import split_lines
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.guard import check_name
-from memdir.interfaces.sdk import make_missing
-from memdir.interfaces.sdk.tools import describe_text
+from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.interfaces.tools import check_visible, clean_result, list_visible, render_refusal
 from memdir.language.dates import make_absolute
 from memdir.records import Dialect, Forget, Header, Kind, Memory, Origin, Put, Scope

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from memdir.conversation.lines import join_texts, parse_input, read_text
-from memdir.interfaces.sdk import make_missing
-from memdir.interfaces.sdk.tools import SdkTools
+from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.records import Message, ToolCall
 from memdir.session import Session
 from memdir.store.files import FileStore

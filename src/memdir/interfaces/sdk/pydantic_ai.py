@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from memdir.conversation.lines import parse_input
-from memdir.interfaces.sdk import make_missing
-from memdir.interfaces.sdk.tools import SdkTools, read_guidance
+from memdir.interfaces.sdk import SdkTools, make_missing, read_guidance
 from memdir.records import Message, ToolCall
 from memdir.session import Session
 from memdir.store.files import FileStore
