@@ -194,7 +194,6 @@ class ChatTalk:
         self.spent[purpose] = add_usage(self.spent.get(purpose, Usage()), usage)
 
     def clear(self) -> None:
-        """Begin a new conversation; memory stays."""
         from memdir.recall.reminder import wrap
 
         self.session.clear()
@@ -203,7 +202,6 @@ class ChatTalk:
         self.length = 0
 
     def compact(self) -> bool:
-        """Replace the conversation by its notes; returns whether there were any."""
         if text := self.session.compact(self.messages):
             self.messages = [self.transcript.begin_anew(text)]
             self.length = 0
@@ -438,7 +436,7 @@ def _read_lines(terminal: Terminal, screen: Screen) -> Iterator[str]:
 
 
 def _ask(terminal: Terminal, question: str) -> str:
-    """Ask a question in the middle of a turn; Ctrl-C there stops the turn."""
+    # In the middle of a turn; Ctrl-C there stops the turn.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return terminal.ask(question)

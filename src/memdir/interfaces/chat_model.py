@@ -95,7 +95,6 @@ class _Turn:
 
     @property
     def parent(self) -> Mapping[str, object] | None:
-        """The last request with its reply, from which a fork can go on."""
         if self._request is None or self._reply is None or not self._reply.text:
             return None
         return render_parent(self._model, self._request, self._reply)
@@ -171,7 +170,6 @@ class _Turn:
             self._talk.screen.show("recalled", text, names=list(found.names), tokens=found.tokens)
 
     def _run_call(self, call: ToolCall) -> Path | None:
-        """Run one tool; returns the file that the model has now seen."""
         if self._cancelled():
             raise StoppedAsking
         verb, values = translate_names(call)

@@ -78,12 +78,10 @@ class Screen:
         _write(self._render(kind, text, facts))
 
     def stream(self, text: str) -> None:
-        """Show a piece of an answer."""
         self._is_streaming |= bool(text) and not self.as_json
         _write(self._render("text", text, {}) if self.as_json else printable(text))
 
     def flush(self) -> None:
-        """Show the queued events of other threads."""
         self._end_line()
         _write(self.take_queued())
 
@@ -197,7 +195,6 @@ class Terminal:
                 readline.parse_and_bind(binding)
 
     def remember(self, lines: Iterable[str]) -> None:
-        """Add lines to the history of the arrow keys."""
         for line in lines:
             if self._readline is not None:
                 self._readline.add_history(line)
@@ -359,7 +356,6 @@ class ChatTranscript:
         self._last: str | None = None
 
     def add(self, message: Message) -> Message:
-        """Write a message; returns it with its id and time."""
         at = message.at or self._clock()
         named = replace(message, id=str(uuid.uuid4()), at=at)
         kind = "assistant" if message.role == "assistant" else "user"

@@ -3,8 +3,7 @@
 Three narrow rules, since a wrong warning teaches people to ignore the right ones:
 
 - a sentence of five words or more that also stands in an instruction file, compared without markup and punctuation;
-- a text of which more than half the sentences only say where a tracked file lies ("the parser is in src/parser.py"). A
-  path beside a fact does not count: the sentence must end where the path ends;
+- a text of which more than half the sentences only say where a tracked file lies ("the parser is in src/parser.py");
 - a sentence that is the subject of one of the last commits.
 
 It warns and never refuses, reads a bounded part of a bounded number of files, follows no link out of the root, and

@@ -264,8 +264,7 @@ def _describe_sync(record: SyncRecord, now: datetime) -> str:
         return f"the remote takes nothing from here{why}"
     if record.outcome == SyncOutcome.FAILED:
         return f"the last sync failed{why}"
-    good = record.last_good
-    if record.outcome == SyncOutcome.OFFLINE and (good is None or now - good > SILENT):
+    if record.outcome == SyncOutcome.OFFLINE and ((good := record.last_good) is None or now - good > SILENT):
         since = f" since {good.astimezone():%Y-%m-%d}" if good else ""
         return f"the remote has not answered{since}{why}"
     return ""
@@ -396,9 +395,8 @@ def _check_verdicts(store: FileStore, memories: Sequence[Memory]) -> Findings:
 
 
 def _check_secrets(store: FileStore, memories: Sequence[Memory], own: OwnSecretRules) -> Findings:
-    mark = find_mark(own)
+    mark, fresh = find_mark(own), list[str]()
     clean = read_clean(store, mark)
-    fresh = []
     for memory in memories:
         if memory.digest in clean:
             continue

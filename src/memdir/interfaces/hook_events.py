@@ -241,10 +241,8 @@ def _note_read(call: HookInput, output: HookOutput) -> None:
 
 
 def handle_end(call: HookInput, output: HookOutput) -> None:
-    """A turn or session ends, or the host is about to compact: queue the turn and start a worker.
-
-    Nothing is extracted here: hosts wait for this process, and kill it at the end of a session.
-    """
+    """A turn or session ends, or the host is about to compact: queue the turn and start a worker."""
+    # Nothing is extracted here: hosts wait for this process, and kill it at the end of a session.
     from memdir.extraction.turns import QueuedTurn, enqueue
 
     if call.is_subagent:

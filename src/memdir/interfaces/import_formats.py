@@ -521,17 +521,14 @@ _NUMBER = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 
 def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
-    """ChatGPT's memories, copied from its settings or its answer: one statement a line, perhaps after a date."""
-    # Every line is a statement of its own; the next line of a wrapped paragraph would begin with a small letter.
+    # One statement a line, perhaps after a date; the next line of a wrapped paragraph would begin with a small letter.
     lines = re.sub(r"\n(?=[^\sa-z])", "\n\n", _NUMBER.sub("", file.text)) if "\n-" not in file.text else file.text
     for number, item in enumerate(islice(parse_items(lines), IMPORT_ITEMS), 1):
         found = _DATED.match(item.text)
         said = item.text[found.end() :] if found else item.text
-        when = file.modified
-        if found:
-            when = None
-            with suppress(ValueError):
-                when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+        when = None if found else file.modified
+        with suppress(ValueError):
+            when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) if found else when
         if said:
             where, kind = f"{file.path}: {number}", guess_kind(said, Kind.USER)
             yield make_sentence(said, where, now=context.now, at=when, kind=kind)
@@ -699,7 +696,6 @@ def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) ->
 
 
 def _list_mem0_rows(text: str) -> list[Row]:
-    """The rows of a JSON list, of one inside an object, or of JSON lines."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -292,7 +292,6 @@ def _find_ours(part: JsonPart, root: JsonNode) -> tuple[Keys, int] | None:
 
 
 def _is_ours(group: object) -> bool:
-    """A group of hooks, or a single one, that calls us and nobody else."""
     if not isinstance(group, dict):
         return False
     handlers = group.get(_HOOKS)
@@ -356,14 +355,9 @@ class InstallChange:
 
 
 def plan_install(
-    hosts: Iterable[Host],
-    environment: Environment,
-    program: OwnCommand,
-    *,
-    now: datetime,
-    root: Path | None = None,
+    hosts: Iterable[Host], environment: Environment, program: OwnCommand, *, now: datetime, root: Path | None = None,
     has_mcp: bool = True,
-) -> tuple[InstallChange, ...]:
+) -> tuple[InstallChange, ...]:  # fmt: skip
     """The changes after which these hosts call us; raises FormatError for a file that cannot be edited."""
     record = read_install_record(environment.state_home)
     changes = []

@@ -65,12 +65,10 @@ def parse_json_text(text: str) -> JsonNode:
 
 
 def insert_member(text: str, table: JsonNode, key: str, value: object) -> TextSplice:
-    """Insert a member at the end of a table."""
     return _insert(text, table, f"{json.dumps(key)}: ", value)
 
 
 def insert_item(text: str, items: JsonNode, value: object) -> TextSplice:
-    """Insert an item at the end of a list."""
     return _insert(text, items, "", value)
 
 
@@ -205,7 +203,6 @@ def has_block(text: str) -> bool:
 
 
 def find_block(text: str) -> str:
-    """Our table between our comments."""
     lines = text.splitlines(keepends=True)
     own = "".join(lines[at] for at in _find_ours(lines) if not lines[at].startswith((_BEGINS, _ENDS)))
     return own.replace("\r\n", "\n").strip()

@@ -137,7 +137,6 @@ class McpContext:
         open_project(self.cwd, environ=self.variables, directory=self.directory).close()
 
     def run(self, work: Callable[[Project], Answer]) -> Answer:
-        """Run a function on the open project; raises MemdirError."""
         try:
             project = open_project(self.cwd, environ=self.variables, directory=self.directory)
             try:
@@ -348,7 +347,7 @@ def open_token(path: Path) -> McpToken:
 
 
 def _make_token(path: Path) -> None:
-    """256 random bits, linked into place: two servers that start at once must agree."""
+    # Linked into place: two servers that start at once must agree.
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}.new")
     write_private(draft, secrets.token_urlsafe(32).encode("ascii") + b"\n")
     try:

@@ -38,14 +38,9 @@ _AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)  # tried again when the queue is
 
 
 def work(
-    store: FileStore,
-    *,
-    manner: ExtractOptions,
-    model: Model | None,
-    conversation: ConversationSource = NOWHERE,
-    clock: Callable[[], datetime],
-    on_done: Callable[[QueuedTurn, ExtractResult], None] = lambda entry, done: None,
-) -> int:
+    store: FileStore, *, manner: ExtractOptions, model: Model | None, conversation: ConversationSource = NOWHERE,
+    clock: Callable[[], datetime], on_done: Callable[[QueuedTurn, ExtractResult], None] = lambda entry, done: None,
+) -> int:  # fmt: skip
     """Extract from queued turns until none is left; returns how many conversations were done, 0 beside another worker."""
     count = 0
     left: set[Path] = set()
@@ -76,13 +71,9 @@ def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
 
 
 def _extract_from(
-    store: FileStore,
-    entry: QueuedTurn,
-    manner: ExtractOptions,
-    model: Model | None,
-    conversation: ConversationSource,
+    store: FileStore, entry: QueuedTurn, manner: ExtractOptions, model: Model | None, conversation: ConversationSource,
     now: datetime,
-) -> Iterator[ExtractResult]:
+) -> Iterator[ExtractResult]:  # fmt: skip
     """The results of one queued turn, in pieces where much has gathered; the last one decides whether it is done."""
     session = open_session(store.state, entry.session)
     try:
