@@ -208,10 +208,8 @@ class _BlockState:
 
 
 def split_blocks(text: str) -> Iterator[LinePiece]:
-    """The text in pieces that joined are the text again: code, block comments, and other text.
-
-    One pass over the lines, because each hides the others: a fence inside a comment is not a fence.
-    """
+    """The text in pieces that joined are the text again: code, block comments, and other text. One pass over the lines,
+    because each hides the others: a fence inside a comment is not a fence."""
     lines = _BlockState()
     at, has_ends = 0, True
     while at < len(text):

@@ -147,10 +147,8 @@ def build_instructions(
     agent: AgentDirectory | None = None,
     make: bool = True,
 ) -> Instructions:
-    """The instructions of a project or of stores. `mode` overrides the settings; agent mode needs an `agent`.
-
-    With `make` the directories are created (mode 0700) before a model is shown their paths.
-    """
+    """The instructions of a project or of stores. `mode` overrides the settings; agent mode needs an `agent`. With
+    `make` the directories are created (mode 0700) before a model is shown their paths."""
     context = find_frame(where, mode=mode, agent=agent)
     if make:
         make_directories(context)
@@ -307,10 +305,8 @@ def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
 
 
 def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedIndex]:
-    """The index of one store, and that of its team if there is one; none if indexes are not loaded.
-
-    What a project keeps in its own history is shared like a team's, and loaded only together with it.
-    """
+    """The index of one store, and that of its team if there is one; none if indexes are not loaded. What a project
+    keeps in its own history is shared like a team's, and loaded only together with it."""
     scope = getattr(store, "scope", Scope.PRIVATE)
     if not context.is_loaded or (scope is Scope.PROJECT and not context.team):
         return

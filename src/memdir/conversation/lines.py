@@ -86,10 +86,8 @@ class TranscriptFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TranscriptInfo:
-    """A transcript without its messages. `cwd` is where the conversation began, empty if unknown.
-
-    `is_headless`: a program talked to the agent. Only Codex records that.
-    """
+    """A transcript without its messages. `cwd` is where the conversation began, empty if unknown. `is_headless`: a
+    program talked to the agent. Only Codex records that."""
 
     path: Path
     host: TranscriptFormat

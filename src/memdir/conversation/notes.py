@@ -148,9 +148,7 @@ class NotesResult:
 @dataclass(frozen=True, slots=True)
 class NotesCounts:
     """Tokens of the conversation, now and at the last update (None before the first); tool calls since then.
-
-    `is_pause`: no tool was called since the person's last message.
-    """
+    `is_pause`: no tool was called since the person's last message."""
 
     tokens: int
     noted: int | None

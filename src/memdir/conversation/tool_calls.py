@@ -235,10 +235,8 @@ def _list_texts(value: object) -> Iterator[str]:
 def find_written_memory(
     messages: Iterable[Message], directories: Iterable[Path | str], *, cwd: str = "", home: str = ""
 ) -> tuple[str, ...]:
-    """What the agent wrote in these directories by its own tools: paths, or the tool's name if it has no path.
-
-    Relative paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped.
-    """
+    """What the agent wrote in these directories by its own tools: paths, or the tool's name if it has no path. Relative
+    paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped."""
     messages = tuple(messages)
     failed = {message.answers for message in messages if message.role == "tool" and message.failed}
     lookup = _Lookup(tuple(os.path.normpath(directory) for directory in directories), cwd, home)
@@ -340,10 +338,8 @@ def _list_targets(program: str, arguments: Sequence[str]) -> Iterator[str]:
 
 
 def parse_steps(command: str) -> list[ShellCommand]:
-    """The programs that a command runs, in order, with their words and redirections.
-
-    Nothing is expanded, substituted or run; a command with a syntax error is split roughly.
-    """
+    """The programs that a command runs, in order, with their words and redirections. Nothing is expanded, substituted
+    or run; a command with a syntax error is split roughly."""
     text = _HERE.sub(r"\3\n", command[:COMMAND_CHARS]).replace("\\\n", " ")
     return [step for words in _split_lines(text) for step in _group(words)]
 

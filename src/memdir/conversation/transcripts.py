@@ -61,10 +61,8 @@ _END = object()
 
 @dataclass(frozen=True, slots=True)
 class TranscriptHit:
-    """One message with every word of a search. `role` is user, assistant, tool or summary.
-
-    `text` is the whole message, which shows whether the line was part of something pasted.
-    """
+    """One message with every word of a search. `role` is user, assistant, tool or summary. `text` is the whole message,
+    which shows whether the line was part of something pasted."""
 
     file: str
     line: int
@@ -107,10 +105,8 @@ def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
 
 
 def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """The messages after the message `after`; if that is gone or was never known, the last `window` messages.
-
-    Of a long Claude Code session only what was added is read. Codex's messages have no ids: the result is the window.
-    """
+    """The messages after the message `after`; if that is gone or was never known, the last `window` messages. Of a long
+    Claude Code session only what was added is read. Codex's messages have no ids: the result is the window."""
     with open_transcript(path) as file:
         host = check_format(file, path)
         is_claude, is_agent = host is TranscriptFormat.CLAUDE, is_agent_file(path)
@@ -145,10 +141,8 @@ def _read_other(file: BinaryIO, host: TranscriptFormat, count: int = 0) -> Itera
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
-    """Messages of an array, of an array under `messages`, or of lines; one element is in memory at a time.
-
-    A damaged line costs only itself; what follows a damaged element of an array cannot be separated and is left out.
-    """
+    """Messages of an array, of an array under `messages`, or of lines; one element is in memory at a time. A damaged
+    line costs only itself; what follows a damaged element of an array cannot be separated and is left out."""
     file.seek(0)
     first = islice(read_transcript_lines(file), 50)
     has_lines = any("role" in record for _, line in first for record in parse_line(line))

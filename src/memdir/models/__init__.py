@@ -121,10 +121,8 @@ def new_run(model: Model, run: str = "") -> Model:
 
 
 def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
-    """A host's request and its reply as the body that a fork continues; None for a model without such bodies.
-
-    It begins with the same bytes as the host's request, so it is in the provider's cache.
-    """
+    """A host's request and its reply as the body that a fork continues; None for a model without such bodies. It begins
+    with the same bytes as the host's request, so it is in the provider's cache."""
     provider = model.model if isinstance(model, OpenModel) else model
     render = getattr(provider, "render", None)
     if render is None:
