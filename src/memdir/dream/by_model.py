@@ -326,19 +326,16 @@ class DreamTools:
                 return ToolResult(f"Refused: {name} is pinned and stays as it is.", refused=True)
         result = self._tools(call)
         if verb in _WRITING and not result.refused:
-            self._note_write(verb, fold(name), values)
+            if reason := one_line(pick(values, ("reason",))):
+                self.reasons[fold(name)] = shorten(reason, _REASON_CHARS)
+            if evidence := pick(values, ("evidence",)):
+                self.evidence[fold(name)] = shorten(evidence, _EVIDENCE_CHARS)
+            self._progress.enter(DreamPhase.PRUNE if verb == "delete" else DreamPhase.CONSOLIDATE)
+            self._progress.touch(len(self._staging.staged))
         elif not result.refused and path and not is_memory:
             self.shown.append(Message("tool", result.text, f"{verb} {path}"))
             self._progress.enter(DreamPhase.GATHER)
         return result
-
-    def _note_write(self, verb: str, key: str, values: Mapping[str, object]) -> None:
-        if reason := one_line(pick(values, ("reason",))):
-            self.reasons[key] = shorten(reason, _REASON_CHARS)
-        if evidence := pick(values, ("evidence",)):
-            self.evidence[key] = shorten(evidence, _EVIDENCE_CHARS)
-        self._progress.enter(DreamPhase.PRUNE if verb == "delete" else DreamPhase.CONSOLIDATE)
-        self._progress.touch(len(self._staging.staged))
 
     def _search(self, call: ToolCall) -> ToolResult:
         words = " ".join(one_line(pick(call.input, ("words", "query", "pattern"))).replace("|", " ").split()[:_WORDS])

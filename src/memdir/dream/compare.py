@@ -3,8 +3,7 @@
 Two texts are near duplicates if rapidfuzz aligns their words with no difference but articles, the ending of a number or
 a tense, two letters in the wrong order, and whole clauses that one of them adds. Numbers, dates, names, code, units,
 negations and limiting words are none of these, so they agree whenever two texts are near duplicates. A word that is
-merely similar counts as another word: "left" and "right", "contact" and "contract" are one edit apart from a wrong
-merge. English only; other languages and code are compared to the letter.
+merely similar counts as another word. English only; other languages and code are compared to the letter.
 """
 
 import re

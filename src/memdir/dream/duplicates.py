@@ -165,8 +165,7 @@ def repoint(text: str, targets: Mapping[str, str], old: str, new: str) -> str:
 def _unite_part(newer: str, older: str) -> str:
     if not newer or not older:
         return newer or older
-    # A list or a block of code ends with its line.
-    between = "\n\n" if "\n" in newer + older else " "
+    between = "\n\n" if "\n" in newer + older else " "  # a list or a block of code ends with its line
     return _choose_wider(newer, older) or f"{newer}{between}{older}"
 
 
@@ -285,8 +284,7 @@ class DuplicateMerge:
     def _rank(self, fact: MemoryFacts) -> tuple[object, ...]:
         """Who stays: pinned before linked, linked before indexed, then the older one.
 
-        In team memory nothing counts that is another on another machine: if two people's dreams each kept the one that
-        the other dropped, both would be gone after a sync.
+        In team memory nothing counts that differs between machines: two dreams must not each drop what the other kept.
         """
         name, linked = fact.name, self._links[fact.name]
         pins, is_bare = (name not in self._keep, not linked & self._keep), name not in self._hooks

@@ -13,9 +13,9 @@ a file that is gone; the first is never replaced. While memdir holds it, the sec
     lock 4711             the file that is held: whoever holds the same file knows that this holder is gone
     before 17633…         the time of the last dream in nanoseconds, or `none`
 
-Its mtime is then the time of the beginning, because Claude Code takes an older one for dead. When the dream has ended,
-the body is emptied and the mtime stays; when it failed, the mtime is put back, or the file removed. A killed holder can do
-neither, so every reader takes `before` for the time of the last dream while that line is there.
+Its mtime is then the time of the beginning, because Claude Code takes an older one for dead. At the end the body is
+emptied; after a failure the mtime is put back, or the file removed. A killed holder can do neither, so every reader takes
+`before` for the time of the last dream while that line is there.
 
 Claude Code holds it without `flock`: a living PID in a file younger than an hour counts, unless its process began after
 the file was written. It leaves its PID there when it is done, so for that hour the two cannot be told apart.

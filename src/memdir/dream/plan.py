@@ -23,7 +23,7 @@ from memdir.dream.compare import find_words
 from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main
 from memdir.dream.lock import DreamLock
 from memdir.dream.records import DreamChecks, DreamPhase, DreamProgress, NamedItem, Patch, PatchKind, PatchSet
-from memdir.dream.stale import BY_RULES, propose_expired, propose_repairs, propose_reviews, read_memory_verdicts
+from memdir.dream.stale import BY_RULES, propose_expired, propose_repairs, propose_reviews
 from memdir.errors import FormatError, MemdirError, NotFoundError
 from memdir.extraction.provenance import SHARED, fold_sentence, mask_words
 from memdir.format import frontmatter
@@ -59,6 +59,7 @@ from memdir.store.inbox import render_edits
 from memdir.store.plan import TEAM_FOLDER, decode, digest_of, encode, find_unfit, index_path, is_index_path, is_team
 from memdir.text import fold, one_line, shorten
 from memdir.verify.check import refresh
+from memdir.verify.records import find_verdicts
 
 _HOOK_CHARS = 24  # characters a hook needs to be worth having
 
@@ -84,7 +85,8 @@ def plan(
     if isinstance(store, FileStore) and context.project is not None:
         refresh(store, context.project, now=now, seconds=DREAM_VERIFY_SECONDS)
     memories = records.read_memories(store)
-    verdicts = read_memory_verdicts(store, memories)
+    digests = {name: memory.digest for name, memory in memories.items()}
+    verdicts = find_verdicts(store, digests) if isinstance(store, FileStore) else {}
     tidied = _tidy(store, now)
     free = [memory for name, memory in memories.items() if name not in tidied.busy]
     repairs = [at for at in propose_repairs(free, verdicts, now) if _is_new(store, at[1])]
@@ -101,9 +103,8 @@ def plan(
     given = gather(store, overlay, verdicts, lives=context.half_lives, now=now)
     staging = Staging(overlay, now=now)
     root = Path(getattr(store, "root", "/memory"))
-    run = dream_with_model(
-        new_run(model), staging, overlay, given, memory=root, context=context, progress=progress, now=now
-    )
+    fresh = new_run(model)
+    run = dream_with_model(fresh, staging, overlay, given, memory=root, context=context, progress=progress, now=now)
     progress.enter(DreamPhase.CHECK)
     reviewed = review.review_patches(staging, overlay, run, given.list_messages(), now=now)
     wanted = _leave_undone(store, reviewed.patches)

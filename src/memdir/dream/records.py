@@ -263,8 +263,7 @@ class DreamProgress:
     """The progress of one dream: every step is reported, and asks whether to go on."""
 
     def __init__(self, on_progress: OnProgress = say_nothing, cancelled: Cancelled = go_on) -> None:
-        self.now = ProgressStep(DreamPhase.TIDY)
-        self._on_progress, self._cancelled = on_progress, cancelled
+        self.now, self._on_progress, self._cancelled = ProgressStep(DreamPhase.TIDY), on_progress, cancelled
 
     def enter(self, phase: DreamPhase) -> None:
         """Enter a phase; an earlier one than the present is ignored."""

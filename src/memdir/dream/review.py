@@ -9,9 +9,8 @@ negation: a rewording that is not recognised needs review, which is better than 
 description only what it names counts.
 
 A merge has the lowest trust of its parts. A rule, or a statement about the person, may be made of such memories, of the
-daily log and of the person's own words, but not of facts about the project; a fact may be made of anything that is
-remembered. What a tool, a file or a paste says is nobody's word. What a team shares is for a person to change. Nothing
-pins itself, and no credential is carried anywhere.
+daily log and of the person's own words, but not of facts about the project; a fact may be made of any memory. What a
+tool, a file or a paste says is not trusted. What a team shares is for a person to change. Nothing pins itself.
 """
 
 import re

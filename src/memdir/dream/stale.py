@@ -25,7 +25,6 @@ from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
 from memdir.recall.pipeline import find_since
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Memory, Origin, Rewrite
 from memdir.store.contract import StoreBase
-from memdir.store.files import FileStore
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.store.plan import digest_of, encode
 from memdir.text import one_line, shorten
@@ -34,7 +33,6 @@ from memdir.verify.records import (
     ClaimStatus,
     Verdict,
     VerifyState,
-    find_verdicts,
     render_caveat,
     render_claim,
 )
@@ -61,11 +59,6 @@ _PAST = re.compile(
     r"\b(?:was|were|had|did|used to)\b"
     r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bbeen )(?<!\bhas )(?<!\bhave )\b(?!need|exceed)[a-z]{3,}ed\b",
 )
-
-
-def read_memory_verdicts(store: StoreBase, memories: Mapping[str, Memory]) -> dict[str, Verdict]:
-    digests = {name: memory.digest for name, memory in memories.items()}
-    return find_verdicts(store, digests) if isinstance(store, FileStore) else {}
 
 
 def find_drifted(

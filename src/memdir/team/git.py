@@ -19,7 +19,6 @@ from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import IO
 
 from memdir.errors import FormatError, MemdirError
 from memdir.frozen import dataclass
@@ -177,7 +176,9 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
         except OSError as error:
             return GitResult(ABSENT, b"", str(error))
         code = _wait(process, given, seconds)
-        return GitResult(code, _read_file(out), one_line(_read_file(said, _SAID).decode("utf-8", "replace")))
+        out.seek(0)
+        said.seek(max(said.seek(0, os.SEEK_END) - _SAID, 0))
+        return GitResult(code, out.read(), one_line(said.read().decode("utf-8", "replace")))
 
 
 def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
@@ -194,12 +195,6 @@ def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> i
                 process.kill()
             process.wait()
     return ABSENT if process.returncode == 127 else process.returncode
-
-
-def _read_file(file: IO[bytes], last: int = 0) -> bytes:
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(size - last, 0) if last else 0)
-    return file.read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +325,7 @@ def write_commit(
 
 
 def keep_commit(copy: TeamClone, commit: str) -> None:
-    """Let git know what is still needed, so that tidying up takes nothing of it away."""
+    """Let git know what is still needed, so that tidying up removes nothing of it."""
     copy.ask("update-ref", _KEPT, commit)
 
 

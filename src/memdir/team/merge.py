@@ -148,8 +148,7 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
 
 def merge_index(base: str, one: str, other: str) -> str:
     """Two versions of an index as one; a line that both sides have is there once."""
-    lines = [_split_index(text) for text in (base, one, other)]
-    return "".join(merge_units(*lines).pieces)
+    return "".join(merge_units(*map(_split_index, (base, one, other))).pieces)
 
 
 def tidy_index(

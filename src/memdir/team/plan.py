@@ -63,8 +63,7 @@ class LocalTeam:
 class SyncInputs:
     """Both sides. `common` replaces the point if the branch's history was rewritten.
 
-    `seen` are files here that the branch has had as they are since the point, path -> object: a sync was killed after
-    its push, or a person approved an older version. What the branch made of them since is then no clash with them.
+    `seen`, path -> object, are files here that the branch has had since the point: what it made of them is no clash.
     """
 
     def __init__(

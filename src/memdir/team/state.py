@@ -4,10 +4,9 @@
 remote, looked up anew at each sync. An address may be a path, `file://`, ssh or https; nothing that would start another
 program, and no password in it: git has helpers for those.
 
-`<state>/team-point.json` says what this member's files were when they were last in step with the branch. The difference
-between the point and the files is what this member did; the difference between the point and the branch is what the
-others did. It moves only after the files were written. Names are kept as digests, so it says nothing of a memory that
-was purged. A pending point becomes the true one if the change with its mark has happened: the sync was killed.
+`<state>/team-point.json` says what this member's files were when they were last in step with the branch; it moves only
+after the files were written. Names are kept as digests, so it says nothing of a memory that was purged. A pending point
+becomes the true one if the change with its mark has happened: the sync was killed.
 """
 
 import os
