@@ -406,7 +406,7 @@ def test_where_not_all_fits_the_persons_words_come_first() -> None:
 
 
 def run_worker(store: FileStore, model: Model | None = None) -> int:
-    return work(store, manner=ExtractOptions(), model=model, clock=lambda: NOW)
+    return work(store, options=ExtractOptions(), model=model, clock=lambda: NOW)
 
 
 def test_a_conversation_that_goes_on_in_another_file_is_learned_from_in_both(store: FileStore, tmp_path: Path) -> None:
@@ -425,10 +425,10 @@ def test_a_long_past_is_learned_from_in_pieces_and_once(store: FileStore, tmp_pa
     path.write_text(json.dumps([{"role": role, "content": text} for role, text in rows]), encoding="utf-8")
     turns = list(read_turns(path, open_session(store.state, "s1"), ConversationSource(), False))
     assert [turn.start for turn in turns] == [0, 4]
-    manner = ExtractOptions(every=100)  # so much that has gathered does not wait for its turn
+    options = ExtractOptions(every=100)  # so much that has gathered does not wait for its turn
     for _ in range(2):
         queue.enqueue(store.state, queue.QueuedTurn("s1", str(path)))
-        assert work(store, manner=manner, model=None, clock=lambda: NOW) == 1
+        assert work(store, options=options, model=None, clock=lambda: NOW) == 1
     assert len(names(store)) == 2 and queue.read_queue(store.state) == ()
     cursor = parse_cursor(open_session(store.state, "s1").read().extra.get("cursor"))
     assert cursor is not None and cursor.position == 5

@@ -38,7 +38,7 @@ _AGAIN = (ExtractSkip.BUSY, ExtractSkip.FAILED)  # tried again when the queue is
 
 
 def work(
-    store: FileStore, *, manner: ExtractOptions, model: Model | None, conversation: ConversationSource = NOWHERE,
+    store: FileStore, *, options: ExtractOptions, model: Model | None, conversation: ConversationSource = NOWHERE,
     clock: Callable[[], datetime], on_done: Callable[[QueuedTurn, ExtractResult], None] = lambda entry, done: None,
 ) -> int:  # fmt: skip
     """Extract from queued turns until none is left; returns how many conversations were done, 0 beside another worker."""
@@ -49,7 +49,7 @@ def work(
             with store.hold_beside(LOCK):
                 for entries in _group(queued):
                     done = ExtractResult()
-                    for done in _extract_from(store, entries[-1], manner, model, conversation, clock()):
+                    for done in _extract_from(store, entries[-1], options, model, conversation, clock()):
                         on_done(entries[-1], done)
                     if done.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
@@ -71,7 +71,7 @@ def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:
 
 
 def _extract_from(
-    store: FileStore, entry: QueuedTurn, manner: ExtractOptions, model: Model | None, conversation: ConversationSource,
+    store: FileStore, entry: QueuedTurn, options: ExtractOptions, model: Model | None, conversation: ConversationSource,
     now: datetime,
 ) -> Iterator[ExtractResult]:  # fmt: skip
     """The results of one queued turn, in pieces where much has gathered; the last one decides whether it is done."""
@@ -84,7 +84,7 @@ def _extract_from(
             is_more = following is not None
             following = next(turns, None)
             # More than one piece is due, whatever the number of the turn.
-            due = replace(manner, every=1) if is_more or following is not None else manner
+            due = replace(options, every=1) if is_more or following is not None else options
             done = extract_turn(store, session, turn, options=due, model=model, now=now)
             yield done
             if following is None or done.skipped in _AGAIN:

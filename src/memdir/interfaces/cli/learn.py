@@ -209,7 +209,7 @@ def _run_worker(
     project: Project, model: Model | None, on_done: Callable[[turns.QueuedTurn, ExtractResult], None]
 ) -> None:
     options, around = turns.read_extract_options(project), turns.make_conversation(project)
-    work(project.private, manner=options, model=model, conversation=around, clock=project.now, on_done=on_done)
+    work(project.private, options=options, model=model, conversation=around, clock=project.now, on_done=on_done)
 
 
 def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) -> None:
