@@ -76,7 +76,7 @@ class ChainNode:
 
 @dataclass(frozen=True, slots=True)
 class ChainPath:
-    """Positions of the conversation's records (see `make_position`), first to last; `found`: the cursor is among them."""
+    """Positions of the conversation's records, first to last; `found`: the cursor is among them."""
 
     positions: list[int]
     found: bool = False

@@ -39,7 +39,6 @@ REQUEST_MARK = "## My request for Codex:"  # the editor's context comes before i
 _WRAPPED = re.compile(r"<([a-z]+(?:_[a-z]+)+|skill|tools|INSTRUCTIONS)(?:\s[^<>]*)?>.*</\1>", re.DOTALL)
 _AGENTS_FILE = re.compile(r"# AGENTS\.md instructions.*</INSTRUCTIONS>", re.DOTALL)
 _NESTED = "exec-"  # prefix of the ids of calls that a script made
-_FAILED_SCRIPT = "Script failed\n"
 _PATCH_WORDS = {"add": "Add", "delete": "Delete"}
 _EXIT = re.compile(r"(?:Exit code|Process exited with code):? (-?\d+)$")
 _EXIT_LINES = 4  # the exit code is in one of the first lines, before the command's output
@@ -62,13 +61,11 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
             text = "\n\n".join(filter(None, (open_one.text, message.text)))
             open_one = replace(open_one, text=text, calls=open_one.calls + message.calls)
             continue
-        if open_one:
-            yield open_one
+        yield from filter(None, [open_one])
         open_one = message if message.role == "assistant" and not message.is_meta else None
         if not open_one:
             yield message
-    if open_one:
-        yield open_one
+    yield from filter(None, [open_one])
 
 
 def make_messages(record: Json) -> Iterator[Message]:
@@ -148,7 +145,7 @@ def _read_output(output: object) -> tuple[str, bool]:
             output = json.loads(output)
     if not isinstance(output, dict):
         text = join_texts(output)
-        return text, _has_failed(text) or text.startswith(_FAILED_SCRIPT)
+        return text, _has_failed(text) or text.startswith("Script failed\n")
     code = read_table(output.get("metadata")).get("exit_code")
     text = join_texts(output.get("output")) or join_texts(output.get("content"))
     return text, code not in (0, None) or output.get("success") is False

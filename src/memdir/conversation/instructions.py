@@ -408,7 +408,9 @@ def _build_and_keep(key: str, sessions: tuple[SessionFile, ...], context: Instru
     made = Instructions(context.mode, render_parts(context), tuple(at for loaded in indexes for at in loaded))
     token = os.urandom(8).hex()
     for session, loaded in zip(sessions[1:], indexes, strict=True):
-        session.write_prompt(token, {"clips": [_render_loaded(at) for at in loaded]})
+        clips = [{name: getattr(at.clip, name) for name in list_fields(Clip)} for at in loaded]
+        rows = [{"scope": at.scope, "path": at.path, "text": at.text} for at in loaded]
+        session.write_prompt(token, {"clips": [{**row, "clip": at} for row, at in zip(rows, clips, strict=True)]})
     parts = [[part.name, part.text] for part in made.parts]
     sessions[0].write_prompt(key, {"token": token, "mode": made.mode, "parts": parts})
     return made
@@ -426,11 +428,6 @@ def _read_kept(key: str, sessions: tuple[SessionFile, ...]) -> Instructions | No
         return Instructions(InstructionMode(str(first["mode"])), parts, clips)
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _render_loaded(loaded: LoadedIndex) -> dict[str, object]:
-    clip = {name: getattr(loaded.clip, name) for name in list_fields(Clip)}
-    return {"scope": loaded.scope, "path": loaded.path, "text": loaded.text, "clip": clip}
 
 
 def _parse_loaded(row: object) -> LoadedIndex:

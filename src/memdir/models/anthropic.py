@@ -178,9 +178,7 @@ def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
 
 def _merge(messages: Sequence[Message], rendered: Sequence[list[Block]]) -> list[object]:
     """Messages with alternating roles: neighbours of one role are merged, except those sent back unchanged."""
-    merged: list[object] = []
-    open_role = ""
-    content: list[Block] = []
+    merged, content, open_role = list[object](), list[Block](), ""
     for message, blocks in zip(messages, rendered, strict=True):
         if is_anthropic_state(message.raw):
             merged.append(copy.deepcopy(message.raw))

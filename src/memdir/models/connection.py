@@ -204,10 +204,8 @@ def _find_reason(status: int, kinds: frozenset[str], words: str) -> str:
         return "spent"
     if kinds & _LONG_KINDS or (status in (400, 422, 500) and _LONG.search(words)):
         return "too_long"
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if status >= 500:
-        return "down"
+    if status in _BY_STATUS or status >= 500:
+        return _BY_STATUS.get(status, "down")
     if status < 300 and kinds & _BUSY_KINDS:
         return "busy"
     return "down" if status < 300 and (kinds & _DOWN_KINDS or not kinds) else "refused"

@@ -102,8 +102,7 @@ class Staging:
 
     def forget(self, name: str) -> None:
         self.read(name)
-        found = self._find(name)
-        if found.before is None:
+        if (found := self._find(name)).before is None:
             del self._staged[fold(name)]  # it was new in this run
         else:
             self._staged[fold(name)] = replace(found, text=None)
@@ -126,8 +125,7 @@ class Staging:
         return tuple(at for at in self._staged.values() if at.text != at.before)
 
     def read_bytes(self, path: str) -> bytes | None:
-        staged = self._staged.get(fold(path.removesuffix(".md")))
-        if staged is not None:
+        if (staged := self._staged.get(fold(path.removesuffix(".md")))) is not None:
             return None if staged.text is None else encode(staged.text)
         return self.store.read_bytes(path)
 
@@ -258,8 +256,7 @@ def _parse_row(row: object, number: int) -> Operation:
     action = values.get("action", "").lower()
     if action not in _ACTIONS:
         raise ReplyError(f"operation {number} has no action of {', '.join(_ACTIONS)}")
-    name = values.get("name", "").removeprefix("./").removesuffix(".md")
-    if not name:
+    if not (name := values.get("name", "").removeprefix("./").removesuffix(".md")):
         raise ReplyError(f"operation {number} has no name")
     kind = values.get("type", "").lower()
     return Operation(

@@ -142,7 +142,10 @@ class UsageMeter:
 def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
     """Call `model` within the caps, and record the usage."""
     needed = estimate_input(request)
-    entry = _make_entry(request, meter, needed + request.max_tokens)
+    purpose = request.purpose if _PURPOSE.fullmatch(request.purpose) else "other" if request.purpose else ""
+    inherited = as_text((request.parent or {}).get("model"))
+    name = f"{meter.model.partition(':')[0]}:{inherited}" if inherited else meter.model
+    entry = UsageRow(meter.clock(), meter.project, purpose, name, OPEN, Usage(), needed + request.max_tokens)
     row = _begin(entry, meter)
     try:
         reply = model(request)
@@ -174,13 +177,6 @@ def render_usage_row(entry: UsageRow) -> str:
     cost = "" if usage.dollars is None else f", ${usage.dollars:.4f}"
     read = f"input {usage.input:,}: cached {usage.cached:,}{share}, stored {usage.stored:,}, fresh {usage.fresh:,}"
     return f"{entry.purpose or 'request'} {entry.model} {entry.outcome}: {read}; output {usage.output:,}{cost}"
-
-
-def _make_entry(request: Request, meter: UsageMeter, counted: int) -> UsageRow:
-    purpose = request.purpose if _PURPOSE.fullmatch(request.purpose) else "other" if request.purpose else ""
-    inherited = as_text((request.parent or {}).get("model"))
-    model = f"{meter.model.partition(':')[0]}:{inherited}" if inherited else meter.model
-    return UsageRow(meter.clock(), meter.project, purpose, model, OPEN, Usage(), counted)
 
 
 def _begin(entry: UsageRow, meter: UsageMeter) -> int | None:
@@ -272,8 +268,6 @@ def _is_cancelled(request: Request) -> bool:
 
 
 class UsageBook(Database):
-    """The database of requests."""
-
     def begin(self, entry: UsageRow, run: str, caps: TokenCaps) -> int:
         """Reserve tokens for a request in one transaction; raises BudgetError if that exceeds a cap."""
         at, week = entry.at.timestamp(), find_week(entry.at)
@@ -434,8 +428,7 @@ PRICES: Mapping[str, Price] = {
 
 def find_price(name: str) -> Price | None:
     """The price of a model by its name, with or without a date, a vendor before it, or a window after it."""
-    bare = re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower())
-    return PRICES.get(_DATE.sub("", bare))
+    return PRICES.get(_DATE.sub("", re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower())))
 
 
 def find_cost(name: str, usage: Usage) -> float | None:
