@@ -7,7 +7,10 @@ from pathlib import Path
 
 from clihelp import Cli
 from memdir.store.open import Project, open_project
-from memdir.team import Membership, SyncResult, enter, open_sync, sync
+from memdir.team import enter, open_sync
+from memdir.team.news import SyncResult
+from memdir.team.state import Membership
+from memdir.team.sync import sync
 
 NOW = "2026-03-05T12:00:00+00:00"
 

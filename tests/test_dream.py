@@ -31,23 +31,12 @@ from dreaming import (
     use,
     write,
 )
-from memdir.dream import (
-    DreamContext,
-    DreamDue,
-    DreamPhase,
-    DreamSkip,
-    ProgressStep,
-    apply_dream,
-    apply_kept,
-    count_failures,
-    dream,
-    dream_is_due,
-    plan_dream,
-    preview_dream,
-)
+from memdir.dream import DreamDue, DreamSkip, apply_kept, count_failures, dream, dream_is_due, preview_dream
+from memdir.dream.by_model import DreamContext
 from memdir.dream.lock import hold_dream, read_last
 from memdir.dream.logs import append_log, list_undistilled
-from memdir.dream.records import keep_set, load, parse_set, render_set
+from memdir.dream.plan import apply_dream, plan_dream
+from memdir.dream.records import DreamPhase, ProgressStep, keep_set, load, parse_set, render_set
 from memdir.dream.review import RemainingSentences, SentenceFate, find_sentence_ages
 from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, ReplyError, StoppedError
 from memdir.frozen import replace

@@ -8,8 +8,8 @@ import pytest
 
 from dreaming import NOW
 from homes import git, make_repository, write
-from memdir.dream import DreamContext, dream
-from memdir.dream.by_model import gather
+from memdir.dream import dream
+from memdir.dream.by_model import DreamContext, gather
 from memdir.dream.stale import find_drifted, repair_text
 from memdir.format.age import HALF_LIVES
 from memdir.limits import DREAM_REVIEWS

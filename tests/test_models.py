@@ -10,8 +10,8 @@ import memdir
 from homes import make_environment
 from loads import ROOT
 from memdir.errors import ModelError, SettingsError
-from memdir.models import OpenModel, can_use_tools, find_model, forbid, new_run, open_model
-from memdir.models.connection import check_installed, narrow_schema
+from memdir.models import OpenModel, find_model, forbid, new_run, open_model
+from memdir.models.connection import can_use_tools, check_installed, narrow_schema
 from memdir.project.settings import read_settings
 from memdir.records import Model, Reply
 from modelling import SCHEMA, ask, open_at

@@ -12,8 +12,9 @@ import pytest
 from claude_client import make_client
 from homes import make_environment
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
-from memdir.models import OpenModel, can_use_tools, find_model, open_model
+from memdir.models import OpenModel, find_model, open_model
 from memdir.models.claude_cli import make_claude_environ, render_claude_prompt
+from memdir.models.connection import can_use_tools
 from memdir.project.settings import read_environment, read_settings
 from memdir.records import Message, Model, Request, StopReason
 from modelling import NOW, READ, SCHEMA, ask, rows

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import BudgetError, MemdirError, ModelError, ReplyError, StoppedError, UnreachableError
-from memdir.models import can_use_tools, with_retry
+from memdir.models.connection import can_use_tools
+from memdir.models.usage import with_retry
 from memdir.records import Model, Reply, Request
 from memdir.testing import ScriptedModel
 from modelling import ask, open_at, rows

@@ -17,16 +17,9 @@ from memdir.errors import ConflictError, NotFoundError, SettingsError
 from memdir.records import InboxItem, InboxKind, InboxState
 from memdir.store.inbox import approve, reject
 from memdir.store.state import POINT, read_authors
-from memdir.team import (
-    SyncOutcome,
-    mark_seen,
-    open_sync,
-    read_membership,
-    read_remote_head,
-    read_sync_record,
-    read_team_news,
-    render_news,
-)
+from memdir.team import open_sync, read_remote_head
+from memdir.team.news import SyncOutcome, mark_seen, read_sync_record, read_team_news, render_news
+from memdir.team.state import read_membership
 from memdir.team.sync import LOCK
 from teams import Member, make_remote, make_team, memory_text
 

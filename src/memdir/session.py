@@ -53,7 +53,8 @@ from memdir.conversation.project_files import (
     render_files,
 )
 from memdir.conversation.transcripts import make_plain_messages
-from memdir.dream import NO_CONTEXT, DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
+from memdir.dream import DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
+from memdir.dream.by_model import NO_CONTEXT
 from memdir.dream.logs import find_date_change
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
 from memdir.errors import ConflictError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError

@@ -9,10 +9,10 @@ import pytest
 import syscalls
 from dreaming import NOW, end, image, make_store, make_text, merging
 from loads import scaled
-from memdir.dream import apply_dream, dream
+from memdir.dream import dream
 from memdir.dream.lock import hold_dream, read_last
 from memdir.dream.logs import append_log, list_undistilled
-from memdir.dream.plan import plan_dream
+from memdir.dream.plan import apply_dream, plan_dream
 from memdir.store.files import FileStore
 from memdir.testing import ScriptedModel
 from syscalls import Ack, Progress

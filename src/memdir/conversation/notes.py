@@ -39,8 +39,8 @@ from memdir.conversation.transcripts import read_messages, read_slice
 from memdir.errors import BudgetError, ConflictError, LockedError, ModelError, NotFoundError, PathError
 from memdir.files import hold, read_small
 from memdir.frozen import dataclass, replace
-from memdir.models import can_use_tools
 from memdir.models.agent import ForkResult, has_writing_tools, note_run, render_ran
+from memdir.models.connection import can_use_tools
 from memdir.project.paths import ClaudeSettings, find_project_home
 from memdir.records import Message, Model, SkipReason
 from memdir.store.open import Project

@@ -23,8 +23,10 @@ from memdir.conversation.transcripts import list_folders, list_transcripts
 from memdir.dream import records
 from memdir.dream.by_model import NO_CONTEXT, DreamContext
 from memdir.dream.lock import DreamHolder, DreamLock, find_holder, hold_dream, read_last
-from memdir.dream.plan import ApplyResult, apply_dream, mark_applied_logs, plan, plan_dream
-from memdir.dream.records import DreamPhase, DreamProgress, PatchSet, ProgressStep
+from memdir.dream.plan import ApplyResult, apply_dream, mark_applied_logs, plan
+from memdir.dream.plan import plan_dream as plan_dream
+from memdir.dream.records import DreamPhase, DreamProgress, PatchSet
+from memdir.dream.records import ProgressStep as ProgressStep
 from memdir.errors import BudgetError, DiskError, LockedError, MemdirError, ModelError, NotFoundError, StoppedError
 from memdir.files import write_private
 from memdir.frozen import dataclass, replace
@@ -38,28 +40,6 @@ from memdir.store.contract import read_time, utc_now
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf, read_table
-
-__all__ = [
-    "NO_CONTEXT",
-    "ApplyResult",
-    "DreamContext",
-    "DreamDue",
-    "DreamPhase",
-    "DreamResult",
-    "DreamSkip",
-    "PatchSet",
-    "ProgressStep",
-    "apply_dream",
-    "apply_kept",
-    "count_failures",
-    "dream",
-    "dream_is_due",
-    "find_dream_context",
-    "find_due",
-    "note_failure",
-    "plan_dream",
-    "preview_dream",
-]
 
 SCAN = "dream-scan.json"
 TASK = "dream"

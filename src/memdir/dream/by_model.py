@@ -24,7 +24,6 @@ from memdir.errors import MemdirError, ReplyError
 from memdir.format.age import HALF_LIVES, HalfLives
 from memdir.format.index import render_manifest
 from memdir.frozen import dataclass, field, replace
-from memdir.models import can_use_tools
 from memdir.models.agent import (
     PATH_KEYS,
     ForkEnd,
@@ -35,6 +34,7 @@ from memdir.models.agent import (
     run_fork,
     translate_names,
 )
+from memdir.models.connection import can_use_tools
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import REASONED, StagedView, Staging, parse_operations, stage
 from memdir.recall.terms import parse_terms

@@ -38,8 +38,8 @@ from memdir.format import frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.language.words import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
-from memdir.models import can_use_tools
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
+from memdir.models.connection import can_use_tools
 from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin, SkipReason
 from memdir.store.contract import StoreBase, utc_now

@@ -23,8 +23,9 @@ from memdir.conversation.includes import looks_secret
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, StoppedError
 from memdir.interfaces.chat import ChatTalk
 from memdir.interfaces.chat_terminal import CHANGE, LOOK, Permissions, StoppedAsking
-from memdir.models import agent, can_use_tools, render_parent
+from memdir.models import agent, render_parent
 from memdir.models.agent import PATH_KEYS, MemoryTools, ProjectTree, ToolResult, pick, translate_names
+from memdir.models.connection import can_use_tools
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import Staging, make_edits
 from memdir.recall.reminder import wrap

@@ -139,7 +139,7 @@ def _render_messages(project: Project, since: datetime | None) -> Iterator[str]:
             more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
             yield f"[Memory saved: {', '.join(shorten(one_line(at), 60) for at in names[:_NAMES])}{more}]"
     if _is_member(project):
-        from memdir.team import mark_seen, read_team_news, render_news
+        from memdir.team.news import mark_seen, read_team_news, render_news
 
         if news := read_team_news(state):
             yield render_news(news).strip()
@@ -161,7 +161,8 @@ def _start_due_work(call: HookInput, project: Project) -> None:
         if read_queue(store.state) or (store.has_any() and (index is None or not index.exists())):
             start_detached(call.cwd, "worker")
         if _is_member(project):
-            from memdir.team import is_sync_due, read_membership
+            from memdir.team.news import is_sync_due
+            from memdir.team.state import read_membership
 
             if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
                 start_detached(call.cwd, "team", "sync")

@@ -27,18 +27,6 @@ from memdir.project.settings import Environment, Settings, read_environment, rea
 from memdir.records import Message, Model, Reply, Request
 from memdir.text import one_line, shorten
 
-__all__ = [
-    "OpenModel",
-    "can_use_tools",
-    "find_model",
-    "forbid",
-    "load_sdk",
-    "new_run",
-    "open_model",
-    "render_parent",
-    "with_retry",
-]
-
 NONE = "none"
 OLLAMA = "http://127.0.0.1:11434"
 _EXAMPLES = "anthropic:claude-sonnet-5-5, openai:gpt-5.4-mini, ollama:qwen3:8b, claude-cli, none"

@@ -34,41 +34,32 @@ from memdir.store.state import NEWS, POINT, RECORD, Author, drop_copy, find_own_
 from memdir.team import git, merge, state
 from memdir.team.admit import PLAIN_MODE, AdmitRuling, judge_place, judge_text
 from memdir.team.news import (
-    SyncOutcome,
+    SyncOutcome as SyncOutcome,
+)
+from memdir.team.news import (
     SyncResult,
-    is_sync_due,
-    mark_seen,
     name_memory,
     put_in_inbox,
-    read_sync_record,
-    read_team_news,
-    render_news,
+)
+from memdir.team.news import (
+    is_sync_due as is_sync_due,
+)
+from memdir.team.news import (
+    mark_seen as mark_seen,
+)
+from memdir.team.news import (
+    read_sync_record as read_sync_record,
+)
+from memdir.team.news import (
+    read_team_news as read_team_news,
+)
+from memdir.team.news import (
+    render_news as render_news,
 )
 from memdir.team.plan import LocalTeam, check_is_team, look_at, read_local
 from memdir.team.state import Membership, read_membership
 from memdir.team.sync import LOCK, SyncTask, find_point, sync
 from memdir.text import fold
-
-__all__ = [
-    "Membership",
-    "RevertResult",
-    "SyncOutcome",
-    "SyncResult",
-    "SyncTask",
-    "enter",
-    "is_sync_due",
-    "leave",
-    "mark_seen",
-    "open_sync",
-    "read_membership",
-    "read_remote_head",
-    "read_sync_record",
-    "read_team_news",
-    "render_news",
-    "revert_author",
-    "start_sync",
-    "sync",
-]
 
 
 def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:

@@ -20,12 +20,11 @@ from memdir.records import InboxState, Origin, Scope
 from memdir.store import open as opening
 from memdir.store.move import move
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_directory, open_agent_store
-from memdir.team import Membership, SyncOutcome, SyncResult
 from memdir.team.git import hash_blob, read_commits
-from memdir.team.news import WAIT, name_memory, render_row
+from memdir.team.news import WAIT, SyncOutcome, SyncResult, name_memory, read_sync_record, read_team_news, render_row
 from memdir.team.plan import TEAM_FILE, read_local
-from memdir.team.state import BRANCH, resolve_remote
-from memdir.team.sync import find_point
+from memdir.team.state import BRANCH, Membership, read_membership, resolve_remote
+from memdir.team.sync import find_point, sync
 from memdir.text import fold
 
 # `promote` and `demote`.
@@ -288,7 +287,7 @@ def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) ->
     project = call.open_to_write()
     task = team.open_sync(project, seconds=seconds)
     if not is_detached:
-        return _report(call, team.sync(task, now=project.now()), as_json)
+        return _report(call, sync(task, now=project.now()), as_json)
     where = ("--dir", str(call.directory)) if call.directory else ()
     pid = team.start_sync(call.cwd, *where, environ=project.environment.inherited)
     if as_json:
@@ -305,7 +304,7 @@ def _status(call: CliContext, as_json: bool) -> None:
     """Which remote, how the last sync went, what waits to be sent, and what is refused."""
     project, out = call.open(), call.out
     store = project.private
-    member, record = team.read_membership(store.state), team.read_sync_record(store.state)
+    member, record = read_membership(store.state), read_sync_record(store.state)
     try:
         remote = resolve_remote(member, project.places.root.path) if member else None
     except SettingsError:
@@ -321,7 +320,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         last=record.at,
         unsent=[name_memory(path) for path in sorted(changed)],
         waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
-        news=len(team.read_team_news(store.state)),
+        news=len(read_team_news(store.state)),
         refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
         withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
     )
