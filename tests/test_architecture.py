@@ -48,7 +48,7 @@ INTERNAL = {
     "recall": "index rank",
     "conversation": "claude codex",
     "extraction": "by_model",
-    "dream": "by_model plan review stale",
+    "dream": "plan review stale",
     "team": "admit merge",
 }
 # Modules outside `language` that may hold text in other scripts.
