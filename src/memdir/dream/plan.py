@@ -17,7 +17,8 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from memdir.dream import records, review
+import memdir.dream.records as records
+import memdir.dream.review as review
 from memdir.dream.by_model import NO_CONTEXT, DreamContext, dream_with_model, gather, mark_shown_logs
 from memdir.dream.compare import find_words
 from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main

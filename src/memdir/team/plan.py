@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cached_property
 
+import memdir.team.admit as admit
+import memdir.team.git as git
 from memdir import guard
 from memdir.errors import DiskError, FormatError, NotFoundError, PathError, SettingsError
 from memdir.format import index
@@ -31,7 +33,6 @@ from memdir.records import Kind
 from memdir.store.files import FileStore
 from memdir.store.plan import TEAM_FOLDER, Finder, decode, encode
 from memdir.store.secrets import find_secrets, mask, render_findings
-from memdir.team import admit, git
 from memdir.team.admit import PLAIN_MODE, AdmitRuling, AdmitVerdict
 from memdir.team.git import TeamClone, TreeEntry, hash_blob
 from memdir.team.merge import merge_index, merge_memory, tidy_index

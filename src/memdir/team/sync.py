@@ -19,6 +19,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
+import memdir.team.git as git
+import memdir.team.news as news
+import memdir.team.plan as plan
 from memdir.errors import ConflictError, LockedError, MemdirError
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
@@ -28,7 +31,6 @@ from memdir.records import Origin
 from memdir.store.files import SYNC, FileStore
 from memdir.store.plan import TEAM_FOLDER, FileChange, StoreView, encode
 from memdir.store.state import COPY, Author
-from memdir.team import git, news, plan
 from memdir.team.git import GitError, PushResult, PushState, TeamClone
 from memdir.team.news import SyncOutcome, SyncResult, name_memory, read_sync_record
 from memdir.team.plan import IncomingChanges, LocalTeam, OutgoingChanges, SyncInputs, TeamBranch
