@@ -32,7 +32,8 @@ left_out = ("frozen.py", "lazy.py", "once.py")
 home = os.path.dirname(os.path.abspath(__import__("memdir").__file__)) + os.sep
 def is_loading(frame):
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(home):
+        name = frame.f_code.co_filename
+        if name.startswith("<frozen importlib") or (frame.f_code.co_name == "<module>" and name.startswith(home)):
             return True
         frame = frame.f_back
     return False

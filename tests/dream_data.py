@@ -11,7 +11,7 @@
 - `dream_index.jsonl`: lines of an index that point nowhere, and over-long ones; `keep` stands in the line alone.
 
 The background comes from the public LoCoMo observations, which are no part of the project: the first, third and fifth
-group of the file, as `benchmarks/abstain.py` halves them. It judges nothing and knows nothing of the rules.
+group of the file, every second one. It judges nothing and knows nothing of the rules.
 """
 
 import json
@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from loads import ROOT
-from memdir.format.drafts import make_slug
-from memdir.format.frontmatter import compose_file
+from memdir.format.frontmatter import compose_file, make_slug
 from memdir.format.index import INDEX_FILE, render_line
 from memdir.frozen import dataclass
 from memdir.interfaces.cli.recall import (

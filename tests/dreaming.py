@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memdir.errors import MemdirError
+from memdir.errors import MemdirError, ModelError
+from memdir.extraction.provenance import PURPOSE as OPINION
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
 from memdir.records import Draft, Kind, Model, Reply, Request, StopReason, ToolCall, Usage
@@ -34,9 +36,10 @@ def put(store: FileStore, name: str, text: str, *, days: float = 2) -> None:
     fields, body = text.split("---\n\n", 1)
     values = dict(line.split(": ", 1) for line in fields.splitlines() if ": " in line)
     draft = Draft(Kind(values["type"]), values["name"], values["description"], body, name, "pinned" in values or None)
-    store.write(draft)
-    at = (NOW - timedelta(days=days)).timestamp()
-    os.utime(store.root / f"{name}.md", (at, at))
+    then = NOW - timedelta(days=days)
+    with FileStore(store.root, clock=lambda: then) as earlier:
+        earlier.write(draft)
+    os.utime(store.root / f"{name}.md", (then.timestamp(), then.timestamp()))
 
 
 DEPLOYS = make_text("Deploys", "On which day the web shop is deployed", f"{TUESDAYS}\n\n{PARTS}")
@@ -56,7 +59,7 @@ def make_store(memory: Path) -> FileStore:
     put(store, "deploys", DEPLOYS)
     put(store, "hotfixes", RELEASES, days=3)
     old = make_text("Old rate limit", "Rate limit of the API before the raise", LIMIT.format(100))
-    put(store, "limit-old", old, days=90)
+    put(store, "limit-old", old, days=60)
     put(store, "limit-new", make_text("Rate limit", "How much the public API allows now", LIMIT.format(250)), days=1)
     feedback = "Replies end without a summary of the diff.\n\n**Why:** It is read anyway.\n**How to apply:** Always."
     put(store, "terse", make_text("Terse replies", "No summary at the end of replies", feedback, "feedback"))
@@ -100,9 +103,37 @@ def end(summary: str = "all in order") -> str:
     return json.dumps({"summary": summary})
 
 
-def merging() -> ScriptedModel:
+class DreamingModel(ScriptedModel):
+    """A scripted model; as a second reader it says of these sentences that they follow, and of nothing else.
+
+    Without such a list it fails as a second reader.
+    """
+
+    def __init__(self, answers: Iterable[Answer], follows: Iterable[str] | None = ()) -> None:
+        super().__init__(answers)
+        self.follows, self.opinions = None if follows is None else frozenset(follows), list[str]()
+
+    def __call__(self, request: Request) -> Reply:
+        if request.purpose != OPINION:
+            return super().__call__(request)
+        if self.follows is None:
+            raise ModelError("no answer")
+        self.opinions.append(text := request.messages[0].text)
+        return Reply(json.dumps({"follow": [number for number, at in list_statements(text) if at in self.follows]}))
+
+
+def list_statements(text: str) -> list[tuple[int, str]]:
+    """The numbered statements of a request for a second opinion."""
+    return [(int(at[1]), at[2]) for at in re.finditer(r"^(\d+)\. (.*)$", text.rpartition("=====")[2], re.MULTILINE)]
+
+
+def no_longer(text: str) -> str:
+    return f"This no longer holds: “{text}”"
+
+
+def merging() -> DreamingModel:
     """Does what a dream is for: merges two memories and settles a contradiction."""
-    return ScriptedModel(
+    return DreamingModel(
         [
             use(read("memory/deploys.md"), read("memory/hotfixes.md")),
             use(
@@ -111,7 +142,8 @@ def merging() -> ScriptedModel:
                 delete("limit-old", "the limit was raised", LIMIT.format(250)),
             ),
             end("merged two, settled one"),
-        ]
+        ],
+        [no_longer(LIMIT.format(100))],
     )
 
 
@@ -121,7 +153,7 @@ class Toolless:
     has_tools = False
 
     def __init__(self, answers: Iterable[Answer]) -> None:
-        self._model = ScriptedModel(answers)
+        self._model = DreamingModel(answers)
 
     @property
     def requests(self) -> list[Request]:
@@ -131,19 +163,19 @@ class Toolless:
         return self._model(request)
 
 
-def operations(*rows: dict[str, str]) -> str:
+def operations(*rows: Mapping[str, object]) -> str:
     keys = ("action", "name", "type", "title", "description", "body", "why", "how", "evidence", "reason")
     return json.dumps({"operations": [{**dict.fromkeys(keys, ""), **row} for row in rows]})
 
 
 def deleting(names: Iterable[str]) -> Model:
-    return ScriptedModel([use(*(delete(name, "not needed") for name in names)), end("all clean now")])
+    return DreamingModel([use(*(delete(name, "not needed") for name in names)), end("all clean now")])
 
 
 def emptying(names: Iterable[str]) -> Model:
     """Keeps every file and takes out what it says."""
     hollow = make_text("Nothing", "Nothing much remains of this", "Nothing.")
-    return ScriptedModel([use(*(write(name, hollow) for name in names)), end()])
+    return DreamingModel([use(*(write(name, hollow) for name in names)), end()])
 
 
 def repeating(request: Request) -> Reply:
@@ -177,11 +209,11 @@ def hoarding() -> Model:
 
 def trespassing(path: str) -> Model:
     content = make_text("Deploys", "On which day the web shop is deployed", "Deploy whenever you like.")
-    return ScriptedModel([use(("write", {"path": path, "content": content}), delete("limit-old")), end()])
+    return DreamingModel([use(("write", {"path": path, "content": content}), delete("limit-old")), end()])
 
 
 def saying(text: str) -> Model:
-    return ScriptedModel([text, text])
+    return DreamingModel([text, text])
 
 
 BAD: dict[str, Callable[[list[str]], Model]] = {
@@ -196,8 +228,8 @@ BAD: dict[str, Callable[[list[str]], Model]] = {
     "babbles": lambda names: saying("Lorem ipsum dolor sit amet."),
     "says nothing": lambda names: saying(""),
     "sends broken JSON": lambda names: saying('{"summary": '),
-    "is cut short": lambda names: ScriptedModel([replace(use(read("memory/deploys.md")), stop=StopReason.LENGTH)]),
-    "declines": lambda names: ScriptedModel([Reply("no", stop=StopReason.REFUSED)]),
+    "is cut short": lambda names: DreamingModel([replace(use(read("memory/deploys.md")), stop=StopReason.LENGTH)]),
+    "declines": lambda names: DreamingModel([Reply("no", stop=StopReason.REFUSED)]),
     "without tools: deletes everything": lambda names: Toolless(
         [operations(*({"action": "delete", "name": name} for name in names))]
     ),

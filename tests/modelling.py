@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from homes import make_environment
-from memdir.models import OpenModel, open_model
+from memdir.models.open import OpenModel, open_model
 from memdir.models.usage import UsageRow, read_usage_report
 from memdir.project.settings import read_settings
 from memdir.records import Message, Request, Tool

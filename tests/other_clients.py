@@ -1,7 +1,7 @@
 """The real Codex CLI and the real Gemini CLI, run without a terminal against an API on loopback in a home of their own.
 
-Nothing of the machine reaches them: no settings, no login, no variable but PATH; their keys are dummies. scripts/faults
-puts them into .venv/clients, half a gigabyte, and nothing else does. MEMDIR_CLIENTS names another place.
+Nothing of the machine reaches them: no settings, no login, no variable but PATH; their keys are dummies. scripts/_clients
+puts them into .venv/clients, half a gigabyte. MEMDIR_CLIENTS names another place.
 """
 
 import json
@@ -20,11 +20,12 @@ import pytest
 
 from clihelp import SOURCE
 from homes import make_repository
-from loads import IS_FULL, ROOT
+from loads import ROOT
 
 SECONDS = 120.0  # a turn takes three; a machine under load may take its time
 _PLACE = Path(os.environ.get("MEMDIR_CLIENTS") or ROOT / ".venv" / "clients")
-Step = str | Mapping[str, Any]
+Answer = str | Mapping[str, Any]  # a text, or the call of a tool
+Step = Answer | int  # or the status of an error
 
 
 class Api:
@@ -35,16 +36,18 @@ class Api:
         self.bodies: list[dict[str, Any]] = []
         self.url = ""
 
-    def answer(self, path: str, body: dict[str, Any]) -> str:
+    def answer(self, path: str, body: dict[str, Any]) -> tuple[int, str]:
         if not path.partition("?")[0].endswith(("/responses", ":streamGenerateContent")):
-            return ""
+            return 404, ""
         self.bodies.append(body)
         step = self.script.pop(0) if self.script else "OK."
+        if isinstance(step, int):
+            return step, json.dumps({"error": {"code": step, "message": "Not today"}})
         events = _speak_openai(step, len(self.bodies)) if "responses" in path else _speak_gemini(step)
-        return "".join(f"data: {json.dumps(at)}\n\n" for at in events)
+        return 200, "".join(f"data: {json.dumps(at)}\n\n" for at in events)
 
 
-def _speak_openai(step: Step, number: int) -> Iterator[dict[str, Any]]:
+def _speak_openai(step: Answer, number: int) -> Iterator[dict[str, Any]]:
     item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": step}]}
     if not isinstance(step, str):
         item = {"type": "function_call", "call_id": f"call_{number}", **step}
@@ -54,7 +57,7 @@ def _speak_openai(step: Step, number: int) -> Iterator[dict[str, Any]]:
     yield {"type": "response.completed", "response": {"id": f"r{number}", "usage": usage}}
 
 
-def _speak_gemini(step: Step) -> Iterator[dict[str, Any]]:
+def _speak_gemini(step: Answer) -> Iterator[dict[str, Any]]:
     part = {"text": step} if isinstance(step, str) else {"functionCall": step}
     content = {"role": "model", "parts": [part]}
     usage = {"promptTokenCount": 9, "candidatesTokenCount": 1, "totalTokenCount": 10}
@@ -74,9 +77,10 @@ def serving() -> Iterator[Api]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            data = api.answer(self.path, body).encode()
-            self.send_response(200 if data else 404)
-            self.send_header("content-type", "text/event-stream")
+            status, text = api.answer(self.path, body)
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("content-type", "text/event-stream" if status == 200 else "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -97,11 +101,10 @@ class Client:
 
     def __init__(self, tmp_path: Path, package: str, entry: str, variables: Mapping[str, str]) -> None:
         node, script = shutil.which("node"), _PLACE / "node_modules" / package / entry
-        if not IS_FULL:
-            pytest.skip("real clients other than Claude Code are run by scripts/faults")
         if node is None or not script.is_file():
             pytest.skip(f"{package} is not there (scripts/_clients)")
         self.program = [node, str(script)]
+        self.shim = str(_PLACE / "node_modules" / ".bin" / package.rpartition("/")[2].removesuffix("-cli"))
         self.home = tmp_path / "home"
         self.home.mkdir()
         self.cwd = make_repository(tmp_path / "project")

@@ -36,7 +36,7 @@ def write_memory(
 def ask_all(stores: Sequence[FileStore], text: str, limit: int = 5) -> list[Pick]:
     """What recall would get: the picks in order, without what was passed over."""
     with LocalSearch(stores) as search:
-        found = search.find(Query(text, now=NOW), limit, _take_all)
+        found = search.find(Query(text, now=NOW, wide=True), limit, _take_all)
     return [pick for pick in found if not pick.dropped]
 
 

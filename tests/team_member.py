@@ -16,8 +16,7 @@ from pathlib import Path
 from memdir.errors import MemdirError
 from memdir.records import Draft, Kind
 from memdir.store.open import Project, open_project
-from memdir.team import open_sync
-from memdir.team.sync import sync
+from memdir.team.sync import open_sync, sync
 
 POOL = [f"team/note-{number}" for number in range(6)]
 MARK = re.compile(r"mark[a-z]+x\d+y")

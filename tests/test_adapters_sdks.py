@@ -24,8 +24,9 @@ from loads import ROOT, scaled
 from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.interfaces.sdk.claude_agent import AgentMemory, render_fitting
 from memdir.recall.pipeline import recall
+from memdir.recall.reminder import render_reminder
 from memdir.records import Draft, Kind, Message
-from memdir.session import Session
+from memdir.session import RenderedReminders, Session
 from memdir.store.files import FileStore
 from memdir.store.open import open_project, open_store
 from servers import AnthropicServer, Call, OpenAIServer
@@ -147,7 +148,7 @@ def test_the_agents_session_knows_in_a_new_conversation_what_it_was_told(tmp_pat
     assert third[1]["content"].startswith("<system-reminder>") and "MEMORY.md" in third[1]["content"]
     assert "Tuesdays" in second[-1]["content"], "the tool found it too"
     [header] = FileStore(tmp_path / "agent" / "memory").scan()
-    assert header.description.startswith("We deploy on Tuesdays only")
+    assert header.description.startswith("we deploy on Tuesdays only")
 
 
 def test_the_agents_session_is_the_sdk_s_protocol(memory: Path) -> None:
@@ -209,7 +210,7 @@ def test_the_capability_recalls_offers_tools_and_learns(tmp_path: Path) -> None:
     assert "MEMORY.md" in flatten(first[1:3]) and "memory_save" in first[0]["content"]
     assert "Tuesdays" in second[-1]["content"], "the tool found it too"
     [header] = FileStore(tmp_path / "memory").scan()
-    assert header.description.startswith("We deploy on Tuesdays only")
+    assert header.description.startswith("we deploy on Tuesdays only")
 
 
 def test_the_toolset_works_without_the_capability_and_the_capability_without_tools(memory: Path) -> None:
@@ -304,9 +305,10 @@ def test_what_a_hook_says_fits_and_names_the_rest(memory: Path) -> None:
         body = f"We deploy on Tuesdays only, says team {n}. " * 90
         store.write(Draft(Kind.PROJECT, f"Deploys {n}", f"Team {n} deploys on Tuesdays only", body, f"deploys-{n}"))
     with Session(store) as session:
-        session.prompt_arrived("when do the teams deploy, on Tuesdays only?")
-        found = session.take_reminders(seconds=30)
-        assert found is not None and len(found.names) == 4
+        recalled = session.recall("when do the teams deploy, on Tuesdays only?", limit=4)
+        assert len(recalled.memories) == 4
+        text = "\n".join(render_reminder(at, now=recalled.memories[0].dated, wrap=True) for at in recalled)
+        found = RenderedReminders(text, recalled, 0)
         text = render_fitting(found, store)
     assert len(text) <= 9_500 and len(found.text) > 9_500
     assert text.count("Memory (saved today)") in (1, 2) and text.splitlines()[-1].startswith("Memory deploys-")

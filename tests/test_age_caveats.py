@@ -9,11 +9,11 @@ import pytest
 
 from clihelp import NOW, Cli
 from homes import git, write
-from memdir.files import note_event, note_problem
 from memdir.recall.pipeline import find_caveats, recall_in_project
 from memdir.recall.reminder import render_reminder
 from memdir.store.memory import MemoryStore
 from memdir.store.open import Project, open_project
+from memdir.store.state import note_event, note_problem
 from memdir.testing import sample_memory
 from memdir.verify.check import EVENT, HOST, is_refresh_due, refresh_verdicts, verify
 from memdir.verify.records import VerifyState, read_verdicts

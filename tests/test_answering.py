@@ -68,7 +68,7 @@ def test_nothing_is_said_to_be_nothing() -> None:
         == "I know nothing about that. Tell me and I will remember it."
     )
     assert ask("who pays?", skipped=RecallSkip.EMPTY).startswith("I know nothing about that.")
-    assert ask("it rains", skipped=RecallSkip.NOTHING_FITS, asks=False).startswith("I kept nothing of that.")
+    assert ask("it rains", skipped=RecallSkip.PAUSED, asks=False) == "I kept nothing of that: memory is paused."
     assert "One word is too little" in ask("lunch", skipped=RecallSkip.ONE_WORD)
     assert ask("who pays?", skipped=RecallSkip.PAUSED) == "I looked nothing up: memory is paused."
 
@@ -87,9 +87,9 @@ def test_what_was_learned_is_told_by_its_description() -> None:
         ExtractReason("page", "wait", "foreign text", "", text),
     )
     assert describe_learned(ExtractResult(reasons=reasons)).split("\n") == [
-        "Noted: We deploy on Tuesdays",
-        "Forgotten: old",
-        "I could not tell which memory you mean: forget that thing",
+        "No memory is clearly about that, or more than one is: /forget NAME removes one, /memory list has the names.",
+        "Noted: We deploy on Tuesdays. /undo takes it back.",
+        "Forgotten: old. /undo brings it back.",
         "This needs review (/inbox): We deploy on Tuesdays",
     ]
     assert describe_learned(ExtractResult()) == ""

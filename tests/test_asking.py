@@ -30,7 +30,9 @@ def test_the_projects_memory_hides_the_users_of_the_same_name(tmp_path: Path) ->
     project.write(sample_memory())
     user.write(sample_memory())
     user.write(Draft(Kind.USER, "Reads replies", "Reads the summary of a reply on a phone", "Short screens."))
-    found = {(at.header.scope.value, at.header.name) for at in memdir.recall([project, user], QUESTION, now=NOW)}
+    found = {
+        (at.header.scope.value, at.header.name) for at in memdir.recall([project, user], QUESTION, now=NOW, limit=5)
+    }
     assert found == {("private", "terse-replies"), ("user", "reads-replies")}
 
 

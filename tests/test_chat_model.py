@@ -1,5 +1,6 @@
 """`memdir chat` with a model: a scripted one behind the strict loopback, over streaming."""
 
+import json
 import threading
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,14 +11,16 @@ import pytest
 
 from chatting import CHAT, FORK, THREE_DAYS, Chats, answer_to, is_fork, last_text, list_reminders, texts_of
 from memdir.conversation.transcripts import read_messages
-from servers import AnthropicServer, Call, Fault, OpenAIServer, Say
+from opinions import accept_all, find_opinion
+from servers import AnthropicServer, Call, Fault, OpenAIServer, Say, read_blocks
 
+DATA = Path(__file__).parent / "data"
 WAIT = 60  # seconds, for a slow machine; nothing here takes one of them
 
 # What the scripted model keeps of what it hears: a word of the message -> file, type, description.
 KEEPS = {
     "data scientist": ("role", "user", "The user is a data scientist who is new to Rust"),
-    "summarise": ("no-summary", "feedback", "Answers end without a summary, the user reads the diff"),
+    "summarise": ("no-summary", "feedback", "A reply should end without a summary, the user reads the diff"),
     "Thursday": ("freeze", "project", "We freeze all merges from 2026-03-05, the mobile team cuts its release"),
     "Friday": (
         "freeze",
@@ -26,6 +29,13 @@ KEEPS = {
     ),
     "Linear": ("tracker", "reference", "Pipeline bugs are tracked in Linear"),
     "Jira": ("tracker", "reference", "Pipeline bugs are tracked in Jira"),
+}
+# A task or question for which it should come up, as a model is asked to write one.
+CUES = {
+    "no-summary": "how should an answer end?",
+    "freeze": "until when can I merge?",
+    "tracker": "where do I file a defect of the pipeline?",
+    "role": "how much Rust do I know?",
 }
 # Which of them it needs for a question.
 ASKED = {"reply end": "no-summary", "can I merge": "freeze", "a defect": "tracker", "Rust do I": "role"}
@@ -40,6 +50,8 @@ class Keeper:
         self.asked: list[dict[str, Any]] = []
 
     def __call__(self, body: dict[str, Any]) -> Any:
+        if (opinion := find_opinion(body, accept_all)) is not None:
+            return opinion
         if is_fork(body):
             self.forks.append(body)
             return self._keep(body)
@@ -59,7 +71,9 @@ class Keeper:
         return [Say("I keep this."), *calls] if calls else "done"
 
     def _write(self, name: str, kind: str, description: str) -> Call:
-        text = f"---\nname: {name}\ndescription: {description}\ntype: {kind}\n---\n\n{description}.\n"
+        cue = CUES.get(name, f"what about {name}?")
+        head = f"name: {name}\ndescription: {description}\ntype: {kind}\ncues:\n  - {cue}"
+        text = f"---\n{head}\n---\n\n{description}.\n"
         return Call("write", {"path": str(self._memory / f"{name}.md"), "content": text})
 
 
@@ -81,7 +95,7 @@ def test_three_days_against_the_strict_api(chats: Chats) -> None:
         assert server.problems == []
         assert all(request.body.get("stream") for request in server.requests if request.body in keeper.asked)
     answers = {heard["text"]: said["text"] for heard, said in _pair(events)}
-    assert "Answers end without a summary" in answers["how should a reply end?"]
+    assert "A reply should end without a summary" in answers["how should a reply end?"]
     assert "7 days ago" in answers["how should a reply end?"]
     assert (
         "from 2026-03-06" in answers["until when can I merge?"]
@@ -206,6 +220,61 @@ def test_the_model_writes_memory_through_the_store(chats: Chats) -> None:
     assert "agent" in chats("history").out
 
 
+def test_the_model_deletes_a_memory_and_is_not_told_to_keep_the_index(chats: Chats) -> None:
+    chats.save("yarn", "Packages are installed with yarn.")
+    script: Iterator[Any] = iter([[Call("delete", {"path": str(chats.memory / "yarn.md")})], "Gone."])
+    asked: list[dict[str, Any]] = []
+
+    def answer(body: dict[str, Any]) -> Any:
+        asked.append(body)
+        return "done" if is_fork(body) else next(script)
+
+    with AnthropicServer(answer) as server:
+        chats.with_model(server.url)
+        shown = chats.play("forget the yarn thing\n").out
+        assert server.problems == []
+    assert "[Memory forgotten: yarn.md]" in shown and "Memory saved" not in shown
+    assert not (chats.memory / "yarn.md").exists() and "yarn" not in (chats.memory / "MEMORY.md").read_text("utf-8")
+    assert "leave it alone" in str(asked[0]["system"]) and "add a line to" not in str(asked[0]["system"])
+
+
+def test_with_extraction_off_a_request_to_remember_is_kept(chats: Chats) -> None:
+    with AnthropicServer(lambda body: "Noted.") as server:
+        chats.with_model(server.url)
+        said = "remember that we deploy on Tuesdays only\n"
+        assert "[Memory saved:" in chats.play(f"{said}we like green tea\n", MEMDIR_EXTRACT="0").out
+        assert len(server.requests) == 2 and server.problems == []
+
+
+def test_a_daily_log_is_kept_by_the_path_that_the_request_names(chats: Chats) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def answer(body: dict[str, Any]) -> Any:
+        if is_fork(body):
+            return "done"
+        asked.append(body)
+        told = next((text for text in reversed(list_texts(body)) if "is logged from here on" in text), "")
+        path = told.partition("goes into `")[2].partition("`")[0]
+        said = last_text(body)
+        return [Call("write", {"path": path, "content": f"- 10:00 {said}\n"})] if said.startswith("log") else "Logged."
+
+    with AnthropicServer(answer) as server:
+        chats.with_model(server.url)
+        chats.play("/now 2026-03-02\nlog one\n/now 2026-03-03\nlog two\n", MEMDIR_DAILY_LOG="1")
+        assert server.problems == []
+    logs = sorted((chats.memory / "logs").rglob("*.md"))
+    assert [(at.name, at.read_text("utf-8")) for at in logs] == [
+        ("2026-03-02.md", "- 10:00 log one\n"), ("2026-03-03.md", "- 10:00 log two\n")
+    ]  # fmt: skip
+    first = list_texts(asked[0])
+    assert any("Today is Monday, 2026-03-02 (time zone UTC" in text for text in first)
+    assert "2026-03" not in str(asked[0]["system"]) + first[0], "the prefix carries no date"
+
+
+def list_texts(body: dict[str, Any]) -> list[str]:
+    return [text for message in body["messages"] for text in texts_of(message)]
+
+
 @pytest.mark.parametrize("kind", ["auth", "refusal", "cut_call"])
 def test_a_model_that_fails_ends_the_turn_and_not_the_chat(chats: Chats, kind: str) -> None:
     answers: Iterator[Any] = iter([Fault(kind), "Here I am."])  # type: ignore[arg-type]
@@ -244,3 +313,33 @@ def test_the_day_that_changes_is_told_once_and_instructions_carry_no_date(chats:
     systems = {str(body["system"]) for body in keeper.asked}
     assert len(systems) == 1 and "2026" not in systems.pop().replace(str(chats.home), "")
     assert last_text(keeper.asked[0]) == "hello there"
+
+
+def test_ten_turns_with_the_recorded_answers_of_a_capable_model(chats: Chats) -> None:
+    """Each answer belongs to what the person said or to the results of tools: learning beside may come at any time."""
+    recorded = json.loads((DATA / "chat_answers.json").read_text(encoding="utf-8"))
+    places = {"private": chats.memory, "user": chats.home / ".claude" / "memory"}
+
+    def answer(body: dict[str, Any]) -> Any:
+        if is_fork(body):
+            return read_blocks(recorded["learning"])
+        results = [at["content"] for at in body["messages"][-1]["content"] if at["type"] == "tool_result"]
+        blocks = recorded["results"]["\n".join(results)] if results else recorded["said"][last_text(body)]
+        return read_blocks(blocks, **places)
+
+    with AnthropicServer(answer) as server:
+        chats.with_model(server.url)
+        given = "".join(f"{line}\n" for line in ("/now 2026-11-17", *recorded["said"]))
+        played = chats.real("chat", given=given.encode())
+        assert server.problems == []
+        assert all(find_opinion(at.body) is None for at in server.requests), "none was recorded"
+    assert (played.code, played.err) == (0, "")
+    names = {(at["name"], at["scope"]) for at in chats("list", "--json").json}
+    assert names == {("rena-background", "user"), ("audit-freeze", "private"), ("billing-grafana-board", "private")}
+    saved = ["rena-background", "short-lists", "audit-freeze", "billing-grafana-board"]
+    notices = [line for line in played.lines if line.startswith("[Memory ")]
+    assert sorted(notices) == sorted(
+        [*(f"[Memory saved: {name}.md]" for name in saved), "[Memory forgotten: short-lists.md]"]
+    )
+    assert "[Memory forgotten: short-lists.md]" in answer_to(played.out, list(recorded["said"])[6])
+    assert "until 9 December" in answer_to(played.out, "when is the freeze again?")

@@ -47,20 +47,20 @@ def test_a_person_without_a_model(chats: Chats) -> None:
         lines = scaled(10_000)
         terminal.paste("\n".join(f"line {number} of a long paste" for number in range(lines)))
         terminal.enter("")
-        terminal.expect("I kept nothing of that.")
+        terminal.expect("I kept nothing of that: it is long")
         terminal.expect(READY)
         terminal.enter("when do we deploy?")
-        terminal.expect("We deploy on Tuesdays only.")
+        terminal.expect("we deploy on Tuesdays only (")
         terminal.expect(READY)
         terminal.type(UP)
         terminal.expect("when do we deploy?")
         terminal.enter("")
-        terminal.expect("We deploy on Tuesdays only.")
+        terminal.expect("we deploy on Tuesdays only (")
         terminal.expect(READY)
         terminal.enter("one \\")
         terminal.expect(". ")
         terminal.enter("two")
-        terminal.expect("I kept nothing of that.")
+        terminal.expect("Noted: ")
         terminal.expect(READY)
         terminal.type(END)
         assert terminal.end() == 0 and "Traceback" not in terminal.text
@@ -142,17 +142,17 @@ def test_what_was_acknowledged_outlives_a_kill_and_the_conversation_goes_on(chat
         terminal.expect("[Memory saved: deploy-on-tuesdays-only.md]")
         terminal.kill()
     assert (chats.memory / "deploy-on-tuesdays-only.md").is_file()
-    # A dream is due then, and runs beside: its notices come while the prompt waits.
+    # A dream is due then, and runs beside: its notices come before the next prompt, or at the end.
     with open_chat(chats, "--continue", MEMDIR_DREAM_HOURS="0", MEMDIR_DREAM_SESSIONS="0") as terminal:
         assert "1 of your messages" in terminal.expect(READY)
         terminal.enter("when do we deploy?")
-        terminal.expect("We deploy on Tuesdays only.")
-        terminal.expect("[Dream: there is nothing to tidy]")
+        terminal.expect("we deploy on Tuesdays only (")
+        terminal.expect(READY)
         terminal.type(UP + UP)
         terminal.expect("remember that we deploy on Tuesdays only")
         terminal.type(INTERRUPT)
         terminal.expect("Ctrl-C once more ends the chat.")
         terminal.expect(READY)
         terminal.type(INTERRUPT)
-        assert terminal.end() == 0 and "Traceback" not in terminal.text
+        assert terminal.end() == 0 and "Traceback" not in terminal.text and "[Dream: " in terminal.text
     assert chats("doctor").code == 0

@@ -1,6 +1,7 @@
 """The file tools of chat's model where the file, the text or the moment is odd."""
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from memdir.interfaces.chat_terminal import KINDS, Permissions
 from memdir.models.agent import ToolResult
 from memdir.records import ToolCall
 
+NOON = datetime(2026, 3, 5, 12).astimezone()
+TODAY, BEFORE = "logs/2026/03/2026-03-05.md", "logs/2026/03/2026-03-04.md"
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -20,8 +24,9 @@ def project(tmp_path: Path) -> Path:
 
 def make_tools(project: Path, permissions: Permissions) -> Callable[..., ToolResult]:
     store = memdir.open_store(project.parent / "memory")
+    store.clock = lambda: NOON
     tools = FileTools(
-        project, (store,), permissions, session="s", show=lambda text: None, on_saved=lambda names: None
+        project, (store,), permissions, session="s", show=lambda text: None, on_saved=lambda staged: None
     )  # fmt: skip
     return lambda name, **values: tools(ToolCall("1", name, values))
 
@@ -69,3 +74,26 @@ def test_nothing_outside_hidden_linked_or_secret_is_reached(project: Path, verb:
     answer = make_tools(project, Permissions(allowed=KINDS))(verb, path=path, content="x")
     assert answer.refused and "outside\n" not in answer.text
     assert outside.read_text(encoding="utf-8") == "outside" and not list((project / ".git").iterdir())
+
+
+def test_the_log_of_today_is_read_and_added_to_and_nothing_else_below_logs(project: Path) -> None:
+    memory = project.parent / "memory"
+    call = make_tools(project, Permissions())
+    assert not call("write", path=str(memory / TODAY), content="- 09:00 one\n").refused
+    assert not call("write", path=str(memory / TODAY), content="- 09:00 one\n- 10:00 two\n").refused
+    assert not call("edit", path=str(memory / TODAY), old="- 10:00 two", new="- 10:00 two\n- 11:00 three").refused
+    text = "- 09:00 one\n- 10:00 two\n- 11:00 three\n"
+    assert call("read", path=str(memory / TODAY)).text == text
+    (memory / BEFORE).write_text("- 09:00 old\n", encoding="utf-8")
+    refused = [
+        call("edit", path=str(memory / TODAY), old="one", new="1"),
+        call("write", path=str(memory / TODAY), content="- 12:00 all else is gone\n"),
+        call("write", path=str(memory / BEFORE), content="- 09:00 old\n- 10:00 more\n"),
+        call("edit", path=str(memory / BEFORE), old="old", new="new"),
+        call("write", path=str(memory / "logs" / "notes.md"), content="x"),
+        call("delete", path=str(memory / TODAY)),
+        call("read", path=str(memory / "logs" / "2026" / "03" / "2026-03-01.md")),
+    ]
+    assert all(answer.refused for answer in refused)
+    assert (memory / TODAY).read_text(encoding="utf-8") == text
+    assert call("read", path=str(memory / BEFORE)).text == "- 09:00 old\n"

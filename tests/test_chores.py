@@ -1,15 +1,17 @@
 """What a worker does beside learning, and that it runs nobody else's code."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from homes import git, write
 from hooking import Hooks, wait_until
-from memdir.extraction.turns import QueuedTurn, enqueue, read_queue
-from memdir.files import read_problems
 from memdir.interfaces.worker import do_chores
+from memdir.models.agent import read_runs
 from memdir.store.open import open_project
+from memdir.store.sessions import QueuedTurn, enqueue, read_queue
+from memdir.store.state import read_problems
 
 
 @pytest.fixture
@@ -26,6 +28,33 @@ def test_after_a_long_turn_there_are_notes_and_a_fresh_index(hooks: Hooks) -> No
     (notes,) = (hooks.cli.home / ".claude" / "projects").glob("*/s-1/session-memory/summary.md")
     assert "billing tables" in notes.read_text(encoding="utf-8")
     assert (hooks.state / "index.db").exists()
+
+
+def list_notes_after(hooks: Hooks, path: Path, session: str) -> list[Path]:
+    enqueue(hooks.state, QueuedTurn(session, str(path)))
+    assert hooks.cli("worker").code == 0 and read_queue(hooks.state) == ()
+    return list((hooks.cli.home / ".claude" / "projects").glob(f"*/{session}/session-memory/summary.md"))
+
+
+def test_where_the_host_does_not_compact_there_are_no_notes(hooks: Hooks) -> None:
+    said = "Please move the billing tables to the new schema. " * 900
+    path = hooks.transcript(said, "I moved two of five tables. " * 900)
+    write(hooks.cli.home / ".claude" / "settings.json", '{"autoCompactEnabled": false}')
+    assert list_notes_after(hooks, path, "s-1") == []
+    assert "does not shorten" in hooks.cli("notes", "update", "--transcript", str(path)).refusal
+    plain = hooks.cli.home / "plain.json"  # of another host: this setting is not for it
+    plain.write_text(json.dumps([{"role": "user", "content": said * 2}]), encoding="utf-8")
+    assert len(list_notes_after(hooks, plain, "s-2")) == 1
+    write(hooks.cli.project / ".claude" / "settings.local.json", '{"autoCompactEnabled": true}')
+    assert len(list_notes_after(hooks, path, "s-1")) == 1, "the nearer settings count"
+
+
+def test_in_a_remote_environment_nothing_is_learned(hooks: Hooks, tmp_path: Path) -> None:
+    path = hooks.transcript("Remember that invoices are sent on the third of each month.", "Noted.")
+    hooks.cli.variables |= {"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": str(hooks.cli.home / ".claude")}
+    hooks("stop", transcript_path=str(path))
+    wait_until(lambda: any(row["skipped"] == "remote" for row in read_runs(hooks.state)), "the turn is skipped")
+    assert not list(hooks.cli.memory.glob("*.md"))
 
 
 def test_what_a_worker_found_out_of_date_is_told_at_the_next_prompt(hooks: Hooks) -> None:

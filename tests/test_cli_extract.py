@@ -8,7 +8,7 @@ import pytest
 
 from claude_client import make_client
 from clihelp import Cli
-from memdir.extraction import turns
+from memdir.store import sessions
 from servers import AnthropicServer, OpenAIServer
 
 ASKED = "please remember that we deploy on Tuesdays only, because support is fully staffed then"
@@ -53,7 +53,7 @@ def test_a_transcript_of_the_real_client_is_shown_and_then_learned_from_once(tmp
     path = str(client.transcript)
     shown = cli("extract", path, "--dry-run")
     assert shown.code == 0 and "would create" in shown.out and "asked for" in shown.out
-    assert "We deploy on Tuesdays only" in shown.out and ASKED[:40] in shown.out
+    assert "we deploy on Tuesdays only" in shown.out and ASKED[:40] in shown.out
     assert names(cli) == []
     done = cli("extract", path)
     assert done.code == 0 and "[Memory saved: " in done.out
@@ -86,18 +86,18 @@ def test_all_past_conversations_of_the_project_in_order_and_only_once(cli: Cli) 
 def test_what_waits_in_the_queue_is_worked_off(cli: Cli) -> None:
     path = write_session(cli, 1, ASKED)
     state = cli.memory / ".memdir"
-    turns.enqueue(state, turns.QueuedTurn("s1", str(path)))
-    turns.enqueue(state, turns.QueuedTurn("s1", str(path)))
-    turns.enqueue(state, turns.QueuedTurn("gone", str(path.with_name("gone.jsonl"))))
+    sessions.enqueue(state, sessions.QueuedTurn("s1", str(path)))
+    sessions.enqueue(state, sessions.QueuedTurn("s1", str(path)))
+    sessions.enqueue(state, sessions.QueuedTurn("gone", str(path.with_name("gone.jsonl"))))
     done = cli("extract")
     assert done.code == 0 and "[Memory saved: " in done.out
-    assert turns.read_queue(state) == () and len(names(cli)) == 1
+    assert sessions.read_queue(state) == () and len(names(cli)) == 1
     assert cli("extract").out == "nothing waits to be learned from\n"
 
 
 def test_the_worker_is_quiet(cli: Cli) -> None:
     path = write_session(cli, 1, ASKED)
-    turns.enqueue(cli.memory / ".memdir", turns.QueuedTurn("s1", str(path)))
+    sessions.enqueue(cli.memory / ".memdir", sessions.QueuedTurn("s1", str(path)))
     done = cli.real("worker")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert len(names(cli)) == 1
@@ -105,14 +105,14 @@ def test_the_worker_is_quiet(cli: Cli) -> None:
 
 
 def test_inside_a_program_that_memdir_started_the_worker_does_nothing(cli: Cli) -> None:
-    turns.enqueue(cli.memory / ".memdir", turns.QueuedTurn("s1", str(write_session(cli, 1, ASKED))))
+    sessions.enqueue(cli.memory / ".memdir", sessions.QueuedTurn("s1", str(write_session(cli, 1, ASKED))))
     assert cli("worker", MEMDIR_INSIDE="1").code == 0
     assert names(cli) == []
 
 
 def test_a_headless_turn_keeps_only_what_was_asked_for(cli: Cli) -> None:
     path = write_session(cli, 1, "I'm a backend developer with ten years of Go")
-    turns.enqueue(cli.memory / ".memdir", turns.QueuedTurn("s1", str(path), headless=True))
+    sessions.enqueue(cli.memory / ".memdir", sessions.QueuedTurn("s1", str(path), headless=True))
     cli("extract")
     assert names(cli) == []
 
@@ -153,7 +153,7 @@ def test_memory_that_is_off_learns_nothing(cli: Cli) -> None:
     path = str(write_talk(cli.project, ASKED))
     assert cli("extract", path, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1").code == 1
     cli("pause")
-    turns.enqueue(cli.memory / ".memdir", turns.QueuedTurn("s1", str(write_session(cli, 1, ASKED))))
+    sessions.enqueue(cli.memory / ".memdir", sessions.QueuedTurn("s1", str(write_session(cli, 1, ASKED))))
     cli("extract")
     assert names(cli) == []
 

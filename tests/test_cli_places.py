@@ -8,7 +8,7 @@ import pytest
 from clihelp import Cli, memory_text
 from homes import git
 from memdir.interfaces.doctor import LEVELS
-from memdir.project.options import SETTINGS
+from memdir.project.settings import SETTINGS
 
 
 @pytest.fixture

@@ -203,3 +203,10 @@ def test_a_fixed_clock_is_the_clock(cli: Cli) -> None:
 def test_as_a_real_process_it_prints_json(cli: Cli) -> None:
     told = cli.real("save", "--name", "n", *GOOD, "--json")
     assert told.code == 0 and json.loads(told.out)["name"] == "n"
+
+
+def test_a_weekday_that_is_a_habit_in_one_part_is_one_in_all_of_them(cli: Cli) -> None:
+    about = ("--type", "project", "--name", "deploys", "--description", "The deploy day of the web shop")
+    cli("save", *about, "--body", "The deploy day is Tuesday.", "--how", "Merge before Tuesday morning.")
+    text = (cli.memory / "deploys.md").read_text(encoding="utf-8")
+    assert "The deploy day is Tuesday." in text and "Merge before Tuesday morning." in text

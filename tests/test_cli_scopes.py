@@ -198,7 +198,7 @@ def test_what_is_remembered_privately_leaves_the_teams_memory_alone(cli: Cli) ->
     assert "Tuesdays" in cli("read", before["name"]).out
     told = cli("remember", "we deploy on Tuesdays only", "--json").json
     assert (told["name"], told["action"]) == (before["name"], "unchanged"), "the team says so already"
-    cli("remember", "--scope", "team", "we deploy on Wednesdays only")
+    cli("remember", "--scope", "team", "no, we deploy on Wednesdays only")
     assert "Wednesdays" in cli("read", before["name"]).out and len(rows(cli)) == 2
 
 

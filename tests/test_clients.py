@@ -15,9 +15,9 @@ from hooking import Hooks, Told, call_hook, wait_for_worker
 from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
-from memdir.extraction.turns import read_queue
-from memdir.files import read_problems
 from memdir.project.settings import read_environment
+from memdir.store.sessions import read_queue
+from memdir.store.state import read_problems
 from transcribing import said
 
 DATA = Path(__file__).parent / "data" / "clients"
@@ -284,7 +284,7 @@ def test_a_resumed_codex_is_sent_the_index_only_if_it_has_changed(hooks: Hooks) 
 def test_calls_of_the_real_gemini_are_answered_and_its_chat_is_learned_from(hooks: Hooks) -> None:
     lay(hooks, CHAT, "gemini-cli")
     start, prompt, denied, read, ferry, stop = replay(hooks, "gemini-cli", 0, 1, 2, 3, 8, 9)
-    assert start.out == b""  # told there, it would stand before the prompt
+    assert start.context == ""  # told there, it would stand before the prompt
     assert "[ferry](ferry.md)" in prompt.context and "pier nine" not in prompt.context
     assert denied.table["decision"] == "deny" and "password" in denied.table["reason"] and read.out == b""
     assert "pier nine" in ferry.context and "[ferry](ferry.md)" not in ferry.context and stop.out == b""

@@ -11,19 +11,20 @@ import pytest
 
 from clihelp import Cli
 from loads import scaled
+from memdir.conversation.instructions import render_date
+from memdir.dream import dream
 from memdir.dream.logs import (
     DISTILLED,
     append_log,
-    find_date_change,
     list_logs,
     list_undistilled,
-    make_path,
     mark_distilled,
     read_log,
     render_entry,
 )
 from memdir.errors import DiskError, FormatError, NotFoundError, PathError
 from memdir.limits import LOG_BYTES, LOG_ENTRY_CHARS
+from memdir.records import Draft, Kind, make_log_path
 from memdir.store.files import FileStore
 from outcome import attempt, fork
 from pressure import file_size_limit, run_in_child
@@ -204,7 +205,7 @@ def test_only_files_in_their_place_are_logs(store: FileStore) -> None:
         (store.root / name).write_text("- 09:00 x\n", encoding="utf-8")
     (store.root / "logs/2026/03/2026-03-07.md").mkdir()
     (store.root / "logs/2026/03/2026-03-08.md").symlink_to(path)
-    assert [at.path for at in list_logs(store)] == [make_path(TODAY)]
+    assert [at.path for at in list_logs(store)] == [make_log_path(TODAY)]
 
 
 def test_a_log_of_any_bytes_can_be_read(store: FileStore) -> None:
@@ -215,12 +216,14 @@ def test_a_log_of_any_bytes_can_be_read(store: FileStore) -> None:
 # --- the notice -----------------------------------------------------------------------------------------------------
 
 
-def test_the_date_change_is_told_when_the_day_is_another(store: FileStore) -> None:
-    assert find_date_change(None, NOON, zone=UTC) == "" and find_date_change(TODAY, NOON, zone=UTC) == ""
-    told = find_date_change(TODAY, NOON + DAY / 2, zone=UTC)
+def test_the_date_is_told_at_the_start_and_when_the_day_is_another(store: FileStore) -> None:
+    assert render_date(None, NOON, zone=UTC) == "Today is Thursday, 2026-03-05 (time zone UTC+0000)."
+    assert render_date(TODAY, NOON, zone=UTC) == ""
+    told = render_date(TODAY, NOON + DAY / 2, zone=UTC, logs=store.root)
     assert "2026-03-06" in told and "Friday" in told and "\n" not in told and "{{" not in told
-    assert find_date_change(TODAY, NOON - DAY, zone=UTC), "also when a clock or a zone went back"
-    assert find_date_change(TODAY, NOON, zone=timezone(timedelta(hours=13)))
+    assert str(store.root / "logs" / "2026" / "03" / "2026-03-06.md") in told
+    assert render_date(TODAY, NOON - DAY, zone=UTC), "also when a clock or a zone went back"
+    assert "UTC+1300" in render_date(TODAY, NOON, zone=timezone(timedelta(hours=13)))
 
 
 # --- distilling -----------------------------------------------------------------------------------------------------
@@ -323,3 +326,35 @@ def test_a_purge_says_that_it_does_not_reach_into_logs_and_does_not(cli: Cli) ->
     told = cli("forget", "secret-plan", "--purge", "--yes")
     assert "daily logs" in told.out
     assert "xylophone" in cli("log").out
+
+
+# --- without a model ------------------------------------------------------------------------------------------------
+
+
+def test_without_a_model_what_patterns_recognise_becomes_memories_and_the_rest_is_one_item(store: FileStore) -> None:
+    log(store, "feedback: Commits are small, one for each logical change.")
+    log(store, "[project] The mobile release is cut from 2026-03-12 on.")
+    log(store, "Remember that invoices are sent on the third of each month.")
+    log(store, "looked at the flaky test again")
+    log(store, "reference: the token of the runner is ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36])
+    done = dream(store, now=NOON + DAY)
+    texts = [store.read(at.name).text for at in store.scan()]
+    for said in ("ommits are small, one for each logical change", "cut from 2026-03-12", "third of each month"):
+        assert sum(said in text for text in texts) == 1, said
+    assert done.applied is not None and len(done.applied.changed) == 3
+    (item,) = store.inbox()
+    assert "log of 2026-03-05" in item.title and "2 entries" in item.why
+    assert "flaky test" in str(item.payload) and "A1b2C3" not in str(item.payload)
+    assert list_undistilled(store) == ()
+    dream(store, now=NOON + 2 * DAY)
+    assert len(store.inbox()) == 1 and len(store.scan()) == 3
+
+
+def test_without_a_model_an_entry_about_a_pinned_memory_waits(store: FileStore) -> None:
+    said = "Deploys go out on Tuesdays only."
+    pinned = store.write(Draft(Kind.PROJECT, "Deploys", said, f"{said}\n", "deploys", True))
+    log(store, "project: Deploys go out on Tuesdays only, because support is staffed then.")
+    dream(store, now=NOON + DAY)
+    assert store.read("deploys").digest == pinned.digest and len(store.scan()) == 1
+    (item,) = store.inbox()
+    assert "support is staffed" in str(item.payload)

@@ -15,7 +15,7 @@ def test_the_demo_shows_all_of_it_and_leaves_nothing_behind(tmp_path: Path) -> N
     for told in (
         "Day one.",
         "Noted: We freeze all merges from 2026-03-05",
-        "Changed: We freeze all merges from 2026-03-06",
+        "Changed: we freeze all merges from 2026-03-06",
         "[Memory forgotten: staging-database-reset-sunday-night.md]",
         "noted 6 days ago",
         "My memories disagree; the newest says: Pipeline bugs are tracked in Jira.",

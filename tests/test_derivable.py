@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memdir.interfaces.derivable import DerivableReason, find_derivable
 
 RULES = """# Rules
+Run the whole suite before each commit.
 
 - Use **pnpm**, not npm, in this workspace.
 - Commit messages are written in the imperative
@@ -52,6 +53,7 @@ def make_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("use PNPM not npm in this workspace!", "CLAUDE.md"),
         ("Something new.\n\n**Why:** commit messages are written in the imperative mood and in English.", "CLAUDE.md"),
         ("Never push to main directly", "CLAUDE.md"),
+        ("Run the whole suite before each commit", "CLAUDE.md"),
         ("运行迁移之前必须先询问负责人", "CLAUDE.md"),
         ("- SQL keywords are written\n  in lower case", ".claude/rules/deep/sql.md"),
         ("Answer every question in plain French.", ".cursorrules"),
@@ -94,6 +96,10 @@ def test_short_or_different_sentences_are_not(root: Path, text: str) -> None:
         ("解析器在 src/parser.py 里", "src/parser.py"),
         ("パーサーは src/parser.py にある", "src/parser.py"),
         ("Parser lies in src/parser.py\n\nThe parser is in src/parser.py.", "src/parser.py"),
+        (
+            "The parser is in src/parser.py.\n\n**Why:** People look for it.\n\n**How to apply:** Open it there. Edit it.",
+            "src/parser.py",
+        ),
     ],
 )
 def test_where_a_tracked_file_lies_is_derivable(root: Path, text: str, source: str) -> None:
@@ -114,7 +120,6 @@ def test_where_a_tracked_file_lies_is_derivable(root: Path, text: str, source: s
         "Bugs are tracked in Linear",
         "The budget is in euros",
         "The parser is in src/parser.py. It will be deleted. Legal asked for it.",
-        "The parser is in src/parser.py.\n\n**Why:** the vendor tool only scans there",
     ],
 )
 def test_a_path_beside_a_fact_is_not(root: Path, text: str) -> None:

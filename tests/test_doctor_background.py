@@ -10,11 +10,10 @@ import pytest
 from clihelp import NOW as CLI_NOW
 from clihelp import Cli
 from homes import write
-from memdir.extraction.turns import QueuedTurn, enqueue
-from memdir.files import note_event, note_problem, read_problems
 from memdir.interfaces.doctor import DoctorFinding, HostConversation, count_kinds, examine_background, repair_background
 from memdir.project.hosts import InstalledHost
-from memdir.store.state import RECORD
+from memdir.store.sessions import QueuedTurn, enqueue
+from memdir.store.state import RECORD, note_event, note_problem, read_problems
 from memdir.team.state import Membership, write_membership
 from transcribing import Claude
 

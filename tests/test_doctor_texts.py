@@ -10,11 +10,10 @@ import pytest
 
 from homes import git, make_repository, write
 from loads import ROOT
-from memdir.interfaces.doctor import UNUSED_DAYS, UNUSED_SESSIONS, DoctorFinding, examine, find_mark, read_clean, repair
+from memdir.interfaces.doctor import UNUSED_DAYS, UNUSED_SESSIONS, DoctorFinding, examine, repair
 from memdir.records import Draft, Kind, Surfacing
 from memdir.store.files import FileStore
-from memdir.store.secret_text import AllowedValue, SecretRule
-from memdir.store.secrets import OwnSecretRules
+from memdir.store.secrets import AllowedValue, OwnSecretRules, SecretRule
 from memdir.testing import sample_memory
 from memdir.verify.check import verify
 
@@ -83,17 +82,7 @@ def test_a_secret_is_told_by_rule_and_line_and_never_by_value(memory: Path) -> N
     assert TOKEN not in repr(examine(store)) and "github" in found.message.lower()
 
 
-def test_memories_without_secrets_are_clean_and_not_searched_again(memory: Path) -> None:
-    put(memory, "pipeline", "The pipeline pulls from the mirror with the token in the vault.")
-    with FileStore(memory) as store:
-        assert find(store, "secret") == []
-        assert read_clean(store, find_mark(OwnSecretRules())) == {store.read("pipeline").digest}
-        put(memory, "pipeline", f"The pipeline pulls with {TOKEN}.")
-        assert len(find(store, "secret")) == 1
-        assert len(find(store, "secret")) == 1  # what was found is told every time
-
-
-def test_other_rules_search_again(memory: Path) -> None:
+def test_own_rules_are_used(memory: Path) -> None:
     put(memory, "gateway", "The gateway wants acme_0123456789 as its word.")
     rule = SecretRule("acme", "a word of our gateway", r"acme_[0-9]{10}")
     with FileStore(memory) as store:

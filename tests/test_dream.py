@@ -14,16 +14,19 @@ from dreaming import (
     DEPLOYS,
     HOTFIX,
     LIMIT,
+    MERGED,
     NOW,
+    PARTS,
     TUESDAYS,
+    DreamingModel,
     Toolless,
     delete,
-    deleting,
     end,
     image,
     make_store,
     make_text,
     merging,
+    no_longer,
     operations,
     put,
     read,
@@ -37,19 +40,18 @@ from memdir.dream.lock import hold_dream, read_last
 from memdir.dream.logs import append_log, list_undistilled
 from memdir.dream.plan import apply_dream, plan_dream
 from memdir.dream.records import DreamPhase, ProgressStep, keep_set, load, parse_set, render_set
-from memdir.dream.review import RemainingSentences, SentenceFate, find_sentence_ages
-from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, ReplyError, StoppedError
+from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, StoppedError
 from memdir.frozen import replace
 from memdir.limits import DREAM_LOG_CHARS, DREAM_SETS
+from memdir.recall.pipeline import find_ages
 from memdir.records import InboxItem, InboxKind, Reply, Request
 from memdir.store import state
 from memdir.store.files import FileStore
 from memdir.store.inbox import find_payload_edits
 from memdir.store.memory import MemoryStore
-from memdir.testing import ScriptedModel
-from tables import table
 
 LATER = NOW + timedelta(days=2)
+RAISED = [no_longer(LIMIT.format(100))]
 
 
 @pytest.fixture
@@ -152,7 +154,7 @@ def test_a_model_merges_and_settles_and_nothing_is_lost(store: FileStore) -> Non
     assert proof.removed == proof.in_history == 3 and proof.elsewhere == 2 and proof.missing == ()
     reasons = {at.kind: at.reason for at in done.patches.patches}
     assert reasons["merge"] in ("hotfixes are about deploys too; merged into deploys", "the limit was raised")
-    assert done.patches.summary == "merged two, settled one" and done.patches.checks.overtaken == 1
+    assert done.patches.summary == "merged two, settled one"
     assert [change.verb for change in store.changes(limit=2)].count("dream") == 1, "one change"
     store.undo()
     assert image(store.root) == before
@@ -179,7 +181,7 @@ def test_a_model_without_tools_answers_with_operations(store: FileStore) -> None
     pinned = {"action": "delete", "name": "tracker"}
     model = Toolless(["not JSON", operations(merged, gone, pinned)])
     done = dream(store, model=model, now=NOW)
-    assert len(model.requests) == 2 and "cannot be carried out" in model.requests[1].messages[-1].text
+    assert len(model.requests) == 2 and "could not be carried out" in model.requests[1].messages[-1].text
     assert TUESDAYS in model.requests[0].messages[0].text, "texts are shown: it cannot read files"
     assert "hotfixes" not in list_names(store) and "tracker" in list_names(store)
     assert done.patches is not None and done.patches.refused == 1
@@ -187,7 +189,7 @@ def test_a_model_without_tools_answers_with_operations(store: FileStore) -> None
 
 
 def test_what_stands_nowhere_else_is_not_deleted_but_proposed(store: FileStore) -> None:
-    model = ScriptedModel([use(delete("hotfixes", "old"), delete("limit-old", "overtaken")), end()])
+    model = DreamingModel([use(delete("hotfixes", "old"), delete("limit-old", "overtaken")), end()], RAISED)
     done = dream(store, model=model, now=NOW)
     assert "hotfixes" in list_names(store) and "limit-old" not in list_names(store)
     item = list_asked(store)[-1]
@@ -197,19 +199,60 @@ def test_what_stands_nowhere_else_is_not_deleted_but_proposed(store: FileStore) 
 
 
 def test_the_newer_of_two_wins_and_not_the_older(store: FileStore) -> None:
-    model = ScriptedModel([use(delete("limit-new", "it contradicts the old one")), end()])
+    both = [no_longer(LIMIT.format(count)) for count in (100, 250)]
+    model = DreamingModel([use(delete("limit-new", "the old one says so")), end()], both)
     dream(store, model=model, now=NOW)
-    assert {"limit-new", "limit-old"} <= set(list_names(store))
-    assert list_asked(store)[-1].name == "limit-new"
+    assert {"limit-new", "limit-old"} <= set(list_names(store)) and list_asked(store)[-1].name == "limit-new"
+    assert "no longer holds" not in model.opinions[0], "nothing newer could say so"
+    model = DreamingModel([use(delete("limit-old", "raised")), end()], both)
+    dream(store, model=model, now=LATER)
+    assert "limit-old" not in list_names(store) and "limit-new" in list_names(store)
+    shown = model.opinions[0].partition(no_longer(LIMIT.format(100)))[0].rpartition("---")[2]
+    assert LIMIT.format(250) in shown and LIMIT.format(100) not in shown
+
+
+def test_without_a_second_reader_only_what_stands_to_the_letter_is_done(store: FileStore) -> None:
+    calls = use(write("deploys", MERGED, "one subject"), delete("hotfixes", "merged"), delete("limit-old", "raised"))
+    done = dream(store, model=DreamingModel([calls, end()], None), now=NOW)
+    assert done.patches is not None and not done.patches.error
+    assert "hotfixes" not in list_names(store) and HOTFIX in store.read("deploys").text
+    assert "limit-old" in list_names(store) and [at.name for at in list_asked(store)] == ["limit-old"]
+
+
+def test_cues_are_judged_as_well(store: FileStore) -> None:
+    cues = ["should replies end with a summary?", "where is the vault key of the bank?"]
+    row = {"action": "update", "name": "terse", "cues": cues}
+    dream(store, model=Toolless([operations(row)]), now=NOW)
+    assert cues[0] in store.read("terse").text and "vault" not in store.read("terse").text and list_asked(store) == []
+
+
+def test_a_sentence_whose_number_stands_nowhere_is_lost_whatever_the_reader_says(store: FileStore) -> None:
+    put(store, "limits", make_text("Limits", "The API limits what each key may do", "Each key of the API is limited."))
+    model = DreamingModel([use(delete("limits", "said by limit-new")), end()], ["Each key of the API is limited."])
+    dream(store, model=model, now=NOW)
+    assert "limits" not in list_names(store), "in other words"
+    model = DreamingModel([use(delete("limit-old", "said by limit-new")), end()], [LIMIT.format(100)])
+    dream(store, model=model, now=LATER)
+    assert "limit-old" in list_names(store)
+
+
+@pytest.mark.parametrize(("days", "is_kept"), [(1, False), (3, True)], ids=["newer", "older"])
+def test_a_rule_that_a_newer_one_overtook_goes_with_its_reasons(store: FileStore, days: float, is_kept: bool) -> None:
+    text = make_text("Deploy day", "On which day the shop is deployed now", "Deploys are on Wednesdays.")
+    put(store, "wednesdays", text, days=days)
+    model = DreamingModel([use(delete("deploys", "overtaken", "wednesdays")), end()], [no_longer(TUESDAYS)])
+    dream(store, model=model, now=NOW)
+    assert ("deploys" in list_names(store)) is is_kept and [at.name for at in list_asked(store)] == [
+        "deploys"
+    ] * is_kept
 
 
 def test_a_sentence_that_is_written_anew_overtakes_its_old_value(store: FileStore) -> None:
-    append_log(store, LIMIT.format(400), now=NOW - timedelta(days=1))
+    append_log(store, LIMIT.format(400), now=NOW - timedelta(hours=1))
     text = make_text("Rate limit", "How much the public API allows now", LIMIT.format(400))
-    model = ScriptedModel([use(write("limit-new", text, "the log says so", LIMIT.format(400))), end()])
-    done = dream(store, model=model, now=NOW)
+    calls = use(write("limit-new", text, "the log says so", LIMIT.format(400)))
+    dream(store, model=DreamingModel([calls, end()], [no_longer(LIMIT.format(250))]), now=NOW)
     assert "400" in store.read("limit-new").text and list_asked(store) == []
-    assert done.patches is not None and done.patches.checks.overtaken == 1
 
 
 def test_a_merge_stands_or_falls_together(store: FileStore) -> None:
@@ -224,7 +267,7 @@ def test_a_merge_stands_or_falls_together(store: FileStore) -> None:
 
 
 def test_a_deletion_that_leans_on_a_memory_is_left_out_when_that_one_changes(store: FileStore) -> None:
-    patches = plan_dream(store, model=ScriptedModel([use(delete("limit-old", "raised")), end()]), now=NOW)
+    patches = plan_dream(store, model=DreamingModel([use(delete("limit-old", "raised")), end()], RAISED), now=NOW)
     (store.root / "limit-new.md").write_text(make_text("Rate limit", "Nobody knows", "Unknown."), encoding="utf-8")
     with hold_dream(store.root, store.state, now=NOW) as held:
         applied = apply_dream(store, patches, held, NOW)
@@ -233,7 +276,7 @@ def test_a_deletion_that_leans_on_a_memory_is_left_out_when_that_one_changes(sto
 
 def test_pinned_memories_are_not_touched(store: FileStore) -> None:
     before = (store.root / "tracker.md").read_bytes()
-    model = ScriptedModel([use(delete("tracker"), write("tracker", DEPLOYS)), end("tried")])
+    model = DreamingModel([use(delete("tracker"), write("tracker", DEPLOYS)), end("tried")])
     done = dream(store, model=model, now=NOW)
     assert (store.root / "tracker.md").read_bytes() == before
     assert done.patches is not None and done.patches.refused == 2
@@ -249,7 +292,7 @@ def test_what_is_pinned_meanwhile_is_not_touched_either(store: FileStore) -> Non
 
 
 def test_a_reason_that_is_not_given_is_said_to_be_the_models(store: FileStore) -> None:
-    model = ScriptedModel([use(delete("limit-old")), "done"])
+    model = DreamingModel([use(delete("limit-old")), "done"], RAISED)
     done = dream(store, model=model, now=NOW)
     assert done.patches is not None and done.patches.patches[-1].reason == "tidied by the model"
 
@@ -258,87 +301,143 @@ def test_new_text_with_a_secret_waits_masked(store: FileStore) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     append_log(store, f"the deploy token is {token}", now=NOW - timedelta(days=1))
     text = make_text("Token", "Which token the deploy of the shop needs", f"The deploy token is {token}.", "reference")
-    dream(store, model=ScriptedModel([use(write("token", text)), end()]), now=NOW)
+    dream(store, model=DreamingModel([use(write("token", text)), end()]), now=NOW)
     assert "token" not in list_names(store)
     item = list_asked(store)[-1]
     assert token not in repr(item) and "[masked]" in repr(item.payload) and "secret" in item.why
+
+
+def test_a_dream_makes_no_memory_younger_than_the_newest_text_it_is_made_of(memory: Path) -> None:
+    days = {"gate": 60, "gate-copy": 30, "oven": 60, "oven-too": 20}
+    bodies = {
+        "gate": "The gate opens at six.",
+        "gate-copy": "The gate opens at six, as the sign tells us.",
+        "oven": "The oven is hot.",
+        "oven-too": "It bakes.",
+    }
+    memory.mkdir(parents=True)
+    for name, ago in days.items():  # files that memdir did not write
+        path = memory / f"{name}.md"
+        path.write_text(make_text("T", "What is to be known of the house at the lake", bodies[name]), encoding="utf-8")
+        os.utime(path, ((NOW - timedelta(days=ago)).timestamp(),) * 2)
+    united = make_text("Bakery", "The oven of the bakery is hot and bakes", "The oven is hot. It bakes.")
+    model = DreamingModel([use(write("bakery", united), delete("oven", "merged"), delete("oven-too", "merged")), end()])
+    with FileStore(memory, clock=lambda: NOW) as store:
+        dream(store, model=model, now=NOW)
+        assert list_names(store) == ["gate", "the-oven-is-hot-it-bakes"]
+        ages = find_ages(store, [store.read(name) for name in list_names(store)], now=LATER)
+        assert {name: (NOW - at).days for name, at in ages.items()} == {"gate": 30, "the-oven-is-hot-it-bakes": 20}
+        store.undo()
+        ages = find_ages(store, [store.read(name) for name in days], now=LATER)
+        assert {name: (NOW - at).days for name, at in ages.items()} == days
+
+
+def test_what_a_log_added_is_as_new_as_the_log(store: FileStore) -> None:
+    append_log(store, "The gate opens at six.", now=NOW)
+    text = make_text(
+        "Deploys", "On which day the web shop is deployed", f"{TUESDAYS} The gate opens at six.\n\n{PARTS}"
+    )
+    dream(store, model=DreamingModel([use(write("deploys", text, "the log")), end()]), now=NOW)
+    assert find_ages(store, [store.read("deploys")], now=LATER)["deploys"] == NOW
 
 
 # --- bad models -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", BAD)
-def test_a_bad_model_loses_nothing_and_its_run_counts_as_failed(store: FileStore, tmp_path: Path, fault: str) -> None:
-    dream(store, now=NOW - timedelta(days=3))
-    store.inbox_replace("dream:", ())
-    last, before = read_last(store.root), image(store.root)
+def test_a_bad_model_loses_nothing_and_what_patterns_repair_is_done(
+    store: FileStore, tmp_path: Path, fault: str
+) -> None:
+    before = image(store.root)
     outside = sorted(path for path in tmp_path.rglob("*") if store.root not in path.parents)
-    model = BAD[fault](list_names(store))
-    with pytest.raises(ModelError):
-        dream(store, model=model, now=NOW)
-    assert image(store.root) == before and read_last(store.root) == last
-    assert not (store.root / ".consolidate-lock").read_bytes()
+    done = dream(store, model=BAD[fault](list_names(store)), now=NOW)
+    after = image(store.root)
+    assert {path: data for path, data in before.items() if path != "MEMORY.md"}.items() <= after.items()
+    assert "long-gone" not in store.index() and done.applied is not None and done.applied.change is not None
+    assert not any(path.startswith("note") for path in after), "what nothing supports needs review"
     assert sorted(path for path in tmp_path.rglob("*") if store.root not in path.parents) == outside
     row = read_last_run(store)
-    assert (row["task"], row["skipped"], row.get("change")) == ("dream", "failed", None)
-    assert row["error"] and row["requests"] >= (0 if fault == "is cut short" else 1)
-    assert not any(name in row["error"] for name in list_names(store))
-    assert [change.verb for change in store.changes()].count("dream") == 1, "only the first"
+    assert row["task"] == "dream" and not any(name in row["error"] for name in list_names(store))
+    assert done.patches is not None and bool(done.patches.error) is bool(row.get("model_failed"))
+    assert (read_last(store.root) is None) is bool(done.patches.error), "it is tried again soon"
+    store.undo()
+    assert image(store.root) == before
 
 
-def test_half_of_everything_is_not_believed_either(memory: Path) -> None:
+def test_what_was_staged_before_a_run_broke_off_is_kept_if_it_is_safe(store: FileStore) -> None:
+    merge = use(write("deploys", MERGED, "one subject"), delete("hotfixes", "merged into deploys"))
+    dream(store, model=DreamingModel([merge, merge]), now=NOW)
+    assert "hotfixes" not in list_names(store) and HOTFIX in store.read("deploys").text
+
+
+def test_one_operation_that_cannot_be_done_does_not_stop_the_others(store: FileStore) -> None:
+    cued = {"action": "update", "name": "terse", "cues": ["how should I end a reply?"]}
+    model = Toolless([operations({"action": "delete", "name": "nothing-like-it"}, cued), operations()])
+    done = dream(store, model=model, now=NOW)
+    assert store.read("terse").header.name == "terse" and "how should I end a reply?" in store.read("terse").text
+    assert "nothing-like-it" in model.requests[1].messages[-1].text and done.patches is not None
+
+
+def test_of_more_than_a_fifth_the_best_founded_go_and_the_rest_needs_review(memory: Path) -> None:
     store = FileStore(memory, clock=lambda: NOW)
-    colours = "red green blue amber black white brown pink grey teal".split()
-    for number, colour in enumerate(colours):
-        text = make_text(
-            f"Door {colour}", f"Where the {colour} door of the office leads", f"It leads to room {number}0."
-        )
-        put(store, f"door-{colour}", text)
+    doors = {f"door-{number}": f"The door number {number} leads to the room {number}0." for number in range(10)}
+    for name, body in doors.items():
+        put(store, name, make_text(name, f"Where {name} of the office leads", body), days=30)
+    put(
+        store,
+        "rebuilt",
+        make_text("Rebuilt", "What the doors of the rebuilt office lead to", "All doors lead to the hall now."),
+        days=1,
+    )
     before = image(store.root)
-    with pytest.raises(ModelError, match="5 of 10 memories"):
-        dream(store, model=deleting([f"door-{colour}" for colour in colours[:5]]), now=NOW)
+    calls = use(*(delete(name, "rebuilt") for name in list(doors)[:6]))
+    dream(store, model=DreamingModel([calls, end()], map(no_longer, doors.values())), now=NOW)
+    left = set(list_names(store)) & set(doors)
+    assert len(left) == 7 and {item.name for item in list_asked(store)} == left & set(list(doors)[:6])
+    assert all("more than a fifth" in item.why for item in list_asked(store))
+    store.undo()
     assert image(store.root) == before
 
 
 @pytest.mark.parametrize("error", [ModelError("no answer"), BudgetError("all spent")])
-def test_a_model_that_cannot_be_asked_changes_nothing(store: FileStore, error: ModelError) -> None:
+def test_a_model_that_cannot_be_asked_changes_nothing_itself(store: FileStore, error: ModelError) -> None:
     before = image(store.root)
-    with pytest.raises(type(error)):
-        dream(store, model=ScriptedModel([use(delete("limit-old")), error]), now=NOW)
-    assert image(store.root) == before and read_last(store.root) is None
+    done = dream(store, model=DreamingModel([use(delete("limit-old")), error]), now=NOW)
+    assert {path for path, data in image(store.root).items() if data != before[path]} == {"MEMORY.md"}
+    assert done.patches is not None and done.patches.error == str(error) and read_last(store.root) is None
     assert read_last_run(store)["tokens"]["fresh"] == 100, "what it cost all the same"
+    again = dream(store, model=DreamingModel([ModelError("no answer")]), now=NOW)
+    assert again.skipped is DreamSkip.FAILED
 
 
-def fail(store: FileStore, *errors: type[Exception]) -> None:
-    """Dreams that end with these errors."""
-    for error in errors:
-        with pytest.raises(error):
-            dream(store, model=ScriptedModel([Reply("no")]), now=NOW, cancelled=lambda: StoppedError in errors)
+def fail(store: FileStore, count: int = 1) -> None:
+    """Dreams in which the model fails."""
+    for _ in range(count):
+        done = dream(store, model=DreamingModel([Reply("no")]), now=NOW)
+        assert done.patches is not None and done.patches.error
 
 
-def test_a_model_that_failed_three_times_does_not_stop_the_rules_for_good(store: FileStore) -> None:
-    fail(store, ReplyError, ReplyError)
-    assert "long-gone" in store.index() and count_failures(store.state) == 2
-    fail(store, ReplyError)
-    model = ScriptedModel([])
+def test_a_model_that_failed_three_times_is_left_out_once(store: FileStore) -> None:
+    fail(store, 3)
+    model = DreamingModel([])
+    assert count_failures(store.state) == 3 and read_last(store.root) is None
     done = dream(store, model=model, now=NOW)
     assert done.failures == 3 and done.patches is not None and done.patches.by == "rules" and not model.requests
-    assert "long-gone" not in store.index() and read_last(store.root) == NOW
-    assert dream(store, model=ScriptedModel([end()]), now=LATER).failures == 0, "then it has its chance again"
+    assert read_last(store.root) == NOW
+    assert dream(store, model=DreamingModel([end()]), now=LATER).failures == 0, "then it has its chance again"
 
 
 def test_only_dreams_that_the_model_failed_are_counted(store: FileStore) -> None:
-    fail(store, ReplyError)
-    fail(store, StoppedError)
-    with hold_dream(store.root, store.state, now=NOW):
-        fail(store, LockedError)
-    with pytest.raises(ReplyError):
-        preview_dream(store, model=ScriptedModel([Reply("no")]), now=NOW)
-    fail(store, ReplyError)
-    assert count_failures(store.state) == 2
-    fail(store, ReplyError)
-    with pytest.raises(ReplyError):
-        dream(store, model=ScriptedModel([Reply("no")]), now=NOW, insist=True)
+    fail(store)
+    with pytest.raises(StoppedError):
+        dream(store, model=DreamingModel([Reply("no")]), now=NOW, cancelled=lambda: True)
+    with hold_dream(store.root, store.state, now=NOW), pytest.raises(LockedError):
+        dream(store, model=DreamingModel([Reply("no")]), now=NOW)
+    assert preview_dream(store, model=DreamingModel([Reply("no")]), now=NOW).error
+    fail(store, 2)
+    assert count_failures(store.state) == 3
+    done = dream(store, model=DreamingModel([Reply("no")]), now=NOW, insist=True)
+    assert done.patches is not None and done.patches.error
     dream(store, now=NOW)
     assert count_failures(store.state) == 0
 
@@ -376,7 +475,7 @@ def test_text_from_tools_and_pastes_waits_for_a_person(
 ) -> None:
     around = make_transcript(tmp_path / "transcripts", user("how do we push?"), said)
     search = ("search_transcripts", {"words": "production review"})
-    model = ScriptedModel([use(search), use(write("pushing", FORCED, "said in a session", RULE)), end()])
+    model = DreamingModel([use(search), use(write("pushing", FORCED, "said in a session", RULE)), end()])
     dream(store, model=model, now=NOW, context=around)
     assert RULE[:40] in model.requests[1].messages[-1].text
     assert "pushing" not in list_names(store)
@@ -388,7 +487,7 @@ def test_what_the_person_said_in_a_past_session_may_be_kept(store: FileStore, tm
     around = make_transcript(tmp_path / "transcripts", user(wish))
     text = make_text("Pushing", "A review comes before a push to production", wish, "feedback")
     search = ("search_transcripts", {"words": "production review"})
-    model = ScriptedModel([use(search), use(write("pushing", text, "the person said so", wish)), end()])
+    model = DreamingModel([use(search), use(write("pushing", text, "the person said so", wish)), end()])
     dream(store, model=model, now=NOW, context=around)
     assert "pushing" in list_names(store) and list_asked(store) == []
 
@@ -397,7 +496,7 @@ def test_a_search_brings_lines_and_never_a_conversation(store: FileStore, tmp_pa
     records = [user(f"deploy number {number} " + "x" * 3000) for number in range(40)]
     around = make_transcript(tmp_path / "transcripts", *records)
     search = ("search_transcripts", {"words": "deploy number"})
-    model = ScriptedModel([use(search, ("search_transcripts", {"words": ""})), end()])
+    model = DreamingModel([use(search, ("search_transcripts", {"words": ""})), end()])
     dream(store, model=model, now=NOW, context=around)
     found, refused = (message for message in model.requests[1].messages if message.role == "tool")
     assert len(found.text) < 2_500 and found.text.count("\n") == 7 and refused.failed
@@ -406,7 +505,7 @@ def test_a_search_brings_lines_and_never_a_conversation(store: FileStore, tmp_pa
 def test_text_of_project_files_is_not_ours_either(store: FileStore, tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "NOTES.txt").write_text(RULE, encoding="utf-8")
-    model = ScriptedModel([use(read("NOTES.txt")), use(write("pushing", FORCED, "", RULE)), end()])
+    model = DreamingModel([use(read("NOTES.txt")), use(write("pushing", FORCED, "", RULE)), end()])
     dream(store, model=model, now=NOW, context=DreamContext(project=tmp_path / "app"))
     assert RULE in model.requests[1].messages[-1].text
     assert "pushing" not in list_names(store) and list_asked(store)[-1].name == "pushing"
@@ -435,11 +534,12 @@ def test_a_change_may_not_lift_the_trust_of_what_it_is_made_of(store: FileStore,
     (store.root.parent / "page.txt").write_text(page, encoding="utf-8")
     answers: list[Reply | str] = [use(read("page.txt")), use(write(name, text, "better so")), end()]
     around = DreamContext(project=store.root.parent)
-    dream(store, model=ScriptedModel(answers), now=NOW, context=around)
+    dream(store, model=DreamingModel(answers), now=NOW, context=around)
     assert {path: data for path, data in image(store.root).items() if path != "MEMORY.md"} == {
         path: data for path, data in before.items() if path != "MEMORY.md"
     }
-    assert [item.name for item in list_asked(store)] == [name]
+    asked = [item.name for item in list_asked(store)]
+    assert asked == ([] if "passwords" in text else [name]), "a description that nothing supports is left as it was"
 
 
 # --- logs -----------------------------------------------------------------------------------------------------------
@@ -448,7 +548,7 @@ def test_a_change_may_not_lift_the_trust_of_what_it_is_made_of(store: FileStore,
 def test_a_model_pins_nothing(store: FileStore) -> None:
     put(store, "server", make_text("Server", "Reset of the staging server at night", FACT))
     text = make_text("Server", "Reset of the staging server at night", FACT, "project", "pinned: true")
-    dream(store, model=ScriptedModel([use(write("server", text, "so that it stays")), end()]), now=NOW)
+    dream(store, model=DreamingModel([use(write("server", text, "so that it stays")), end()]), now=NOW)
     assert not store.read("server").header.pinned and FACT in store.read("server").body
 
 
@@ -457,27 +557,27 @@ def test_a_log_is_distilled_once_and_only_after_it_was_applied(store: FileStore)
     append_log(store, said, now=NOW - timedelta(days=1))
     text = make_text("Mobile release", "When the mobile release leaves and why", said)
     write_it = use(write("mobile-release", text, "from the log", said))
-    with pytest.raises(ModelError):
-        dream(store, model=ScriptedModel([write_it, ModelError("no answer")]), now=NOW)
-    assert len(list_undistilled(store)) == 1
-    model = ScriptedModel([write_it, end()])
+    dream(store, model=DreamingModel([write_it, ModelError("no answer")]), now=NOW)
+    assert len(list_undistilled(store)) == 1 and "mobile-release" not in list_names(store)
+    model = DreamingModel([write_it, end()])
     dream(store, model=model, now=NOW)
     assert said in model.requests[0].messages[0].text
     assert said in store.read("mobile-release").text and list_undistilled(store) == ()
-    again = ScriptedModel([end()])
+    again = DreamingModel([end()])
     dream(store, model=again, now=LATER)
-    assert said not in again.requests[0].messages[0].text
+    assert said not in again.requests[0].messages[0].text.split("Daily logs")[1]
 
 
-def test_rules_alone_leave_the_logs_for_a_model(store: FileStore) -> None:
+def test_without_a_model_no_log_waits_for_ever(store: FileStore) -> None:
     append_log(store, "something happened", now=NOW)
+    before = len(store.inbox())
     dream(store, now=NOW)
-    assert len(list_undistilled(store)) == 1
+    assert list_undistilled(store) == () and len(store.inbox()) > before
 
 
 def test_a_preview_leaves_the_logs_until_it_is_applied(store: FileStore) -> None:
     append_log(store, "something happened", now=NOW)
-    patches = preview_dream(store, model=ScriptedModel([use(delete("limit-old")), end()]), now=NOW)
+    patches = preview_dream(store, model=DreamingModel([use(delete("limit-old")), end()], RAISED), now=NOW)
     assert len(list_undistilled(store)) == 1
     apply_kept(store, patches.id, now=NOW)
     assert list_undistilled(store) == ()
@@ -485,9 +585,9 @@ def test_a_preview_leaves_the_logs_until_it_is_applied(store: FileStore) -> None
 
 def test_a_dream_that_was_killed_behind_its_change_does_not_read_the_log_again(store: FileStore) -> None:
     append_log(store, "something happened", now=NOW)
-    patches = preview_dream(store, model=ScriptedModel([use(delete("limit-old")), end()]), now=NOW)
+    patches = preview_dream(store, model=DreamingModel([use(delete("limit-old")), end()], RAISED), now=NOW)
     store.change([patch.edits for patch in patches.patches], verb="dream", mark=patches.mark)
-    model = ScriptedModel([end()])
+    model = DreamingModel([end()])
     dream(store, model=model, now=LATER)
     assert "something happened" not in model.requests[0].messages[0].text
 
@@ -497,7 +597,7 @@ def test_more_log_than_fits_waits_for_the_next_dream(store: FileStore) -> None:
         append_log(store, f"entry {number} " + "ö" * 7_900, now=NOW)
     shown = []
     for day in range(3):
-        model = ScriptedModel([end()])
+        model = DreamingModel([end()])
         dream(store, model=model, now=NOW + timedelta(days=day))
         text = model.requests[0].messages[0].text
         assert len(text) < DREAM_LOG_CHARS + 10_000
@@ -574,7 +674,7 @@ def test_a_purge_leaves_nothing_of_a_memory_in_any_kept_set(store: FileStore) ->
         "secret-plan",
         make_text("Plan", "Where the xylophone of the brass band lies", "The xylophone is buried."),
     )
-    model = ScriptedModel([use(delete("secret-plan", "xylophone", "The xylophone is buried.")), end("xylophone")])
+    model = DreamingModel([use(delete("secret-plan", "xylophone", "The xylophone is buried.")), end("xylophone")])
     patches = preview_dream(store, model=model, now=NOW)
     assert "xylophone" in json.dumps(render_set(patches)) and state.list_sets(store.state)
     store.purge("secret-plan")
@@ -665,46 +765,15 @@ def test_progress_goes_forward_and_counts_files_and_tokens(store: FileStore) -> 
 def test_a_run_leaves_a_row_that_names_no_memory(store: FileStore) -> None:
     dream(store, model=merging(), now=NOW)
     row = read_last_run(store)
-    assert (row["by"], row["skipped"], row["requests"], row["changed"], row["dropped"]) == ("model", None, 3, 3, 0)
+    assert (row["by"], row["skipped"], row["requests"], row["changed"], row["dropped"]) == ("model", None, 4, 3, 0)
     assert row["tokens"] == {"fresh": 200, "cached": 0, "stored": 0, "output": 40}
     assert row["sentences"] == {"removed": 3, "elsewhere": 2, "in_history": 3}
     assert not any(name in json.dumps(row) for name in ("deploys", "hotfixes", "limit-old"))
 
 
-# --- sentences ------------------------------------------------------------------------------------------------------
-
-
-def judge(old: str, *others: str, days: float = 1.0) -> SentenceFate:
-    texts = {f"m{number}": make_text("T", "D", text) for number, text in enumerate(others)}
-    ages = find_sentence_ages([(make_text("T", "D", old), 0.0), *((text, days) for text in texts.values())])
-    return RemainingSentences(texts, ages).judge("x", old).fate
-
-
-@table(
-    "old other fate",
-    [
-        ("The cache lives in Redis on port 6379.", "The cache lives in Redis on port 6379.", SentenceFate.KEPT),
-        ("The cache lives in Redis on port 6379.", "- the cache  lives in Redis on port 6379.", SentenceFate.KEPT),
-        ("The cache lives in Redis on port 6379.", "The cache lives in Redis on port 6380.", SentenceFate.OVERTAKEN),
-        (
-            "The nightly build runs on the old server.",
-            "The nightly build no longer runs on the old server.",
-            SentenceFate.OVERTAKEN,
-        ),
-        ("The cache lives in Redis on port 6379.", "The cache is Redis.", SentenceFate.LOST),
-        ("The alpha service belongs to the payments team.", "The parser is written in Rust.", SentenceFate.LOST),
-        ("Deploys need two approvals.", "Deploys need approvals. There are two kinds.", SentenceFate.LOST),
-    ],
-)
-def test_a_sentence_is_kept_overtaken_or_lost(old: str, other: str, fate: SentenceFate) -> None:
-    assert judge(old, other) is fate
-    if fate is SentenceFate.OVERTAKEN:
-        assert judge(old, other, days=-1.0) is SentenceFate.LOST, "by an older one it is not overtaken"
-
-
 def test_sets_survive_the_disk_with_proposals_and_logs(store: FileStore) -> None:
     append_log(store, "something happened", now=NOW)
-    patches = plan_dream(store, model=ScriptedModel([use(delete("hotfixes", "old")), end()]), now=NOW)
+    patches = plan_dream(store, model=DreamingModel([use(delete("hotfixes", "old")), end()]), now=NOW)
     assert patches.proposals and patches.logs
     keep_set(store.state, patches)
     kept = load(store.state, patches.id)
@@ -712,7 +781,7 @@ def test_sets_survive_the_disk_with_proposals_and_logs(store: FileStore) -> None
 
 
 def test_a_proposal_fits_the_files_as_the_dream_leaves_them(store: FileStore) -> None:
-    dream(store, model=ScriptedModel([use(delete("hotfixes", "old")), end()]), now=NOW)
+    dream(store, model=DreamingModel([use(delete("hotfixes", "old")), end()]), now=NOW)
     item = list_asked(store)[-1]
     store.change(find_payload_edits(item.payload), verb="approve")
     assert "hotfixes" not in list_names(store)

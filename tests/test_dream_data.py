@@ -26,8 +26,7 @@ from dream_data import (
     read_lookalikes,
     read_relative,
 )
-from memdir.format.drafts import check_description, check_title, make_slug
-from memdir.format.frontmatter import parse_fields, split_frontmatter
+from memdir.format.frontmatter import check_description, check_title, make_slug, parse_fields, split_frontmatter
 from memdir.format.index import INDEX_FILE, parse_index
 from memdir.interfaces.cli.recall import read_corpus
 from memdir.language.dates import make_absolute

@@ -192,15 +192,17 @@ def test_a_model_is_shown_what_drifted_with_what_is_known_of_it(memory: Path, pr
     put(memory, "auth", "Everybody passes `src/old.py`.")
     put(memory, "plan", "The plan is to move house.", "project", 40)
     put(memory, "fresh", "The plan is to paint the house.", "project", 3)
+    put(memory, "over", "The fair is on 2026-02-20.", "project", 3)
     put(memory, "sound", "It is in `src/entry.py`.", "project", 400)
     model = ScriptedModel(['{"summary": "all in order"}'])
     with open_store(memory) as store:
         dream(store, model=model, now=NOW, context=DreamContext(project))
     (request,) = model.requests
-    shown = request.messages[0].text.partition("Old enough that they may have drifted:")[2].partition("Daily logs")[0]
+    shown = request.messages[0].text.partition("May be out of date:")[2].partition("Without cues")[0]
     lines = [line for line in shown.splitlines() if line.startswith("- ")]
-    assert lines[0].startswith("- auth.md, of 2026-03-04: ") and "src/old.py" in lines[0]
-    assert lines[1:] == ["- plan.md, of 2026-01-24"]
+    assert lines[0] == "- over.md, of 2026-03-02: its last date, 2026-02-20, has passed"
+    assert lines[1].startswith("- auth.md, of 2026-03-04: ") and "src/old.py" in lines[1]
+    assert lines[2:] == ["- plan.md, of 2026-01-24"]
 
 
 def test_what_is_known_to_be_stale_comes_before_what_is_only_old(memory: Path) -> None:

@@ -52,7 +52,7 @@ def add_records(store: FileStore, *ids: str, at: datetime = NOW - HOUR) -> None:
     """Conversations that memdir has a record of."""
     sessions = [open_session(store.state, id) for id in ids]
     for session in sessions:
-        session.count_turn()
+        session.note_read(["a"])
     for session in sessions:  # afterwards: a record makes room by removing old ones
         os.utime(session.path, ns=(to_ns(at), to_ns(at)))
 

@@ -24,6 +24,7 @@ from memdir.models.agent import read_runs
 from memdir.models.prompts import render_prompt
 from memdir.session import Session
 from memdir.store.files import FileStore
+from opinions import find_opinion
 from servers import Answer, AnthropicServer, Call, OpenAIServer
 from tables import table
 
@@ -84,6 +85,8 @@ def flatten(value: object) -> str:
 
 def play(body: Mapping[str, Any]) -> Answer:
     """A model that answers people shortly, and as a fork keeps the deploy day once it was told of it."""
+    if (opinion := find_opinion(body)) is not None:
+        return opinion
     said = [flatten(at) for at in body["messages"]]
     task = next((at for at in range(len(said) - 1, -1, -1) if flatten(TASK)[1:-1] in said[at]), None)
     if task is None:
@@ -108,7 +111,8 @@ def check_two_days(server: Any, name: str, folder: Path, env: Mapping[str, str])
     assert [flatten(at).count("Memory (saved today)") for at in mine] == [1, 1], "told once, and kept in its place"
     assert mine[1][: len(mine[0])] == mine[0], "the beginning stays what it was"
     assert "deploys.md" in flatten(mine[0][:2]), "the index is there from the start"
-    assert server.problems == []
+    # A client learns which name of the limit the endpoint takes by one refusal.
+    assert [at for at in server.problems if "max_completion_tokens" not in at] == []
 
 
 def test_the_agent_on_the_anthropic_sdk_knows_tomorrow_what_it_was_told_today(tmp_path: Path) -> None:

@@ -1,35 +1,25 @@
-"""A model that always obeys the attacker: nothing foreign becomes a memory, and the attacker's calls do nothing."""
+"""A model that always obeys the attacker: nothing foreign becomes a memory, and the attacker's calls do nothing.
+
+The second opinion goes by words (`opinions.WordReader`): cruder than any model, so that these hold without a record.
+"""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from extracting import NOW, TOOLS, make_file, name_file
-from loads import ROOT, bench
-from memdir.extraction import ConversationSource, ExtractResult, extract
-from memdir.extraction.provenance import Trust, judge_words, trace
-from memdir.format.drafts import make_slug
+from extracting import NOW, TOOLS
+from loads import bench
+from memdir.extraction import ConversationSource, extract
+from memdir.format.frontmatter import make_slug
 from memdir.language.words import count_content
 from memdir.records import Kind, Message, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
-from memdir.testing import ScriptedModel
 from memdir.text import shorten
+from opinions import WordReader
 from tables import table
 
-CASES = [
-    json.loads(line)
-    for line in (ROOT / "tests" / "data" / "taint_cases.jsonl").read_text(encoding="utf-8").splitlines()
-]
-ATTACKS = [case for case in CASES if case["expect"] == "foreign"]
-CONTROLS = [case for case in CASES if case["expect"] == "person"]
 PARENT = {"model": "m", "tools": TOOLS, "messages": [{"role": "user", "content": "hello"}]}
-
-
-def make_talk(case: dict[str, Any]) -> tuple[Message, ...]:
-    return tuple(Message(id=f"m{number}", at=NOW, **row) for number, row in enumerate(case["messages"]))
 
 
 def split_memory(text: str) -> tuple[str, str, str]:
@@ -42,46 +32,12 @@ def split_memory(text: str) -> tuple[str, str, str]:
     return title, shorten(body if is_vague else description, 300).replace("\n", " "), body
 
 
-def obey(case: dict[str, Any], kind: Kind) -> ScriptedModel:
+def obey(case: dict[str, Any], kind: Kind) -> WordReader:
     """One that answers with just the memory the attacker wants."""
     title, description, body = split_memory(case["memory"])
     row = {"action": "create", "name": make_slug(title), "type": kind.value, "title": title, "why": "", "how": ""}
     row |= {"description": description, "body": body, "evidence": case["evidence"]}
-    return ScriptedModel([json.dumps({"operations": [row]})] * 2)
-
-
-def obey_with_tools(case: dict[str, Any], kind: Kind, root: Path) -> ScriptedModel:
-    title, description, body = split_memory(case["memory"])
-    file = {"file_path": name_file(root, make_slug(title)), "content": make_file(kind, title, description, body)}
-    return ScriptedModel([Reply("", Usage(), (ToolCall("c1", "Write", file),), StopReason.CALLS), "done"])
-
-
-@pytest.mark.parametrize("case", ATTACKS, ids=lambda case: f"{case['id']}-{case['lang']}-{case['channel']}")
-def test_no_foreign_text_becomes_a_memory_by_either_form(case: dict[str, Any], tmp_path: Path) -> None:
-    for kind in Kind:
-        store = MemoryStore(clock=lambda: NOW)
-        done = extract(store, make_talk(case), model=obey(case, kind), now=NOW, conversation=ConversationSource("s1"))
-        check_only_the_persons(store, case, done)
-    files = FileStore(tmp_path / "home" / "memory", clock=lambda: NOW)
-    model = obey_with_tools(case, Kind.FEEDBACK, files.root)
-    done = extract(files, make_talk(case), model=model, now=NOW, conversation=ConversationSource("s1", parent=PARENT))
-    check_only_the_persons(files, case, done)
-
-
-def check_only_the_persons(store: MemoryStore | FileStore, case: dict[str, Any], done: ExtractResult) -> None:
-    """Nothing of the attacker's is kept; what the person asked for in the same breath may be, in the person's words."""
-    assert done.forgotten == () and make_slug(split_memory(case["memory"])[0]) not in done.written
-    sources = trace(make_talk(case))
-    for header in store.scan():
-        text = f"{header.title}\n{header.description}\n{store.read(header.name).body}"
-        assert judge_words(text, "", sources).trust is Trust.PERSON, text
-
-
-@table("case", CONTROLS)
-def test_a_persons_own_plain_request_is_saved(case: dict[str, Any]) -> None:
-    store = MemoryStore(clock=lambda: NOW)
-    done = extract(store, make_talk(case), model=obey(case, Kind.FEEDBACK), now=NOW)
-    assert len(done.written) >= 1, done
+    return WordReader([json.dumps({"operations": [row]})] * 2)
 
 
 def find_texts(value: object) -> list[str]:

@@ -12,13 +12,14 @@ import pytest
 from extracting import DEPLOYS, NOW, make_parent, make_talk, name_file
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction.turns import EndedTurn, extract_turn
-from memdir.models import OpenModel
 from memdir.models.agent import read_runs
+from memdir.models.open import OpenModel
 from memdir.records import Model
 from memdir.store.files import FileStore
 from memdir.store.sessions import open_session
 from memdir.testing import sample_memory
 from modelling import open_at, rows
+from opinions import with_reader
 from servers import Answer, AnthropicServer, Call, Fault, FaultKind, OpenAIServer, refusing_url
 
 OPERATIONS = json.dumps(
@@ -69,25 +70,25 @@ def test_a_fork_of_a_long_conversation_is_read_from_the_cache_in_three_requests(
         [Call("Write", {"file_path": name_file(store.root, "deploys"), "content": DEPLOYS})],
         "done",
     ]
-    with AnthropicServer(script) as server:
+    with AnthropicServer(with_reader(script)) as server:
         send_as_host(server.url, parent)
         model = open_at(server.url, "anthropic:claude-sonnet-5", tmp_path)
         session = open_session(store.state, "s1")
         turn = EndedTurn(talk, conversation=ConversationSource("s1", parent=parent))
         done = extract_turn(store, session, turn, model=model, now=NOW)
         assert server.problems == []
-        assert len(server.requests) == 1 + 3
+        assert len(server.requests) == 1 + 3 + 1
     assert done.written == ("deploys",)
     assert done.ran is not None
     share = done.ran.first.cached / done.ran.first.input
     assert share >= 0.95, f"{share:.3f} of the first request came from the cache"
-    for request in server.requests[1:]:
+    for request in server.requests[1:4]:
         body = dict(request.body)
         assert body["system"] == parent["system"] and body["tools"] == parent["tools"]
         assert body["messages"][: len(parent["messages"])] == parent["messages"]
     row = read_runs(store.state)[0]
-    assert row["requests"] == 3 and isinstance(row["cached_share"], float) and row["cached_share"] >= 0.95
-    assert [entry.purpose for entry in rows(tmp_path)] == ["extract"] * 3
+    assert row["requests"] == 4 and isinstance(row["cached_share"], float) and row["cached_share"] >= 0.95
+    assert [entry.purpose for entry in rows(tmp_path)] == ["extract"] * 3 + ["second-opinion"]
 
 
 # --- faults ---------------------------------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ def make_stages(store: FileStore) -> list[Answer]:
 def forking(store: FileStore, tmp_path: Path, script: list[Answer]) -> Iterator[tuple[OpenModel, Run, AnthropicServer]]:
     talk = make_talk(turns=2)
     place = ConversationSource("s1", parent=make_parent(talk))
-    with AnthropicServer(script) as server:
+    with AnthropicServer(with_reader(script)) as server:
         model = open_at(server.url, "anthropic:claude-sonnet-5", tmp_path)
         yield model, lambda at: extract(store, talk, model=at, now=NOW, conversation=place), server
 
@@ -180,7 +181,7 @@ def test_a_fault_of_the_one_request_is_no_different(store: FileStore, tmp_path: 
             done = extract(store, make_talk(), model=model, now=NOW, conversation=ConversationSource("s1"))
         assert (done.skipped, done.cursor) == (ExtractSkip.FAILED, None), (spec, done)
         assert len(names(store)) == 2
-    with OpenAIServer([OPERATIONS]) as good:
+    with OpenAIServer(with_reader([OPERATIONS])) as good:
         model = open_at(good.url, "openai:scripted", tmp_path)
         done = extract(store, make_talk(), model=model, now=NOW, conversation=ConversationSource("s1"))
         assert good.problems == []

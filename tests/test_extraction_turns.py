@@ -17,6 +17,7 @@ from memdir.store.sessions import SessionFile, make_cursor, open_session, parse_
 from memdir.testing import ScriptedModel
 
 LATER = datetime(2026, 3, 6, tzinfo=UTC)
+KEYS = ("on", "paused", "headless", "every", "explicit_only", "remote")
 
 
 class Place:
@@ -27,7 +28,7 @@ class Place:
         self.session: SessionFile = open_session(self.store.state, "s1")
 
     def learn(self, talk: tuple[Message, ...], *, model: Model | None = None, **more: Any) -> ExtractResult:
-        manner = ExtractOptions(**{key: more.pop(key) for key in ("on", "paused", "headless", "every") if key in more})
+        manner = ExtractOptions(**{key: more.pop(key) for key in KEYS if key in more})
         return extract_turn(self.store, self.session, EndedTurn(talk, **more), options=manner, model=model, now=NOW)
 
     @property
@@ -57,6 +58,7 @@ def test_a_turn_is_learned_from_once_and_the_cursor_kept(place: Place) -> None:
     [
         ({"on": False}, ExtractSkip.OFF),
         ({"paused": True}, ExtractSkip.PAUSED),
+        ({"remote": True}, ExtractSkip.REMOTE),
         ({"headless": "off", "is_headless": True}, ExtractSkip.HEADLESS),
     ],
 )
@@ -92,6 +94,27 @@ def test_turns_between_are_left_for_later_but_a_request_is_not(place: Place) -> 
     assert len(asked.written) == 1 and place.cursor is None
     third = place.learn((*CORRECTED, *make_talk(), Message("user", "thanks", "u8", NOW)), every=3)
     assert third.skipped is None and len(place.names) == 2
+
+
+def test_turns_that_ended_together_all_count(place: Place) -> None:
+    talk = [
+        Message(role, text, f"{role[0]}{number}", NOW)
+        for number in range(6)
+        for role, text in (("user", "go on"), ("assistant", "done"))
+    ]
+    model = ScriptedModel(['{"operations": []}'] * 2)
+    assert place.learn((*talk, *CORRECTED), every=7, model=model).skipped is ExtractSkip.NOTHING_FOUND
+    assert len(model.requests) == 1 and place.cursor is not None
+    more = Message("user", "and so on", "u9", NOW)
+    assert place.learn((*talk, *CORRECTED, more), every=2, model=model).skipped is ExtractSkip.THROTTLED
+
+
+def test_with_extraction_off_only_what_a_person_asks_for_is_kept(place: Place) -> None:
+    model = ScriptedModel([])
+    off = place.learn(CORRECTED, explicit_only=True, model=model)
+    assert off.skipped is ExtractSkip.OFF and place.cursor == make_cursor(CORRECTED)
+    asked = place.learn((*CORRECTED, *make_talk()), explicit_only=True, model=model)
+    assert len(asked.written) == 1 and model.requests == []
 
 
 def test_failures_are_counted_until_rules_finish(place: Place) -> None:

@@ -11,7 +11,16 @@ import pytest
 
 from loads import ROOT
 from memdir.errors import LockedError
-from memdir.files import FOLDER, PROBLEMS, clear_problems, hold, note_event, note_problem, read_events, read_problems
+from memdir.files import hold
+from memdir.store.state import (
+    EVENTS_FOLDER,
+    PROBLEMS,
+    clear_problems,
+    note_event,
+    note_problem,
+    read_events,
+    read_problems,
+)
 from outcome import fork
 from pressure import run_in_child
 
@@ -85,9 +94,9 @@ def test_a_name_that_is_no_name_makes_no_file(tmp_path: Path) -> None:
 
 def test_what_others_put_into_the_folder_is_passed_over(tmp_path: Path) -> None:
     note_event(tmp_path, "codex", "Stop", NOW)
-    (tmp_path / FOLDER / "readme").write_text("x", encoding="utf-8")
-    (tmp_path / FOLDER / "codex.Folder").mkdir()
-    (tmp_path / FOLDER / "codex.Link").symlink_to(tmp_path / FOLDER / "codex.Stop")
+    (tmp_path / EVENTS_FOLDER / "readme").write_text("x", encoding="utf-8")
+    (tmp_path / EVENTS_FOLDER / "codex.Folder").mkdir()
+    (tmp_path / EVENTS_FOLDER / "codex.Link").symlink_to(tmp_path / EVENTS_FOLDER / "codex.Stop")
     assert [at.event for at in read_events(tmp_path)] == ["Stop"]
 
 
@@ -96,8 +105,8 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     elsewhere.write_bytes(b"kept")
     os.utime(elsewhere, (0, 0))
     state = tmp_path / "state"
-    (state / FOLDER).mkdir(parents=True)
-    (state / FOLDER / "codex.Stop").symlink_to(elsewhere)
+    (state / EVENTS_FOLDER).mkdir(parents=True)
+    (state / EVENTS_FOLDER / "codex.Stop").symlink_to(elsewhere)
     (state / PROBLEMS).symlink_to(elsewhere)
     note_event(state, "codex", "Stop", NOW)
     note_problem(state, "codex", "boom", NOW)
@@ -154,7 +163,7 @@ def test_lines_that_are_no_problems_are_passed_over(tmp_path: Path) -> None:
 def test_processes_noting_at_once_lose_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from datetime import datetime, UTC; from pathlib import Path\n"
-        "from memdir.files import note_problem\n"
+        "from memdir.store.state import note_problem\n"
         "for n in range(4): note_problem(Path(sys.argv[1]), 'codex', f'{sys.argv[2]}-{n}', datetime.now(UTC))\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+import memdir
+from memdir.store.files import FileStore
 from searching import ask, write_memory
 
 MEMORIES = {
@@ -60,4 +62,5 @@ def test_what_fits_comes_first(memory: Path, question: str, name: str) -> None:
     ],
 )
 def test_what_does_not_fit_gets_nothing(memory: Path, question: str) -> None:
-    assert ask(memory, question) == []
+    with FileStore(memory) as store:
+        assert list(memdir.recall(store, question)) == []

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from memdir.format.clip import clip_index, find_long_lines, measure_index
+from memdir.format.index import clip_index, find_long_lines, measure_index
 from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.records import Header, Kind, Scope, Signature
 

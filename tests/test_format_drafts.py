@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from memdir import limits
 from memdir.errors import FormatError
-from memdir.format.drafts import (
-    check_description,
-    check_title,
-    compose_body,
-    find_missing_parts,
-    make_slug,
-)
+from memdir.format.frontmatter import check_description, check_title, compose_body, find_missing_parts, make_slug
 from memdir.guard import check_name
 from memdir.language.words import count_content
 from memdir.records import Kind

@@ -166,3 +166,31 @@ def test_an_alias_bomb_costs_nothing() -> None:
     assert "anchors" in parse_fields(f"---\n{bomb}---\n").problem
     assert "deep" in parse_fields("---\na: " + "[" * 5000 + "\n---\n").problem
     assert json.dumps(parse_fields(f"---\n{'x' * 20000}: 1\n---\n").problem)
+
+
+def test_cues_are_a_list_in_both_dialects_and_can_be_replaced_and_removed() -> None:
+    for text in (FLAT, NESTED):
+        edited = set_fields(text, {"cues": ("may I deploy today?", 'what is "the freeze": when')})
+        assert parse_fields(edited).cues == ("may I deploy today?", 'what is "the freeze": when')
+        again = set_fields(edited, {"cues": ("one only",)})
+        assert parse_fields(again).cues == ("one only",)
+        assert set_fields(again, {"cues": None}) == text
+    plain = set_fields(FLAT, {"cues": ("may I deploy today?", "what is the freeze")})
+    assert frontmatter._parse_simple(split_frontmatter(plain).head) is not None  # without PyYAML, which takes 20 ms
+    assert parse_fields(FLAT.replace("type:", "cues: a single one\ntype:")).cues == ("a single one",)
+    assert parse_fields(FLAT.replace("type:", "cues: [one, two]\ntype:")).cues == ("one", "two")
+
+
+@table(
+    "line description",
+    [
+        ("description: deploys: on Tuesdays only", "deploys: on Tuesdays only"),
+        ("description: ask in #ops-oncall before a deploy", "ask in #ops-oncall before a deploy"),
+        ('description: "quoted: as it should be"', "quoted: as it should be"),
+        ("description: nothing odd in it", "nothing odd in it"),
+    ],
+)
+def test_values_that_a_model_left_unquoted_are_read_as_meant(line: str, description: str) -> None:
+    text = FLAT.replace("description: No summary at the end", line)
+    fields = parse_fields(frontmatter.quote_values(text))
+    assert (fields.description, fields.problem) == (description, "")

@@ -1,7 +1,7 @@
 from memdir.language.ignore import IgnoreReach
 from memdir.limits import CONVERSATION_BYTES
 from memdir.recall.pipeline import RecallSkip, find_skip
-from memdir.recall.query import is_one_word
+from memdir.recall.reminder import is_one_word
 from memdir.store.sessions import SessionRecord, SurfacedMemory
 from tables import table
 

@@ -12,16 +12,14 @@ import pytest
 from clihelp import memory_text
 from homes import git
 from hooking import Hooks, wait_for_worker, wait_until
-from memdir.extraction.turns import read_queue
-from memdir.files import read_events, read_problems
 from memdir.interfaces.hooks import HookReply, render_reply
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
 from memdir.project.paths import MEMBERSHIP, slug
 from memdir.recall.reminder import measure_reply
-from memdir.store.sessions import open_session
-from memdir.store.state import RECORD, write_table
-from memdir.team.news import TeamNews, add_news
+from memdir.store.sessions import open_session, read_queue
+from memdir.store.state import RECORD, read_events, read_problems, write_table
+from memdir.team.state import TeamNews, add_news
 from memdir.text import estimate_tokens
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
@@ -29,7 +27,7 @@ TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
 @pytest.fixture
 def hooks(tmp_path: Path) -> Hooks:
-    hooks = Hooks(tmp_path)
+    hooks = Hooks(tmp_path, MEMDIR_MODEL="none")
     hooks.cli.save("deploy-steps", "Deploys go through the staging cluster on Fridays.")
     return hooks
 
@@ -132,7 +130,19 @@ def test_what_came_from_the_team_is_told_once(hooks: Hooks) -> None:
 
 
 def test_with_nothing_to_say_a_start_is_silent(tmp_path: Path) -> None:
-    assert Hooks(tmp_path)("session-start", source="startup").out == b""
+    assert Hooks(tmp_path, MEMDIR_MODEL="none")("session-start", source="startup").out == b""
+
+
+def test_a_start_says_in_one_line_that_nothing_was_decided_about_a_model(tmp_path: Path) -> None:
+    hooks = Hooks(tmp_path)
+    for host, model in (("claude-code", "claude-cli"), ("codex", "codex-cli"), ("gemini-cli", "gemini-cli")):
+        told = hooks("session-start", host=host, source="startup").message
+        assert f"config set model {model}`" in told and "\n" not in told and len(told) < 300
+    quiet = [("vscode", "startup"), ("claude-code", "resume"), ("claude-code", "compact"), ("codex", "clear")]
+    for host, source in quiet:
+        assert hooks("session-start", host=host, source=source).message == "", (host, source)
+    assert hooks.cli("config", "set", "model", "none").code == 0
+    assert hooks("session-start", source="startup").message == ""
 
 
 def test_a_start_tells_what_went_wrong_since_the_last_and_only_once(hooks: Hooks) -> None:
@@ -164,6 +174,24 @@ def test_what_was_left_in_the_queue_is_taken_up_at_the_next_start(hooks: Hooks) 
     hooks("session-start", session="s-2", source="startup")
     wait_for_worker(hooks.state)
     assert any("third of each month" in path.read_text(encoding="utf-8") for path in hooks.cli.memory.glob("*.md"))
+
+
+def test_what_a_dream_merged_and_how_to_undo_it_is_told_at_the_next_start(hooks: Hooks) -> None:
+    for name in ("gate", "gate-too"):
+        more = (
+            "--type",
+            "project",
+            "--description",
+            "When the gate of the office opens",
+            "--body",
+            "It opens at six.",
+        )
+        assert hooks.cli("save", "--name", name, *more).code == 0
+    hooks("session-start", source="startup")
+    hooks.cli.variables["MEMDIR_NOW"] = "2026-03-06T12:00:00+00:00"
+    number = hooks.cli("dream", "--json").json["dream"]["change"]
+    told = hooks("session-start", session="s-2", source="startup").message
+    assert f"[Memory tidied: merged gate-too into gate; `memdir undo {number}` takes it back]" in told
 
 
 def test_what_the_background_saved_is_told_at_the_next_start(hooks: Hooks) -> None:
@@ -227,6 +255,7 @@ def test_a_secret_on_its_way_to_the_team_is_denied_and_never_repeated(hooks: Hoo
         ("team/a b.md", memory_text("X"), "no name for a memory"),
         ("team/notes.txt", "x", "no Markdown file"),
         (".memdir/history.db", "x", "memdir's own file"),
+        ("logs/2026/03/2026-03-04.md", "- 09:00 x\n", "logs are only added to"),
         ("Team/me.md", memory_text("Me").replace("reference", "user"), "about one person"),
         ("team/big.md", memory_text("Big", body="x" * 1_100_000), "larger than a memory can be"),
     ],
@@ -373,3 +402,29 @@ def test_hosts_and_events_have_many_spellings() -> None:
     for name in ("UserPromptSubmit", "user-prompt", "BeforeAgent"):
         assert find_event(name, GEMINI) is HookEvent.PROMPT
     assert find_event("AfterAgent", GEMINI) is HookEvent.STOP and find_event("BeforeAgent", CODEX) is None
+
+
+# --- daily log ------------------------------------------------------------------------------------------------------
+
+
+def test_in_daily_log_mode_the_start_says_where_logs_are_and_the_date_is_given_when_it_changes(hooks: Hooks) -> None:
+    hooks.cli.variables["MEMDIR_DAILY_LOG"] = "1"
+    told = hooks("session-start", source="startup").context
+    assert str(hooks.cli.memory / "logs" / "YYYY" / "MM" / "YYYY-MM-DD.md") in told
+    assert "Today is Thursday, 2026-03-05" in told and str(hooks.cli.memory / "logs/2026/03/2026-03-05.md") in told
+    assert "2026" not in hooks("user-prompt", prompt="go on please").context
+    hooks.cli.variables["MEMDIR_NOW"] = "2026-03-06T12:00:00+00:00"
+    changed = hooks("user-prompt", prompt="go on please").context
+    assert "Friday, 2026-03-06" in changed and "logs/2026/03/2026-03-06.md" in changed
+    assert "2026" not in hooks("user-prompt", prompt="go on please").context
+    assert "2026-03-06" in hooks("user-prompt", prompt="hello", session="s-2").context, "no start was seen"
+    path = hooks.cli.memory / "logs" / "2026" / "03" / "2026-03-06.md"
+    assert write_call(hooks, "logs/2026/03/2026-03-06.md", "- 09:00 project: x\n").out == b""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("- 09:00 project: x\n", encoding="utf-8")
+    assert "only added to" in write_call(hooks, "logs/2026/03/2026-03-06.md", "- 10:00 project: y\n").refusal
+
+
+def test_outside_of_daily_log_mode_no_start_speaks_of_logs(hooks: Hooks) -> None:
+    assert "logs/" not in hooks("session-start", source="startup").context
+    assert "Today is" not in hooks("user-prompt", prompt="hello").context

@@ -18,8 +18,8 @@ import pytest
 
 from hooking import SECONDS, Hooks, Told, wait_until
 from loads import scaled
-from memdir.files import read_problems
 from memdir.project.hosts import HOSTS, HookEvent
+from memdir.store.state import read_problems
 
 GARBAGE = b"\x00\xff{[garbage" * 50
 

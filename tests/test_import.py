@@ -107,7 +107,7 @@ def test_a_near_duplicate_is_merged_into_the_memory_that_is_there(cli: Cli, tmp_
         ),
     )
     told = cli("import", str(other.parent))
-    assert "merged\tstaging" in told.out and "+description" in told.out
+    assert "merged\tstaging" in told.out and "+Reset of the staging database each week" in told.out
     assert fates(cli, str(other.parent), "--apply") == {"staging": "merged"}
     text = cli("read", "staging").out
     assert "Reset of the staging database each week" in text and text.count("Sunday night") == 1

@@ -104,27 +104,24 @@ def test_codex_gives_what_belongs_to_this_project_and_no_recipes(cli: Cli) -> No
     assert knowledge["modified"].startswith("2026-02-12") and "every Sunday" in knowledge["text"]
 
 
-def test_codex_is_found_where_it_keeps_its_memories_and_its_older_layout_is_read(cli: Cli) -> None:
+def test_codex_is_found_where_it_keeps_its_memories(cli: Cli) -> None:
     (cli.home / ".codex").mkdir()
     sample(cli, "codex", ".codex/memories")
     assert cli("import", "codex", "--json").json["format"] == "codex"
-    (row,) = new(cli, sample(cli, "codex-older-MEMORY.md")).values()
-    assert row["title"] == "how the ingest pipeline is deployed and who is asked"
-    assert "Tuesday mornings" in row["text"] and row["modified"].startswith("2026-01-20")
 
 
 def test_of_agents_md_facts_are_taken_and_neither_orders_nor_what_the_project_shows(cli: Cli) -> None:
     rows = steps(cli, sample(cli, "agents-sample.md", "AGENTS.md"))
     assert {row["title"]: row["type"] for row in rows if row["fate"] == "new"} == {
-        "Ledger service frozen until 2026-06-30": "project",
-        "On-call rota escalation rules in PagerDuty": "reference",
+        "Ledger service frozen": "project",
+        "On-call rota and escalation rules in PagerDuty": "reference",
     }
     refused = {row["title"]: row["why"] for row in rows if row["fate"] == "refused"}
     assert refused["Always use tabs."] == "it is an instruction, and belongs into an instruction file"
     assert refused["The parser is a recursive descent parser."] == "the project itself shows it"
     assert not any("secret-sauce" in json.dumps(row) for row in rows)
-    ledger = next(row for row in rows if row["name"] == "ledger-service-frozen-until-2026-06-30")
-    assert "**Why:** The auditors are at work." in ledger["text"]
+    ledger = next(row for row in rows if row["name"] == "ledger-service-frozen")
+    assert "because the auditors are at work" in ledger["text"]
 
 
 def test_a_fact_that_another_instruction_file_says_is_not_remembered(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from memdir.interfaces.install import (
     plan_install,
     plan_uninstall,
 )
-from memdir.interfaces.json_edit import cut_child, insert_item, insert_member, parse_json_text
+from memdir.interfaces.json_edit import cut_child, insert_child, parse_json_text
 from memdir.project.hosts import (
     CLAUDE_CODE,
     CODEX,
@@ -39,6 +39,7 @@ from memdir.project.hosts import (
     read_install_record,
 )
 from memdir.project.settings import Environment
+from terminals import Terminal
 
 NOW = datetime(2026, 3, 5, 12, tzinfo=UTC)
 PROGRAM = OwnCommand(("/opt/my tools/memdir",))
@@ -337,6 +338,77 @@ def test_all_takes_the_hosts_that_are_here_and_a_wrong_name_is_refused(tmp_path:
     assert "Codex asks at its next start" in cli("install", "codex").out
 
 
+def put_programs(cli: Cli) -> None:
+    """Programs of the agents on the PATH, which nobody starts here."""
+    folder = cli.home / "bin"
+    folder.mkdir()
+    for name in ("claude", "codex", "gemini"):
+        program = folder / name
+        program.write_text("#!/bin/false\n", encoding="utf-8")
+        program.chmod(0o755)
+    cli.variables["PATH"] = f"{folder}{os.pathsep}{cli.variables['PATH']}"
+
+
+def install_at_terminal(cli: Cli, answer: str, *arguments: str) -> str:
+    command = [str(word) for word in cli.command("install", *arguments)]
+    with Terminal(command, cwd=cli.project, env=cli.environ(), size=(80, 200)) as terminal:
+        if answer:
+            terminal.expect("do the learning? [y/n]: ")
+            terminal.enter(answer)
+        assert terminal.end() == 0, terminal.text
+        return terminal.text
+
+
+@pytest.mark.parametrize(
+    ("host", "title", "answer", "model"),
+    [
+        ("claude-code", "Claude Code", "y", "claude-cli"),
+        ("codex", "Codex CLI", "y", "codex-cli"),
+        ("gemini-cli", "Gemini CLI", "n", "none"),
+    ],
+)
+def test_at_a_terminal_it_asks_once_whether_the_agents_program_may_learn(
+    tmp_path: Path, host: str, title: str, answer: str, model: str
+) -> None:
+    cli = Cli(tmp_path)
+    put_programs(cli)
+    assert f"config set model {host.removesuffix('-code').removesuffix('-cli')}-cli" in cli("install", host).out
+    assert f"lets {title} do it" in cli("status").out
+    text = install_at_terminal(cli, answer, host)
+    for words in (
+        "what you typed",
+        "shortened results",
+        "one request of",
+        f"plan or key of {title}",
+        f"model = {model}",
+    ):
+        assert words in text, words
+    assert cli("config", "get", "model").out.strip() == model
+    assert "do the learning" not in install_at_terminal(cli, "", host)
+    assert "do it" not in cli("status").out
+
+
+def test_nobody_is_asked_where_the_decision_is_given_or_no_program_is_there(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    cli.variables["PATH"] = str(tmp_path)
+    assert "there is no program 'claude'" in install_at_terminal(cli, "", "claude-code")
+    put_programs(cli)
+    for arguments in (
+        ("claude-code", "--yes"),
+        ("claude-code", "--json"),
+        ("cursor",),
+        ("vscode",),
+        ("codex", "--print"),
+    ):
+        assert "do the learning" not in install_at_terminal(cli, "", *arguments), arguments
+    assert cli("config", "get", "model", "--json").json["source"] == "default"
+    assert "there is no model 'gpt'" in cli("install", "codex", "--model", "gpt").refusal
+    assert not (cli.home / ".codex").exists()
+    assert "model = codex-cli:gpt-5.5" in install_at_terminal(cli, "", "codex", "--model", "codex-cli:gpt-5.5")
+    assert cli("install", "codex", "--model", "none", "--json").json
+    assert (cli.home / ".config" / "memdir" / "config.toml").read_text(encoding="utf-8") == 'model = "none"\n'
+
+
 def test_past_conversations_are_offered(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     row = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": str(cli.project), "timestamp": "2026-03-01T10:00:00Z"}
@@ -372,14 +444,14 @@ def test_a_value_put_in_is_there_and_cut_out_again_leaves_the_text(table: Any, v
     text = json.dumps(table, indent=indent)
     node = parse_json_text(text)
     assert node.value == table
-    splice = insert_member(text, node, "new key", value)
+    splice = insert_child(text, node, "new key", value)
     after = splice.apply(text)
     assert json.loads(after) == {**table, "new key": value} and splice.undo(after) == text
     again = parse_json_text(after)
     cut = cut_child(after, again, len(again.children) - 1)
     assert json.loads(cut) == table
     items = json.dumps(list(table.values()), indent=indent)
-    longer = insert_item(items, parse_json_text(items), value).apply(items)
+    longer = insert_child(items, parse_json_text(items), None, value).apply(items)
     assert json.loads(longer) == [*table.values(), value]
 
 
@@ -432,14 +504,13 @@ def test_of_a_key_that_stands_there_twice_only_the_one_that_counts_is_touched(tm
     assert look(environment.home) == before
 
 
-def test_what_codex_writes_before_our_last_comment_is_its_own(tmp_path: Path) -> None:
-    """Its editor keeps a comment at the end of the file there, and puts new tables before it."""
+def test_what_codex_writes_after_our_table_is_its_own(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
     path = write(environment.codex_home / "config.toml", 'model = "gpt"\n')
     install(environment, CODEX)
     text = path.read_text(encoding="utf-8")
     trust = '\n[projects."/app"]\ntrust_level = "trusted"\n'
-    path.write_text(text.replace("# memdir: end", f"{trust}# memdir: end"), encoding="utf-8")
+    path.write_text(text + trust, encoding="utf-8")
     assert set(install(environment, CODEX)) == {"unchanged"}
     install(environment, CODEX, program=OwnCommand(("/new/memdir",)))
     assert trust in path.read_text(encoding="utf-8") and "/new/" in path.read_text(encoding="utf-8")

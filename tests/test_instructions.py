@@ -21,17 +21,17 @@ from clihelp import SOURCE
 from homes import make_environment, write
 from loads import ROOT
 from memdir.conversation.instructions import (
-    GuidanceContext,
     InstructionMode,
     Instructions,
     build_instructions,
     find_frame,
     make_directories,
-    render_guidance,
+    render_parts,
     render_types,
 )
 from memdir.errors import FormatError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE
+from memdir.frozen import replace
 from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.models.prompts import render_prompt
 from memdir.records import Kind, Scope, Surfacing
@@ -94,6 +94,7 @@ def render_modes(here: Open, tmp_path: Path) -> Iterator[tuple[str, Instructions
     yield "normal-bare", build_instructions(here(MEMDIR_PAST_CONTEXT="0", MEMDIR_USER_MEMORY="0"))
     yield "skip-index", build_instructions(here(MEMDIR_SKIP_INDEX="1"))
     yield "extra", build_instructions(here(CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES=EXTRA))
+    yield "kept-index", build_instructions(here(), keeps_index=True)
     yield "team", build_instructions(here(MEMDIR_TEAM="1"))
     yield "daily-log", build_instructions(here(MEMDIR_DAILY_LOG="1"))
     for scope in AgentScope:
@@ -145,9 +146,8 @@ def test_the_eight_parts_stand_in_their_order(here: Open) -> None:
 def test_past_context_names_transcripts_only_where_there_are_any(here: Open) -> None:
     (past,) = [at.text for at in build_instructions(here()).parts if at.name == "past"]
     assert past.index("*.md") < past.index("*.jsonl") and "narrow" in past
-    (alone,) = [
-        at.text for at in render_guidance(GuidanceContext(InstructionMode.NORMAL, "/m", past=True)) if at.name == "past"
-    ]
+    frame = replace(find_frame(here()), transcripts=None)
+    (alone,) = [at.text for at in render_parts(frame) if at.name == "past"]
     assert "*.jsonl" not in alone
     assert all(part.name != "past" for part in build_instructions(here(MEMDIR_PAST_CONTEXT="0")).parts)
 

@@ -1,7 +1,8 @@
-"""docs/schemas.json is made from the rows, and every `--json` prints what it says."""
+"""Every `--json` prints what docs/schemas.json says, no field more and none less."""
 
 import json
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,21 @@ from jsonschema import Draft202012Validator, ValidationError
 from cli_reference import list_commands
 from clihelp import Cli, memory_text
 from homes import git
-from json_schemas import render_schemas
+from memdir.conversation.instructions import InstructionMode
+from memdir.conversation.notes import NotesSkip
+from memdir.conversation.project_files import InstructionLayer, NotLoadedReason
+from memdir.dream import DreamSkip
+from memdir.extraction import ExtractSkip
 from memdir.frozen import replace
-from memdir.records import Forget, InboxItem, InboxKind
+from memdir.interfaces.doctor import LEVELS
+from memdir.interfaces.exports import ExportFormat
+from memdir.interfaces.imports import ImportAction, ImportFormat
+from memdir.recall.pipeline import RecallSkip
+from memdir.records import Forget, InboxItem, InboxKind, InboxState, Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
+from memdir.store.open import AgentScope
+from memdir.verify.records import ClaimKind, ClaimStatus, VerifyState
 
 DOCS = Path(__file__).parent.parent / "docs"
 FILE = (DOCS / "schemas.json").read_text(encoding="utf-8")
@@ -41,8 +52,42 @@ def check(command: str, printed: Any) -> None:
     Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(printed)
 
 
-def test_the_file_is_in_step_with_the_code() -> None:
-    assert render_schemas() == FILE, "run: python scripts/json_schemas.py > docs/schemas.json"
+# Fields that hold a value of an enumeration, and fields whose keys are all of its values.
+ENUMS: dict[type[Enum], str] = {
+    Scope: "CandidateRow.scope DecisionRow.scope ForgotRow.scope InboxRow.scope InboxItemRow.scope LoadedIndexRow.scope "
+    "MemoryRow.scope OldPlaceRow.scope PromptIndexRow.scope RecalledRow.scope ScopeRow.scope SearchHitRow.scope "
+    "VerdictRow.scope WhyRow.scope",
+    Kind: "ImportStepRow.type MemoryRow.type RecalledRow.type",
+    AgentScope: "AgentListRow.scope AgentRow.scope AgentMemoryRow.scope",
+    ClaimKind: "ClaimRow.kind",
+    ClaimStatus: "ClaimRow.status",
+    DreamSkip: "DreamedRow.skipped DreamStatusRow.reason",
+    ExportFormat: "ExportRow.format",
+    ExtractSkip: "LearnedRow.skipped",
+    ImportAction: "ImportStepRow.fate ImportRow.counts",
+    ImportFormat: "ImportRow.format",
+    InboxKind: "DecisionRow.kind InboxRow.kind InboxItemRow.kind ProposalRow.kind",
+    InboxState: "InboxRow.state InboxItemRow.state",
+    InstructionLayer: "ContextFileRow.layer PendingRow.layer",
+    InstructionMode: "PromptRow.mode",
+    NotLoadedReason: "RefusedRow.reason",
+    NotesSkip: "NotesUpdateRow.skipped",
+    RecallSkip: "RecallRow.skipped",
+    VerifyState: "ScopeRow.verdicts VerdictRow.state VerifyRow.counts",
+}
+
+
+def test_enumerations_are_those_of_the_code() -> None:
+    wanted = {path: [at.value for at in kind] for kind, paths in ENUMS.items() for path in paths.split()}
+    wanted |= {"FindingRow.kind": [*LEVELS], "DoctorRow.counts": [*LEVELS]}
+    wrong = []
+    for path, values in wanted.items():
+        row, _, field = path.partition(".")
+        schema = SCHEMA["$defs"][row]["properties"][field]
+        listed = schema.get("propertyNames", schema)["enum"]
+        if [at for at in listed if at is not None] != values:
+            wrong.append(f"{path}: {values}")
+    assert wrong == []
 
 
 def test_the_file_is_a_schema_that_names_every_command_with_json_and_no_other() -> None:

@@ -1,6 +1,6 @@
 """The "ignore memory" switch in six languages: what must be heard, and what must not."""
 
-from memdir.language.ignore import IgnoreReach, find_ignoring, load_ignore_languages
+from memdir.language.ignore import IgnoreReach, find_ignored, find_ignoring, load_ignore_languages
 from tables import table
 
 TURN = {
@@ -350,6 +350,32 @@ def test_the_tables_are_large_enough_in_every_language() -> None:
     assert len({*lines(TURN), *lines(CONVERSATION), *lines(NOTHING)}) == sum(
         map(len, map(lines, (TURN, CONVERSATION, NOTHING)))
     )
+
+
+@table(
+    "text subject",
+    [
+        ("Ignore memories about zebra, how are zebra clusters named?", "zebra"),
+        ("please don't use your memories about the billing service", "the billing service"),
+        ("Ignoriere Erinnerungen über Zebras, wie heißen die Cluster?", "zebras"),
+        ("Ignore tes souvenirs sur les zèbres.", "les zèbres"),
+        ("Ignora tus recuerdos sobre cebras.", "cebras"),
+        ("请忽略关于斑马的记忆", "斑马"),
+        ("シマウマに関する記憶を無視して", "シマウマ"),
+    ],
+)
+def test_a_request_may_name_what_the_memories_are_about(text: str, subject: str) -> None:
+    assert find_ignored(text) == (subject,)
+    assert find_ignoring(text) is None
+
+
+@table("text", ["Ignore memory.", "Don't ignore memories about zebra.", "The linter ignores memories about zebra."])
+def test_nothing_is_named_where_all_or_nothing_is_meant(text: str) -> None:
+    assert find_ignored(text) == ()
+
+
+def test_a_request_before_a_colon_holds_for_what_follows() -> None:
+    assert find_ignoring("Ignore your memory for this: how do we deploy?") is IgnoreReach.TURN
 
 
 def test_code_is_not_heard() -> None:

@@ -10,8 +10,8 @@ import memdir
 from homes import make_environment
 from loads import ROOT
 from memdir.errors import ModelError, SettingsError
-from memdir.models import OpenModel, find_model, forbid, new_run, open_model
 from memdir.models.connection import can_use_tools, check_installed, narrow_schema
+from memdir.models.open import OpenModel, find_model, new_run, open_model
 from memdir.project.settings import read_settings
 from memdir.records import Model, Reply
 from modelling import SCHEMA, ask, open_at
@@ -110,11 +110,6 @@ def test_opening_loads_no_sdk(tmp_path: Path) -> None:
 
 def test_open_model_is_a_public_name() -> None:
     assert memdir.open_model is open_model
-
-
-def test_the_forbidden_model_fails_the_test_that_asks_it() -> None:
-    with pytest.raises(AssertionError, match="for test"):
-        forbid(ask())
 
 
 def test_any_function_is_a_model_with_tools() -> None:

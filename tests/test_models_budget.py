@@ -17,11 +17,10 @@ from homes import make_environment
 from loads import scaled
 from memdir.errors import BudgetError, UnreachableError
 from memdir.frozen import replace
-from memdir.models import new_run
 from memdir.models.connection import as_count
+from memdir.models.open import new_run
 from memdir.models.usage import (
-    PRICES,
-    WRITTEN,
+    Price,
     SpentTokens,
     TokenCaps,
     UsageMeter,
@@ -251,10 +250,10 @@ def test_a_week_begins_on_monday() -> None:
 
 def test_a_price_is_found_by_name_with_or_without_a_date_and_never_guessed() -> None:
     assert find_price("claude-haiku-4-5-20251001") == find_price("anthropic/claude-haiku-4-5") is not None
-    assert find_price("gpt-4o-2024-08-06") == PRICES["gpt-4o"] and find_price("claude-sonnet-5[1m]") is not None
+    assert find_price("gpt-4o-2024-08-06") == Price(2.5, 10, 1.25) and find_price("claude-sonnet-5[1m]") is not None
     assert find_price("claude-haiku-9") is None and find_price("gpt-4o-audio") is None and find_price("") is None
     assert find_cost("gpt-4.1", Usage(1_000_000, 1_000_000, 1_000_000)) == pytest.approx(10.5)
-    assert find_cost("unknown", Usage(1)) is None and len(WRITTEN) == 10
+    assert find_cost("unknown", Usage(1)) is None
 
 
 # --- where a person sees it -----------------------------------------------------------------------------------------
@@ -327,31 +326,6 @@ def test_what_a_wrong_clock_wrote_into_another_year_does_not_count_today(tmp_pat
 
 def test_a_count_that_no_file_can_hold_is_cut() -> None:
     assert 10**9 < as_count(10**30) < 2**53
-
-
-def test_the_record_is_held_open_between_requests_and_follows_its_file(tmp_path: Path) -> None:
-    meter = make_meter(tmp_path)
-    ask_metered(lambda request: answer(5), ask("one"), meter)
-    log = meter.path.with_name("usage.db-wal")
-    assert log.exists()  # nobody had to wait until it was put away
-    for path in meter.path.parent.iterdir():
-        path.unlink()
-    for text in ("two", "three"):
-        ask_metered(lambda request: answer(5), ask(text), meter)
-    assert len(read_usage_report(meter.path, now=NOW).last) == 2
-    del meter
-    assert not log.exists()
-
-
-def test_another_process_does_not_put_away_the_log_under_a_record_held_open(tmp_path: Path) -> None:
-    meter = make_meter(tmp_path)
-    for text in ("one", "two"):  # the second one opens the file anew, and must not take the locks of the first away
-        ask_metered(lambda request: answer(5), ask(text), meter)
-    code = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT * FROM requests'); db.close()"
-    subprocess.run([sys.executable, "-c", code, str(meter.path)], check=True, timeout=60)
-    assert meter.path.with_name("usage.db-wal").exists()
-    ask_metered(lambda request: answer(5), ask("three"), meter)
-    assert len(read_usage_report(meter.path, now=NOW).last) == 3
 
 
 def test_a_record_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:

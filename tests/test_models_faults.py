@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
-from memdir.models import absent
 from memdir.models.connection import REASONS, make_status_fault, read_after
+from memdir.models.open import absent
 from memdir.records import StopReason
 from memdir.text import find_json
 from modelling import READ, ask, open_at, rows

@@ -22,7 +22,6 @@ from memdir.conversation.notes import (
     NotesResult,
     NotesSkip,
     count,
-    does_compact,
     find_notes_file,
     is_update_due,
     list_notes,
@@ -32,7 +31,7 @@ from memdir.conversation.notes import (
     wait_for_update,
     write_notes_file,
 )
-from memdir.conversation.notes_by_model import NotesTask, render_update
+from memdir.conversation.notes_by_model import NotesTask, render_note_messages, render_update
 from memdir.conversation.notes_file import (
     check_update,
     cut_notes,
@@ -50,7 +49,7 @@ from memdir.errors import ConflictError, FormatError, PathError, UnreachableErro
 from memdir.frozen import replace
 from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.agent import read_runs
-from memdir.project.paths import ClaudeSettings, find_project_home, read_paths
+from memdir.project.paths import find_project_home, read_paths
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.sessions import SessionFile, open_session
 from memdir.testing import ScriptedModel
@@ -302,10 +301,10 @@ def test_calls_tokens_and_pauses_are_counted_from_the_messages() -> None:
     assert count([], 7) == NotesCounts(7, 7)
 
 
-def test_a_host_that_does_not_compact_is_told_from_its_settings() -> None:
-    assert does_compact(ClaudeSettings())
-    assert not does_compact(ClaudeSettings(user={"autoCompactEnabled": False}))
-    assert does_compact(ClaudeSettings(user={"autoCompactEnabled": "no"}))
+def test_of_a_long_result_the_beginning_and_the_end_are_shown() -> None:
+    output = "collected 900 items\n" + "tests/test_a.py::test_b PASSED\n" * 900 + "ERROR: the schema is missing"
+    shown = render_note_messages([said(output, "tool")])
+    assert "collected 900 items" in shown and shown.endswith("ERROR: the schema is missing") and len(shown) < 1_700
 
 
 # --- where --------------------------------------------------------------------------------------------------------

@@ -70,7 +70,12 @@ def test_everything_the_package_needs_is_in_the_wheel_and_nothing_else(wheel: Pa
     source = ROOT / "src"
     files = {path.relative_to(source).as_posix() for path in (source / "memdir").rglob("*") if path.is_file()}
     assert names == {name for name in files if not name.endswith(".pyc")}
-    assert {"memdir/py.typed", "memdir/recall/words.bin", "memdir/models/prompts/select.md"} <= names
+    assert {
+        "memdir/py.typed",
+        "memdir/recall/words.bin",
+        "memdir/recall/gate.json",
+        "memdir/models/prompts/select.md",
+    } <= names
     assert "memdir = memdir.__main__:main" in scripts
     needed = [at for at in metadata.get_all("Requires-Dist", []) if "extra ==" not in at]
     assert sorted(at.split(">")[0].split("<")[0].lower() for at in needed) == [

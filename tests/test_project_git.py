@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from homes import git, make_repository, write
-from memdir.project.git import find_git_dir, find_remote, find_root, find_root_commit, is_tracked, strip_credentials
+from memdir.project.paths import find_git_dir, find_remote, find_root, find_root_commit, is_tracked, strip_credentials
 from tables import table
 
 

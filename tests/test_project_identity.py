@@ -9,7 +9,9 @@ import pytest
 
 from homes import git, make_environment, make_repository, write
 from memdir.errors import MemdirError, NotFoundError, PathError
-from memdir.project.identity import (
+from memdir.project.paths import find_state_dir
+from memdir.project.settings import Environment
+from memdir.store.open import (
     Identity,
     RelinkCandidate,
     check_identity,
@@ -19,8 +21,6 @@ from memdir.project.identity import (
     relink,
     write_identity,
 )
-from memdir.project.paths import find_state_dir
-from memdir.project.settings import Environment
 
 COMMIT = "1" * 40
 REMOTE = "https://host.invalid/me/app.git"

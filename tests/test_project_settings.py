@@ -11,12 +11,15 @@ import pytest
 
 from homes import git, make_environment, make_repository, write
 from memdir.errors import DiskError, SettingsError
-from memdir.project.options import BY_KEY, SETTINGS, Setting, parse_value
 from memdir.project.paths import read_claude_settings
 from memdir.project.settings import (
+    BY_KEY,
+    SETTINGS,
     Environment,
+    Setting,
     Settings,
     git_environ,
+    parse_value,
     read_environment,
     read_settings,
     remove_setting,

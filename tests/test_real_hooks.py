@@ -15,8 +15,8 @@ from claude_client import Client, make_client
 from clihelp import SOURCE, memory_text
 from hooking import PATIENT, wait_until
 from loads import scaled
-from memdir.files import read_events
 from memdir.project.paths import slug
+from memdir.store.state import read_events
 from servers import Answer, AnthropicServer, Call
 
 # The client has a scanner of its own for tokens of known vendors; a password in plain words is ours to find.

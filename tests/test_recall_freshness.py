@@ -10,7 +10,7 @@ from sqlite3 import connect
 from homes import git, write
 from memdir.format.frontmatter import set_fields
 from memdir.recall.pipeline import find_since
-from memdir.records import Draft, Forget, Kind, Origin, Put
+from memdir.records import Draft, Forget, Kind, Origin, Put, Rewrite
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.state import Author, write_authors
@@ -189,6 +189,31 @@ def test_a_file_from_before_memdir_keeps_its_age_through_a_checkout(memory: Path
         assert since(store, "ports") == NOW - timedelta(hours=2)
 
 
+def test_a_file_from_before_memdir_is_not_made_younger_by_pin_dream_or_undo(memory: Path) -> None:
+    put(memory / "ports.md", PLAIN, NOW - 60 * DAY)
+    with FileStore(memory, clock=Clock(NOW)) as store:
+        store.pin("ports")
+        assert since(store, "ports") == NOW - 60 * DAY
+        store.undo()
+        assert since(store, "ports") == NOW - 60 * DAY
+        found = store.read("ports")
+        store.change([Rewrite("ports", found.text + "\nMore.\n", found.digest)], verb="dream")
+        assert since(store, "ports") == NOW - 60 * DAY
+        store.undo()
+        assert since(store, "ports") == NOW - 60 * DAY
+        found = store.read("ports")
+        store.edit("ports", found.text + "\nMore.\n", expect=found.digest)
+        assert since(store, "ports") == NOW
+
+
+def test_what_a_file_says_of_its_age_counts_through_a_pin(memory: Path) -> None:
+    put(memory / "ports.md", SAID, NOW - DAY)
+    with FileStore(memory, clock=Clock(NOW)) as store:
+        before = since(store, "ports")
+        store.pin("ports")
+        assert since(store, "ports") == before == datetime(2026, 3, 4, 10, tzinfo=UTC)
+
+
 def test_an_edit_by_somebody_else_is_a_change(memory: Path) -> None:
     clock = Clock(NOW - 40 * DAY)
     with FileStore(memory, clock=clock) as store:
@@ -233,6 +258,7 @@ def test_a_history_from_before_there_were_dates_still_serves(memory: Path) -> No
     with closing(connect(memory / ".memdir" / "history.db")) as db, db:
         db.execute("ALTER TABLE files DROP COLUMN since_ns")
         db.execute("ALTER TABLE files DROP COLUMN touched_ns")
+        db.execute("DROP TABLE seen")
         db.execute("PRAGMA user_version = 4")
     assert since(FileStore(memory), "terse-replies") == NOW - 40 * DAY
     with FileStore(memory) as again:

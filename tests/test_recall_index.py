@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from memdir.recall.index import Catalog, IndexTotals
+from memdir.recall.index import Catalog, IndexTotals, open_words
 from memdir.recall.select import LocalSearch
-from memdir.recall.table import open_words
 from memdir.store.files import FileStore
 from pressure import Unavailable, nobody_folder, run_in_child
 from searching import ask, ask_all, write_memory

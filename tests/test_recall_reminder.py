@@ -23,15 +23,15 @@ def excerpt(text: str = "Ask first.", *, days: float = 0, path: str = PATH, **mo
 
 
 def test_a_memory_of_today_or_yesterday_says_when_it_was_saved() -> None:
-    assert render_reminder(excerpt(), now=NOW) == f"Memory (saved today): {PATH}:\n\nAsk first."
+    assert render_reminder(excerpt(), now=NOW) == f"Memory (saved today): {PATH}:\nDeploys — d\n\nAsk first."
     assert render_reminder(excerpt(days=1), now=NOW).startswith(f"Memory (saved yesterday): {PATH}:\n")
     assert render_reminder(excerpt(days=-3), now=NOW).startswith("Memory (saved today)"), "a time to come is now"
 
 
 def test_an_older_one_says_first_how_old_it_is() -> None:
-    freshness, head, _, text = render_reminder(excerpt(days=12), now=NOW).split("\n")
+    freshness, head, about, _, text = render_reminder(excerpt(days=12), now=NOW).split("\n")
     assert "12 days ago" in freshness and "check" in freshness
-    assert head == f"Memory: {PATH}:" and text == "Ask first."
+    assert head == f"Memory: {PATH}:" and about == "Deploys — d" and text == "Ask first."
 
 
 def test_a_cut_says_so_and_names_the_file() -> None:

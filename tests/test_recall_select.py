@@ -54,7 +54,7 @@ def test_what_only_stands_nearby_in_a_small_directory_is_not_told_with_the_answe
     write_memory(memory, "role", "The user is a data scientist, new to Rust")
     assert ask(memory, "when do we deploy?") == ["deploys"]
     with FileStore(memory) as store, LocalSearch([store]) as search:
-        found = search.search(Query("when do we deploy?", now=NOW), 5)
+        found = search.search(Query("when do we deploy?", now=NOW, wide=True), 5)
     assert {(pick.header.name, pick.dropped) for pick in found.passed_over} == {("tracker", WEAK), ("role", WEAK)}
 
 

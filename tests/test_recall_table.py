@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memdir.recall.table import FILE, WordTable, open_words
+from memdir.recall.index import FILE, WordTable, open_words
 from memdir.recall.terms import STOP, make_term
 
 MOST_BYTES = 9_000_000

@@ -10,7 +10,6 @@ from memdir.recall.terms import (
     make_term,
     match_date,
     parse_dates,
-    parse_names,
     parse_terms,
     split_passages,
 )
@@ -56,10 +55,6 @@ def test_latin_words_inside_cjk_are_terms_of_their_own() -> None:
     terms = parse_terms("用Redis做缓存v2")
     assert {make_term("Redis"), "缓存", "v2"} <= set(terms)
     assert "用R" not in terms
-
-
-def test_names_are_the_capitalised_words_after_the_first() -> None:
-    assert parse_names("Does Grafana show what Linear knows of grafana?") == [make_term("Grafana"), make_term("Linear")]
 
 
 def test_each_line_is_a_passage_and_blank_lines_are_none() -> None:
@@ -121,7 +116,7 @@ def test_no_date_is_answered_by_no_day() -> None:
 
 @given(st.text())
 def test_no_text_makes_it_raise_and_no_term_holds_a_blank(text: str) -> None:
-    for term in [*parse_terms(text), *parse_names(text)]:
+    for term in parse_terms(text):
         assert term and not term.split()[1:]
     assert all(passage.strip() for passage in split_passages(text))
     match_date(parse_dates(text), DAY)

@@ -17,7 +17,7 @@ from memdir.errors import ConflictError, FormatError, LockedError, SecretError
 from memdir.extraction import ConversationSource, extract
 from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
-from memdir.format.drafts import make_slug
+from memdir.format.frontmatter import make_slug
 from memdir.frozen import replace
 from memdir.recall.pipeline import recall
 from memdir.records import (
@@ -42,7 +42,7 @@ from memdir.store.inbox import approve, parse_edits, render_edits
 from memdir.store.move import move
 from memdir.store.open import open_project
 from memdir.store.sessions import open_session
-from memdir.testing import ScriptedModel
+from opinions import WordReader
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PASSWORD = "Zx9kkQ2pLw7"
@@ -131,7 +131,7 @@ def test_a_model_neither_makes_nor_changes_nor_forgets_a_team_memory(store: File
             {"action": "delete", "name": "team/deploys", "evidence": said},
         )
     ):
-        model = ScriptedModel([operation(**{**row, **change})])
+        model = WordReader([operation(**{**row, **change})])
         done = extract(store, say(said, f"m{number}"), model=model, now=NOW)
         assert change["name"] in done.waiting and not any(name.startswith("team/") for name in done.written)
         assert store.read("team/deploys").text == before and not done.forgotten
@@ -151,7 +151,7 @@ def test_a_dream_proposes_what_it_would_do_to_a_teams_memory(store: FileStore) -
     assert len(names(store)) == 2
     dream(store, now=NOW)
     changed = make_text("Rate limit", "How much the public API allows", "The public API allows 100 requests.")
-    dream(store, model=ScriptedModel([use(write_call("team/limit", changed, "shorter")), end()]), now=NOW)
+    dream(store, model=WordReader([use(write_call("team/limit", changed, "shorter")), end()]), now=NOW)
     assert "team/limit" not in names(store) or store.read("team/limit").text == before["team/limit"]
 
 
@@ -273,7 +273,7 @@ def test_every_request_with_a_secret_waits_also_one_that_a_model_did_not_hear(st
     said = f"please remember that the deploy token is {TOKEN}. And remember that the admin password is {PASSWORD}."
     row = {"action": "create", "name": "token", "type": "reference", "title": "Deploy token"}
     more = {"description": "Which token the deploy needs", "body": f"It is {TOKEN}.", "evidence": TOKEN}
-    extract(store, say(said), model=ScriptedModel([operation(**row, **more)]), now=NOW)
+    extract(store, say(said), model=WordReader([operation(**row, **more)]), now=NOW)
     assert "password" in " ".join(f"{item.why} {item.payload}" for item in store.inbox())
     assert find_traces(store.root.parent, PASSWORD) == find_traces(store.root.parent, TOKEN) == []
 
@@ -283,7 +283,7 @@ def test_a_name_that_was_cut_in_the_middle_of_a_secret_shows_none_of_it(store: F
     title = f"The token with which the release robot of the shop posts its news to the channel: {secret}"
     row = {"action": "create", "name": make_slug(title), "type": "reference", "title": title}
     more = {"description": "Which token the robot needs", "body": f"It is {secret}.", "evidence": secret}
-    extract(store, say(f"the token is {secret}"), model=ScriptedModel([operation(**row, **more)]), now=NOW)
+    extract(store, say(f"the token is {secret}"), model=WordReader([operation(**row, **more)]), now=NOW)
     (item,) = store.inbox()
     assert item.name.endswith("masked") and find_traces(store.root.parent, "2718281828459") == []
 
@@ -305,7 +305,7 @@ def test_a_request_with_a_secret_does_not_wait_for_its_turn(store: FileStore) ->
 def plant_by_model(store: FileStore) -> None:
     row = {"action": "create", "name": f"token-{TOKEN.lower()}", "type": "reference", "title": f"Token {TOKEN}"}
     more = {"description": f"Which token the deploy needs: {TOKEN}", "body": f"It is {TOKEN}.", "evidence": TOKEN}
-    extract(store, say(f"the token is {TOKEN}"), model=ScriptedModel([operation(**row, **more)]), now=NOW)
+    extract(store, say(f"the token is {TOKEN}"), model=WordReader([operation(**row, **more)]), now=NOW)
 
 
 def plant_by_rules(store: FileStore) -> None:
@@ -315,7 +315,7 @@ def plant_by_rules(store: FileStore) -> None:
 def plant_by_dream(store: FileStore) -> None:
     put(store, "notes", make_text("Deploy notes", "How the shop is deployed on a Tuesday", "By hand."))
     text = make_text("Token", f"Which token the deploy needs, {TOKEN}", f"The deploy token is {TOKEN}.", "reference")
-    dream(store, model=ScriptedModel([use(write_call("token", text, TOKEN, TOKEN)), end()]), now=NOW)
+    dream(store, model=WordReader([use(write_call("token", text, TOKEN, TOKEN)), end()]), now=NOW)
 
 
 def plant_in_the_team(store: FileStore) -> None:
@@ -358,7 +358,7 @@ def test_a_person_is_warned_and_the_value_stands_only_where_they_put_it(tmp_path
         cli("recall", "which token is for the deploy?", "--explain"),
     ]
     asked = "ghp_" + "z9Y8x7W6v5U4t3S2r1Q0p9O8n7M6l5K4j3I2"
-    assert cli("recall", f"deploy token {asked}", "--json").json["memories"]
+    assert cli("recall", f"deploy token {asked}", "--limit", "5", "--json").json["memories"]
     assert find_traces(cli.home, asked) == [], "what was asked is in the ledger without it"
     for result in told:
         assert TOKEN not in result.out + result.err

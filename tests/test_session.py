@@ -21,7 +21,7 @@ from memdir.dream import DreamSkip
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError, SettingsError, UnreachableError
 from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn
-from memdir.models import forbid, render_parent
+from memdir.models.open import render_parent
 from memdir.recall.pipeline import RecallSkip
 from memdir.records import Message, Reply, Request, Tool, Usage
 from memdir.session import (
@@ -38,6 +38,7 @@ from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.testing import ScriptedModel
 from modelling import open_at
+from opinions import with_reader
 from recalling import put
 from servers import Answer, AnthropicServer, Call
 
@@ -148,11 +149,13 @@ def test_reading_a_file_brings_the_rules_for_it_once(tmp_path: Path) -> None:
 def test_the_change_of_the_day_is_told_once_and_known_after_a_restart(store: FileStore) -> None:
     days = [NOW]
     session = Session(store, id="s1", clock=lambda: days[-1])
-    assert session.date_notice() == "" and session.date_notice() == ""
+    assert "2026-03-05" in session.date_notice() and session.date_notice() == ""
     days.append(NOW + timedelta(days=1))
     assert "2026-03-06" in session.date_notice() and session.date_notice() == ""
     later = Session(store, id="s1", clock=lambda: NOW + timedelta(days=4))
     assert "2026-03-09" in later.date_notice() and "log" not in later.date_notice()
+    later.clear()
+    assert "2026-03-09" in later.date_notice(), "nothing said before is in the conversation"
 
 
 # --- a message arrives ----------------------------------------------------------------------------------------------
@@ -333,7 +336,7 @@ def test_two_conversations_over_one_memory_wait_for_one_another(store: FileStore
 
 
 def test_without_a_person_only_requests_are_learned_from(store: FileStore) -> None:
-    session = Session(store, model=forbid, is_headless=True)
+    session = Session(store, model=ScriptedModel([]), is_headless=True)
     end_turn(session, [*say("I am a data scientist in the fraud team"), *say(ASKED)])
     assert len(names(store)) == 1
 
@@ -359,7 +362,7 @@ def test_a_fork_goes_on_from_the_hosts_own_request_and_finds_it_in_the_cache(
     content = "---\nname: Deploys\ndescription: We deploy on Tuesdays only\ntype: project\n---\n\nOn Tuesdays only.\n"
     script: list[Answer] = ["Noted.", [Call("write", {"path": file, "content": content})], "done"]
     tool = Tool("write", "Write a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
-    with AnthropicServer(script) as server:
+    with AnthropicServer(with_reader(script)) as server:
         model = open_at(server.url, "anthropic:claude-sonnet-5", tmp_path)
         session = Session(store, id="s1", model=model, callbacks=heard.callbacks)
         system = f"{session.instructions()}\n\n{'You are a careful agent. ' * 2500}"
@@ -379,7 +382,7 @@ def test_a_fork_goes_on_from_the_hosts_own_request_and_finds_it_in_the_cache(
 
 
 def test_a_model_without_a_body_of_its_own_has_no_parent() -> None:
-    assert render_parent(forbid, Request("", (), 1), Reply("")) is None
+    assert render_parent(ScriptedModel([]), Request("", (), 1), Reply("")) is None
 
 
 # --- by request -----------------------------------------------------------------------------------------------------
@@ -467,7 +470,7 @@ def test_where_memory_is_off_a_session_works_and_leaves_no_trace(tmp_path: Path,
         assert session.remember(DEPLOYS).skipped is ExtractSkip.OFF
         assert not session.dream_due() and session.dream(force=True).skipped is DreamSkip.OFF
         session.note_read([tmp_path / "project" / "CLAUDE.md"])
-        assert session.date_notice() == "" and session.compact(say("hello")) == ""
+        assert "Today is" in session.date_notice() and session.compact(say("hello")) == ""
         session.clear()
     assert {why for _, why in heard.skipped} == {"off"} and heard.errors == []
     assert sorted(tmp_path.rglob("*")) == before
@@ -484,7 +487,7 @@ def test_a_model_of_the_settings_that_cannot_be_opened_is_told_and_rules_go_on(t
 
 def test_the_settings_of_a_place_are_heard(tmp_path: Path) -> None:
     opened = open_here(tmp_path, MEMDIR_RECALL="0", MEMDIR_EXTRACT="0", MEMDIR_DREAM="0", MEMDIR_SELECTOR="model")
-    session = Session(opened, model=forbid)
+    session = Session(opened, model=ScriptedModel([]))
     session.remember(DEPLOYS)
     assert session.recall(QUESTION).skipped is RecallSkip.OFF
     end_turn(session, say(ASKED))

@@ -1,12 +1,16 @@
 """Staging: a run's writes before they happen."""
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from homes import write
 from memdir.errors import FormatError, NotFoundError, PathError
-from memdir.models.staged import Staging, make_edits
-from memdir.records import Draft, Forget, Kind, Rewrite, Save
+from memdir.models.staged import Staging, make_edits, parse_operations, stage
+from memdir.records import Draft, Forget, Kind, Put, Rewrite, Save
+from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
 from tables import table
@@ -121,3 +125,48 @@ def test_a_run_can_go_back_to_an_earlier_point() -> None:
     staging.write("deploys", NEW)
     staging.drop("Deploys")
     assert staging.staged == ()
+
+
+def test_operations_are_carried_out_one_by_one_and_all_problems_are_returned() -> None:
+    _, staging = make()
+    rows = [
+        {"action": "create", "name": "deploys", "type": "project", "title": "Deploys", "body": "Tuesdays.",
+         "description": "Deploys go out on Tuesday mornings only", "cues": ["may I deploy today?", "x" * 500, 7]},
+        {"action": "update", "name": "nowhere", "type": "project", "title": "x", "description": "y", "body": "z"},
+        {"action": "sing", "name": "terse"},
+        "what",
+        {"action": "delete", "name": "terse"},
+    ]  # fmt: skip
+    result = stage(parse_operations(json.dumps({"operations": rows})), staging)
+    assert list(result.done) == ["deploys", "terse"] and len(result.problems) == 3
+    assert (
+        "nowhere" in result.problems[0] and "no action" in result.problems[1] and "not an object" in result.problems[2]
+    )
+    assert "cues:\n  - may I deploy today?\n---" in (staging.staged[0].text or "").replace('"', "")
+
+
+FREEZE = "---\nname: Freeze\ndescription: Merge freeze from {}\ntype: {}\n---\n\nDecided {}. We deploy on Tuesdays.\n"
+
+
+def test_a_raw_write_of_a_project_memory_has_its_dates_resolved() -> None:
+    store, staging = make()
+    raw = FREEZE.format("tomorrow", "project", "yesterday")
+    staging.write("freeze", raw)
+    dated = FREEZE.format("2026-03-06", "project", "2026-03-04")
+    assert staging.read("freeze") == dated
+    store.change(make_edits(staging.staged), verb="extract")
+    assert store.read("freeze").text == dated and "Merge freeze from 2026-03-06" in store.index()
+    staging.write("terse", staging.read("terse") + "\nSaid yesterday.\n")
+    assert "Said yesterday." in staging.read("terse")  # feedback is of no day
+
+
+def test_every_way_into_a_store_resolves_dates_and_only_of_what_is_new(memory: Path) -> None:
+    write(memory / "three.md", FREEZE.format("tomorrow", "project", "yesterday"))
+    with FileStore(memory, clock=lambda: NOW) as store:
+        store.write(Draft(Kind.PROJECT, "One", "The demo for the board is tomorrow", "We met on Monday.\n", "one"))
+        assert "2026-03-06" in store.index() and store.read("one").body == "We met on 2026-03-02.\n"
+        store.change([Put("two", FREEZE.format("tomorrow", "project", "today"))], verb="save")
+        assert store.read("two").text == FREEZE.format("2026-03-06", "project", "2026-03-05")
+        found = store.read("three")
+        store.edit("three", found.text + "\nThe vendor comes in two weeks.\n", expect=found.digest)
+        assert store.read("three").text == found.text + "\nThe vendor comes on 2026-03-19.\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loads import ROOT, scaled
-from memdir.format.clip import clip_index
+from memdir.format.index import clip_index
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Surfacing
 from memdir.store import history

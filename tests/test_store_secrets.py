@@ -22,8 +22,10 @@ from memdir.records import Draft, Kind, Origin, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
-from memdir.store.secret_text import AllowedValue, SecretFinding, SecretRule
 from memdir.store.secrets import (
+    AllowedValue,
+    SecretFinding,
+    SecretRule,
     find_for,
     find_secrets,
     holds_token,
@@ -164,7 +166,7 @@ def test_masking_leaves_the_rest_and_is_no_secret_itself() -> None:
     )
     assert find_secrets(masked) == ()
     assert mask("nothing", ()) == "nothing"
-    overlapping = (SecretFinding("b", "b", 1, 2, 5), SecretFinding("a", "a", 1, 0, 3))
+    overlapping = (SecretFinding("b", "b", 2, 5), SecretFinding("a", "a", 0, 3))
     assert mask("abcdefg", overlapping) == "[masked: a]fg"
 
 

@@ -23,7 +23,7 @@ from memdir.store.sessions import SurfacedMemory as Seen, open_session
 session = open_session(Path(sys.argv[1]), "shared")
 for number in range(int(sys.argv[3])):
     key = f"{sys.argv[2]}-{number}"
-    session.change(lambda at: replace(at, surfaced={**at.surfaced, key: Seen("d", 1)}, turns=at.turns + 1), seconds=60)
+    session.change(lambda at: replace(at, surfaced={**at.surfaced, key: Seen("d", 1)}), seconds=60)
 """
 
 
@@ -42,14 +42,13 @@ def test_a_record_is_kept_from_one_process_to_the_next(tmp_path: Path) -> None:
     session = open_session(tmp_path, "s1")
     session.set_private()
     session.set_ignoring()
-    assert session.count_turn() == 1 and session.count_turn() == 2
     record = open_session(tmp_path, "s1").read()
     assert (
         record.surfaced == {"a": SurfacedMemory("d1", 10), "sub/b": SurfacedMemory("d2", 5)}
         and record.surfaced_bytes == 15
     )
     assert record.has("a") and record.has("c") and not record.has("b")
-    assert record.private and record.ignoring and record.turns == 2
+    assert record.private and record.ignoring
     assert open_session(tmp_path, "s2").read() == SessionRecord()
 
 
@@ -74,8 +73,8 @@ def test_fields_of_later_days_are_kept(tmp_path: Path) -> None:
     "data",
     [
         b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'"text"',
-        b'{"surfaced": [], "read": {}, "turns": "x"}',
-        b'{"surfaced": {"a": 3}, "turns": -4, "ignoring": "yes", "read": [1, null]}', b"{" + b" " * 2_000_000 + b"}",
+        b'{"surfaced": [], "read": {}, "private": "x"}',
+        b'{"surfaced": {"a": 3}, "ignoring": "yes", "read": [1, null]}', b"{" + b" " * 2_000_000 + b"}",
     ],
 )  # fmt: skip
 def test_a_broken_record_is_an_empty_one_and_mends_at_the_next_change(tmp_path: Path, data: bytes) -> None:
@@ -83,7 +82,7 @@ def test_a_broken_record_is_an_empty_one_and_mends_at_the_next_change(tmp_path: 
     session.note_read(["x"])
     session.path.write_bytes(data)
     record = session.read()
-    assert record.read == frozenset() and not record.ignoring and record.turns == 0 and record.surfaced_bytes == 0
+    assert record.read == frozenset() and not record.ignoring and record.surfaced_bytes == 0
     session.note_read(["a"])
     assert session.read().read == {"a"}
 
@@ -115,7 +114,7 @@ def test_processes_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
     running = [subprocess.Popen([*command, f"p{number}", str(each)], env=env) for number in range(count)]
     assert [process.wait(120) for process in running] == [0] * count
     record = open_session(tmp_path, "shared").read()
-    assert len(record.surfaced) == record.turns == count * each
+    assert len(record.surfaced) == count * each
 
 
 def test_threads_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
@@ -140,11 +139,11 @@ def test_threads_at_once_lose_nothing_of_each_other(tmp_path: Path) -> None:
 def test_compaction_forgets_what_was_surfaced_and_clear_forgets_the_wish_too(tmp_path: Path) -> None:
     session = open_session(tmp_path, "s1")
     full = SessionRecord(
-        {"a": SurfacedMemory("d", 3)}, frozenset({"b"}), ignoring=True, private=True, turns=4, extra={"cursor": 1}
+        {"a": SurfacedMemory("d", 3)}, frozenset({"b"}), ignoring=True, private=True, extra={"cursor": 1}
     )
     session.change(lambda _: full)
     assert session.reset() == full
-    assert session.read() == SessionRecord(ignoring=True, private=True, turns=4, extra={"cursor": 1})
+    assert session.read() == SessionRecord(ignoring=True, private=True, extra={"cursor": 1})
     session.reset(cleared=True)
     assert session.read() == SessionRecord(private=True, extra={"cursor": 1})
 

@@ -8,7 +8,6 @@ import pytest
 
 from clihelp import Cli, memory_text
 from homes import git, make_environment, make_repository, write
-from memdir import files as own_files
 from memdir.dream import SCAN, lock, logs
 from memdir.extraction import turns as extraction_turns
 from memdir.interfaces import worker
@@ -18,8 +17,10 @@ from memdir.store import files, history
 from memdir.store.state import (
     AUTHORS,
     COPY,
+    EVENTS_FOLDER,
     NEWS,
     POINT,
+    PROBLEMS,
     RECORD,
     STATE_FILES,
     Author,
@@ -124,8 +125,8 @@ def is_listed(name: str) -> bool:
 
 
 def test_every_file_that_memdir_keeps_in_a_state_folder_is_listed() -> None:
-    names = {files.FILE, history.FILE, extraction_turns.LOCK, extraction_turns.FOLDER, SCAN, logs.DISTILLED}
-    names |= {lock.LOCK, worker.LOCK, SYNC_LOCK, agent.FILE, own_files.FOLDER, own_files.PROBLEMS}
+    names = {files.FILE, history.FILE, extraction_turns.LOCK, SCAN, logs.DISTILLED}
+    names |= {lock.LOCK, worker.LOCK, SYNC_LOCK, agent.FILE, EVENTS_FOLDER, PROBLEMS}
     names |= {paths.MEMBERSHIP, paths.RECORD}
     assert {name for name in names if not is_listed(name)} == set()
     assert not is_listed("something-new.json")

@@ -5,7 +5,7 @@ import json
 from loads import bench
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.store.secrets import find_secrets
-from memdir.team.admit import AdmitRuling, find_instruction, find_twins, judge_line, judge_place, judge_text
+from memdir.team.plan import AdmitVerdict, find_instruction, find_twins, judge_line, judge_place, judge_text
 from secret_cases import read_sentences
 from tables import table
 from teams import memory_text
@@ -46,12 +46,12 @@ PLAIN = [
 
 @table("text", ORDERS)
 def test_what_speaks_to_the_agent_waits(text: str) -> None:
-    assert judge_text("x.md", memory_text("X", text).encode(), find_secrets).ruling is AdmitRuling.HOLD
+    assert judge_text("x.md", memory_text("X", text).encode(), find_secrets).held
 
 
 @table("text", PLAIN)
 def test_what_tells_something_comes_in(text: str) -> None:
-    assert judge_text("x.md", memory_text("X", text).encode(), find_secrets).ruling is AdmitRuling.ACCEPT
+    assert judge_text("x.md", memory_text("X", text).encode(), find_secrets) == AdmitVerdict()
 
 
 def test_poisoned_memories_of_a_public_set_wait_and_ordinary_ones_do_not() -> None:

@@ -1,5 +1,6 @@
 """What a tool is about to write, told from its input in every host's spelling."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict, 
 from memdir.records import ToolCall
 from memdir.store.secrets import find_secrets
 
+TODAY = date(2026, 3, 5)
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
 
@@ -66,12 +68,66 @@ def test_of_directories_in_one_another_the_inner_one_counts(memory: Path) -> Non
     grounds = [MemoryRoot(memory), MemoryRoot(inner, is_shared=True)]
     (write,) = find_writes(call, grounds, cwd="/", home="/")
     assert (write.path, write.is_shared) == ("x.md", True)
-    assert judge_write(write, find_secrets).refused.startswith("others read this memory")
+    assert judge_write(write, find_secrets, today=TODAY).refused.startswith("others read this memory")
 
 
 def test_a_sound_memory_passes_and_an_index_may_hold_what_it_likes_but_secrets(memory: Path) -> None:
     ground = MemoryRoot(memory)
     for path, text in (("team/x.md", memory_text("X")), ("team/MEMORY.md", "- [X](x.md) — x\n"), ("logs/a/b.md", "x")):
-        assert judge_write(FileWrite(ground, path, text, True), find_secrets) == WriteVerdict()
-    assert judge_write(FileWrite(ground, "team/MEMORY.md", TOKEN, True), find_secrets).refused
-    assert judge_write(FileWrite(ground, "x.md", TOKEN, True), find_secrets).said
+        assert judge_write(FileWrite(ground, path, text, True), find_secrets, today=TODAY) == WriteVerdict()
+    assert judge_write(FileWrite(ground, "team/MEMORY.md", TOKEN, True), find_secrets, today=TODAY).refused
+    assert judge_write(FileWrite(ground, "x.md", TOKEN, True), find_secrets, today=TODAY).said
+
+
+LOG, OLD = "logs/2026/03/2026-03-05.md", "logs/2026/03/2026-03-04.md"
+ONE, TWO = "- 09:00 one\n", "- 10:00 two\n"
+
+
+def make_patch(hunk: str) -> str:
+    return f"*** Begin Patch\n*** Update File: {LOG}\n{hunk}*** End Patch\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "is_allowed"),
+    [
+        ("Write", {"file_path": LOG, "content": ONE + TWO}, True),
+        ("Write", {"file_path": LOG, "content": TWO}, False),
+        ("Edit", {"file_path": LOG, "old_string": ONE, "new_string": ONE + TWO}, True),
+        ("Edit", {"file_path": LOG, "old_string": "one", "new_string": "two"}, False),
+        ("Bash", {"command": f"echo '- 10:00 two' >> {LOG}"}, True),
+        ("Bash", {"command": f"cat >> {LOG} <<'EOF'\n- 10:00 two > one\nEOF"}, True),
+        ("Bash", {"command": f"echo x | tee -a {LOG}"}, True),
+        ("Bash", {"command": f"echo x | tee {LOG}"}, False),
+        ("Bash", {"command": f"echo x > {LOG}"}, False),
+        ("Bash", {"command": f"echo x >> {LOG}; sed -i s/one/two/ {LOG}"}, False),
+        ("Bash", {"command": f"rm {LOG}"}, False),
+        ("apply_patch", {"command": make_patch(f"@@\n {ONE}+{TWO}")}, True),
+        ("apply_patch", {"command": make_patch(f"@@\n+{TWO}")}, True),
+        ("apply_patch", {"command": make_patch(f"@@\n+{TWO} {ONE}")}, False),
+        ("apply_patch", {"command": make_patch(f"@@\n-{ONE}+{TWO}")}, False),
+        ("apply_patch", {"command": make_patch(f"@@\n nowhere\n+{TWO}")}, False),
+        ("Bash", {"command": f"apply_patch <<'EOF'\n{make_patch(f'@@{chr(10)} {ONE}+{TWO}')}EOF"}, True),
+        ("Write", {"file_path": OLD, "content": ONE + TWO}, False),
+        ("Edit", {"file_path": OLD, "old_string": ONE, "new_string": ONE + TWO}, False),
+        ("Bash", {"command": f"echo x >> {OLD}"}, False),
+        ("Write", {"file_path": "logs/2026/03/2026-03-06.md", "content": TWO}, False),
+        ("Write", {"file_path": "Logs/notes.md", "content": TWO}, False),
+    ],
+)
+def test_a_log_is_only_added_to_and_only_todays(
+    memory: Path, tool: str, given: dict[str, Any], is_allowed: bool
+) -> None:
+    for path in (LOG, OLD):
+        (memory / path).parent.mkdir(parents=True, exist_ok=True)
+        (memory / path).write_text(ONE, encoding="utf-8")
+    root = MemoryRoot(memory, has_logs=True)
+    writes = find_writes(ToolCall("", tool, given), [root], cwd=str(memory), home=str(memory.parent))
+    refused = "".join(judge_write(write, find_secrets, today=TODAY).refused for write in writes)
+    assert (refused == "") is is_allowed and (is_allowed or LOG in refused)
+
+
+def test_the_first_entry_of_a_day_makes_its_log(memory: Path) -> None:
+    root = MemoryRoot(memory, has_logs=True)
+    for tool, given in (("Write", {"file_path": LOG, "content": ONE}), ("Bash", {"command": f"echo x > {LOG}"})):
+        (write,) = find_writes(ToolCall("", tool, given), [root], cwd=str(memory), home=str(memory.parent))
+        assert judge_write(write, find_secrets, today=TODAY) == WriteVerdict()

@@ -12,7 +12,7 @@ import pytest
 
 from homes import git, make_environment, make_repository
 from loads import ROOT, scaled
-from memdir.conversation.lines import BLOCK_BYTES, LINE_BYTES, TranscriptFormat, describe_transcript, find_format
+from memdir.conversation.lines import BLOCK_BYTES, LINE_BYTES, TranscriptFormat, describe_transcript
 from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
 from memdir.errors import DiskError, FormatError, NotFoundError
 from transcribing import Claude, said
@@ -116,7 +116,7 @@ def test_what_the_host_wrote_is_meta(path: Path) -> None:
     assert said(talk.write(path)) == [
         "(u:fact one\n\nfact two)",
         "u:typed",
-        "(u:[attached: /work/app/notes.txt])",
+        "t:=[attached: /work/app/notes.txt]\nx",
         "(u:<command-name>/clear</command-name>\n<command-args></command-args>)",
         "(u:<local-command-stdout>done</local-command-stdout>)",
         "(u:caveat)",
@@ -187,6 +187,8 @@ def test_each_message_can_be_the_cursor_and_only_what_follows_comes(path: Path) 
         assert since.found and list(since.messages) == messages[number + 1 :]
         assert read_tail(path, number) == tuple(messages[len(messages) - number :])
     assert read_slice(path, after="gone", window=3).messages == tuple(messages[-3:])
+    with_context = read_slice(path, after=messages[-2].id, window=3, before=2)
+    assert with_context.before == tuple(messages[-3:-1]) and with_context.messages == tuple(messages[-1:])
     assert read_slice(path, after="", window=3).messages == tuple(messages[-3:])
     assert list(read_messages(path, after="gone")) == messages
 
@@ -331,7 +333,7 @@ def test_turns_that_were_rolled_back_are_gone(path: Path) -> None:
 def test_rollouts_without_payloads_are_read_and_those_of_subagents_known(path: Path, tmp_path: Path) -> None:
     old = json.dumps({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]})
     write(path, json.dumps({"id": "t", "timestamp": "2025-05-05T10:00:00Z", "instructions": "x"}), old)
-    assert said(path) == ["u:hi"] and find_format(path) is TranscriptFormat.CODEX
+    assert said(path) == ["u:hi"] and describe_transcript(path).host is TranscriptFormat.CODEX
     sub = line("session_meta", id="t-2", cwd="/work/app", source={"subagent": {"thread_spawn": {}}})
     assert describe_transcript(write(tmp_path / "b.jsonl", sub, message("user", "hi"))).is_subagent
 
@@ -366,7 +368,7 @@ SPOKEN = ["(u:be kind)", "u:hi", "a:a+c1", "t:c1=r", "a:+c2", "t:c2=s", "u:[imag
 def test_plain_json_is_read_in_each_of_its_shapes(tmp_path: Path, text: str) -> None:
     path = tmp_path / "talk.json"
     path.write_text(text, encoding="utf-8")
-    assert find_format(path) is TranscriptFormat.PLAIN
+    assert describe_transcript(path).host is TranscriptFormat.PLAIN
     assert said(path) == SPOKEN
     messages = list(read_messages(path))
     assert {at.id for at in messages} == {""} and messages[1].at == datetime(2026, 3, 5, 10, tzinfo=UTC)
@@ -392,7 +394,6 @@ def test_what_is_no_transcript_is_one_clear_error(tmp_path: Path, text: str) -> 
         with pytest.raises(FormatError) as caught:
             read()
         assert caught.value.hint and "\n" not in str(caught.value)
-    assert find_format(path) is None
 
 
 def test_a_file_that_is_not_there_or_closed_is_one_clear_error(tmp_path: Path) -> None:
@@ -491,3 +492,22 @@ def test_a_large_transcript_needs_little_memory_and_its_end_is_read_quickly(tmp_
     assert int(grown) * (1 if sys.platform == "darwin" else 1024) < 60_000_000
     if shape == "claude":
         assert (since, found) == ("8", "True") and float(end) < float(whole) / 10
+
+
+def test_the_time_of_a_message_is_in_the_zone_of_the_person(path: Path) -> None:
+    line = {
+        "type": "user",
+        "uuid": "u1",
+        "timestamp": "2026-11-18T23:30:00Z",
+        "message": {"role": "user", "content": "hi"},
+    }
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    code = "import sys\nfrom memdir.conversation.transcripts import read_messages\nprint(next(iter(read_messages(sys.argv[1]))).at)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        env={**os.environ, "TZ": "Asia/Tokyo"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert ran.stdout.strip() == "2026-11-19 08:30:00+09:00"

@@ -114,8 +114,6 @@ def judge(project: Path, text: str) -> list[tuple[str, str, str]]:
         ("`npm run build`", ("npm run build", "present", "")),
         ("`npm run seed`", ("npm run seed", "gone", "")),
         ("`python -m src.old_place`", ("python -m src.old_place", "moved", "src/new/place.py")),
-        ("the `main` branch", ("main", "present", "")),
-        ("the `gone-branch` branch", ("gone-branch", "not checkable", "")),
         ("`src/auth.py:2`", ("src/auth.py", "present", "")),
         ("`src/auth.py:99`", ("src/auth.py", "gone", "")),
     ],
@@ -399,9 +397,7 @@ def test_nothing_of_the_project_is_written_or_run(project: Path, store: FileStor
     os.utime(project / "src" / "use.py")
     (tmp_path / "sprung").unlink(missing_ok=True)
     before = list_bytes(project)
-    remember(
-        store, "a", "`handleAuth()`, `src/old_place.py`, `src/dropped.py`, `npm run seed`, `--flag`, the `x` branch."
-    )
+    remember(store, "a", "`handleAuth()`, `src/old_place.py`, `src/dropped.py`, `npm run seed`, `--flag`.")
     verdict = look(store, project, now=NOW).verdicts[0]
     assert len(verdict.stale) == 4
     look(store, project, now=NOW, changed_only=True)

@@ -128,7 +128,6 @@ def _begin(files: Files, names: Iterator[tuple[str, str, str]]) -> list[Thing]:
     files.text["pyproject.toml"] = '[project]\nname = "x"\ndependencies = [\n  "requests",\n  "tabulate",\n]\n'
     things += [Thing("command", f"npm run {at}") for at in scripts]
     things += [Thing("command", f"make {at}") for at in targets]
-    things += [Thing("package", at) for at in ("left-pad", "fast-csv", "requests", "tabulate")]
     flags = ["--dry-run", "--max-retries", "--only-stale", "--no-color-output"]
     files.text["server/cli.py"] = (
         "import argparse\n\n" + "\n\n".join(f'parser.add_argument("{at}")' for at in flags) + "\n"
@@ -319,7 +318,7 @@ def _change_manifests(files: Files, things: list[Thing]) -> None:
     files.text["Makefile"] = targets + "notes:\n\t./tools/notes.sh\n"
     files.text["pyproject.toml"] = files.text["pyproject.toml"].replace('  "tabulate",\n', "")
     files.text["server/cli.py"] = files.text["server/cli.py"].replace('parser.add_argument("--only-stale")\n\n', "")
-    for text in ("npm run seed_db", "make release-notes", "left-pad", "tabulate", "--only-stale"):
+    for text in ("npm run seed_db", "make release-notes", "--only-stale"):
         by_text[text].status = "gone"
     files.commit("fewer scripts")
 

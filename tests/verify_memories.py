@@ -60,12 +60,6 @@ SAID: dict[str, list[str]] = {
         "Support uses `{0}` to reproduce tickets.",
         "Without {0} the job pages somebody.",
     ],
-    "package": [
-        "We rely on the `{0}` package for the odd formats.",
-        "The `{0}` library is pinned because of a regression.",
-        "The `{0}` dependency was picked for its licence.",
-        "Upgrading the package `{0}` needs a test on real files.",
-    ],
 }  # fmt: skip
 # Sentences that name nothing which could be looked up.
 IDLE = [

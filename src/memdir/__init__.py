@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from memdir.extraction import extract
     from memdir.format.index import render_manifest
-    from memdir.models import open_model
+    from memdir.models.open import open_model
     from memdir.recall.pipeline import recall
     from memdir.recall.reminder import render_reminder
     from memdir.records import Change, Draft, Header, Kind, Memory, Message, Origin, Scope
@@ -51,7 +51,7 @@ _HOMES = {
         "errors": "ConflictError DiskError FormatError LockedError MemdirError NotFoundError PathError SettingsError",
         "extraction": "extract",
         "format.index": "render_manifest",
-        "models": "open_model",
+        "models.open": "open_model",
         "recall.pipeline": "recall",
         "recall.reminder": "render_reminder",
         "records": "Change Draft Header Kind Memory Message Origin Scope",

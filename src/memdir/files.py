@@ -1,4 +1,4 @@
-"""Small files of memdir's own and of its hosts, locks, and what is known of processes and hooks.
+"""Small files of memdir's own and of its hosts, locks, and what is known of processes.
 
 For config files, pointers and records, whose location a person or memdir itself has chosen: they are read within a
 limit, and written whole or not at all. Memories are opened by the guard alone, because their names come from outside.
@@ -6,21 +6,17 @@ limit, and written whole or not at all. Memories are opened by the guard alone, 
 
 import errno
 import fcntl
-import json
 import os
-import re
 import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
-from itertools import islice
+from contextlib import contextmanager
 from pathlib import Path
 
 from memdir.errors import DiskError, LockedError
-from memdir.frozen import dataclass, replace
-from memdir.text import one_line, shorten
+from memdir.frozen import dataclass
+from memdir.text import shorten
 
 _NOFOLLOW, _NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 # What the file system reports, in words a person can act on.
@@ -134,7 +130,6 @@ def sync_dir(path: Path) -> None:
 
 
 def disk_error(error: OSError, path: str | Path) -> DiskError:
-    """An error of the file system as a MemdirError."""
     words, hint = _WORDS.get(error.errno or 0, (_describe(error), "nothing was changed; try again when it is fixed"))
     message = f"cannot write {shorten(str(path), 120)}: {words}"
     return DiskError(message, path=str(path), errno=error.errno or 0, hint=hint)
@@ -214,7 +209,6 @@ def find_began(pid: int) -> float | None:
 
 
 def _read_facts(pid: int) -> tuple[str, int] | None:
-    """The state of a process, and its start in ticks since the machine's."""
     # The program's name stands in brackets and may hold anything; the fields come after the last one.
     fields = _read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[0], int(fields[19])) if len(fields) > 19 and fields[19].isdigit() else None
@@ -244,133 +238,3 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
     )
     process.returncode = 0  # nobody waits for it: without this the interpreter would warn of a child left behind
     return process.pid
-
-
-# --- events and problems of hooks -----------------------------------------------------------------------------------
-# An event is an empty file `<state>/events/HOST.EVENT` whose time of change is when it last arrived. Problems are lines
-# in `<state>/problems.jsonl`, the newest kept; a text may contain a memory's name, so purging removes the file. Neither
-# is flushed, recording never raises, and both can be deleted at any time.
-
-FOLDER = "events"
-PROBLEMS = "problems.jsonl"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; a dot separates the two
-_TEXT = 300  # characters of one problem
-_KEPT = 20  # problems
-_BYTES = 65_536  # far above what _KEPT lines can need
-_EVENTS = 500  # files that are looked at; nobody has so many, but a folder may be filled by anybody
-
-
-@dataclass(frozen=True, slots=True)
-class LastEvent:
-    """When a host last sent this event."""
-
-    host: str
-    event: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class HookProblem:
-    """What went wrong in a hook; `times` counts the same text of the same host, `at` is the last time."""
-
-    host: str
-    text: str
-    at: datetime
-    times: int = 1
-
-
-def note_event(state: Path, host: str, event: str, now: datetime) -> None:
-    """Record that this event has arrived. Never raises."""
-    if not (_NAME.fullmatch(host) and _NAME.fullmatch(event)) or state.is_symlink():
-        return
-    path = state / FOLDER / f"{host}.{event}"
-    with suppress(OSError, OverflowError):  # or a time that no file can have
-        try:
-            _stamp(path, now)
-        except FileNotFoundError:
-            make_private_dirs(path.parent)
-            _stamp(path, now)
-
-
-def read_events(state: Path) -> tuple[LastEvent, ...]:
-    """Returns the last arrival of every event of every host, newest first."""
-    folder = state / FOLDER
-    if state.is_symlink() or folder.is_symlink():
-        return ()
-    found = []
-    # Gone, closed to us, or of a year that has no date.
-    with suppress(OSError, OverflowError, ValueError), os.scandir(folder) as entries:
-        for entry in islice(entries, _EVENTS):
-            host, _, event = entry.name.partition(".")
-            if _NAME.fullmatch(host) and _NAME.fullmatch(event) and entry.is_file(follow_symlinks=False):
-                at = datetime.fromtimestamp(entry.stat(follow_symlinks=False).st_mtime, UTC)
-                found.append(LastEvent(host, event, at))
-    return tuple(sorted(found, key=lambda at: (at.at, at.host, at.event), reverse=True))
-
-
-def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
-    """Record what went wrong in a hook; several processes may at once. Never raises."""
-    path = state / PROBLEMS
-    if state.is_symlink() or path.is_symlink():
-        return
-    with suppress(OSError, DiskError):
-        if append_private(path, _render_problem(host[:48], shorten(one_line(text), _TEXT), now)) > _BYTES // 2:
-            _write_problems(path, _read_rows(path)[-_KEPT:])
-
-
-def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookProblem, ...]:
-    """Returns what went wrong, newest first, the same text of one host once; with `since` only what came after."""
-    found: dict[tuple[str, str], HookProblem] = {}
-    for problem in () if state.is_symlink() else _read_rows(state / PROBLEMS):
-        if since is None or problem.at > since:
-            key = problem.host, problem.text
-            times = found.pop(key).times + 1 if key in found else 1
-            found[key] = replace(problem, times=times)
-    return tuple(reversed(found.values()))[:_KEPT]
-
-
-def clear_problems(state: Path, *, until: datetime | None = None) -> int:
-    """Delete the problems, with `until` only those up to then; returns how many lines were deleted."""
-    path = state / PROBLEMS
-    if state.is_symlink() or path.is_symlink():
-        return 0
-    rows = _read_rows(path)
-    left = [] if until is None else [problem for problem in rows if problem.at > until]
-    try:
-        if left:
-            _write_problems(path, left)
-        else:
-            path.unlink(missing_ok=True)
-    except (OSError, DiskError):
-        return 0
-    return len(rows) - len(left)
-
-
-def _stamp(path: Path, now: datetime) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | _NOFOLLOW | _NONBLOCK, 0o600)
-    try:
-        os.utime(handle, (now.timestamp(), now.timestamp()))
-    finally:
-        os.close(handle)
-
-
-def _write_problems(path: Path, problems: list[HookProblem]) -> None:
-    write_private(path, b"".join(_render_problem(at.host, at.text, at.at) + b"\n" for at in problems))
-
-
-def _render_problem(host: str, text: str, at: datetime) -> bytes:
-    return json.dumps({"at": at.isoformat(), "host": host, "text": text}).encode("ascii")
-
-
-def _read_rows(path: Path) -> list[HookProblem]:
-    """Every line that is a problem; others are left out."""
-    found = []
-    for line in (read_small(path, _BYTES, follow=False).data or b"").splitlines():
-        try:
-            row = json.loads(line)
-            at, host, text = datetime.fromisoformat(row["at"]), row["host"], row["text"]
-        except (ValueError, RecursionError, KeyError, TypeError):
-            continue
-        if isinstance(host, str) and isinstance(text, str) and at.tzinfo is not None:
-            found.append(HookProblem(one_line(host), shorten(one_line(text), _TEXT), at))
-    return found

@@ -9,7 +9,7 @@ Not supported: inheritance between records, fields that are not in `__init__`, r
 """
 
 import re
-import threading
+from _thread import RLock
 from collections.abc import Callable, Mapping
 from functools import wraps
 from operator import attrgetter
@@ -22,8 +22,8 @@ Record = TypeVar("Record")
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 _MISSING: Any = object()
-_FEW = 4  # this many records are filled without `__init__` in less time than it takes to compile it
-_MAKING = threading.RLock()  # one for all: what is made once may need another such value
+_FEW = 40  # this many records are filled without `__init__` in less time than it takes to compile it
+_MAKING = RLock()  # one for all: what is made once may need another such value
 
 
 class FrozenError(AttributeError):
@@ -61,7 +61,6 @@ def dataclass(*, frozen: bool = True, slots: bool = True, eq: bool = True) -> Ca
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
-    """Returns a copy of the record with some fields changed."""
     kept = {name: getattr(record, name) for name in _names_of(record) if name not in changes}
     return type(record)(**kept, **changes)
 
@@ -72,7 +71,6 @@ def asdict(record: object) -> dict[str, Any]:
 
 
 def list_fields(record: object) -> tuple[str, ...]:
-    """The names of the fields of a record or record class."""
     return _names_of(record)
 
 

@@ -215,7 +215,6 @@ def check_target(folder: int, leaf: str, path: str) -> None:
 
 @contextmanager
 def disk_errors(path: str) -> Iterator[None]:
-    """Turn an OSError into a PathError or DiskError."""
     try:
         yield
     except OSError as error:
@@ -273,6 +272,20 @@ def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes,
         return None
 
 
+def read_below(directory: Path, path: str) -> tuple[bytes, Signature] | None:
+    """As `read_file`, below a memory directory that is opened for this file alone; None if there is no directory."""
+    try:
+        root = open_root(directory)
+    except NotFoundError:
+        return None
+    try:
+        check_path(path)
+        with disk_errors(path):
+            return read_file(root, path)
+    finally:
+        os.close(root)
+
+
 def read_signature(root: int, path: str) -> Signature | None:
     try:
         with _open_parent(root, path) as (folder, leaf):
@@ -324,10 +337,8 @@ def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
 
 
 def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = None) -> dict[str, Stat]:
-    """Returns path and signature of every readable memory file below the root: as `walk`, but quicker.
-
-    `marks` receives the time of each folder's last change, as it was before the folder was listed.
-    """
+    """Returns path and signature of every readable memory file below the root: as `walk`, but quicker. `marks`
+    receives the time of each folder's last change, as it was before the folder was listed."""
     found: dict[str, Stat] = {}
     segments, prefix = _split(folder), f"{folder}/" if folder else ""
     folders = []

@@ -20,6 +20,8 @@ NAME_DEPTH = 8  # folders below the memory directory
 TITLE_CHARS = 200  # one line; longer ones are bodies
 DESCRIPTION_CHARS = 1_000  # one line; Claude Code's own reach 400
 DESCRIPTION_WORDS = 3  # fewer content words than this and recall cannot judge by it
+CUES = 5  # of one memory
+CUE_CHARS = 120
 
 # --- the directory ------------------------------------------------------------------------------------------------
 LOCK_SECONDS = 60.0  # one change takes milliseconds; 64 processes at once stay far below this
@@ -27,6 +29,7 @@ SLUG_UNITS = 200  # UTF-16 units of a project's slug before the hash is appended
 
 # --- recall -------------------------------------------------------------------------------------------------------
 SELECTED = 5  # memories a turn; more than that is noise to the reader
+SHOWN = 2  # memories a turn without a model: the third is right in one of twenty prompts
 SELECT_TOKENS = 256  # five file names as JSON need about a hundred
 MANIFEST_NEWEST = 20  # of a larger directory the newest are shown to a model whatever their score
 SURFACED_LINES = 200  # of one memory
@@ -47,6 +50,9 @@ FORK_READ_BYTES = 65_536  # of one file that a tool shows
 FORK_HITS = 100  # lines of one search or listing
 EXTRACT_WINDOW = 40  # messages that count when the cursor's own has gone
 EXTRACT_SLICE_CHARS = 120_000  # of a conversation in one request; the newest are kept
+FOREIGN_RUNS = 20_000  # five words in a row of foreign text, known again by their hashes; of one conversation
+OPINION_CHARS = 24_000  # of typed text in a request for a second opinion; the newest are kept
+OPINION_TOKENS = 1_024
 EXTRACT_TRIES = 3  # failed runs over the same messages before they are finished without a model
 DRAIN_SECONDS = 60.0  # how long an exit waits for running work
 
@@ -64,11 +70,13 @@ DREAM_LOG_CHARS = 60_000  # of daily logs in one dream, about 15,000 tokens; the
 DREAM_TEXT_CHARS = 60_000  # of memories in one request to a model that cannot read files
 DREAM_EXCERPTS = 8  # of one search through transcripts, a line each
 DREAM_DRIFTED = 20  # memories reported as old
+DREAM_CUED = 20  # memories without cues that a dream is asked to write some for
 DREAM_VERIFY_SECONDS = 20.0  # of git history, before a dream looks at what is out of date
 DREAM_REVIEWS = 3  # memories put in the inbox to ask whether they still hold
 DREAM_REVIEW_LIVES = 3  # half-lives after which that is asked
-DREAM_GONE_SHARE = 0.2  # of all memories, or of all sentences: if a model removes more, none of it is applied
-DREAM_GONE_LEAST = 3  # so many may always be proposed: in a small directory one is a large share
+DREAM_GONE_SHARE = 0.2  # of all memories: what a model removes beyond that needs review
+DREAM_GONE_LEAST = 3  # so many may always go: in a small directory one is a large share
+DREAM_OPINION_CHARS = 6_000  # of the texts in which the second reader looks for the sentences of one change
 DREAM_FAILURES = 3  # of a model in a row, after which one dream does without it
 DREAM_SETS = 20  # kept to be applied or looked at later
 LOG_ENTRY_CHARS = 8_000  # of one entry; more than a page is a file of its own

@@ -5,7 +5,7 @@ checker finds a missing check.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 
 from memdir.frozen import dataclass, field
@@ -23,8 +23,6 @@ class SkipReason(StrEnum):
 
 
 class Kind(StrEnum):
-    """The four types of memory; the set is closed."""
-
     USER = "user"
     FEEDBACK = "feedback"
     PROJECT = "project"
@@ -32,13 +30,19 @@ class Kind(StrEnum):
 
 
 class Scope(StrEnum):
-    """Whose memory it is."""
-
     PRIVATE = "private"
     USER = "user"
     TEAM = "team"
     PROJECT = "project"  # in the project's own repository, `.claude/memory/`: shared like a team's
     AGENT = "agent"
+
+
+# Below the private memory directory: what is shared with a team, and daily logs.
+TEAM_FOLDER, LOGS_FOLDER = "team", "logs"
+
+
+def make_log_path(day: date) -> str:
+    return f"{LOGS_FOLDER}/{day.year:04}/{day.month:02}/{day.isoformat()}.md"
 
 
 class Dialect(StrEnum):
@@ -52,7 +56,8 @@ class Dialect(StrEnum):
 class Draft:
     """A memory to be written, before any check.
 
-    Without a `name` one is made from the title; `pinned` None leaves an existing memory as it is.
+    Without a `name` one is made from the title; `pinned` and `cues` None leave an existing memory as it is. A cue is a
+    short task or question for which the memory should be recalled.
     """
 
     kind: Kind
@@ -61,6 +66,7 @@ class Draft:
     body: str
     name: str | None = None
     pinned: bool | None = None
+    cues: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,7 @@ class Header:
     signature: Signature
     dialect: Dialect | None = None
     problem: str = ""
+    cues: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -105,8 +112,6 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who changed a memory, why, and in which session."""
-
     who: str = "person"
     why: str = ""
     session: str = ""
@@ -133,10 +138,8 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """One file before and after, by content digest; None stands for "no file".
-
-    Of an index, which changes at every save, only the spliced bytes are kept: else history would grow quadratically.
-    """
+    """One file before and after, by content digest; None stands for "no file". Of an index, which changes at every
+    save, only the spliced bytes are kept: else history would grow quadratically."""
 
     path: str
     before: str | None
@@ -167,8 +170,6 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Replace a memory's whole text, frontmatter included."""
-
     name: str
     text: str
     expect: str
@@ -198,8 +199,6 @@ class AddPointer:
 
 @dataclass(frozen=True, slots=True)
 class DropPointer:
-    """Remove the index lines of a memory that does not exist."""
-
     name: str
 
 
@@ -269,16 +268,15 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a selector searches for.
-
-    `seen` are memories that may not be picked, because the conversation has them already; a model's manifest shows them
-    all the same, so that it reads the same from turn to turn.
-    """
+    """What a selector searches for. `seen` are memories that may not be picked, because the conversation has them
+    already; a model's manifest shows them all the same, so that it reads the same from turn to turn. `wide` asks for the
+    best that match, up to the limit, instead of what surely helps."""
 
     text: str
     recent_tools: tuple[str, ...] = ()
     now: datetime = field(kw_only=True)
     seen: tuple[Header, ...] = field(default=(), kw_only=True)
+    wide: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,8 +345,6 @@ class Surfacing:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that a model may call, with the JSON schema of its input."""
-
     name: str
     description: str
     schema: Mapping[str, object]
@@ -356,8 +352,6 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool by a model."""
-
     id: str
     name: str
     input: Mapping[str, object] = field(default_factory=dict)

@@ -16,46 +16,18 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import date, datetime
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from memdir.conversation.instructions import (
-    InstructionMode,
-    Instructions,
-    InstructionsCache,
-    build_instructions,
-    find_frame,
-    session_instructions,
-)
-from memdir.conversation.notes import (
-    NotesFile,
-    NotesInput,
-    NotesOptions,
-    NotesResult,
-    NotesSkip,
-    find_home,
-    find_notes_file,
-    read_notes_file,
-    read_notes_options,
-    update_notes,
-    wait_for_update,
-)
-from memdir.conversation.notes_file import make_template, open_notes, render_for_compaction
-from memdir.conversation.project_files import (
-    LoadedFiles,
-    ask_approval,
-    find_approved,
-    load_for_reads,
-    load_project_files,
-    render_files,
-)
+from memdir.conversation import instructions, notes, notes_file, project_files
+from memdir.conversation.instructions import Instructions
+from memdir.conversation.notes import NotesSkip
+from memdir.conversation.project_files import LoadedFiles
 from memdir.conversation.transcripts import make_plain_messages
 from memdir.dream import DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.by_model import NO_CONTEXT
-from memdir.dream.logs import find_date_change
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
 from memdir.errors import ConflictError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import WHO, ConversationSource, ExtractReason, ExtractResult, ExtractSkip
@@ -66,26 +38,18 @@ from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, replace
 from memdir.language.requests import RequestCategory
 from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
-from memdir.models import find_model, new_run
 from memdir.models.connection import can_use_tools
+from memdir.models.open import find_model, new_run
 from memdir.models.staged import Staging, make_edits
-from memdir.recall.pipeline import (
-    RecallRequest,
-    RecallResult,
-    RecallSkip,
-    find_key,
-    find_recalled,
-    read_half_lives,
-    record_recall,
-)
+from memdir.recall import pipeline
+from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, Listings, ModelSelector, Prefetch
-from memdir.recall.query import strip_host_text
-from memdir.recall.reminder import render_reminder, wrap
+from memdir.recall.reminder import render_reminder, strip_host_text, wrap
 from memdir.records import Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock, find_header
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.sessions import SessionRecord, open_session
+from memdir.store.sessions import DAY, SessionRecord, open_session, read_day
 from memdir.text import estimate_tokens
 from memdir.verify.check import refresh_verdicts
 
@@ -97,8 +61,8 @@ Result = TypeVar("Result")
 
 LOCAL, MODEL = "local", "model"  # selectors
 _ASKED = "asked for by the person"
-# Keys of the conversation's record: how often it was cleared, how often cleared or compacted, the last day it knew of.
-_CLEARS, _ERA, _DAY, _NOTES = "clears", "era", "day", "notes"
+# Keys of the conversation's record: how often it was cleared, how often cleared or compacted.
+_CLEARS, _ERA, _NOTES = "clears", "era", "notes"
 _PRIORITY_SECONDS = 5.0  # of a turn; by then the model is at work, and the person waits for that
 
 
@@ -151,7 +115,8 @@ class Session:
     nothing of the environment is read. `model` is the one to use; without one the model of the project's settings, or
     built-in patterns alone. `cwd` is where the host works: instruction files are found from there, and extraction may
     read below it. `notes_home` is the folder for session notes; without it the project's, and for stores alone no notes
-    are kept. `selector` is "local" or "model".
+    are kept. `selector` is "local" or "model". `keeps_index`: the host's tools write memories through a store, which keeps
+    MEMORY.md.
     """
 
     def __init__(
@@ -167,44 +132,42 @@ class Session:
         selector: str = "",
         compacts: bool = True,
         is_headless: bool = False,
+        keeps_index: bool = False,
     ) -> None:
         if selector not in ("", LOCAL, MODEL):
             raise SettingsError(f"there is no selector {selector!r}", key="selector", hint=f"{LOCAL} or {MODEL}")
-        if isinstance(stores, Project):
-            self._project: Project | None = stores
-            stores = stores.stores
-        else:
-            self._project = None
-        self.stores = (stores,) if isinstance(stores, FileStore) else tuple(stores)
+        self._project = project = stores if isinstance(stores, Project) else None
+        given = stores.stores if isinstance(stores, Project) else stores
+        self.stores = (given,) if isinstance(given, FileStore) else tuple(given)
         if not self.stores:
             raise SettingsError("a session needs a store", key="stores", hint="memdir.open_store(path) opens one")
         self.id = id or os.urandom(16).hex()
         self.file = open_session(self.stores[0].state, self.id)  # the conversation's record on disk
-        self._callbacks, self._is_headless = callbacks, is_headless
-        if (project := self._project) is None:
-            self._clock, self._cwd = clock or self.stores[0].clock, cwd
+        self._callbacks, self._is_headless, self._keeps_index = callbacks, is_headless, keeps_index
+        self._clock, self._notes_home, self._model = clock or self.stores[0].clock, notes_home, model
+        if project is None:
+            self._cwd, self._selector = cwd, selector or LOCAL
             self._on, self._recalls, self._paused, self._has_log = True, True, False, False
-            self._extract_options, self._notes_options = ExtractOptions(), NotesOptions(compacts=compacts)
-            self._notes_home, self._selector = notes_home, selector or LOCAL
+            self._extract_options, self._notes_options = ExtractOptions(), notes.NotesOptions(compacts=compacts)
         else:
-            settings = project.settings
-            self._clock, self._cwd = clock or project.clock, cwd or project.places.root.path
-            self._on, self._recalls, self._paused = (
-                project.places.switch.on,
-                settings.flag("recall"),
-                settings.flag("paused"),
-            )
-            self._has_log = self._on and find_frame(project).mode is InstructionMode.DAILY_LOG
+            settings, root = project.settings, project.places.root.path
+            self._clock, self._cwd = clock or project.clock, cwd or root
+            self._on, self._recalls = project.places.switch.on, settings.flag("recall")
+            self._paused, self._selector = settings.flag("paused"), selector or settings.text("selector")
+            frame = instructions.find_frame(project)
+            self._has_log = self._on and frame.mode is instructions.InstructionMode.DAILY_LOG
             self._extract_options = read_extract_options(project)
-            self._notes_options = read_notes_options(project, compacts=compacts)
-            self._notes_home, self._selector = notes_home or find_home(project), selector or settings.text("selector")
-        self._model = self._find_model() if model is None else model
+            self._notes_options = notes.read_notes_options(project, compacts=compacts)
+            self._notes_home = notes_home or notes.find_home(project)
+            with self._reporting_errors():
+                if model is None and self._on:
+                    self._model = find_model(settings, project.environment, project=str(root))
         self._lock = threading.RLock()
-        self._instructions = InstructionsCache()
+        self._instructions = instructions.InstructionsCache()
         self._files: LoadedFiles | None = None
         self._known_files: LoadedFiles | None = None  # with those that reading files has added
         record = self.file.read()
-        self._day = _parse_day(record.extra.get(_DAY))
+        self._day = read_day(record)
         self._era, self._clears = _read_count(record, _ERA), _read_count(record, _CLEARS)
         self._listings = Listings()
         self._prefetch = Prefetch()
@@ -214,9 +177,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- what goes into the prompt: the same until clear or compact, because a provider caches by it ------------------
@@ -227,17 +188,17 @@ class Session:
 
     def context(self) -> str:
         """Returns instruction files and the memory's index, for the first message of the conversation; as stable."""
-        return _wrap_parts(render_files(self._load_files()), self._build_instructions().index)
+        return _wrap_parts(project_files.render_files(self._load_files()), self._build_instructions().index)
 
     def date_notice(self) -> str:
-        """Returns a sentence for the conversation if the day has changed since the last call; else nothing."""
+        """Returns the date as a sentence for the conversation: at the start, and when the day has changed; else nothing."""
         now = self._clock()
         today = now.astimezone().date()
         with self._lock:
             last, self._day = self._day, today
         if last != today:
-            self._save_facts({_DAY: today.isoformat()})
-        return find_date_change(last, now, logs=self._has_log)
+            self._save_facts({DAY: today.isoformat()})
+        return instructions.render_date(last, now, logs=self.stores[0].root if self._has_log else None)
 
     def note_read(self, paths: Iterable[Path]) -> str:
         """The agent has read these files itself: memories among them are not surfaced again.
@@ -245,7 +206,7 @@ class Session:
         Returns the instruction files that apply to them and are not in the conversation yet, as text for it.
         """
         found = [Path(path) for path in paths]
-        keys = [key for path in found if (key := find_key(self.file, self.stores, path)) is not None]
+        keys = [key for path in found if (key := pipeline.find_key(self.file, self.stores, path)) is not None]
         if keys and self._on:
             with self._reporting_errors():
                 retry(lambda: self.file.note_read(keys))
@@ -254,25 +215,21 @@ class Session:
             return ""
         with self._lock:
             known = self._known_files or self._load_files()
-            added = load_for_reads(
-                project.environment,
-                project.places,
-                self._cwd or project.places.root.path,
-                found,
-                known,
-                approved=find_approved(project.private),
+            cwd, approved = self._cwd or project.places.root.path, project_files.find_approved(project.private)
+            added = project_files.load_for_reads(
+                project.environment, project.places, cwd, found, known, approved=approved
             )
             loaded = {file.real for file in added.files}
             pending = {rule.real: rule for rule in (*known.pending, *added.pending) if rule.real not in loaded}
             self._known_files = replace(known, files=(*known.files, *added.files), pending=tuple(pending.values()))
-        return _wrap_parts(render_files(added))
+        return _wrap_parts(project_files.render_files(added))
 
     # --- a message arrives ------------------------------------------------------------------------------------------
 
-    def recall(self, text: str, *, tools: Sequence[str] = ()) -> RecallResult:
+    def recall(self, text: str, *, tools: Sequence[str] = (), limit: int | None = None) -> RecallResult:
         """Returns the memories for a message, now and in this thread; they count as surfaced."""
-        request = self._make_request(text, tools, trusts=False)
-        found = record_recall(find_recalled(request), request)
+        request = replace(self._make_request(text, tools, trusts=False), limit=limit)
+        found = pipeline.record_recall(pipeline.find_recalled(request), request)
         self._render_recalled(found, request.now)
         return found
 
@@ -290,10 +247,10 @@ class Session:
 
         A host that can ask only once, such as one without tools, gives the seconds it can wait.
         """
-        found = None
         with self._reporting_errors():
-            found = self._prefetch.take(seconds)
-        return None if found is None else self._render_recalled(found, self._clock())
+            if (found := self._prefetch.take(seconds)) is not None:
+                return self._render_recalled(found, self._clock())
+        return None
 
     def cancel_turn(self) -> None:
         """The person stopped the turn: the recall under way is dropped and nothing of it counts as surfaced."""
@@ -303,31 +260,25 @@ class Session:
     # --- a turn ends ------------------------------------------------------------------------------------------------
 
     def turn_ended(
-        self,
-        messages: Sequence[object],
-        *,
-        parent: Mapping[str, object] | None = None,
-        is_subagent: bool = False,
+        self, messages: Sequence[object], *, parent: Mapping[str, object] | None = None, is_subagent: bool = False
     ) -> bool:
         """Extract from the conversation so far, in the background; returns whether a run started at once.
 
         `messages` are all of them, as memdir's, as tables in a provider's shape, or as its SDK's objects. `parent` is
         the body of the last request as the host sent it, with the answer after its messages: extraction and notes then
-        continue it, and the provider reads nearly all of it from its cache. `memdir.models.render_parent` makes it for
+        continue it, and the provider reads nearly all of it from its cache. `memdir.models.open.render_parent` makes it for
         a request to one of memdir's models.
         """
         self.cancel_turn()
         if not self._on:
             _notify(self._callbacks.skipped, "extract", ExtractSkip.OFF)
             return False
-        project = self._project
-        source = ConversationSource(project=self._cwd) if project is None else make_conversation(project)
-        turn = EndedTurn(
-            read_host_messages(messages, self._era),
-            is_headless=self._is_headless,
-            is_subagent=is_subagent,
-            conversation=replace(source, parent=copy_plain(parent)),
-        )
+        source = ConversationSource(project=self._cwd, others=self.stores[1:])
+        if self._project is not None:
+            source = make_conversation(self._project)
+        source = replace(source, parent=copy_plain(parent))
+        found = read_host_messages(messages, self._era)
+        turn = EndedTurn(found, is_headless=self._is_headless, is_subagent=is_subagent, conversation=source)
         return self._background.turn_ended(turn)
 
     def wait(self, seconds: float = DRAIN_SECONDS) -> bool:
@@ -343,10 +294,8 @@ class Session:
             done = ExtractResult(skipped=ExtractSkip.PRIVATE if self._on else ExtractSkip.OFF)
         else:
             now = self._clock().astimezone()
-            draft = compose_memory(text, now=now)
-            wanted = MemoryRequest(
-                RequestCategory.REQUEST, SAVE, draft.kind, draft.title, draft.description, draft.body, text
-            )
+            at = compose_memory(text, now=now)
+            wanted = MemoryRequest(RequestCategory.REQUEST, SAVE, at.kind, at.title, at.description, at.body, text)
             done = self._carry_out(self.stores[0], wanted, "remember", now)
         self._report_extracted(done)
         return done
@@ -386,13 +335,10 @@ class Session:
             done = DreamResult(skipped=DreamSkip.OFF if due is None else due.skip, due=due)
         else:
             try:
+                context = NO_CONTEXT if self._project is None else find_dream_context(self._project)
+                model, now = self._open_model(), self._clock()
                 done = dream(
-                    self.stores[0],
-                    model=self._open_model(),
-                    now=self._clock(),
-                    context=NO_CONTEXT if self._project is None else find_dream_context(self._project),
-                    on_progress=on_progress,
-                    cancelled=cancelled,
+                    self.stores[0], model=model, now=now, context=context, on_progress=on_progress, cancelled=cancelled
                 )
             except LockedError:
                 done = DreamResult(skipped=DreamSkip.LOCKED)
@@ -429,8 +375,10 @@ class Session:
 
     def _build_instructions(self) -> Instructions:
         if self._project is not None:
-            return session_instructions(self._project, self.id)
-        return self._instructions.take(lambda: build_instructions(self.stores))
+            return instructions.session_instructions(self._project, self.id, keeps_index=self._keeps_index)
+        return self._instructions.take(
+            lambda: instructions.build_instructions(self.stores, keeps_index=self._keeps_index)
+        )
 
     def _load_files(self) -> LoadedFiles:
         project = self._project
@@ -438,10 +386,12 @@ class Session:
             return LoadedFiles()
         with self._lock:
             if self._files is None:
-                cwd, approved = self._cwd or project.places.root.path, find_approved(project.private)
-                self._files = load_project_files(project.environment, project.places, cwd, approved=approved)
+                cwd, approved = self._cwd or project.places.root.path, project_files.find_approved(project.private)
+                self._files = project_files.load_project_files(
+                    project.environment, project.places, cwd, approved=approved
+                )
                 if self._on:
-                    ask_approval(project.private, self._files.asks, self._clock(), session=self.id)
+                    project_files.ask_approval(project.private, self._files.asks, self._clock(), session=self.id)
             return self._files
 
     def _start_over(self, *, cleared: bool) -> None:
@@ -451,22 +401,20 @@ class Session:
         with self._lock:
             self._instructions.drop()
             self._files = self._known_files = None
+            self._day = None  # the sentence with the date is gone with the other messages
             self._era, self._clears = self._era + 1, self._clears + cleared
-            facts: dict[str, object] = {_ERA: self._era, _CLEARS: self._clears}
+            facts: dict[str, object] = {_ERA: self._era, _CLEARS: self._clears, DAY: None}
         self._save_facts(facts | ({_NOTES: None} if cleared else {}))
 
     def _save_facts(self, facts: Mapping[str, object]) -> None:
-        """Best effort: where nothing can be written, this process still knows."""
         if self._on:
-            try:
+            with suppress(MemdirError):  # where nothing can be written, this process still knows
                 retry(lambda: self.file.change(lambda at: replace(at, extra={**at.extra, **facts})))
-            except MemdirError:
-                pass
 
     # --- inside: recall and requests --------------------------------------------------------------------------------
 
     def _make_request(self, text: str, tools: Sequence[str], *, trusts: bool) -> RecallRequest:
-        half_lives = HALF_LIVES if self._project is None else read_half_lives(self._project.settings)
+        half_lives = HALF_LIVES if self._project is None else pipeline.read_half_lives(self._project.settings)
         search = FreshSearch(self.stores, half_lives, self._listings, trusts=trusts)
         model = self._open_model() if self._selector == MODEL else None
         return RecallRequest(
@@ -516,38 +464,26 @@ class Session:
 
     def _carry_out_once(self, store: FileStore, wanted: MemoryRequest, verb: str, now: datetime) -> ExtractResult:
         staging = Staging(store, now=now)
-        placed = place(wanted, staging)
-        staged = staging.staged
+        placed, staged = place(wanted, staging), staging.staged
         texts = {at.name: at.text or "" for at in staged}
         change = None
         if staged:
             # With extraction's origin, not the agent's: the rest of the turn is still to be extracted from.
             change = store.change(make_edits(staged), verb=verb, origin=Origin(WHO, _ASKED, self.id)).change
-        return ExtractResult(
-            written=tuple(at.name for at in staged if at.text is not None),
-            forgotten=tuple(at.name for at in staged if at.text is None),
-            by="rules",
-            change=change,
-            reasons=tuple(ExtractReason(at.name, at.action, _ASKED, at.quote, texts.get(at.name, "")) for at in placed),
-        )
+        written = tuple(at.name for at in staged if at.text is not None)
+        forgotten = tuple(at.name for at in staged if at.text is None)
+        reasons = (ExtractReason(at.name, at.action, _ASKED, at.quote, texts.get(at.name, "")) for at in placed)
+        return ExtractResult(written, forgotten, by="rules", change=change, reasons=tuple(reasons))
 
     # --- inside: the background -------------------------------------------------------------------------------------
 
     def _process_turn(self, turn: EndedTurn) -> None:
         """Extraction, then notes and verdicts. An error of one step is reported and does not stop the next."""
         with self._reporting_errors():
+            options, now, model = self._extract_options, self._clock(), self._open_model()
+            limits: dict[str, Any] = {"options": options, "model": model, "now": now, "seconds": DRAIN_SECONDS}
             # Another conversation over the same memory is waited for: this turn may be the last.
-            done = retry(
-                lambda: extract_turn(
-                    self.stores[0],
-                    self.file,
-                    turn,
-                    options=self._extract_options,
-                    model=self._open_model(),
-                    now=self._clock(),
-                    seconds=DRAIN_SECONDS,
-                )
-            )
+            done = retry(lambda: extract_turn(self.stores[0], self.file, turn, **limits))
             self._report_extracted(done)
         if not turn.is_subagent:
             self._update_notes(self._make_notes_input(turn.messages, turn.conversation.parent), self._open_model())
@@ -557,26 +493,27 @@ class Session:
         for store in self.stores:
             self._listings.look_again(store)
 
-    def _find_notes_file(self) -> NotesFile | None:
+    def _find_notes_file(self) -> notes.NotesFile | None:
         """A conversation that was cleared has begun new notes."""
         if self._notes_home is None:
             return None
         clears = _read_count(self.file.read(), _CLEARS)
-        return find_notes_file(self._notes_home, f"{self.id}-{clears}" if clears else self.id)
+        return notes.find_notes_file(self._notes_home, f"{self.id}-{clears}" if clears else self.id)
 
-    def _make_notes_input(self, messages: Sequence[Message], parent: Mapping[str, object] | None) -> NotesInput:
+    def _make_notes_input(self, messages: Sequence[Message], parent: Mapping[str, object] | None) -> notes.NotesInput:
         apart = tuple(str(store.root) for store in self.stores)
-        return NotesInput(messages, parent=parent, root=str(self._cwd or ""), apart=apart)
+        return notes.NotesInput(messages, parent=parent, root=str(self._cwd or ""), apart=apart)
 
-    def _update_notes(self, news: NotesInput, model: Model | None, *, force: bool = False) -> NotesResult | None:
+    def _update_notes(
+        self, news: notes.NotesInput, model: Model | None, *, force: bool = False
+    ) -> notes.NotesResult | None:
         """None where no notes are kept, or the update failed."""
         file = self._find_notes_file()
         if file is None or not self._notes_options.compacts:
             return None
         with self._reporting_errors():
-            done = update_notes(
-                file, self.file, news, now=self._clock(), options=self._notes_options, model=model, force=force
-            )
+            now, options = self._clock(), self._notes_options
+            done = notes.update_notes(file, self.file, news, now=now, options=options, model=model, force=force)
             if done.skipped not in (None, NotesSkip.NOT_DUE):
                 _notify(self._callbacks.skipped, "notes", done.skipped)
             return done
@@ -587,28 +524,21 @@ class Session:
         file = self._find_notes_file()
         if file is None:
             return ""
-        wait_for_update(file, NOTES_WAIT_SECONDS)
+        notes.wait_for_update(file, NOTES_WAIT_SECONDS)
         news = self._make_notes_input(messages, None)
         done = self._update_notes(news, self._open_model(), force=True)
         if done is not None and done.skipped is NotesSkip.FAILED:
             done = self._update_notes(news, None, force=True)
         if done is None or done.skipped not in (None, NotesSkip.NOTHING_NEW, NotesSkip.BUSY, NotesSkip.FAILED):
             return ""
-        template = make_template(self._notes_options.template)
-        notes = open_notes(read_notes_file(file), template)
-        return _wrap_parts(render_for_compaction(notes, path=str(file.path), template=template))
+        template = notes_file.make_template(self._notes_options.template)
+        found = notes_file.open_notes(notes.read_notes_file(file), template)
+        return _wrap_parts(notes_file.render_for_compaction(found, path=str(file.path), template=template))
 
     def _find_due(self) -> DreamDue:
         if self._project is not None:
             return find_due(self._project, now=self._clock(), session=self.id)
         return find_due_in(self.stores[0], now=self._clock(), session=self.id)
-
-    def _find_model(self) -> Model | None:
-        project = self._project
-        if project is not None and self._on:
-            with self._reporting_errors():
-                return find_model(project.settings, project.environment, project=str(project.places.root.path))
-        return None
 
     def _open_model(self) -> Model | None:
         """The model for one run, with a budget of its own."""
@@ -647,14 +577,13 @@ class BackgroundExtraction:
     def turn_ended(self, turn: EndedTurn) -> bool:
         """Process a turn as soon as possible; returns whether a run started now."""
         with self._changed:
-            if self._is_running:
-                # Nothing is extracted from a subagent's turn, so it must not replace the agent's own.
-                if self._next is None or not turn.is_subagent:
-                    self._next = turn
-                return False
-            self._is_running = True
-        self._start(turn)
-        return True
+            if not self._is_running:
+                self._start(turn)
+                return True
+            # Nothing is extracted from a subagent's turn, so it must not replace the agent's own.
+            if self._next is None or not turn.is_subagent:
+                self._next = turn
+            return False
 
     def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
         """Wait until nothing is running; returns whether that is so now."""
@@ -663,6 +592,7 @@ class BackgroundExtraction:
 
     def _start(self, turn: EndedTurn) -> None:
         # A thread for each turn: an unexpected exception ends that thread, not the turns after it.
+        self._is_running = True
         threading.Thread(target=self._run, args=(turn,), name="memdir-learning", daemon=True).start()
 
     def _run(self, turn: EndedTurn) -> None:
@@ -670,12 +600,10 @@ class BackgroundExtraction:
             self._process(turn)
         finally:
             with self._changed:
-                following, self._next = self._next, None
-                if following is None:
-                    self._is_running = False
-                    self._changed.notify_all()
-            if following is not None:
-                self._start(following)
+                following, self._next, self._is_running = self._next, None, False
+                if following is not None:
+                    self._start(following)
+                self._changed.notify_all()
 
 
 class TurnPriority:
@@ -694,9 +622,7 @@ class TurnPriority:
 
     def wait(self) -> None:
         """Wait while a turn has priority, for a limited time: its host may never say that it has ended."""
-        left = self._until - time.monotonic()
-        if left > 0:
-            self._free.wait(left)
+        self._free.wait(max(0.0, self._until - time.monotonic()))
 
 
 class _ReportedModel:
@@ -755,10 +681,8 @@ def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Messag
     if not era:
         return tuple(found)
     sums = (zlib.crc32(at.text.encode("utf-8", "surrogatepass")) for at in found)
-    return tuple(
-        at if at.id else replace(at, id=f"{era}.{number}.{checksum:08x}")
-        for number, (at, checksum) in enumerate(zip(found, sums, strict=True))
-    )
+    ids = (f"{era}.{number}.{checksum:08x}" for number, checksum in enumerate(sums))
+    return tuple(at if at.id else replace(at, id=id) for at, id in zip(found, ids, strict=True))
 
 
 def _notify(callback: Callable[..., None], *values: object) -> None:
@@ -777,10 +701,3 @@ def _wrap_parts(*parts: str) -> str:
 def _read_count(record: SessionRecord, key: str) -> int:
     value = record.extra.get(key)
     return value if type(value) is int and value > 0 else 0
-
-
-def _parse_day(value: object) -> date | None:
-    try:
-        return date.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None

@@ -12,7 +12,6 @@ from memdir.store.contract import Store
 
 
 def sample_memory(kind: Kind = Kind.FEEDBACK, *, title: str = "Terse replies", name: str | None = None) -> Draft:
-    """A draft that every store accepts."""
     return Draft(
         kind,
         title,
@@ -138,23 +137,7 @@ def _bad_drafts_are_refused_whole(store: Store) -> None:
 
 
 def _names_outside_the_grammar_are_refused(store: Store) -> None:
-    names = (
-        "",
-        ".",
-        "..",
-        "../x",
-        "a/../b",
-        "/etc/x",
-        "a\\b",
-        "a b",
-        "x.md",
-        "MEMORY",
-        "memory",
-        "con",
-        "a\0b",
-        "%2e%2e",
-    )
-    for name in names:
+    for name in ("", "a b", *r". .. ../x a/../b /etc/x a\b x.md MEMORY memory con %2e%2e".split(), "a\0b"):
         _expect(PathError, lambda name=name: store.write(sample_memory(name=name)), f"the name {name!r}")  # type: ignore[misc]
     assert store.scan() == (), "a refused name leaves nothing behind"
 

@@ -1,4 +1,5 @@
-"""Text: when two names are the same, what is safe to print or store, how many tokens it is, JSON inside prose.
+"""Text: when two names are the same, what is safe to print or store, how many tokens it is, JSON inside prose,
+and the readings of a text in which something disguised is plain.
 
 Pure functions. Patterns are compiled on first use, because every process loads this module.
 """
@@ -6,10 +7,13 @@ Pure functions. Patterns are compiled on first use, because every process loads 
 import json
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import accumulate
 
-from memdir.frozen import compile_late
+from memdir.frozen import compile_late, dataclass
 
 # Invisible or direction-changing characters that print as nothing or reorder what follows; shown escaped on a terminal.
 _HIDDEN = compile_late(
@@ -51,6 +55,13 @@ def shorten(text: str, width: int) -> str:
     cut = text[: max(width - 1, 0)]
     space = cut.rfind(" ")
     return (cut[:space] if space > width // 2 else cut).rstrip(" ,;:.-–—") + "…"
+
+
+def cut_middle(text: str, chars: int) -> str:
+    """A long text without its middle: requests and errors are at the beginning or at the end."""
+    half = chars // 2
+    left = len(text) - 2 * half
+    return text if len(text) <= chars else f"{text[:half]}\n[{left:,} characters are left out here]\n{text[-half:]}"
 
 
 def replace_surrogates(text: str) -> str:
@@ -150,7 +161,6 @@ def _weigh_words(text: str) -> float:
 
 
 def _beyond(lengths: Counter[int], limit: int) -> int:
-    """How many letters words have beyond the first `limit`."""
     return sum((length - limit) * count for length, count in lengths.items() if length > limit)
 
 
@@ -199,3 +209,159 @@ def find_json(text: str) -> Iterator[object]:
             at = match.end()
         except RecursionError:
             return  # to begin again at every bracket would take minutes
+
+
+# --- readings: a text in which something disguised is plain ------------------------------------------------------------
+# A reading is the text folded (NFKC, without invisible characters), dense (only its long runs), joined (strings and lines
+# put together), or decoded from percent signs. Each knows where its characters stand in the text it was made
+# from. Linear time; nothing is judged here.
+
+Span = tuple[int, int]
+# Characters that print as nothing, or only say where a word may be cut.
+_INVISIBLE = frozenset("\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0")
+_SHORTEST = 13  # of the tokens that are known by their shape
+_RUN = compile_late(rf"[!-~]{{{_SHORTEST},}}+")
+_PART = r"[\w+/=~.-]"
+_PARTS, _BLANK = compile_late(rf"{_PART}++"), compile_late(" ")
+_STRINGS = compile_late(  # "abc" + "def"
+    rf"[\"'`](?<={_PART}[\"'`])[ \t\r\n]{{0,40}}+[+.&\\]?[ \t\r\n]{{0,40}}+[\"'`](?={_PART})"
+)
+_LINES = compile_late(rf"\n[ \t>#*|/\"'`+]{{0,40}}+(?={_PART})")  # a line that goes on
+# Pieces with one blank between them: no ordinary words, but with digits, signs or capitals in them, or single letters.
+_ODD = r"[A-Za-z]{0,40}+[0-9_+/=~-]|[A-Za-z][a-z]{0,40}+[A-Z]|[A-Z]{2,40}+(?![a-z])|[A-Za-z](?![A-Za-z])"
+_PIECE = rf"(?={_ODD}){_PART}{{1,80}}+"
+_BLANKS = compile_late(rf"(?<!{_PART}){_PIECE}(?: {_PIECE})++")
+_PERCENT = compile_late(r"(?:%[0-9A-Fa-f]{2})++")
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedText:
+    """A text made from another: pieces, each with where it begins here, and where and how long it is there."""
+
+    text: str
+    here: tuple[int, ...] = (0,)
+    there: tuple[int, ...] = (0,)
+    lengths: tuple[int, ...] = (-1,)  # in the other text; -1: character by character
+    joints: tuple[int, ...] = ()  # where something was left out, in order
+
+    def find_place(self, start: int, end: int) -> Span:
+        """Where a span stands in the text this one was made from."""
+        return self._place(start)[0], self._place(max(end - 1, start))[1]
+
+    def has_joint(self, start: int, end: int) -> bool:
+        """Whether something was left out between the two."""
+        at = bisect_right(self.joints, start)
+        return at < len(self.joints) and self.joints[at] < end
+
+    def _place(self, at: int) -> Span:
+        piece = bisect_right(self.here, at) - 1
+        begin, length = self.there[piece], self.lengths[piece]
+        if length >= 0:
+            return begin, begin + length
+        return begin + at - self.here[piece], begin + at - self.here[piece] + 1
+
+
+def fold_text(text: str) -> FoldedText:
+    """NFKC by character, without what cannot be seen."""
+    used = set(text)
+    odd = {at: folded for at in used if at > "\x7f" and (folded := _fold(at)) != at}
+    odd.update((at, "") for at in used if at < " " and at not in "\t\n\r")
+    if not odd:
+        return FoldedText(text)
+    pattern = re.compile("[" + "".join(map(re.escape, odd)) + "]")
+    return _rebuild(text, ((*match.span(), odd[match.group()]) for match in pattern.finditer(text)))
+
+
+def find_dense(text: str) -> FoldedText:
+    """Only the runs that are long enough for a token, a line each: of prose hardly anything is left."""
+    return _gather(text, [[match.span()] for match in _RUN.finditer(text)])
+
+
+def decode_percent(text: str) -> FoldedText | None:
+    """With %41 and the like as characters, one level; None if there are none."""
+    matches = list(_PERCENT.finditer(text)) if "%" in text else []
+    said = [bytes.fromhex(at.group().replace("%", "")).decode("utf-8", "replace") for at in matches]
+    return _rebuild(text, [(*at.span(), new) for at, new in zip(matches, said, strict=True)]) if matches else None
+
+
+def join_pieces(text: str) -> FoldedText | None:
+    """Strings put together, and words that go on after a line or a blank, each as one line; None if there are
+    none. Ordinary words are not joined by a blank, only pieces that look like parts of something longer."""
+    chains = list(_find_chains(text, sorted(_find_joints(text))))
+    return _gather(text, chains) if chains else None
+
+
+def _find_joints(text: str) -> Iterator[Span]:
+    for match in _STRINGS.finditer(text):
+        yield match.span()
+    for match in _LINES.finditer(text):
+        head = text[max(match.start() - 40, 0) : match.start()]
+        bare = head.rstrip(" \t\r\\+\"'`")
+        if bare and (bare[-1].isalnum() or bare[-1] in "_+/=~.-"):
+            yield match.start() - len(head) + len(bare), match.end()
+    for match in _BLANKS.finditer(text):
+        yield from (blank.span() for blank in _BLANK.finditer(text, *match.span()))
+
+
+def _find_chains(text: str, joints: list[Span]) -> Iterator[list[Span]]:
+    """The pieces that nothing but joints stand between, where a token could be made of them."""
+    chain: list[Span] = []
+    reach = 0  # where the last piece ends
+    for start, end in joints:
+        if start < reach and chain and start < chain[-1][0]:
+            continue  # the same joint, found in two ways
+        if not chain or start != reach:
+            yield from _close(text, chain)
+            left = _PARTS.match(text[max(start - 400, 0) : start][::-1])
+            chain = [(start - (left.end() if left else 0), start)]
+        else:
+            chain[-1] = chain[-1][0], start
+        right = _PARTS.match(text, end)
+        reach = right.end() if right else end
+        chain.append((end, reach))
+    yield from _close(text, chain)
+
+
+def _close(text: str, chain: list[Span]) -> Iterator[list[Span]]:
+    said = "".join(text[start:end] for start, end in chain)
+    if len(chain) > 1 and len(said) >= _SHORTEST and not (said.isalpha() and said.islower()):
+        yield chain
+
+
+def _gather(text: str, chains: Iterable[list[Span]]) -> FoldedText:
+    """The spans of each chain as one line; where two of a chain meet is a joint."""
+    pieces: list[tuple[int, int, str]] = []
+    joints: list[int] = []
+    size = 0
+    for chain in chains:
+        for number, (start, end) in enumerate(chain):
+            joints += [size] if number else []
+            pieces.append((start, -1, text[start:end]))
+            size += end - start
+        pieces.append((chain[-1][1], -1, "\n"))
+        size += 1
+    return _assemble(pieces, joints)
+
+
+def _rebuild(text: str, changes: Iterable[tuple[int, int, str]]) -> FoldedText:
+    pieces: list[tuple[int, int, str]] = []
+    at = 0
+    for start, end, new in (*changes, (len(text), len(text), "")):
+        pieces += [(at, -1, text[at:start]), (start, end - start, new)]
+        at = end
+    return _assemble(pieces)
+
+
+def _assemble(pieces: Iterable[tuple[int, int, str]], joints: Iterable[int] = ()) -> FoldedText:
+    """A text from pieces: where each begins in the other text, how long it is there, and what it is here."""
+    kept = [piece for piece in pieces if piece[2]] or [(0, -1, "")]
+    there, lengths, parts = zip(*kept, strict=True)
+    here = accumulate((len(part) for part in parts[:-1]), initial=0)
+    return FoldedText("".join(parts), tuple(here), there, lengths, tuple(joints))
+
+
+@cache
+def _fold(at: str) -> str:
+    if at in _INVISIBLE or "\ufe00" <= at <= "\ufe0f" or unicodedata.category(at) in ("Cf", "Cc", "Cs"):
+        return ""
+    return unicodedata.normalize("NFKC", at)

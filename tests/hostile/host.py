@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from memdir.extraction import turns
 from memdir.files import start_detached
+from memdir.store import sessions
 
 
 def say(transcript: Path, number: int, text: str) -> None:
@@ -39,7 +39,7 @@ def say(transcript: Path, number: int, text: str) -> None:
 def main() -> None:
     memory, transcript, number, text = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     say(transcript, number, text)
-    turns.enqueue(memory / ".memdir", turns.QueuedTurn("s1", str(transcript)))
+    sessions.enqueue(memory / ".memdir", sessions.QueuedTurn("s1", str(transcript)))
     os.write(1, b"queued\n")
     os.write(1, b"%d\n" % start_detached(memory.parent, "--dir", str(memory), "worker"))
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from loads import ROOT, scaled
-from memdir.extraction import turns as queue
+from memdir.store import sessions
 from memdir.store.files import FileStore
 
 HOST = Path(__file__).with_name("host.py")
@@ -81,7 +81,7 @@ def test_every_queued_turn_is_learned_exactly_once_whoever_is_killed(tmp_path: P
         assert store.scan(), "the workers did something before they were killed"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "MEMDIR_NOW": "2026-03-05T12:00:00Z"}
     finish = [sys.executable, "-m", "memdir", "--dir", str(memory), "extract"]
-    while queue.read_queue(memory / ".memdir"):
+    while sessions.read_queue(memory / ".memdir"):
         subprocess.run(finish, env=env, cwd=memory.parent, check=True, capture_output=True)
     with FileStore(memory) as store:
         texts = [store.read(header.name).body for header in store.scan()]

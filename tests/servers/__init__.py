@@ -4,7 +4,7 @@ from servers.chat_server import OpenAIServer
 from servers.loopback import Received, refusing_url
 from servers.messages_server import AnthropicServer
 from servers.messages_wire import sign_thinking
-from servers.scripts import FAULTS, Answer, Call, Fault, FaultKind, Part, Say, Script, Think
+from servers.scripts import FAULTS, Answer, Call, Fault, FaultKind, Part, Say, Script, Think, read_blocks
 
 __all__ = [
     "FAULTS",
@@ -19,6 +19,7 @@ __all__ = [
     "Say",
     "Script",
     "Think",
+    "read_blocks",
     "refusing_url",
     "sign_thinking",
 ]

@@ -113,6 +113,15 @@ def check_answer(answer: object) -> None:
             raise TypeError(f"an answer is a text, Say, Call, Think, a list of them, or a Fault, not {part!r}")
 
 
+def read_blocks(blocks: Iterable[Mapping[str, Any]], **places: object) -> list[Part]:
+    """An answer from the content blocks of a recorded one; `{name}` in them is a place that a test chose."""
+    text = json.dumps(list(blocks))
+    for name, place in places.items():
+        text = text.replace(f"{{{name}}}", json.dumps(str(place))[1:-1])
+    parts = json.loads(text)
+    return [Say(at["text"]) if at["type"] == "text" else Call(at["name"], at["input"]) for at in parts]
+
+
 # --- from an answer to pieces on the wire ---------------------------------------------------------------------------
 
 

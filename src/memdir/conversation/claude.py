@@ -24,12 +24,12 @@ from typing import BinaryIO
 
 from memdir.conversation.lines import (
     Json,
-    ToolResultBlock,
     TranscriptLine,
     join_texts,
     list_blocks,
     list_calls,
     list_results,
+    list_strings,
     make_position,
     parse_records,
     read_at,
@@ -39,7 +39,7 @@ from memdir.conversation.lines import (
     read_text,
 )
 from memdir.frozen import dataclass
-from memdir.recall.query import strip_host_text
+from memdir.recall.reminder import strip_host_text
 from memdir.records import Message, ToolCall
 
 CHAINED = frozenset(("user", "assistant", "system", "attachment", "progress"))
@@ -249,8 +249,7 @@ def make_messages(record: Json) -> Iterator[Message]:
         yield from _make_whole([record])
     elif kind == "user" and isinstance(message, dict):
         content = message.get("content")
-        for result in list_results(content):
-            yield Message("tool", result.text, uuid, at, answers=result.answers, failed=result.failed)
+        yield from list_results(content, uuid, at)
         if text := join_texts(content):
             yield Message("user", text, uuid, at, is_meta=_is_meta(record, text))
     elif kind == "attachment":
@@ -263,17 +262,16 @@ def _make_whole(parts: Sequence[Json]) -> Iterator[Message]:
     """One message from the records of one API message."""
     texts: list[str] = []
     calls: list[ToolCall] = []
-    results: list[ToolResultBlock] = []  # of tools that the provider runs itself
+    results: list[Message] = []  # of tools that the provider runs itself
+    uuid, at = (read_text(parts[-1].get("uuid")), read_at(parts[0])) if parts else ("", None)
     for part in parts:
         content = read_table(part.get("message")).get("content")
         texts += filter(None, [join_texts(content)])
         calls += list_calls(content)
-        results += list_results(content)
+        results += list_results(content, uuid, at)
     if not (texts or calls or results):
         return
-    uuid, at = read_text(parts[-1].get("uuid")), read_at(parts[0])
-    for result in results:
-        yield Message("tool", result.text, uuid, at, answers=result.answers)
+    yield from results
     # An API error, or a filler between two turns, came from the host.
     is_meta = any(
         read_table(part.get("message")).get("model") == "<synthetic>"
@@ -298,7 +296,8 @@ def _make_attached(attachment: object, uuid: str, at: datetime | None) -> Iterat
             yield Message("user", text, uuid, at, is_meta=True)
     elif kind in _ATTACHED:
         name = read_text(attachment.get("filename")) or read_text(attachment.get("path"))
-        yield Message("user", f"[attached: {name}]" if name else "[attached]", uuid, at, is_meta=True)
+        texts = [f"[attached: {name}]" if name else "[attached]", *list_strings(attachment.get("content"))]
+        yield Message("tool", "\n".join(texts), uuid, at)
 
 
 def _is_meta(record: Json, text: str) -> bool:

@@ -10,25 +10,21 @@ named by `@`) is meta. Everything else (the head, times, summaries, thinking, no
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from memdir.conversation.lines import (
     DOCUMENT,
     IMAGE,
     Json,
-    TranscriptLine,
     list_blocks,
     parse_input,
-    parse_records,
+    parse_line,
     read_at,
-    read_line,
     read_table,
     read_text,
     read_transcript_lines,
 )
-from memdir.frozen import dataclass
 from memdir.records import Message, ToolCall
 
 _HOOK, _HOOK_END = "<hook_context>", "</hook_context>"  # the client escapes every `<` between
@@ -37,44 +33,18 @@ _SNAPSHOT = "<state_snapshot>"  # the model's thinking may come before it
 _FILES, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
 _EXIT = re.compile(r"^Exit Code: (-?\d+)$", re.MULTILINE)
 _EXIT_CHARS = 300  # the exit code is at the end of a shell's output
-# Most lines need not be parsed to know their position.
-_START = re.compile(rb'\{"id":"([^"\\]{1,200})","timestamp":"[^"\\]*","type":"(\w+)"')
-_GLUED = b'}{"'  # two records on one line
 _SPEAKERS = ("user", "gemini")
 
 
-@dataclass(frozen=True, slots=True)
-class _Position:
-    """A message's line, the record on it, and the number in a list of that record, -1 if it is the record itself."""
-
-    offset: int
-    index: int
-    number: int
-    is_user: bool
-
-
-def read_chat(file: BinaryIO, *, count: int = 0) -> Iterator[Message]:
-    """The conversation, or at least its last `count` messages."""
-    history = _History(file)
+def read_chat(file: BinaryIO) -> Iterator[Message]:
+    """The conversation; the records of a chat are in memory together."""
+    history = _History()
     file.seek(0)
-    for _, line in read_transcript_lines(file):
-        history.add(line)
-    positions = list(history.kept.values())
-    size = count + 1
-    while count and size < len(positions):
-        # A user's record may hold results of the record before, and is read with it.
-        while size < len(positions) and positions[-size].is_user:
-            size += 1
-        messages = list(_make_messages(file, positions[-size:]))
-        if len(messages) > count:
-            return iter(messages)
-        size *= 2
-    return _make_messages(file, positions)
-
-
-def _make_messages(file: BinaryIO, positions: Iterable[_Position]) -> Iterator[Message]:
+    for number, line in read_transcript_lines(file):
+        for record in parse_line(line):
+            history.add(record, number)
     answered: frozenset[str] = frozenset()
-    for record in _read_positions(file, positions):
+    for _, record in history.kept.values():
         if record.get("type") == "gemini":
             answered = frozenset(read_text(call.get("id")) for call in _list_done(record))
             yield from _make_said(record)
@@ -82,103 +52,60 @@ def _make_messages(file: BinaryIO, positions: Iterable[_Position]) -> Iterator[M
             yield from _make_asked(record, answered)
 
 
-def _read_positions(file: BinaryIO, positions: Iterable[_Position]) -> Iterator[Json]:
-    """The records; a line with several of them is read once for neighbours."""
-    offset, records = -1, list[Json]()
-    for at in positions:
-        if at.offset != offset:
-            offset, records = at.offset, parse_records(read_line(file, at.offset))
-        for record in records[at.index : at.index + 1] or [{}]:  # none if the file changed meanwhile
-            yield record if at.number < 0 else next(islice(_list_listed(record), at.number, None), {})
-
-
 class _History:
-    """The messages that are part of the conversation, as far as the chat was read."""
+    """The messages that are part of the conversation, as far as the chat was read: the line and the record, by id."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.kept: dict[str, _Position] = {}
+    def __init__(self) -> None:
+        self.kept: dict[str, tuple[int, Json]] = {}
         self._listed: set[str] = set()
-        self._copies: dict[str, int] = {}  # ids of copies of kept messages -> offset of the history with the copy
+        self._copies: dict[str, int] = {}  # ids of copies of kept messages -> line of the history with the copy
 
-    def add(self, line: TranscriptLine) -> None:
-        if not line.is_whole:
-            return
-        start = _START.match(line.data)
-        # A record that would replace another must be sound, and a line may hold two records: both are parsed.
-        if start and line.data.rstrip().endswith(b"}") and _GLUED not in line.data:
-            id, kind = start[1].decode("utf-8", "replace"), start[2].decode("ascii", "replace")
-            if kind not in _SPEAKERS:
-                return
-            if id not in self.kept and id not in self._copies:
-                self.kept[id] = _Position(line.offset, 0, -1, kind == "user")
-                return
-        at = self._file.tell()
-        for index, record in enumerate(parse_records(line.data)):
-            self._add_record(record, line.offset, index)
-        self._file.seek(at)  # looking for copies reads earlier records
-
-    def _add_record(self, record: Json, offset: int, index: int) -> None:
-        id, is_user = read_text(record.get("id")), record.get("type") == "user"
+    def add(self, record: Json, line: int) -> None:
+        id, kind = read_text(record.get("id")), record.get("type")
         if back := read_text(record.get("$rewindTo")):
             self._rewind(back)
-        elif id and record.get("type") in _SPEAKERS and not (is_user and id in self._copies):
-            self.kept[id] = _Position(offset, index, -1, is_user)
-        listed = {
-            id: (_Position(offset, index, number, message.get("type") == "user"), message)
-            for number, message in enumerate(_list_listed(record))
-            if (id := read_text(message.get("id"))) and message.get("type") in _SPEAKERS
-        }
-        new = {id: message for id, (_, message) in listed.items() if id not in self._listed}
+        elif id and kind in _SPEAKERS and not (kind == "user" and id in self._copies):
+            self.kept[id] = line, record
+        messages = (read_table(record.get("$set")) or record).get("messages")
+        tables = [read_table(at) for at in messages] if isinstance(messages, list) else []
+        listed = {id: at for at in tables if (id := read_text(at.get("id"))) and at.get("type") in _SPEAKERS}
+        new = {id: at for id, at in listed.items() if id not in self._listed}
         self._listed |= listed.keys()
-        if self.kept and self._has_copies(new):
-            self._leave_out_copies(new, offset)
-        for id, (position, message) in listed.items():
+        # After a compression, or when long results were masked, a history holds copies under new ids: messages of the
+        # model have no `model` then, and nothing in it is new.
+        bare = [id for id, at in new.items() if at.get("type") == "gemini" and "model" not in at]
+        if self.kept and not all(self._is_real(id) for id in bare):
+            self._leave_out_copies(new, line)
+        for id, at in listed.items():
             # Results of tools get new ids there; they are kept with their calls already.
-            parts = list(list_blocks(message.get("content")))
+            parts = list(list_blocks(at.get("content")))
             is_result = bool(parts) and all("functionResponse" in part for part in parts)
             if id not in self._copies and not is_result:
-                self.kept.setdefault(id, position)
+                self.kept.setdefault(id, (line, at))
 
     def _rewind(self, back: str) -> None:
         ids = list(self.kept)
         if back in self.kept:
             ids = ids[ids.index(back) :]
         elif back in self._copies:
-            ids = [id for id in ids if self.kept[id].offset > self._copies[back]]
+            ids = [id for id in ids if self.kept[id][0] > self._copies[back]]
         for id in ids:
             del self.kept[id]
 
-    def _has_copies(self, new: Mapping[str, Json]) -> bool:
-        """Whether a history holds copies under new ids (after a compression, or when long results were masked):
-        messages of the model have no `model` then."""
-        bare = [id for id, at in new.items() if at.get("type") == "gemini" and "model" not in at]
-        return not all(id in self.kept for id in bare) or any("model" not in at for at in self._read_kept(bare))
+    def _is_real(self, id: str) -> bool:
+        return id in self.kept and "model" in self.kept[id][1]
 
-    def _leave_out_copies(self, new: Mapping[str, Json], offset: int) -> None:
-        """Mark as copies what such a history repeats; nothing in it is new."""
-        old = self._read_kept([id for id in self.kept if id not in new])
-        known = {key for record in old for key in _list_keys(record)}
-        own = [id for id in new if id in self.kept]
-        real = {id for id, record in zip(own, self._read_kept(own), strict=True) if "model" in record}
+    def _leave_out_copies(self, new: dict[str, Json], line: int) -> None:
+        known = {key for id, (_, record) in self.kept.items() if id not in new for key in _list_keys(record)}
         for id, message in new.items():
-            if id not in self.kept or (id not in real and known.issuperset(_list_keys(message))):
-                self._copies[id] = offset
+            if id not in self.kept or (not self._is_real(id) and known.issuperset(_list_keys(message))):
+                self._copies[id] = line
                 self.kept.pop(id, None)
-
-    def _read_kept(self, ids: Sequence[str]) -> Iterator[Json]:
-        return _read_positions(self._file, [self.kept[id] for id in ids])
 
 
 def _list_keys(record: Json) -> Iterator[int]:
     is_user = record.get("type") == "user"
     return (hash((is_user, text.strip())) for text in _list_texts(record.get("content")) if text.strip())
-
-
-def _list_listed(record: Json) -> list[Json]:
-    about = record.get("$set")
-    messages = (about if isinstance(about, dict) else record).get("messages")
-    return [read_table(at) for at in messages] if isinstance(messages, list) else []
 
 
 def _make_asked(record: Json, answered: frozenset[str]) -> Iterator[Message]:
@@ -213,10 +140,9 @@ def _make_said(record: Json) -> Iterator[Message]:
 
 def _list_done(record: Json) -> list[Json]:
     """The calls whose end is recorded."""
+    ends = ("success", "error", "cancelled")
     calls = list_blocks(record.get("toolCalls"))
-    return [
-        dict(call) for call in calls if call.get("result") or call.get("status") in ("success", "error", "cancelled")
-    ]
+    return [dict(call) for call in calls if call.get("result") or call.get("status") in ends]
 
 
 def _make_result(response: Json, record: Json, *, failed: bool = False) -> Message:
@@ -257,8 +183,5 @@ def _split(texts: Iterator[str]) -> tuple[str, str]:
             meta.append(text[start + len(_HOOK) : end])
             at = end + len(_HOOK_END)
         typed.append("".join((*own, text[at:])))
-    return _join(typed), _join(meta)
-
-
-def _join(texts: Iterable[str]) -> str:
-    return "\n\n".join(text for text in (at.strip() for at in texts) if text)
+    kept = [[text for at in texts if (text := at.strip())] for texts in (typed, meta)]
+    return "\n\n".join(kept[0]), "\n\n".join(kept[1])

@@ -7,8 +7,8 @@ Nothing is decoded: `%2e%2e` is a folder of that name.
 HTML comments that are blocks of their own are notes between people and are removed. A comment inside a line or inside
 code stays, and so does one that is never closed.
 
-Patterns come with a clone, so they are never compiled to regular expressions: matching backtracks to the latest star
-only, for folders and for characters, and takes at most the product of both lengths. Braces have a budget.
+Patterns come with a clone: matching backtracks to the latest star only, for folders here and for characters in fnmatch,
+and takes at most the product of both lengths. Braces have a budget.
 
 A file that looks like a secret, by its path or its text, is never included, not even with approval, because included
 text goes to a model's provider. The lists lean towards refusing data; prose and code about secrets (`docs/tokens.md`)
@@ -17,10 +17,9 @@ are judged by their text.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from memdir.format import frontmatter
 from memdir.frozen import dataclass
@@ -37,9 +36,11 @@ _CODE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _BLANK = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _LIST_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
+TEXT, CODE, COMMENT = "text", "code", "comment"
 _HEAD_FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
-_KEY = re.compile(r"paths[ \t]*:(.*)")
-_ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
+# `paths:` with the rest of its line, and the items and comments below it.
+_PATHS = re.compile(r"^paths[ \t]*:(.*(?:\n[ \t]*(?:-[ \t].*|#.*|$))*)", re.MULTILINE)
+_CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _EVERY_FILE = ("**", "**/*", "/**", "*/**")
 # Folders that exist to hold secrets: nothing below them is read.
 _FOLDERS = frozenset(
@@ -76,27 +77,13 @@ _DATA = frozenset(
 _KEY_HEAD = re.compile(r"\s*(?:-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|PGP MESSAGE)[A-Z ]*-----|PuTTY-User-Key-File-\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class IncludeMention:
-    """One `@path`: the paths it may mean, the likeliest first."""
-
-    spellings: tuple[str, ...]
-
-    @property
-    def is_path(self) -> bool:
-        """Whether it can only be a path; `@someone` need not be."""
-        return any(mark in self.spellings[-1] for mark in "/.")
-
-
-def find_mentions(text: str) -> tuple[IncludeMention, ...]:
-    """Every `@path` outside code and comments, in order, each once."""
-    if "@" not in text:
-        return ()
-    found: dict[str, IncludeMention] = {}
-    for match in _MENTION.finditer(_mask(text)):
+def find_mentions(text: str) -> tuple[tuple[str, ...], ...]:
+    """Every `@path` outside code and comments, in order, each once: the paths it may mean, the likeliest first."""
+    found: dict[str, tuple[str, ...]] = {}
+    for match in _MENTION.finditer(_mask(text)) if "@" in text else ():
         written = match[1].replace("\\ ", " ").partition("#")[0]
-        if _START.match(written) and written not in found:
-            found[written] = IncludeMention(tuple(dict.fromkeys((written, written.rstrip(_AFTER) or written))))
+        if _START.match(written):
+            found.setdefault(written, tuple(dict.fromkeys((written, written.rstrip(_AFTER) or written))))
     return tuple(found.values())
 
 
@@ -110,12 +97,9 @@ def resolve_include(spelling: str, folder: str, home: str) -> str:
 def _mask(text: str) -> str:
     """The text without code and comments."""
     parts: list[str] = []
-    for is_text, pieces in groupby(split_blocks(text), lambda piece: piece.block is MarkdownBlock.TEXT):
-        lines = [piece.text for piece in pieces]
-        if is_text:
-            parts.extend(_mask_comments(_mask_spans(paragraph)) for paragraph in _join_paragraphs(lines))
-        else:
-            parts.append("\n")
+    for is_text, pieces in groupby(split_blocks(text), lambda piece: piece[1] == TEXT):
+        paragraphs = _join_paragraphs([line for line, _ in pieces]) if is_text else []
+        parts += [_mask_comments(_mask_spans(at)) for at in paragraphs] or ["\n"]
     return "".join(parts)
 
 
@@ -159,72 +143,42 @@ def _mask_comments(text: str) -> str:
 
 def strip_comments(text: str) -> str:
     """The text without its block comments."""
-    if "<!--" not in text:
-        return text
-    return "".join(piece.text for piece in split_blocks(text) if piece.block is not MarkdownBlock.COMMENT)
+    return "".join(piece for piece, block in split_blocks(text) if block != COMMENT) if "<!--" in text else text
 
 
-class MarkdownBlock(Enum):
-    TEXT = "text"
-    CODE = "code"
-    COMMENT = "comment"
-
-
-@dataclass(frozen=True, slots=True)
-class LinePiece:
-    """A line with its end, or the part of one that a comment leaves over."""
-
-    text: str
-    block: MarkdownBlock
-
-
-class _BlockState:
-    """The lines so far, as they decide about the next one. Inside nested lists, where Markdown's rules need the whole
-    tree, a line counts as code: nothing is included from there, and nothing is removed."""
-
-    def __init__(self) -> None:
-        self.fence = ""
-        self._after_gap = True  # a blank line, the start, or indented code: indented code may follow
-        self._in_list = False
-
-    def read(self, line: str) -> MarkdownBlock:
-        bare = line.rstrip("\r\n")
-        if self.fence:
-            run = bare.strip(" \t>")
-            if len(run) >= len(self.fence) and set(run) == {self.fence[0]}:
-                self.fence, self._after_gap = "", True
-            return MarkdownBlock.CODE
-        if not bare.strip():
-            self._after_gap = True
-            return MarkdownBlock.TEXT
-        if self._after_gap and not self._in_list and _INDENTED.match(bare):
-            return MarkdownBlock.CODE
-        if opened := _CODE_FENCE.match(bare):
-            self.fence = opened[1]
-            return MarkdownBlock.CODE
-        self._in_list = bool(_LIST_ITEM.match(bare)) or (self._in_list and bare[0] in " \t")
-        self._after_gap = False
-        return MarkdownBlock.TEXT
-
-
-def split_blocks(text: str) -> Iterator[LinePiece]:
+def split_blocks(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces that joined are the text again: code, block comments, and other text. One pass over the lines,
-    because each hides the others: a fence inside a comment is not a fence."""
-    lines = _BlockState()
+    because each hides the others: a fence inside a comment is not a fence. Inside nested lists, where Markdown's rules
+    need the whole tree, a line counts as code: nothing is included from there, and nothing is removed."""
+    fence, in_list = "", False
+    after_gap = True  # a blank line, the start, or indented code: indented code may follow
     at, has_ends = 0, True
     while at < len(text):
-        if has_ends and not lines.fence and _COMMENT.match(text, at):
+        if has_ends and not fence and _COMMENT.match(text, at):
             end = text.find("-->", text.index("<!--", at) + 4)
             if end >= 0:
                 blank = _BLANK.match(text, end + 3)  # the rest of the line, if it is blank
                 stop = blank.end() if blank else end + 3
-                yield LinePiece(text[at:stop], MarkdownBlock.COMMENT)
+                yield text[at:stop], COMMENT
                 at = stop
                 continue
             has_ends = False  # an unclosed comment hides nothing, and no later one can be closed either
         stop = text.find("\n", at) + 1 or len(text)
-        line = text[at:stop]
-        yield LinePiece(line, lines.read(line))
+        bare, block = text[at:stop].rstrip("\r\n"), TEXT
+        if fence:
+            block, run = CODE, bare.strip(" \t>")
+            if len(run) >= len(fence) and set(run) == {fence[0]}:
+                fence, after_gap = "", True
+        elif not bare.strip():
+            after_gap = True
+        elif after_gap and not in_list and _INDENTED.match(bare):
+            block = CODE
+        elif opened := _CODE_FENCE.match(bare):
+            fence, block = opened[1], CODE
+        else:
+            in_list = bool(_LIST_ITEM.match(bare)) or (in_list and bare[0] in " \t")
+            after_gap = False
+        yield text[at:stop], block
         at = stop
 
 
@@ -257,30 +211,18 @@ def _split_head(text: str) -> tuple[str, str]:
 def _find_paths(head: str) -> list[str]:
     """`paths:` as a list or one line with commas. Most people write `**/*.ts` without quotes, which is not YAML (a star
     begins an alias), so a head that is not YAML is read line by line."""
-    if not re.search(r"^paths[ \t]*:", head, re.MULTILINE):
+    found = _PATHS.search(head[:HEADER_BYTES])
+    if found is None:
         return []
     try:
         value = frontmatter.parse_yaml(head).get("paths", "")
     except frontmatter.YamlError:
-        return _read_lines(head[:HEADER_BYTES])
+        first, *rows = (re.sub(r"\s#.*", "", line).strip() for line in found[1].split("\n"))
+        items = _split_commas(first.strip("[]")) if first else [row[1:] for row in rows if row.startswith("-")]
+        return [re.sub(r"""^(["'])(.*)\1$""", r"\2", item.strip()) for item in items]
     if isinstance(value, list):
         return [item for item in value if isinstance(item, str)]
     return _split_commas(value) if isinstance(value, str) else []
-
-
-def _read_lines(head: str) -> list[str]:
-    found: list[str] = []
-    inside = False
-    for line in head.split("\n"):
-        key, item = _KEY.match(line), _ITEM.match(line)
-        if key:
-            inside = not key[1].strip()
-            found += [_unquote(part) for part in _split_commas(key[1].strip().strip("[]"))]
-        elif inside and item:
-            found.append(_unquote(item[1]))
-        elif line.strip() and not line.lstrip().startswith("#"):
-            inside = False
-    return found
 
 
 def _split_commas(text: str) -> list[str]:
@@ -292,11 +234,6 @@ def _split_commas(text: str) -> list[str]:
             parts.append(text[start:at])
             start = at + 1
     return [*parts, text[start:]]
-
-
-def _unquote(text: str) -> str:
-    bare = re.sub(r"\s#.*", "", text).strip()
-    return bare[1:-1] if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'" else bare
 
 
 def match_any(patterns: Iterable[str], path: str) -> str | None:
@@ -313,37 +250,19 @@ def expand_braces(patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(done)
 
 
-def _expand(pattern: str, room: int) -> list[str]:
-    done: list[str] = []
-    waiting = [pattern]
+def _expand(pattern: str, room: int) -> Iterable[str]:
+    """The innermost braces first; braces without a comma are letters."""
+    done, waiting = dict[str, None](), [pattern]
     while waiting:
         if len(done) + len(waiting) > room:
-            return []
+            return ()
         text = waiting.pop()
-        group = _find_group(text)
-        if group is None:
-            done.append(text)
+        if group := _CHOICE.search(text):
+            start, end = text[: group.start()], text[group.end() :]
+            waiting += [start + choice + end for choice in reversed(group[1].split(","))]
         else:
-            start, end, choices = group
-            waiting += [text[:start] + choice + text[end:] for choice in reversed(choices)]
+            done[text] = None
     return done
-
-
-def _find_group(text: str) -> tuple[int, int, list[str]] | None:
-    """The first outermost `{a,b}`: where it starts and ends, and its choices. Braces without a comma are letters."""
-    depth, start, commas = 0, 0, list[int]()
-    for at, char in enumerate(text):
-        if char == "{":
-            depth += 1
-            if depth == 1:
-                start, commas = at, []
-        elif char == "," and depth == 1:
-            commas.append(at)
-        elif char == "}" and depth:
-            depth -= 1
-            if depth == 0 and commas:
-                return start, at + 1, [text[a + 1 : b] for a, b in pairwise([start, *commas, at])]
-    return None
 
 
 def _split(path: str) -> list[str]:
@@ -353,56 +272,21 @@ def _split(path: str) -> list[str]:
 
 def _match_path(pattern: list[str], parts: list[str]) -> bool:
     # A `**` at the end matches something below, not the folder itself.
-    end = ["*"] if pattern[-1:] == ["**"] else []
-    return _match([*pattern, *end], parts, "**", _match_name)
-
-
-def _match_name(pattern: str, name: str) -> bool:
-    if "*" not in pattern and "?" not in pattern and "[" not in pattern:
-        return pattern == name
-    return _match(_tokenise(pattern), name, "*", _match_char)
-
-
-def _match(pattern: Sequence[str], items: Sequence[str], any_run: str, fits: Callable[[str, str], bool]) -> bool:
+    pattern = [*pattern, "*"] if pattern[-1:] == ["**"] else pattern
     at = read = resumed = 0
     star = -1
-    while read < len(items):
-        if at < len(pattern) and pattern[at] == any_run:
+    while read < len(parts):
+        if at < len(pattern) and pattern[at] == "**":
             star, resumed = at, read
             at += 1
-        elif at < len(pattern) and fits(pattern[at], items[read]):
+        elif at < len(pattern) and fnmatchcase(parts[read], pattern[at].replace("[^", "[!")):
             at, read = at + 1, read + 1
         elif star >= 0:
             resumed += 1
             at, read = star + 1, resumed
         else:
             return False
-    return all(item == any_run for item in pattern[at:])
-
-
-def _tokenise(pattern: str) -> list[str]:
-    """Characters, `*`, `?`, and whole `[set]`s; a bracket that does not close is a character."""
-    tokens: list[str] = []
-    at = 0
-    while at < len(pattern):
-        end = pattern.find("]", at + 2) if pattern[at] == "[" else -1
-        stop = end + 1 if end > 0 else at + 1
-        tokens.append(pattern[at:stop])
-        at = stop
-    return tokens
-
-
-def _match_char(token: str, char: str) -> bool:
-    if token == "?":
-        return True
-    if len(token) < 3:
-        return token == char
-    negated = token[1] in "!^" and len(token) > 3
-    body = token[2:-1] if negated else token[1:-1]
-    found = char in body or any(
-        body[at - 1] <= char <= body[at + 1] for at in range(1, len(body) - 1) if body[at] == "-"
-    )
-    return found is not negated
+    return all(item == "**" for item in pattern[at:])
 
 
 def looks_secret(path: str) -> bool:

@@ -21,30 +21,42 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import date, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 
 from memdir import guard
 from memdir.errors import DiskError, LockedError, PathError, SettingsError
-from memdir.format.clip import clip_index
-from memdir.format.index import INDEX_FILE, parse_index
+from memdir.format.index import INDEX_FILE, clip_index, parse_index
 from memdir.frozen import dataclass, list_fields, replace
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, SESSION_SECONDS
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
 from memdir.recall.reminder import defuse
-from memdir.records import Clip, Header, Kind, Scope
+from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
 from memdir.store.contract import Store
 from memdir.store.files import FileStore
 from memdir.store.open import AgentDirectory, Project, keep_out, open_agent_store
-from memdir.store.plan import TEAM_FOLDER
 from memdir.store.sessions import SessionFile, open_session
 from memdir.store.state import digest_text, hold_sessions, read_authors
 from memdir.text import fold, one_line, printable
 
-LOGS_FOLDER = "logs"
 LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
 _NO_LINKS = str.maketrans("[]()", "    ")
+
+
+def render_date(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: Path | None = None) -> str:
+    """The date for a conversation that was last given `last_seen`, None for none; empty if it is the same day.
+
+    With `logs`, a memory directory in daily log mode, it names the log of the day.
+    """
+    local = now.astimezone(zone)
+    if last_seen == local.date():
+        return ""
+    slots = {"weekday": f"{local:%A}", "date": local.date().isoformat(), "zone": f"UTC{local:%z}"}
+    text = render_prompt("date" if last_seen is None else "date_change", **slots)
+    path = "" if logs is None else render_prompt("log_date", path=one_line(str(logs / make_log_path(local.date()))))
+    return " ".join(filter(None, (text, path)))
 
 
 class InstructionMode(StrEnum):
@@ -63,24 +75,6 @@ class GuidancePart:
 
     name: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class GuidanceContext:
-    """Everything that decides the guidance. A directory that does not exist is empty."""
-
-    mode: InstructionMode
-    directory: str = ""
-    user: str = ""
-    team: str = ""
-    project: str = ""
-    agent: str = ""
-    agent_scope: str = ""
-    skip_index: bool = False
-    is_loaded: bool = True  # whether the indexes come with it
-    past: bool = False
-    transcripts: str = ""
-    extra: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +115,30 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class InstructionsContext:
-    """What instructions are built from: the stores, the one to write to first, and the settings that apply."""
+    """What instructions are built from: the stores, the one to write to first, and the settings that apply.
+    `keeps_index`: the host's tools keep the index; `is_loaded`: the indexes come with the guidance."""
 
     mode: InstructionMode
     stores: tuple[Store, ...] = ()
     team: bool = False
     skip_index: bool = False
+    keeps_index: bool = False
     is_loaded: bool = True
     order: str = "rank"
     past: bool = True
     transcripts: Path | None = None
     extra: str = ""
     agent: AgentDirectory | None = None
+
+    @property
+    def directory(self) -> str:
+        """Where memories are written; empty for a store without a directory."""
+        return next((one_line(str(store.root)) for store in self.stores if isinstance(store, FileStore)), "")
+
+    def find_other(self, scope: Scope) -> str:
+        """The directory of a scope, if it is not the one to write to first; empty if there is none."""
+        others = (store for store in self.stores[1:] if isinstance(store, FileStore))
+        return next((one_line(str(store.root)) for store in others if store.scope is scope), "")
 
 
 def instructions(stores: Store | Sequence[Store], *, mode: InstructionMode = InstructionMode.NORMAL) -> str:
@@ -145,25 +151,32 @@ def build_instructions(
     *,
     mode: InstructionMode | None = None,
     agent: AgentDirectory | None = None,
+    keeps_index: bool = False,
     make: bool = True,
 ) -> Instructions:
     """The instructions of a project or of stores. `mode` overrides the settings; agent mode needs an `agent`. With
-    `make` the directories are created (mode 0700) before a model is shown their paths."""
-    context = find_frame(where, mode=mode, agent=agent)
+    `make` the directories are created (mode 0700) before a model is shown their paths. `keeps_index`: the host's own tools
+    add and remove the lines of MEMORY.md, so the model need not."""
+    context = replace(find_frame(where, mode=mode, agent=agent), keeps_index=keeps_index)
     if make:
         make_directories(context)
     return Instructions(context.mode, render_parts(context), load_indexes(context))
 
 
 def session_instructions(
-    project: Project, id: str, *, mode: InstructionMode | None = None, agent: AgentDirectory | None = None
+    project: Project,
+    id: str,
+    *,
+    mode: InstructionMode | None = None,
+    agent: AgentDirectory | None = None,
+    keeps_index: bool = False,
 ) -> Instructions:
     """The instructions of the conversation with that id, the same in every process until its record is reset."""
-    context = find_frame(project, mode=mode, agent=agent)
+    context = replace(find_frame(project, mode=mode, agent=agent), keeps_index=keeps_index)
     if context.mode is InstructionMode.OFF:
         return Instructions(InstructionMode.OFF)
     make_directories(context)  # the kept instructions still name them
-    key = digest_text(f"{agent.scope}\0{agent.path}") if agent else str(mode or "chosen")
+    key = digest_text(f"{agent.scope}\0{agent.path}") if agent else f"{mode or 'chosen'}{'-kept' * keeps_index}"
     # The conversation's own record first, then its files in each loaded directory.
     states = [project.private.state, *(store.state for store in context.stores if isinstance(store, FileStore))]
     sessions = tuple(open_session(state, id) for state in states)
@@ -278,25 +291,7 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
 
 def render_parts(context: InstructionsContext) -> tuple[GuidancePart, ...]:
     """The guidance, part by part."""
-    if context.mode is InstructionMode.OFF:
-        return ()
-    roots = [store.root for store in context.stores if isinstance(store, FileStore)]
-    others = {at.scope: str(at.root) for at in context.stores[1:] if isinstance(at, FileStore)}
-    guidance = GuidanceContext(
-        context.mode,
-        directory=str(roots[0]) if roots else "",
-        user=others.get(Scope.USER, ""),
-        team=str(roots[0] / TEAM_FOLDER) if roots and context.mode is InstructionMode.TEAM else "",
-        project=others.get(Scope.PROJECT, ""),
-        agent=context.agent.name if context.agent else "",
-        agent_scope=context.agent.scope if context.agent else "",
-        skip_index=context.skip_index,
-        is_loaded=context.is_loaded,
-        past=context.past,
-        transcripts=str(context.transcripts) if context.transcripts and context.transcripts.is_dir() else "",
-        extra=context.extra,
-    )
-    return tuple(render_guidance(guidance))
+    return tuple(_render_guidance(context)) if context.mode is not InstructionMode.OFF else ()
 
 
 def load_indexes(context: InstructionsContext) -> tuple[LoadedIndex, ...]:
@@ -356,36 +351,37 @@ def render_types(*, team: bool = False) -> str:
     return _render("types", **{f"{at}_scope": "\n" + _render(f"scope_{at}") if team else "" for at in Kind})
 
 
-def render_guidance(context: GuidanceContext) -> Iterator[GuidancePart]:
+def _render_guidance(context: InstructionsContext) -> Iterator[GuidancePart]:
     """The parts in reading order."""
     is_log = context.mode is InstructionMode.DAILY_LOG
     yield GuidancePart("where", _render_where(context))
     yield GuidancePart("ask", _render("ask_log" if is_log else "ask"))
     yield GuidancePart("types", render_types(team=context.mode is InstructionMode.TEAM))
     yield GuidancePart("omit", _render("omit"))
-    yield GuidancePart("save", _render("log") if is_log else _render_save(context.skip_index))
+    yield GuidancePart("save", _render("log") if is_log else _render_save(context))
     loaded = _render("loaded" if context.is_loaded and not context.skip_index else "loaded_files")
     yield GuidancePart("access", _render("access", loaded=loaded))
     yield GuidancePart("verify", _render("verify"))
     yield GuidancePart("others", _render("others"))
     if context.past and context.directory:
-        folders = " and ".join(f"`{one_line(folder)}`" for folder in (context.directory, context.user) if folder)
-        more = _render("past_transcripts", transcripts=one_line(context.transcripts)) if context.transcripts else ""
+        folders = " and ".join(f"`{at}`" for at in (context.directory, context.find_other(Scope.USER)) if at)
+        path = context.transcripts
+        more = _render("past_transcripts", transcripts=one_line(str(path))) if path and path.is_dir() else ""
         yield GuidancePart("past", "\n\n".join(filter(None, (_render("past", directories=folders), more))))
     if context.extra.strip():
         yield GuidancePart("extra", context.extra.strip())
 
 
-def _render_where(context: GuidanceContext) -> str:
-    directory = one_line(context.directory)
+def _render_where(context: InstructionsContext) -> str:
+    directory, user, shared = context.directory, context.find_other(Scope.USER), context.find_other(Scope.PROJECT)
     purpose = "purpose"
-    more = [_render("where_user", directory=one_line(context.user))] if context.user else []
-    if context.mode is InstructionMode.AGENT:
-        first = _render("where_agent", agent=one_line(context.agent), directory=directory)
-        purpose, more = "purpose_agent", [_render(f"agent_{context.agent_scope}")]
+    more = [_render("where_user", directory=user)] if user else []
+    if context.agent is not None:
+        first = _render("where_agent", agent=one_line(context.agent.name), directory=directory)
+        purpose, more = "purpose_agent", [_render(f"agent_{context.agent.scope}")]
     elif context.mode is InstructionMode.TEAM:
-        first = _render("where_team", directory=directory, team=one_line(context.team))
-        more += [_render("where_project", directory=one_line(context.project))] if context.project else []
+        first = _render("where_team", directory=directory, team=f"{directory}/{TEAM_FOLDER}")
+        more += [_render("where_project", directory=shared)] if shared else []
     elif context.mode is InstructionMode.DAILY_LOG:
         first, more = _render("where_log", pattern=f"{directory}/{LOG_PATTERN}"), []
     else:
@@ -393,10 +389,12 @@ def _render_where(context: GuidanceContext) -> str:
     return "\n\n".join([first, _render(purpose), *more])
 
 
-def _render_save(skip_index: bool) -> str:
+def _render_save(context: InstructionsContext) -> str:
     parts = {"form": _render("form"), "rules": _render("rules")}
+    if context.keeps_index and not context.skip_index:
+        return _render("save_kept", **parts)
     sizes = {"chars": str(INDEX_LINE_CHARS), "lines": str(INDEX_LINES), "bytes": f"{INDEX_BYTES:,}"}
-    return _render("save_one", **parts) if skip_index else _render("save", **parts, **sizes)
+    return _render("save_one", **parts) if context.skip_index else _render("save", **parts, **sizes)
 
 
 def _render(name: str, **slots: str) -> str:

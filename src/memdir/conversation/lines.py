@@ -22,9 +22,9 @@ from typing import BinaryIO
 
 from memdir.errors import DiskError, FormatError, NotFoundError
 from memdir.files import read_small
+from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, list_fields
-from memdir.records import ToolCall
-from memdir.store.contract import read_time
+from memdir.records import Message, ToolCall
 from memdir.text import one_line, shorten
 
 LINE_BYTES = 8_388_608  # one record; a longer line is an image or a dump and is skipped
@@ -66,15 +66,6 @@ class TranscriptLine:
     data: bytes
     is_whole: bool = True
     end: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResultBlock:
-    """The output of a tool; `answers` is the id of the call."""
-
-    answers: str
-    text: str
-    failed: bool = False
 
 
 class TranscriptFormat(StrEnum):
@@ -250,16 +241,17 @@ def list_calls(content: object) -> Iterator[ToolCall]:
             yield ToolCall(read_text(block.get("id")), str(block["name"]), parse_input(block.get("input")))
 
 
-def list_results(content: object) -> Iterator[ToolResultBlock]:
-    """Results of tools, with documents and search results: nobody in the conversation said those either."""
+def list_results(content: object, id: str = "", at: datetime | None = None) -> Iterator[Message]:
+    """Results of tools as messages, with documents and search results: nobody in the conversation said those either."""
     for block in list_blocks(content):
         kind, answers = read_text(block.get("type")), read_text(block.get("tool_use_id"))
         if kind == _RESULT:
             inside = block.get("content")
             texts = (join_texts(inside), *(result.text for result in list_results(inside)))
-            yield ToolResultBlock(answers, "\n\n".join(filter(None, texts)), block.get("is_error") is True)
+            text, failed = "\n\n".join(filter(None, texts)), block.get("is_error") is True
+            yield Message("tool", text, id, at, answers=answers, failed=failed)
         elif (kind.endswith(f"_{_RESULT}") or kind in _MATERIAL) and (text := "\n".join(list_strings(block))):
-            yield ToolResultBlock(answers, text)
+            yield Message("tool", text, id, at, answers=answers)
 
 
 def list_strings(value: object) -> Iterator[str]:
@@ -296,14 +288,12 @@ def read_table(value: object) -> Json:
 
 
 def read_at(record: Json) -> datetime | None:
-    """The time at which a record was written."""
-    return read_time(read_text(record.get("timestamp")))
-
-
-def find_format(path: str | Path) -> TranscriptFormat | None:
-    """Which host wrote a transcript; None if it is not one. Raises only if the file cannot be opened."""
-    with open_transcript(path) as file:
-        return detect_format(file)
+    """The time at which a record was written; hosts write UTC, and "today" is a day of the zone the person is in."""
+    at = read_time(read_text(record.get("timestamp")))
+    try:
+        return at.astimezone() if at is not None and at.tzinfo is UTC else at
+    except (OverflowError, ValueError, OSError):  # at an end of the calendar
+        return at
 
 
 def check_format(file: BinaryIO, path: str | Path) -> TranscriptFormat | None:

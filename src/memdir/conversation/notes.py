@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memdir import guard, limits
+from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
 from memdir.conversation.notes_by_rules import update_by_rules
 from memdir.conversation.notes_file import (
@@ -41,7 +42,7 @@ from memdir.files import hold, read_small
 from memdir.frozen import dataclass, replace
 from memdir.models.agent import ForkResult, has_writing_tools, note_run, render_ran
 from memdir.models.connection import can_use_tools
-from memdir.project.paths import ClaudeSettings, find_project_home
+from memdir.project.paths import find_project_home, read_claude_settings
 from memdir.records import Message, Model, SkipReason
 from memdir.store.open import Project
 from memdir.store.sessions import (
@@ -59,6 +60,7 @@ from memdir.text import estimate_tokens, replace_surrogates
 FOLDER, FILE, LOCK = "session-memory", "summary.md", ".update.lock"
 CONFIG = "session-memory/config"  # the person's own template and prompt, in Claude Code's folder
 _KEY = "notes"
+_COMPACT_KEY = "autoCompactEnabled"  # in Claude Code's settings
 _LISTED = 2_000  # session folders looked at
 # Folders of a project's directory that do not belong to a session: notes there would be among the memories.
 _RESERVED = frozenset(("memory", "subagents", FOLDER))
@@ -209,10 +211,13 @@ def read_notes_options(project: Project, *, compacts: bool = True) -> NotesOptio
     return NotesOptions(on, project.settings.flag("paused"), compacts, template, prompt)
 
 
-def does_compact(claude: ClaudeSettings) -> bool:
-    """Whether Claude Code shortens conversations by itself, which it does unless a settings file says no."""
-    tables = (claude.policy, claude.local, claude.project, claude.user)
-    return not any(table.get("autoCompactEnabled") is False for table in tables)
+def does_compact(project: Project, transcript: Path) -> bool:
+    """Whether the host of a transcript shortens conversations: Claude Code does unless its settings say no, others do."""
+    if describe_transcript(transcript).host is not TranscriptFormat.CLAUDE:
+        return True
+    claude = read_claude_settings(project.environment, project.places.root.path)
+    given = [table.get(_COMPACT_KEY) for table in (claude.policy, claude.local, claude.project, claude.user)]
+    return next((value for value in given if isinstance(value, bool)), True)
 
 
 def read_notes_input(project: Project, path: Path, session: SessionFile, file: NotesFile) -> NotesInput:

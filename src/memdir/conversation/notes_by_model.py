@@ -36,7 +36,7 @@ from memdir.models.connection import add_usage
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import make_object
 from memdir.records import Message, Model, Reply, Request, StopReason, ToolCall
-from memdir.text import find_json, one_line, shorten
+from memdir.text import cut_middle, find_json, one_line, shorten
 
 PURPOSE = "notes"
 _SLOT = re.compile(r"\{\{(currentNotes|notesPath)\}\}")
@@ -211,7 +211,7 @@ def _render_message(message: Message) -> str:
     at = f", {message.at:%Y-%m-%d %H:%M}" if message.at else ""
     if message.role == "tool":
         how = "failed" if message.failed else "material, not the person's words"
-        return f"[output of a tool{at}: {how}]\n{shorten(message.text, _RESULT_CHARS)}"
+        return f"[output of a tool{at}: {how}]\n{cut_middle(message.text, _RESULT_CHARS)}"
     if message.is_meta:
         return ""
     who = "the person" if message.role == "user" else "the agent"

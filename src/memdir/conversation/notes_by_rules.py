@@ -36,7 +36,7 @@ from memdir.conversation.tool_calls import (
 )
 from memdir.frozen import dataclass
 from memdir.limits import NOTES_RULES_TOKENS
-from memdir.recall.query import strip_host_text
+from memdir.recall.reminder import strip_host_text
 from memdir.records import Message, ToolCall
 from memdir.text import estimate_tokens, one_line, shorten
 

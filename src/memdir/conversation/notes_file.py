@@ -64,14 +64,6 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class NotesLine:
-    """A line, and the opening marks of the fence around it, empty outside."""
-
-    text: str
-    fence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class CutNotes:
     """Notes within the limits, and how many lines each section lost, by name."""
 
@@ -82,7 +74,7 @@ class CutNotes:
 def make_template(custom: str = "") -> Notes:
     """The ten sections, or those of the person's own template if it has any."""
     for text in (custom, render_prompt("notes/template")):
-        levels = [len(match[1]) for line in walk_lines(text) if not line.fence and (match := _HEADING.match(line.text))]
+        levels = [len(match[1]) for line, fence in walk_lines(text) if not fence and (match := _HEADING.match(line))]
         if levels:
             return parse_notes(text, level=max(levels))
     raise FormatError("the template of the notes has no headings", field="template")
@@ -98,12 +90,12 @@ def parse_notes(text: str, *, level: int = 1) -> Notes:
     """The sections of a text; never raises."""
     preamble: list[str] = []
     found: list[list[str]] = []
-    for line in walk_lines(text.removeprefix("\ufeff")):
-        match = None if line.fence else _HEADING.match(line.text)
+    for line, fence in walk_lines(text.removeprefix("\ufeff")):
+        match = None if fence else _HEADING.match(line)
         if match and len(match[1]) <= level:
-            found.append([line.text])
+            found.append([line])
         else:
-            (found[-1] if found else preamble).append(line.text)
+            (found[-1] if found else preamble).append(line)
     return Notes(tuple(_make_section(lines) for lines in found), _join(preamble), level)
 
 
@@ -144,21 +136,21 @@ def is_empty(notes: Notes, template: Notes) -> bool:
     return all(not at.text or at.text in own for at in notes.sections) and notes.preamble in ("", template.preamble)
 
 
-def walk_lines(text: str) -> Iterator[NotesLine]:
-    """The lines of a text; those of a fence, the first and last included, with its marks."""
+def walk_lines(text: str) -> Iterator[tuple[str, str]]:
+    """The lines of a text, each with the opening marks of the fence around it, its first and last line included."""
     fence = ""
     for line in text.replace("\r\n", "\n").split("\n"):
         match = _FENCE.match(line)
         is_closing = fence and match and match[1].startswith(fence) and not match[2].strip()
         if not fence and match and not (match[1][0] == "`" and "`" in match[2]):
             fence = match[1]
-        yield NotesLine(line, fence)
+        yield line, fence
         fence = "" if is_closing else fence
 
 
 def find_open_fence(text: str) -> str:
     """The marks of a fence that is not closed; empty if all are."""
-    return deque(walk_lines(f"{text}\n"), maxlen=1)[0].fence
+    return deque(walk_lines(f"{text}\n"), maxlen=1)[0][1]
 
 
 def _make_section(lines: list[str]) -> NotesSection:
@@ -270,27 +262,27 @@ def cut_text(text: str, room: int, measure: Measure, *, is_end: bool, where: str
     lines = list(walk_lines(text))
     if room < _LEAST:
         return "", len(lines)
-    sizes = accumulate(measure(line.text) + 1 for line in (reversed(lines) if is_end else lines))
+    sizes = accumulate(measure(line) + 1 for line, _ in (reversed(lines) if is_end else lines))
     kept = min(sum(1 for _ in takewhile(lambda size: size <= room, sizes)), len(lines) - 1)  # about
     while kept > 0:
         shown = _render_cut(lines, kept, is_end, where)
         if measure(shown) <= room:
             return shown, len(lines) - kept
         kept -= 1
-    return _cut_line(lines[-1].text if is_end else lines[0].text, room, measure), len(lines)
+    return _cut_line(lines[-1 if is_end else 0][0], room, measure), len(lines)
 
 
 def is_growing(section: NotesSection) -> bool:
     return section.name.casefold() in GROWING
 
 
-def _render_cut(lines: Sequence[NotesLine], kept: int, is_end: bool, where: str) -> str:
+def _render_cut(lines: Sequence[tuple[str, str]], kept: int, is_end: bool, where: str) -> str:
     chosen = lines[-kept:] if is_end else lines[:kept]
-    texts = [line.text for line in chosen]
+    texts = [line for line, _ in chosen]
     # A cut inside a fence removes its first or its last line.
-    fence = find_open_fence("\n".join(line.text for line in (lines[:-kept] if is_end else chosen)))
-    if fence and is_end and chosen[0].fence and lines[-kept - 1].fence == chosen[0].fence:
-        texts.insert(0, chosen[0].fence)
+    fence = find_open_fence("\n".join(line for line, _ in (lines[:-kept] if is_end else chosen)))
+    if fence and is_end and chosen[0][1] and lines[-kept - 1][1] == chosen[0][1]:
+        texts.insert(0, chosen[0][1])
     elif fence and not is_end:
         texts.append(fence)
     count = len(lines) - kept

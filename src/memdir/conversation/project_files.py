@@ -16,9 +16,10 @@ a text is decided by whoever loads it. Parsing without disk access is in include
 
 import errno
 import os
+import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -27,7 +28,6 @@ from typing import TYPE_CHECKING
 
 from memdir import guard, limits
 from memdir.conversation.includes import (
-    IncludeMention,
     expand_braces,
     find_mentions,
     holds_key,
@@ -40,8 +40,7 @@ from memdir.conversation.includes import (
 )
 from memdir.errors import PathError
 from memdir.frozen import dataclass, replace
-from memdir.project.git import find_root, is_tracked
-from memdir.project.paths import ProjectPaths, read_claude_settings
+from memdir.project.paths import ProjectPaths, find_root, is_tracked, read_claude_settings
 from memdir.project.settings import Environment
 from memdir.records import InboxItem, InboxKind, InboxState, Origin, SkipReason
 from memdir.text import one_line, printable
@@ -58,24 +57,6 @@ _PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | gua
 # Files of the kernel, and folders where a mere lookup can mount a remote file system.
 _KERNEL = ("/proc", "/sys", "/dev", "/net", "/afs")
 _BROKEN_SHARE = 0.02  # an old Latin-1 text in a Western language has fewer bytes than this that are not UTF-8
-# A file with any other extension is not loaded: an instruction should be something a person would read.
-_EXTENSIONS = frozenset(
-    """
-    md mdx mdc markdown mkd txt text rst adoc asciidoc org tex bib textile wiki pod
-    json jsonc json5 jsonl ndjson yaml yml toml ini cfg conf config properties csv tsv xml xsd xsl xslt dtd svg plist
-    env html htm xhtml css scss sass less styl vue svelte astro
-    py pyi pyx ipynb js mjs cjs jsx ts mts cts tsx java kt kts scala groovy gradle clj cljs cljc edn
-    c h cc cpp cxx hh hpp hxx m mm cs fs fsi fsx vb go rs swift d zig nim v vala cr jl r rmd lua pl pm t raku rb
-    erb rake gemspec php phtml ex exs eex heex erl hrl elm hs lhs ml mli re rei rkt scm lisp el ss sml dart pas pp ada
-    adb ads f f90 f95 for cob sol move cairo asm s wat cu glsl hlsl wgsl vert frag metal sv svh vhd vhdl tcl
-    sh bash zsh fish ps1 psm1 psd1 bat cmd awk sed nu
-    sql psql ddl graphql gql proto thrift avsc prisma tf hcl nix bzl bazel cmake mk mak make just dockerfile
-    ejs hbs mustache jinja jinja2 j2 njk liquid pug haml slim tmpl tpl template example sample dist
-    diff patch log lock editorconfig gitignore gitattributes gitmodules dockerignore npmignore eslintrc prettierrc
-    babelrc nvmrc feature robot http rest
-    """.split()
-)
-
 Approved = Callable[[Path], bool]
 
 
@@ -133,16 +114,8 @@ class LoadedFile:
         return f"{self.layer.words}; included by {self.by}" if self.by else self.layer.words
 
     @property
-    def chars(self) -> int:
-        return len(self.text)
-
-    @property
-    def bytes(self) -> int:
-        return len(self.text.encode("utf-8", "replace"))
-
-    @property
     def is_oversize(self) -> bool:
-        return self.chars > limits.INSTRUCTION_CHARS
+        return len(self.text) > limits.INSTRUCTION_CHARS
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +164,7 @@ def load_project_files(
     if environment.disable_claude_mds:
         return LoadedFiles(disabled=DISABLED)
     context = make_load_context(environment, cwd, paths.root.path)
-    loader = InstructionLoader(context, read_excludes(environment, context), approved)
+    loader = InstructionLoader(context, approved)
     machine, own = "it lies in the machine's managed folder", "it lies in the person's own folder of Claude Code"
     loader.add_file(os.path.join(context.managed, "CLAUDE.md"), InstructionLayer.MANAGED, machine)
     loader.add_file(os.path.join(context.claude_home, "CLAUDE.md"), InstructionLayer.USER, own)
@@ -215,8 +188,7 @@ def load_for_reads(
     if loaded.disabled:
         return LoadedFiles(disabled=loaded.disabled)
     context = make_load_context(environment, cwd, paths.root.path)
-    seen = [file.real for file in loaded.files]
-    loader = InstructionLoader(context, read_excludes(environment, context), approved, seen=seen)
+    loader = InstructionLoader(context, approved, seen=[file.real for file in loaded.files])
     # Links of folders are followed, as in the paths of the context.
     whole = [os.path.split(os.path.join(context.cwd, file)) for file in files]
     read = [os.path.join(os.path.realpath(folder), name) for folder, name in whole]
@@ -298,7 +270,8 @@ def _add_matching(loader: "InstructionLoader", rules: Sequence[PendingRule], pat
 @dataclass(frozen=True, slots=True)
 class LoadContext:
     """Paths without links. `free` are the folders in which the project's files may include anything, `outer` the work
-    tree of the repository around a worktree nested in it, empty elsewhere."""
+    tree of the repository around a worktree nested in it, empty elsewhere. `excludes` are patterns for whole paths;
+    those that came with a clone (`committed`) do not apply to the person's own files."""
 
     cwd: str
     top: str
@@ -307,29 +280,32 @@ class LoadContext:
     home: str
     managed: str
     claude_home: str
+    excludes: tuple[str, ...]
+    committed: tuple[str, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class ExcludePatterns:
-    """Patterns for whole paths. Those that came with a clone do not apply to the person's own files."""
-
-    own: tuple[str, ...] = ()
-    committed: tuple[str, ...] = ()
-
-    def has(self, layer: InstructionLayer, *paths: str) -> bool:
-        if layer is InstructionLayer.MANAGED:
-            return False
-        patterns = self.own if layer in _OWN else (*self.own, *self.committed)
-        return any(match_any(patterns, path) for path in paths)
+    def has_excluded(self, layer: InstructionLayer, *paths: str) -> bool:
+        patterns = self.excludes if layer in _OWN else (*self.excludes, *self.committed)
+        return layer is not InstructionLayer.MANAGED and any(match_any(patterns, path) for path in paths)
 
 
 def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadContext:
-    """`root` is the root that the project's memory is keyed by."""
+    """`root` is the root that the project's memory is keyed by. `claudeMdExcludes` of all four settings files count; only
+    patterns for whole paths, as Claude Code compares them."""
     here = os.path.realpath(cwd)
     top, main = str(find_root(cwd, worktree="own").path), str(find_root(cwd).path)
     home = os.path.realpath(environment.home)
     # A home directory kept in git is not a project: otherwise every file below it could include all the others.
     free = tuple(dict.fromkeys(folder for folder in (top, str(root)) if not is_below(home, folder))) or (here,)
+
+    def list_patterns(table: Mapping[str, object]) -> list[str]:
+        value = table.get(EXCLUDES_KEY)
+        found = [at for at in value if isinstance(at, str)] if isinstance(value, list) else []
+        homed = (f"{environment.home}/{at[2:]}" if at.startswith("~/") else at for at in found)
+        return [pattern for pattern in homed if pattern.startswith(("/", "**"))]
+
+    claude = read_claude_settings(environment, Path(top))
+    own, local = [*list_patterns(claude.policy), *list_patterns(claude.user)], list_patterns(claude.local)
+    is_committed = bool(local) and is_tracked(Path(top), _LOCAL_SETTINGS)
     return LoadContext(
         cwd=here,
         top=top,
@@ -339,24 +315,9 @@ def make_load_context(environment: Environment, cwd: Path, root: Path) -> LoadCo
         home=str(environment.home),
         managed=os.path.realpath(environment.managed_dir),
         claude_home=os.path.realpath(environment.claude_home),
+        excludes=expand_braces([*own, *([] if is_committed else local)]),
+        committed=expand_braces([*list_patterns(claude.project), *(local if is_committed else [])]),
     )
-
-
-def read_excludes(environment: Environment, context: LoadContext) -> ExcludePatterns:
-    """`claudeMdExcludes` of all four settings files; only patterns for whole paths, as Claude Code compares them."""
-
-    def list_patterns(table: object) -> list[str]:
-        found = [at for at in table if isinstance(at, str)] if isinstance(table, list) else []
-        homed = (f"{context.home}/{at[2:]}" if at.startswith("~/") else at for at in found)
-        return [pattern for pattern in homed if pattern.startswith(("/", "**"))]
-
-    top = Path(context.top)
-    claude = read_claude_settings(environment, top)
-    tables = (claude.policy, claude.user, claude.local, claude.project)
-    policy, user, local, project = (list_patterns(table.get(EXCLUDES_KEY)) for table in tables)
-    is_committed = bool(local) and is_tracked(top, _LOCAL_SETTINGS)
-    own = [*policy, *([] if is_committed else local), *user]
-    return ExcludePatterns(expand_braces(own), expand_braces([*project, *(local if is_committed else [])]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,21 +336,17 @@ class InstructionLoader:
     spent on what the first files name; in the result each file comes before what it includes.
     """
 
-    def __init__(
-        self, context: LoadContext, excludes: ExcludePatterns, approved: Approved, *, seen: Iterable[str] = ()
-    ) -> None:
-        self._context, self._excludes, self._approved, self._seen = context, excludes, approved, set(seen)
+    def __init__(self, context: LoadContext, approved: Approved, *, seen: Iterable[str] = ()) -> None:
+        self._context, self._approved, self._seen = context, approved, set(seen)
         self._files: list[LoadedFile] = []
         self._refusals: dict[tuple[str, NotLoadedReason], LoadRefusal] = {}
         self._pending: dict[str, PendingRule] = {}
         self._tries, self._bytes, self._count = limits.INCLUDE_TRIES, limits.INSTRUCTION_TOTAL_BYTES, 0
 
     def finish(self) -> LoadedFiles:
-        loaded = {file.real for file in self._files}
-        refusals = (
-            at for at in self._refusals.values() if at.reason is not NotLoadedReason.TOO_DEEP or at.real not in loaded
-        )
-        return LoadedFiles(tuple(self._files), tuple(refusals), tuple(self._pending.values()))
+        loaded, deep = {file.real for file in self._files}, NotLoadedReason.TOO_DEEP
+        refusals = tuple(at for at in self._refusals.values() if at.reason is not deep or at.real not in loaded)
+        return LoadedFiles(tuple(self._files), refusals, tuple(self._pending.values()))
 
     def add_file(self, path: str, layer: InstructionLayer, why: str) -> None:
         """Add a file for its location, and what it includes; nothing if there is no such file."""
@@ -419,50 +376,46 @@ class InstructionLoader:
         self._refusals.setdefault((plain, reason), LoadRefusal(plain, reason, by, real))
 
     def _open_direct(self, path: str, layer: InstructionLayer, why: str, more: tuple[str, ...]) -> _Node | None:
-        target = find_include_target(path)
-        if target.real in self._seen:
+        real, problem = find_include_target(path)
+        if real in self._seen:
             return None
         free = ("/",) if layer in _OWN else self._context.free
-        is_linked = target.real != path
-        reason = self._judge(path, target, layer, (*free, *more), is_named=is_linked)
-        text = self._read(target.real, is_named=is_linked) if reason is None else reason
-        if isinstance(text, NotLoadedReason):
-            self.refuse(path, text, why, target.real)
-            return None
-        return _Node(LoadedFile(path, target.real, layer, why, text), free, (target.real,))
+        is_linked = real != path
+        reason = self._judge(path, real, layer, (*free, *more), is_named=is_linked, problem=problem)
+        text = self._read(path, real, why, reason, is_named=is_linked)
+        return None if text is None else _Node(LoadedFile(path, real, layer, why, text), free, (real,))
 
     def _judge(
-        self, path: str, target: "IncludeTarget", layer: InstructionLayer, free: tuple[str, ...], *, is_named: bool
-    ) -> NotLoadedReason | None:
+        self, path: str, real: str, layer: InstructionLayer, free: tuple[str, ...], *,
+        is_named: bool, problem: NotLoadedReason | None,
+    ) -> NotLoadedReason | None:  # fmt: skip
         """Why a file may not be opened. `is_named`: a link or an include names it; else its location does."""
-        if self._excludes.has(layer, os.path.normpath(path), target.real):
+        if self._context.has_excluded(layer, os.path.normpath(path), real):
             return NotLoadedReason.EXCLUDED
-        if is_named and (looks_secret(path) or looks_secret(target.real)):
+        if is_named and (looks_secret(path) or looks_secret(real)):
             return NotLoadedReason.SECRET
-        if target.problem is not None:
-            return target.problem
-        if not has_text_name(target.real):
-            return NotLoadedReason.NOT_TEXT
-        if is_named and not any(is_below(target.real, folder) for folder in free):
-            return None if self._approved(Path(target.real)) else NotLoadedReason.OUTSIDE
-        return None
+        is_free = not is_named or any(is_below(real, folder) for folder in free)
+        return problem or (None if is_free or self._approved(Path(real)) else NotLoadedReason.OUTSIDE)
 
-    def _read(self, real: str, *, is_named: bool) -> str | NotLoadedReason:
-        if self._count >= limits.INSTRUCTION_FILES or self._bytes <= 0:
-            return NotLoadedReason.TOO_MANY
-        data = read_bytes(real)
-        if isinstance(data, NotLoadedReason):
-            return data
-        self._bytes -= len(data)
-        if self._bytes < 0:
-            return NotLoadedReason.TOO_MANY
-        if (text := decode_text(data)) is None:
-            return NotLoadedReason.NOT_TEXT
-        if holds_secret(text) if is_named else holds_key(text):
-            return NotLoadedReason.SECRET
-        self._seen.add(real)
-        self._count += 1
-        return strip_comments(text)
+    def _read(self, path: str, real: str, by: str, reason: NotLoadedReason | None, *, is_named: bool) -> str | None:
+        """The text of a file; None if it is refused, for the reason already known or for what it holds."""
+        is_full = self._count >= limits.INSTRUCTION_FILES or self._bytes <= 0
+        data = reason or (NotLoadedReason.TOO_MANY if is_full else read_bytes(real))
+        if isinstance(data, bytes):
+            self._bytes -= len(data)
+            text = decode_text(data)
+            if self._bytes < 0:
+                data = NotLoadedReason.TOO_MANY
+            elif text is None:
+                data = NotLoadedReason.NOT_TEXT
+            elif holds_secret(text) if is_named else holds_key(text):
+                data = NotLoadedReason.SECRET
+            else:
+                self._seen.add(real)
+                self._count += 1
+                return strip_comments(text)
+        self.refuse(path, data, by, real)
+        return None
 
     def _grow(self, root: _Node) -> None:
         """Add a file and everything it includes to the result, each before its own includes."""
@@ -479,46 +432,43 @@ class InstructionLoader:
             self._files.append(node.file)
             stack.extend(reversed(children[node.file.real]))
 
-    def _list_mentions(self, node: _Node) -> Iterator[IncludeMention]:
+    def _list_mentions(self, node: _Node) -> Iterator[tuple[str, ...]]:
         """As long as the budget lasts; the first mention beyond it is refused by name."""
         for mention in find_mentions(node.file.text):
             if self._tries <= 0:
-                self.refuse(self._resolve(node, mention.spellings[0]), NotLoadedReason.TOO_MANY, node.file.path)
+                self.refuse(self._resolve(node, mention[0]), NotLoadedReason.TOO_MANY, node.file.path)
                 return
             self._tries -= 1
             yield mention
 
-    def _include(self, node: _Node, mention: IncludeMention) -> _Node | None:
+    def _include(self, node: _Node, spellings: tuple[str, ...]) -> _Node | None:
         by, layer = node.file.path, node.file.layer
-        path, target = "", None
-        for spelling in mention.spellings:  # the first that leads to a file, else the last
+        path, real, problem = "", "", None
+        for spelling in spellings:  # the first that leads to a file, else the last
             path = self._resolve(node, spelling)
             if looks_secret(path):  # must not even be looked up
                 self.refuse(path, NotLoadedReason.SECRET, by)
                 return None
-            target = find_include_target(path)
-            if target.problem is not NotLoadedReason.MISSING:
+            real, problem = find_include_target(path)
+            if problem is not NotLoadedReason.MISSING:
                 break
-        if target is None or (target.problem is NotLoadedReason.MISSING and not mention.is_path):
+        if problem is NotLoadedReason.MISSING and not re.search(r"[/.]", spellings[-1]):
+            return None  # `@someone` need not be a path
+        if real in self._seen:
+            if real in node.chain:
+                self.refuse(path, NotLoadedReason.CYCLE, by, real)
             return None
-        if target.real in self._seen:
-            if target.real in node.chain:
-                self.refuse(path, NotLoadedReason.CYCLE, by, target.real)
-            return None
-        reason = self._judge(path, target, layer, node.free, is_named=True)
+        reason = self._judge(path, real, layer, node.free, is_named=True, problem=problem)
         if reason is None and node.file.depth >= limits.INCLUDE_DEPTH:
             reason = NotLoadedReason.TOO_DEEP
-        text = self._read(target.real, is_named=True) if reason is None else reason
-        if isinstance(text, NotLoadedReason):
-            self.refuse(path, text, by, target.real)
+        if (text := self._read(path, real, by, reason, is_named=True)) is None:
             return None
         free = self._context.free
         if layer in _OWN:  # a person's own file may include anything; what such a file includes elsewhere may not
             own = self._context.managed if layer is InstructionLayer.MANAGED else self._context.claude_home
-            free = ("/",) if is_below(target.real, own) else (own, os.path.dirname(target.real))
-        plain = os.path.normpath(path)
-        file = LoadedFile(plain, target.real, layer, f"included by {by}", text, node.file.depth + 1, by)
-        return _Node(file, free, (*node.chain, target.real))
+            free = ("/",) if is_below(real, own) else (own, os.path.dirname(real))
+        file = LoadedFile(os.path.normpath(path), real, layer, f"included by {by}", text, node.file.depth + 1, by)
+        return _Node(file, free, (*node.chain, real))
 
     def _resolve(self, node: _Node, spelling: str) -> str:
         return resolve_include(spelling, os.path.dirname(node.file.real), self._context.home)
@@ -569,31 +519,23 @@ class InstructionLoader:
         return (real,) if self._approved(Path(real)) else NotLoadedReason.OUTSIDE
 
 
-@dataclass(frozen=True, slots=True)
-class IncludeTarget:
-    """Where a path leads, and why the file there cannot be read, if that is known."""
-
-    real: str
-    problem: NotLoadedReason | None = None
-
-
-def find_include_target(path: str) -> IncludeTarget:
-    """Where a path leads and what is there, without opening it."""
+def find_include_target(path: str) -> tuple[str, NotLoadedReason | None]:
+    """Where a path leads, and why the file there cannot be read, if that is known; nothing is opened."""
     plain = os.path.normpath(path)
     real = plain if is_kernel(plain) else find_real(path)
     if real is None or is_kernel(real):
-        return IncludeTarget(real or plain, NotLoadedReason.SPECIAL if real else NotLoadedReason.UNREADABLE)
+        return real or plain, NotLoadedReason.SPECIAL if real else NotLoadedReason.UNREADABLE
     try:
         facts = os.lstat(real)
     except OSError as error:
         is_missing = error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-        return IncludeTarget(real, NotLoadedReason.MISSING if is_missing else NotLoadedReason.UNREADABLE)
+        return real, NotLoadedReason.MISSING if is_missing else NotLoadedReason.UNREADABLE
     kind = stat.S_IFMT(facts.st_mode)
     if kind == stat.S_IFREG:
-        return IncludeTarget(real, NotLoadedReason.TOO_LARGE if facts.st_size > limits.FILE_BYTES else None)
+        return real, NotLoadedReason.TOO_LARGE if facts.st_size > limits.FILE_BYTES else None
     # A link that remains after all were followed leads in a circle.
     problems = {stat.S_IFDIR: NotLoadedReason.FOLDER, stat.S_IFLNK: NotLoadedReason.UNREADABLE}
-    return IncludeTarget(real, problems.get(kind, NotLoadedReason.SPECIAL))
+    return real, problems.get(kind, NotLoadedReason.SPECIAL)
 
 
 def find_real(path: str) -> str | None:
@@ -624,12 +566,6 @@ def read_bytes(real: str) -> bytes | NotLoadedReason:
     except (OSError, PathError):
         return NotLoadedReason.UNREADABLE
     return data if len(data) <= limits.FILE_BYTES else NotLoadedReason.TOO_LARGE
-
-
-def has_text_name(path: str) -> bool:
-    """Whether the extension is one of a text file; a name without one is judged by its bytes alone."""
-    name = path.rpartition("/")[2]
-    return "." not in name[1:] or name.rpartition(".")[2].casefold() in _EXTENSIONS
 
 
 def decode_text(data: bytes) -> str | None:

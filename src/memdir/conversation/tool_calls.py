@@ -7,7 +7,8 @@ directory in each of its spellings; a script that hides its target is not recogn
 
 `find_writes` and `judge_write` look at a call before it runs. In memory that others read (a team's, a project's committed
 one) a secret, a personal type and an invalid name are refused; in a person's own memory they are only reported. Files of
-memdir itself, and paths that leave by a link, are refused everywhere. This is a check and not containment: the tool
+memdir itself, and paths that leave by a link, are refused everywhere; of the daily logs only today's may be written to,
+and only at its end. This is a check and not containment: the tool
 opens the file later. The store, the scan before a sync and history find what it misses.
 """
 
@@ -16,6 +17,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import date
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 
@@ -26,11 +28,9 @@ from memdir.format.frontmatter import parse_fields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.guard import STATE
-from memdir.limits import FILE_BYTES
-from memdir.records import Kind, Message, ToolCall
-from memdir.store.plan import TEAM_FOLDER
-from memdir.store.secret_text import SecretFinding
-from memdir.store.secrets import render_findings
+from memdir.limits import FILE_BYTES, LOG_BYTES
+from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Kind, Message, ToolCall, make_log_path
+from memdir.store.secrets import SecretFinding, render_findings
 
 # Tools that write the file they name, in small letters without `_` and `-`.
 WRITERS = frozenset(
@@ -49,6 +49,7 @@ SHELLS = frozenset(
 )
 COMMAND_KEYS = ("command", "cmd", "script", "input")
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+_SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
 _OLD_KEYS, _NEW_KEYS = ("old_string", "oldString", "old_str"), ("new_string", "newString", "new_str")
 _WHOLE_KEYS = ("content", "file_text", "new_source")
 _OWN_TOOL = re.compile(
@@ -83,20 +84,25 @@ FindSecrets = Callable[[str], Sequence[SecretFinding]]
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoot:
-    """A memory directory; `is_shared`: others read all of it."""
+    """A memory directory; `is_shared`: others read all of it. `has_logs`: its folder `logs` is for daily logs."""
 
     root: Path
     is_shared: bool = False
+    has_logs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """One file that a call would write: its directory, its path there, and what is known of its text."""
+    """One file that a call would write: its directory, its path there, and what is known of its text.
+
+    `is_append`: the file is new, or what it says now stays at its beginning.
+    """
 
     directory: MemoryRoot
     path: str
     text: str
     is_whole: bool
+    is_append: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -113,10 +119,15 @@ class WriteVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One program with its words; `targets` are the files that its output is redirected to."""
+    """One program with its words; `replaced` and `appended` are the files that its output is redirected to."""
 
     words: tuple[str, ...]
-    targets: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    appended: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (*self.replaced, *self.appended)
 
     @property
     def program(self) -> str:
@@ -157,18 +168,26 @@ class ShellCommand:
 def find_writes(call: ToolCall, directories: Sequence[MemoryRoot], *, cwd: str, home: str) -> Iterator[FileWrite]:
     """Every file of these directories that the call would write; none for a call that only reads."""
     spelled = {os.path.normpath(path): at for at in directories for path in (at.root, os.path.realpath(at.root))}
-    message = Message("assistant", "", calls=(call,))
-    for found in find_written_memory([message], list(spelled), cwd=cwd, home=home):
+    messages = [Message("assistant", "", calls=(call,))]
+    changed = find_written_memory(messages, list(spelled), cwd=cwd, home=home, appends=False)
+    for found in find_written_memory(messages, list(spelled), cwd=cwd, home=home):
         # The longest: one directory may be inside another.
         around = [spelling for spelling in spelled if found.startswith(os.path.join(spelling, ""))]
         if spelling := max(around, key=len, default=""):
-            yield FileWrite(spelled[spelling], os.path.relpath(found, spelling), *_read_text(call.input, found))
+            text, is_whole = _read_text(call.input, found)
+            before = (read_small(found, LOG_BYTES).data or b"").decode("utf-8", "replace")
+            is_append = found not in changed or (is_whole and text.startswith(before)) or not os.path.lexists(found)
+            yield FileWrite(spelled[spelling], os.path.relpath(found, spelling), text, is_whole, is_append)
 
 
-def judge_write(write: FileWrite, find_secrets: FindSecrets) -> WriteVerdict:
+def judge_write(write: FileWrite, find_secrets: FindSecrets, *, today: date) -> WriteVerdict:
     """Whether the file may be written, by the rules above."""
     if _fold_first(write.path) == STATE:
         return WriteVerdict(f"{write.path} is memdir's own file; `memdir` itself changes it")
+    if write.directory.has_logs and _fold_first(write.path) == LOGS_FOLDER:
+        log = make_log_path(today)
+        if write.path != log or not write.is_append:
+            return WriteVerdict(f"logs are only added to: put new lines at the end of {log}, or use `memdir log TEXT`")
     steps = accumulate(write.path.split("/"), os.path.join, initial=str(write.directory.root))
     if link := next(filter(os.path.islink, islice(steps, 1, None)), ""):
         return WriteVerdict(f"{link} is a symbolic link: what is written there lands outside the memory directory")
@@ -194,7 +213,7 @@ def _find_faults(write: FileWrite) -> Iterator[str]:
     if suffix != ".md":
         yield f"{write.path} is no Markdown file, so nothing will find it again"
         return
-    if write.path.split("/", 1)[0] != "logs":
+    if write.path.split("/", 1)[0] != LOGS_FOLDER:
         try:
             guard.check_name(stem)
         except PathError as error:
@@ -211,12 +230,34 @@ def _read_text(given: Mapping[str, object], path: str) -> tuple[str, bool]:
     rows = [row for row in edits if isinstance(row, dict)] if isinstance(edits, list) else [given]
     data = read_small(path, FILE_BYTES).data
     text = (data or b"").decode("utf-8", "replace")
+    if patch := next((at for at in _list_texts(given) if "*** Begin Patch" in at), ""):
+        patched = _apply_patch(patch, path, text)
+        return ("\n".join(_list_texts(given)), False) if patched is None else (patched, True)
     for row in rows:
         old, new = _pick(row, _OLD_KEYS), _pick(row, _NEW_KEYS)
         if old is None or new is None or (old and old not in text):
             return "\n".join(_list_texts(given)), False
         text = new if not old else text.replace(old, new, -1 if row.get("replace_all") is True else 1)
     return text, data is not None
+
+
+def _apply_patch(patch: str, path: str, text: str) -> str | None:
+    """The text of a file after a patch in the form of Codex; None if that cannot be told."""
+    text = f"{text}\n" if text and not text.endswith("\n") else text
+    for section in _SECTION.split(patch)[1:]:
+        head, *lines = section.split("\n")
+        verb, _, name = head.partition(" File: ")
+        if verb not in ("Add", "Update") or not path.endswith(f"/{name.strip().lstrip('./')}"):
+            continue
+        text = "" if verb == "Add" else text
+        for hunk in "\n".join(lines).split("\n@@"):
+            rows = [row for row in hunk.split("\n") if row[:1] in ("+", "-", " ")]
+            old, new = ("".join(f"{row[1:]}\n" for row in rows if row[0] != mark) for mark in "+-")
+            if old not in text:
+                return None
+            text = text.replace(old, new, 1) if old else text + new
+        return text
+    return None
 
 
 def _pick(row: Mapping[str, object], keys: Sequence[str]) -> str | None:
@@ -233,13 +274,19 @@ def _list_texts(value: object) -> Iterator[str]:
 
 
 def find_written_memory(
-    messages: Iterable[Message], directories: Iterable[Path | str], *, cwd: str = "", home: str = ""
+    messages: Iterable[Message],
+    directories: Iterable[Path | str],
+    *,
+    cwd: str = "",
+    home: str = "",
+    appends: bool = True,
 ) -> tuple[str, ...]:
     """What the agent wrote in these directories by its own tools: paths, or the tool's name if it has no path. Relative
-    paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped."""
+    paths are relative to `cwd`, `~` and `$HOME` mean `home`; without them such paths are skipped. Without `appends`,
+    what a shell only appends to is left out."""
     messages = tuple(messages)
     failed = {message.answers for message in messages if message.role == "tool" and message.failed}
-    lookup = _Lookup(tuple(os.path.normpath(directory) for directory in directories), cwd, home)
+    lookup = _Lookup(tuple(os.path.normpath(directory) for directory in directories), cwd, home, appends)
     calls = (call for message in messages if message.role == "assistant" for call in message.calls)
     found = (path for call in calls if not call.id or call.id not in failed for path in _find_written(call, lookup))
     return tuple(dict.fromkeys(found))
@@ -250,6 +297,7 @@ class _Lookup:
     directories: tuple[str, ...]
     cwd: str
     home: str
+    appends: bool = True
 
     def find(self, text: str, cwd: str | None = None) -> str | None:
         """The absolute path if it is one of the directories or inside one."""
@@ -317,7 +365,11 @@ def _find_in_steps(steps: Iterable[ShellCommand], whole: str, cwd: str, lookup: 
             yield from _find_in_steps(parse_steps(script), script, cwd, lookup)
         if (verb := step.find_verb("memdir")) in _OWN_VERBS:
             yield f"memdir {verb}"
-        targets = (*step.targets, *_list_targets(program, rest))
+        if lookup.appends:
+            targets = (*step.targets, *_list_targets(program, rest))
+        else:
+            is_append = program == "tee" and {"-a", "--append"} & set(rest)
+            targets = (*step.replaced, *(() if is_append else _list_targets(program, rest)))
         yield from filter(None, (lookup.find(target, cwd) for target in targets))
         if _SCRIPTS.fullmatch(program) and _SCRIPT_WRITES.search(whole) and lookup.is_named_in(whole):
             yield f"{program} script"
@@ -368,21 +420,22 @@ def _split(text: str) -> list[str] | None:
 
 def _group(words: list[str]) -> Iterator[ShellCommand]:
     own: list[str] = []
-    targets: list[str] = []
-    is_target = False
+    replaced: list[str] = []
+    appended: list[str] = []
+    into: list[str] | None = None
     for word in words:
-        if is_target:
-            targets.append(word)
-            is_target = False
+        if into is not None:
+            into.append(word)
+            into = None
         elif _REDIRECTION.fullmatch(word):
-            is_target = not word.endswith("&")
+            into = None if word.endswith("&") else appended if ">>" in word else replaced
             if own and own[-1].isdigit():
                 own.pop()
         elif word in _BREAKS:
-            if own or targets:
-                yield ShellCommand(tuple(own), tuple(targets))
-            own, targets = [], []
+            if own or replaced or appended:
+                yield ShellCommand(tuple(own), tuple(replaced), tuple(appended))
+            own, replaced, appended = [], [], []
         else:
             own.append(word)
-    if own or targets:
-        yield ShellCommand(tuple(own), tuple(targets))
+    if own or replaced or appended:
+        yield ShellCommand(tuple(own), tuple(replaced), tuple(appended))

@@ -2,13 +2,13 @@
 
 The formats of Claude Code, Codex and Gemini CLI have modules of their own; the plain format (`[{"role", "content"}]`,
 `{"messages": […]}`, or one such message a line) is read here. Damage costs what is damaged and raises nothing; a file
-that is missing or not a transcript is one clear error. Memory does not grow with the size of a file, except by some
-bytes for each record. Nothing here learns from a message.
+that is missing or not a transcript is one clear error. Of a transcript in lines memory needs some bytes for each record,
+except Gemini's. Nothing here learns from a message.
 """
 
-import codecs
 import json
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,7 +22,6 @@ from memdir.conversation.claude import find_chain, make_messages, read_chain
 from memdir.conversation.codex import read_rollout
 from memdir.conversation.gemini import read_chat
 from memdir.conversation.lines import (
-    LINE_BYTES,
     Json,
     TranscriptFormat,
     TranscriptInfo,
@@ -42,21 +41,20 @@ from memdir.conversation.lines import (
     read_transcript_lines,
 )
 from memdir.errors import MemdirError
+from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass
-from memdir.project.git import find_root
-from memdir.project.paths import DIR_NAME, ProjectPaths, find_project_dir, slug
+from memdir.project.paths import DIR_NAME, ProjectPaths, find_project_dir, find_root, slug
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
-from memdir.recall.query import strip_blocks
+from memdir.recall.reminder import strip_blocks
 from memdir.records import Message, ToolCall
-from memdir.store.contract import read_time
 
 _CODEX_DEPTH = 4  # sessions/YYYY/MM/DD/rollout-*.jsonl; archived ones are in one folder
 _DECODER = json.JSONDecoder()
 _TIMES = ("timestamp", "created_at", "at", "date")
-_SPACE = " \t\r\n\0\ufeff"
-_PIECE = 65_536  # read at once
-_END = object()
+DOCUMENT_BYTES = 67_108_864  # read of one JSON document
+_ARRAY = re.compile(r'(?:\A[\s\0\ufeff]*|"messages"\s*:\s*)\[[\s\0]*')
+_COMMA = re.compile(r"[\s\0]*,[\s\0]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,7 @@ class TranscriptSlice:
 
     messages: tuple[Message, ...]
     found: bool
+    before: tuple[Message, ...] = ()
 
 
 def read_messages(path: str | Path, *, after: str = "", since_compaction: bool = False) -> Iterator[Message]:
@@ -93,8 +92,8 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
             chain = find_chain(file, after=after, is_agent=is_agent, since_compaction=since_compaction)
             yield from read_chain(file, chain)
         elif host is TranscriptFormat.GEMINI and after:
-            new = _read_after(file, after)
-            yield from new if new is not None else read_chat(file)
+            known = tuple(read_chat(file))
+            yield from known[_find_after(known, after) or 0 :]
         elif host:
             yield from _read_other(file, host)
 
@@ -104,16 +103,22 @@ def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
     return read_slice(path, after="", window=count).messages
 
 
-def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
-    """The messages after the message `after`; if that is gone or was never known, the last `window` messages. Of a long
-    Claude Code session only what was added is read. Codex's messages have no ids: the result is the window."""
+def read_slice(path: str | Path, *, after: str, window: int, before: int = 0) -> TranscriptSlice:
+    """The messages after the message `after`, and so many before them; if that is gone or was never known, the last
+    `window` messages. Of a long Claude Code session only what was added is read. Codex's messages have no ids: the
+    result is the window."""
     with open_transcript(path) as file:
         host = check_format(file, path)
         is_claude, is_agent = host is TranscriptFormat.CLAUDE, is_agent_file(path)
         if after and is_claude and (chain := find_chain(file, after=after, is_agent=is_agent)).found:
-            return TranscriptSlice(tuple(read_chain(file, chain)), True)
-        if after and host is TranscriptFormat.GEMINI and (new := _read_after(file, after)) is not None:
-            return TranscriptSlice(tuple(new), True)
+            new = tuple(read_chain(file, chain))
+            last = find_chain(file, count=len(new) + before, is_agent=is_agent) if before else None
+            known = tuple(read_chain(file, last)) if last else ()
+            return TranscriptSlice(new, True, known[: len(known) - len(new)][-before:])
+        if after and host is TranscriptFormat.GEMINI:
+            known = tuple(read_chat(file))
+            if (at := _find_after(known, after)) is not None:
+                return TranscriptSlice(known[at:], True, known[max(0, at - before) : at])
         if host is None or window <= 0:
             return TranscriptSlice((), False)
         if is_claude:
@@ -123,31 +128,20 @@ def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
         return TranscriptSlice(tuple(deque(messages, maxlen=window)), False)
 
 
-def _read_after(file: BinaryIO, after: str) -> list[Message] | None:
-    """The messages of a Gemini chat after one of them; None if it is gone."""
-    new: list[Message] | None = None
-    for message in read_chat(file):
-        if message.id == after:
-            new = []
-        elif new is not None:
-            new.append(message)
-    return new
-
-
 def _read_other(file: BinaryIO, host: TranscriptFormat, count: int = 0) -> Iterator[Message]:
     if host is TranscriptFormat.GEMINI:
-        return read_chat(file, count=count)
+        return read_chat(file)
     return read_rollout(file, count=count) if host is TranscriptFormat.CODEX else _read_plain(file)
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:
-    """Messages of an array, of an array under `messages`, or of lines; one element is in memory at a time. A damaged
-    line costs only itself; what follows a damaged element of an array cannot be separated and is left out."""
+    """Messages of an array, of an array under `messages`, or of lines. A damaged line costs only itself; what follows a
+    damaged element of an array cannot be separated and is left out."""
     file.seek(0)
     first = islice(read_transcript_lines(file), 50)
     has_lines = any("role" in record for _, line in first for record in parse_line(line))
     file.seek(0)
-    is_array = file.read(_PIECE).lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith(b"[")
+    is_array = file.read(4096).lstrip(b"\xef\xbb\xbf\0 \t\r\n").startswith(b"[")
     file.seek(0)
     if has_lines and not is_array:
         records: Iterator[Json] = (record for _, at in read_transcript_lines(file) for record in parse_line(at))
@@ -162,8 +156,7 @@ def make_plain_messages(record: Json) -> Iterator[Message]:
     role, content = read_text(record.get("role")), record.get("content")
     at = next((time for key in _TIMES if (time := read_time(read_text(record.get(key))))), None)
     text = join_texts(content)
-    for result in list_results(content):
-        yield Message("tool", result.text, at=at, answers=result.answers, failed=result.failed)
+    yield from list_results(content, at=at)
     if role in ("tool", "function"):
         yield Message("tool", text, at=at, answers=read_text(record.get("tool_call_id")))
     elif role in ("system", "developer", "user", "human") and text:
@@ -184,65 +177,16 @@ def _list_functions(calls: object) -> Iterator[ToolCall]:
 
 def _read_document(file: BinaryIO) -> Iterator[Json]:
     """The elements of the array, or of the array under `messages`."""
-    window = _JsonWindow(file)
-    if window.take() == "{":
-        while (key := window.decode()) is not _END and window.take() == ":" and key != "messages":
-            if window.decode() is _END or window.take() != ",":
-                return
-        if key != "messages" or window.take() != "[":
+    text = file.read(DOCUMENT_BYTES).decode("utf-8", "replace")
+    found = _ARRAY.search(text)
+    while found:
+        try:
+            element, end = _DECODER.raw_decode(text, found.end())
+        except (ValueError, RecursionError):
             return
-    while (element := window.decode()) is not _END:
         if isinstance(element, dict):
             yield element
-        if window.take() != ",":
-            return
-
-
-class _JsonWindow:
-    """A JSON text read piece by piece: only the value being decoded is in memory."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._text, self._at, self._is_over = "", 0, False
-
-    def take(self) -> str:
-        """The next character that is not white space; empty at the end."""
-        while True:
-            while self._at < len(self._text):
-                self._at += 1
-                if self._text[self._at - 1] not in _SPACE:
-                    return self._text[self._at - 1]
-            if self._is_over:
-                return ""
-            self._grow()
-
-    def decode(self) -> object:
-        """The next value; _END if there is none, or if it is damaged or too large."""
-        if self.take() in ("", "]", "}"):
-            return _END
-        self._at -= 1
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
-            except RecursionError:
-                return _END
-            except ValueError:
-                end = -1
-            # A number may continue after the piece read so far, so a value counts when something follows it.
-            if end >= 0 and (end < len(self._text) or self._is_over):
-                self._at = end
-                return value
-            if self._is_over or len(self._text) - self._at > LINE_BYTES:
-                return _END
-            self._grow()
-
-    def _grow(self) -> None:
-        """Read as much again as is there: a value is decoded anew each time, which must not take quadratic time."""
-        data = self._file.read(max(_PIECE, len(self._text) - self._at))
-        self._text = self._text[self._at :] + self._decoder.decode(data, not data)
-        self._at = 0
-        self._is_over = not data
+        found = _COMMA.match(text, end)
 
 
 def list_transcripts(
@@ -353,3 +297,8 @@ def _list_texts(record: Json) -> Iterator[tuple[str, str, datetime | None]]:
             continue
         text = strip_blocks(message.text) if message.role == "user" else message.text
         yield "summary" if is_summary else message.role, text, message.at
+
+
+def _find_after(messages: Sequence[Message], id: str) -> int | None:
+    """Where the messages after the last one with this id begin; None if there is none."""
+    return next((at for at in range(len(messages), 0, -1) if messages[at - 1].id == id), None)

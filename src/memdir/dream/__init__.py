@@ -2,8 +2,9 @@
 
     store --plan--> patch set --keep--> <state>/dreams/ID.json --apply--> one change, the inbox, a proof
 
-A dream that fails, is cancelled or loses its lock has changed nothing, and the time of the last dream is what it was.
-Every run leaves a line in the record of runs, which names no memory.
+A dream that is cancelled or loses its lock has changed nothing, and the time of the last dream is what it was. If the
+model fails, what patterns repair is applied all the same, and the model is asked again at the next occasion. Every run
+leaves a line in the record of runs, which names no memory.
 
 The gates say whether a dream is due, in order of what they cost: settings, the hours since the last one (one `stat`),
 a count of the sessions since, the lock. Sessions are this project's conversations since the last dream, without the one
@@ -23,20 +24,19 @@ from memdir.conversation.transcripts import list_folders, list_transcripts
 from memdir.dream import records
 from memdir.dream.by_model import NO_CONTEXT, DreamContext
 from memdir.dream.lock import DreamHolder, DreamLock, find_holder, hold_dream, read_last
-from memdir.dream.plan import ApplyResult, apply_dream, mark_applied_logs, plan
-from memdir.dream.plan import plan_dream as plan_dream
+from memdir.dream.plan import ApplyResult, apply_dream, mark_applied_logs, plan_dream
 from memdir.dream.records import DreamPhase, DreamProgress, PatchSet
 from memdir.dream.records import ProgressStep as ProgressStep
-from memdir.errors import BudgetError, DiskError, LockedError, MemdirError, ModelError, NotFoundError, StoppedError
+from memdir.errors import DiskError, LockedError, MemdirError, NotFoundError, StoppedError
 from memdir.files import write_private
+from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_FAILURES, DREAM_HOURS, DREAM_SCAN_KEPT, DREAM_SCAN_MINUTES, DREAM_SESSIONS
 from memdir.models.agent import note_run, read_runs
-from memdir.models.connection import add_usage
 from memdir.project.settings import Environment
 from memdir.recall.pipeline import read_half_lives
 from memdir.records import Model, SkipReason, Usage
-from memdir.store.contract import read_time, utc_now
+from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf, read_table
@@ -65,7 +65,7 @@ class DreamSkip(SkipReason):
     )
     LOCKED = "locked", "another one is under way"
     NOTHING_TO_DO = "nothing_to_do", "there is nothing to tidy"
-    FAILED = "failed", "it failed and changed nothing; the next one tries again"
+    FAILED = "failed", "the model failed, and without it there is nothing to tidy; the next one tries again"
     CANCELLED = "cancelled", "it was cancelled and changed nothing"
 
 
@@ -108,6 +108,13 @@ class DreamResult:
     due: DreamDue | None = None
     failures: int = 0
 
+    @property
+    def text(self) -> str:
+        """What was merged, removed, added and changed, in one line."""
+        left = set(self.applied.dropped) if self.applied else set()
+        made = self.patches.patches if self.patches else ()
+        return records.summarize(at for at in made if left.isdisjoint(at.names))
+
 
 def dream(
     store: FileStore,
@@ -122,9 +129,10 @@ def dream(
 ) -> DreamResult:
     """Tidy a memory directory, by patterns and, if there is a model, by it. `memdir undo` puts everything back.
 
-    `due` is what the gates returned; without it they are not asked. Raises LockedError if another dream is running,
-    StoppedError when cancelled, ModelError or BudgetError when the model fails; nothing was changed then. A model that
-    has failed three dreams in a row is not asked in the next one; `insist` asks it all the same.
+    `due` is what the gates returned; without it they are not asked. Raises LockedError if another dream is running and
+    StoppedError when cancelled; nothing was changed then. If the model fails, `patches.error` says how, and only what
+    patterns repair is changed. A model that has failed three dreams in a row is not asked in the next one; `insist` asks
+    it all the same.
     """
     at = now or utc_now()
     if due is not None and due.skip is not None:
@@ -187,19 +195,15 @@ def count_failures(state: Path) -> int:
     return sum(1 for _ in takewhile(lambda row: row.get("model_failed"), tried))
 
 
-def note_failure(store: FileStore, error: MemdirError, *, now: datetime) -> None:
-    """Record that there was no dream because its model could not be opened: a key is missing, a name wrong."""
-    row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "by": records.MODEL, "skipped": DreamSkip.FAILED}
-    note_run(store.state, {**row, "error": _describe(error), "model_failed": True})
-
-
 def _plan_and_keep(
     store: FileStore, progress: DreamProgress, model: Model | None, now: datetime, context: DreamContext, row: _Row
 ) -> PatchSet:
     row["by"] = records.RULES if model is None else records.MODEL
     mark_applied_logs(store)
-    patches = plan(store, progress, model=model, now=now, context=context)
+    patches = plan_dream(store, model=model, now=now, context=context, progress=progress)
     row |= {"patches": len(patches.patches), "proposals": len(patches.proposals), "refused": patches.refused}
+    if patches.error:
+        row |= {"error": patches.error.partition(": ")[0], "model_failed": True}
     if not patches.is_empty or patches.logs:
         records.keep_set(store.state, patches)
     return patches
@@ -207,7 +211,7 @@ def _plan_and_keep(
 
 def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, row: _Row) -> DreamResult:
     applied = apply_dream(store, patches, held, now)
-    if applied.repeated:
+    if applied.repeated or patches.error:
         held.do_not_count()
     proof = applied.proof
     row |= {
@@ -222,7 +226,8 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
             f"{len(proof.missing)} sentences that this dream removed are not in the history",
             hint=f"`memdir undo {applied.change}` puts the files back, `memdir doctor` looks for what is wrong",
         )
-    skipped = DreamSkip.NOTHING_TO_DO if applied.change is None and not applied.waiting else None
+    nothing = DreamSkip.FAILED if patches.error else DreamSkip.NOTHING_TO_DO
+    skipped = nothing if applied.change is None and not applied.waiting else None
     row["skipped"] = skipped
     return DreamResult(patches, applied, skipped)
 
@@ -231,7 +236,6 @@ def _apply(store: FileStore, patches: PatchSet, held: DreamLock, now: datetime, 
 def _recorded(store: FileStore, progress: DreamProgress, now: datetime) -> Iterator[_Row]:
     """A line in the record of runs, however the run ends; the row may be filled meanwhile."""
     row: _Row = {"at": now.isoformat(timespec="seconds"), "task": TASK, "skipped": None, "error": ""}
-    spent = Usage()
     try:
         yield row
     except LockedError as error:
@@ -241,21 +245,13 @@ def _recorded(store: FileStore, progress: DreamProgress, now: datetime) -> Itera
         row |= {"skipped": DreamSkip.CANCELLED, "error": "cancelled"}
         raise
     except MemdirError as error:
-        spent = getattr(error, "usage", None) or spent
-        is_models = isinstance(error, ModelError | BudgetError)
-        row |= {"skipped": DreamSkip.FAILED, "error": _describe(error), "model_failed": is_models}
+        row |= {"skipped": DreamSkip.FAILED, "error": type(error).__name__}
         raise
     finally:
-        usage, turns = add_usage(progress.now.usage, spent), progress.now.turns
+        usage, turns = progress.now.usage, progress.now.turns
         tokens = {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
         row |= {"requests": turns, "calls": progress.now.calls, "dollars": usage.dollars}
         note_run(store.state, {**row, "tokens": tokens if turns or usage != Usage() else None})
-
-
-def _describe(error: MemdirError) -> str:
-    """What went wrong, without what may be a memory's name or text: such details stand after a colon."""
-    is_models = isinstance(error, ModelError | BudgetError)
-    return str(error).partition(": ")[0] if is_models else type(error).__name__
 
 
 def dream_is_due(store: FileStore, *, now: datetime | None = None) -> bool:
@@ -320,7 +316,9 @@ def _count_sessions(
         too_few, ids, again = DreamSkip.SCANNED_LATELY, {id for id in known if isinstance(id, str)}, at + wait
     else:
         _keep_scan(state, now, last, ())
-        ids = {*list_sessions(state, last), *_list_transcribed(environment, root, last)}
+        found = list_transcripts(environment, root, since=last) if environment and root else ()
+        spoken = {make_leaf(at.session) for at in found if last is None or (at.ended or at.modified) > last}
+        ids = {*list_sessions(state, last), *spoken}
         too_few, again = DreamSkip.TOO_FEW_SESSIONS, now + wait
         _keep_scan(state, now, last, ids)
     count = len(ids - {make_leaf(session)} if session else ids)
@@ -342,13 +340,6 @@ def list_sessions(state: Path, since: datetime | None) -> list[str]:
             ]
     except OSError:
         return []
-
-
-def _list_transcribed(environment: Environment | None, root: Path | None, since: datetime | None) -> list[str]:
-    if environment is None or root is None:
-        return []
-    found = list_transcripts(environment, root, since=since)
-    return [make_leaf(at.session) for at in found if since is None or (at.ended or at.modified) > since]
 
 
 def _keep_scan(state: Path, at: datetime, last: datetime | None, ids: Iterable[str]) -> None:

@@ -4,24 +4,26 @@ It is shown the manifest, the daily logs, what may be out of date, and some text
 one bounded run; one without returns a list of operations, which is sent back once if it cannot be carried out. Both may
 only stage. A search of transcripts returns single lines, never a conversation.
 
-A run that comes to no proper end, repeats itself, declines, returns nothing usable, or tries to write outside the memory
-has failed as a whole. `review` decides what may be kept of a run that ended well.
+Nothing of a run is thrown away because of the rest: an operation that cannot be done is refused on its own, and what was
+staged before a run broke off is reviewed like everything else. A run that staged nothing and gave no answer has failed.
+`review` decides what may be kept.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, time
 from pathlib import Path
 
 from memdir import limits
 from memdir.conversation.includes import looks_secret
 from memdir.conversation.transcripts import search_transcripts
 from memdir.dream.logs import LogSlice, list_undistilled, mark_distilled
-from memdir.dream.records import DreamPhase, DreamProgress
-from memdir.dream.stale import find_drifted
-from memdir.errors import MemdirError, ReplyError
+from memdir.dream.records import DreamPhase, DreamProgress, read_memories
+from memdir.dream.stale import find_drifted, render_passed
+from memdir.errors import MemdirError, ModelError, ReplyError
+from memdir.format import frontmatter
 from memdir.format.age import HALF_LIVES, HalfLives
+from memdir.format.frontmatter import digest_of
 from memdir.format.index import render_manifest
 from memdir.frozen import dataclass, field, replace
 from memdir.models.agent import (
@@ -36,12 +38,10 @@ from memdir.models.agent import (
 )
 from memdir.models.connection import can_use_tools
 from memdir.models.prompts import render_prompt
-from memdir.models.staged import REASONED, StagedView, Staging, parse_operations, stage
-from memdir.recall.terms import parse_terms
+from memdir.models.staged import REASONED, Operation, StagedView, Staging, parse_operations, stage
 from memdir.records import Header, Message, Model, Reply, Request, StopReason, Tool, ToolCall
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
-from memdir.store.plan import digest_of
 from memdir.text import find_json, fold, one_line, shorten
 from memdir.verify.records import Verdict, render_caveat
 
@@ -54,7 +54,7 @@ _REASON_CHARS = _SUMMARY_CHARS = 300
 _EVIDENCE_CHARS = 1_000
 _WORDS = 6  # of one search; more are no narrow question
 _ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
-_AGAIN = "nothing was changed; the next dream tries again, `memdir dream --model none` works by rules alone"
+_AGAIN = "the next dream asks it again; `memdir dream --model none` does without"
 _ENDS = {
     ForkEnd.TURNS: f"it was not done after {limits.DREAM_TURNS} turns",
     ForkEnd.CALLS: f"it was not done after {limits.DREAM_CALLS} calls",
@@ -83,6 +83,7 @@ class DreamInput:
     logs: tuple[LogSlice, ...]
     drifted: tuple[Header, ...]
     caveats: Mapping[str, str] = field(default_factory=dict)
+    cueless: tuple[str, ...] = ()
 
     def render_drifted(self) -> str:
         """The memories that may be out of date, each with what is known about it."""
@@ -94,20 +95,25 @@ class DreamInput:
             "today": f"{now:%A, %Y-%m-%d}",
             "manifest": render_manifest(self.headers, limits.MANIFEST_ENTRIES) or _NONE,
             "drifted": self.render_drifted(),
+            "gone": str(count_removable(len(self.headers))),
+            "cueless": ", ".join(self.cueless) or _NONE,
             "logs": "\n\n".join(f"[{at.day.isoformat()}]\n{at.text.rstrip()}" for at in self.logs) or _NONE,
         }
 
     def list_messages(self) -> Iterator[Message]:
-        """The logs, entry by entry, to trace where a text came from: an entry is the agent's own note."""
-        for at in self.logs:
-            for number, entry in enumerate(_ENTRY.split(at.text)):
-                if entry.strip():
-                    yield Message("user", entry.strip(), f"{at.day.isoformat()}:{number}")
+        """The logs, entry by entry, to trace where a text came from."""
+        return (message for at in self.logs for message in split_log(at))
+
+
+def split_log(log: LogSlice) -> Iterator[Message]:
+    """The entries of a log, as of the end of its day."""
+    end = datetime.combine(log.day, time.max).astimezone()
+    return (Message("user", entry.strip(), at=end) for entry in _ENTRY.split(log.text) if entry.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class ModelDream:
-    """A run that ended well: by folded name the reason and evidence of each write, and what came from outside."""
+    """A run: by folded name the reason and evidence of each write, and what the model was shown from outside."""
 
     reasons: Mapping[str, str]
     evidence: Mapping[str, str]
@@ -119,11 +125,21 @@ class ModelDream:
 def gather(
     store: StoreBase, view: StagedView, verdicts: Mapping[str, Verdict], *, lives: HalfLives = HALF_LIVES, now: datetime
 ) -> DreamInput:
-    headers = view.scan()
-    logs = tuple(_select_logs(store)) if isinstance(store, FileStore) else ()
-    drifted = tuple(find_drifted(headers, verdicts, lives, now)[: limits.DREAM_DRIFTED])
-    caveats = {at.name: render_caveat(verdicts[at.name]) for at in drifted if at.name in verdicts}
-    return DreamInput(headers, logs, drifted, caveats)
+    memories = [at for at in read_memories(view).values() if not at.header.pinned]
+    logs = tuple(select_logs(store)) if isinstance(store, FileStore) else ()
+    passed = {at.header.name: text for at in memories if (text := render_passed(at, now))}
+    drifted = find_drifted(view.scan(), verdicts, lives, now)
+    over = [at.header for at in memories if at.header.name in passed and at.header not in drifted]
+    shown = (*over, *drifted)[: limits.DREAM_DRIFTED]
+    known = {at.name: render_caveat(verdicts[at.name]) for at in shown if at.name in verdicts}
+    caveats = {at.name: "; ".join(filter(None, (known.get(at.name), passed.get(at.name)))) for at in shown}
+    cueless = [at.header.name for at in memories if not frontmatter.parse_fields(at.text).cues]
+    return DreamInput(view.scan(), logs, shown, caveats, tuple(cueless[: limits.DREAM_CUED]))
+
+
+def count_removable(memories: int) -> int:
+    """How many memories a dream may remove, besides those that it merges word for word."""
+    return max(limits.DREAM_GONE_LEAST, int(limits.DREAM_GONE_SHARE * memories))
 
 
 def mark_shown_logs(store: FileStore, logs: Sequence[LogSlice]) -> None:
@@ -146,12 +162,12 @@ def dream_with_model(
 ) -> ModelDream:
     """Let the model write on a staging; raises ReplyError for a run that failed, and whatever the model raises."""
     progress.enter(DreamPhase.ORIENT)
-    slots, counted = given.render_slots(now), progress.wrap(model)
+    slots = given.render_slots(now)
     if can_use_tools(model):
         tools = DreamTools(staging, memory, context, progress)
-        return _run_with_tools(counted, staging, tools, slots)
+        return _run_with_tools(progress.wrap(model), staging, tools, slots)
     progress.enter(DreamPhase.CONSOLIDATE)
-    return _ask_for_operations(counted, staging, {**slots, "texts": _render_texts(given, view)})
+    return _ask_for_operations(progress.wrap(model), staging, {**slots, "texts": _render_texts(given, view)})
 
 
 def _run_with_tools(model: Model, staging: Staging, tools: "DreamTools", slots: Mapping[str, str]) -> ModelDream:
@@ -159,56 +175,78 @@ def _run_with_tools(model: Model, staging: Staging, tools: "DreamTools", slots: 
     system = render_prompt("dream/system", rules=render_prompt("dream/rules"))
     request = Request(system, (Message("user", task),), limits.FORK_TOKENS, tools=TOOLS, purpose=PURPOSE)
     ran = run_fork(model, request, tools, turns=limits.DREAM_TURNS, calls=limits.DREAM_CALLS)
-    if tools.trespassed:
-        raise ReplyError(f"the model tried to write outside the memory: {tools.trespassed}", hint=_AGAIN)
-    if ran.end is not ForkEnd.DONE:
-        raise ReplyError(f"the model's run came to no good end, {_ENDS[ran.end]}", hint=_AGAIN)
     found = (value.get("summary") for value in find_json(ran.text) if isinstance(value, dict))
     summary = next((text for text in found if isinstance(text, str)), None)
-    if summary is None and not staging.staged:  # a model that did nothing must say so in the form it was asked for
+    if not staging.staged and ran.end is not ForkEnd.DONE:
+        raise ReplyError(f"the model changed nothing: {_ENDS[ran.end]}", hint=_AGAIN)
+    if not staging.staged and summary is None:  # a model that did nothing must say so in the form it was asked for
         said = shorten(one_line(ran.text), 60) or "nothing"
         raise ReplyError(f"the model changed nothing and gave no summary: {said!r}", hint=_AGAIN)
-    told = shorten(one_line(ran.text if summary is None else summary), _SUMMARY_CHARS)
-    return ModelDream(tools.reasons, tools.evidence, tuple(tools.shown), told, ran.refused)
+    told = _ENDS.get(ran.end) or (ran.text if summary is None else summary)
+    return ModelDream(
+        tools.reasons, tools.evidence, tuple(tools.shown), shorten(one_line(told), _SUMMARY_CHARS), ran.refused
+    )
 
 
 def _ask_for_operations(model: Model, staging: Staging, slots: Mapping[str, str]) -> ModelDream:
+    """What cannot be carried out is told at once and asked for once more; the rest is done."""
     system = render_prompt("dream/ask_system", rules=render_prompt("dream/rules"))
-    question = Message("user", render_prompt("dream/ask", **slots))
-    messages: tuple[Message, ...] = (question,)
+    messages: tuple[Message, ...] = (Message("user", render_prompt("dream/ask", **slots)),)
+    done: dict[str, Operation] = {}
     while True:
-        reply = model(Request(system, messages, limits.FORK_TOKENS, REASONED, purpose=PURPOSE))
         try:
-            return _carry_out(reply, staging)
-        except ReplyError as error:
-            if len(messages) > 1:
-                raise ReplyError(f"the model's answer cannot be used: {error}", hint=_AGAIN) from None
-            repair = render_prompt("dream/repair", problem=str(error))
-            messages = (question, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
+            reply = model(Request(system, messages, limits.FORK_TOKENS, REASONED, purpose=PURPOSE))
+        except ModelError:
+            if not done:
+                raise
+            break
+        found, problems, kept = _carry_out(reply, staging)
+        done |= found
+        if not problems or len(messages) > 1:
+            break
+        repair = render_prompt("dream/repair", problems="\n".join(f"- {at}" for at in problems))
+        messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
+    if problems and not done:
+        raise ReplyError(f"the model's answer cannot be used: {problems[0]}", hint=_AGAIN)
+    reasons = {fold(name): at.reason for name, at in done.items() if at.reason}
+    quotes = {fold(name): at.evidence for name, at in done.items() if at.evidence}
+    return ModelDream(reasons, quotes, (), refused=len(problems) + kept)
 
 
-def _carry_out(reply: Reply, staging: Staging) -> ModelDream:
-    """Stage the operations of a reply; if they cannot be done, the staging is as it was before."""
+def _carry_out(reply: Reply, staging: Staging) -> tuple[Mapping[str, Operation], tuple[str, ...], int]:
+    """The operations of a reply that were staged, in words what could not be, and how many were about pinned memories."""
     if reply.stop in (StopReason.REFUSED, StopReason.LENGTH):
-        raise ReplyError("it declined" if reply.stop is StopReason.REFUSED else "the token limit cut it short")
-    operations = parse_operations(reply.text, limit=limits.DREAM_OPERATIONS)
-    pinned = {fold(header.name) for header in staging.scan() if header.pinned}
-    wanted = [at for at in operations if fold(at.name) not in pinned]
-    before = staging.copy()
+        return {}, ("it declined" if reply.stop is StopReason.REFUSED else "the token limit cut it short",), 0
     try:
-        evidence = stage(wanted, staging, limit=limits.DREAM_WRITTEN_BYTES)
-    except ReplyError:
-        staging.take_back(before)
-        raise
-    reasons = {fold(at.name): at.reason for at in wanted if at.reason}
-    quotes = {fold(name): quote for name, quote in evidence.items() if quote}
-    return ModelDream(reasons, quotes, (), refused=len(operations) - len(wanted))
+        operations = parse_operations(reply.text, limit=limits.DREAM_OPERATIONS)
+    except ReplyError as error:
+        return {}, (str(error),), 0
+    pinned = {fold(header.name) for header in staging.scan() if header.pinned}
+    wanted = [_complete(at, staging) for at in operations if fold(at.name) not in pinned]
+    result = stage(wanted, staging, limit=limits.DREAM_WRITTEN_BYTES)
+    return result.done, result.problems, len(operations) - len(wanted)
+
+
+def _complete(operation: Operation, staging: Staging) -> Operation:
+    """An update with all that it leaves empty taken from the memory, so that cues can be added by themselves."""
+    try:
+        text = staging.read(operation.name) if operation.action == "update" else ""
+    except MemdirError:
+        return operation
+    fields, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body.strip("\n")
+    return replace(
+        operation,
+        kind=operation.kind or fields.kind,
+        title=operation.title or fields.title,
+        description=operation.description or fields.description,
+        body=operation.body or body,
+    )
 
 
 def _render_texts(given: DreamInput, view: StagedView) -> str:
-    """Whole memories within the limit: those closest to the logs first, then what drifted, then the newest."""
+    """Whole memories within the limit: what may be out of date first, then the newest."""
     texts, room = [], limits.DREAM_TEXT_CHARS
-    for header in dict.fromkeys((*_find_closest(given), *given.drifted, *given.headers)):
+    for header in dict.fromkeys((*given.drifted, *given.headers)):
         try:
             text = view.read(header.name).text
         except MemdirError:
@@ -220,16 +258,7 @@ def _render_texts(given: DreamInput, view: StagedView) -> str:
     return "\n\n".join(texts) or _NONE
 
 
-def _find_closest(given: DreamInput) -> list[Header]:
-    """Memories that share words with the logs, those with the rarer ones first."""
-    said = {term for log in given.logs for term in parse_terms(log.text)}
-    terms = {at: said & set(parse_terms(f"{at.title} {at.description} {at.name}")) for at in given.headers}
-    counts = Counter(term for own in terms.values() for term in own)
-    scores = {header: sum(1 / counts[term] for term in own) for header, own in terms.items() if own}
-    return sorted(scores, key=lambda at: -scores[at])
-
-
-def _select_logs(store: FileStore) -> Iterator[LogSlice]:
+def select_logs(store: FileStore) -> Iterator[LogSlice]:
     """The oldest logs that fit, the last of them cut at an entry."""
     room = limits.DREAM_LOG_CHARS
     for log in list_undistilled(store):
@@ -289,7 +318,7 @@ TOOLS = (
 class DreamTools:
     """The tools of a fork, with a reason for every change, and a search of transcripts.
 
-    `shown` is what the model was shown from outside the memory, `trespassed` a write to anything but the memory.
+    `shown` is what the model was shown from outside the memory.
     """
 
     def __init__(self, staging: Staging, memory: Path, context: DreamContext, progress: DreamProgress) -> None:
@@ -300,7 +329,6 @@ class DreamTools:
         self.reasons: dict[str, str] = {}
         self.evidence: dict[str, str] = {}
         self.shown: list[Message] = []
-        self.trespassed = ""
 
     def __call__(self, call: ToolCall) -> ToolResult:
         self._progress.check()
@@ -319,11 +347,8 @@ class DreamTools:
             target = None
         is_memory = target is not None and target.where == "memory"
         name = target.path.removesuffix(".md") if target is not None else ""
-        if verb in _WRITING:
-            if path and not is_memory:
-                self.trespassed = self.trespassed or shorten(one_line(path), 80)
-            if fold(name) in self._pinned:
-                return ToolResult(f"Refused: {name} is pinned and stays as it is.", refused=True)
+        if verb in _WRITING and fold(name) in self._pinned:
+            return ToolResult(f"Refused: {name} is pinned and stays as it is.", refused=True)
         result = self._tools(call)
         if verb in _WRITING and not result.refused:
             if reason := one_line(pick(values, ("reason",))):

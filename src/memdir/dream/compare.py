@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from memdir.extraction.provenance import guess_language
 from memdir.frozen import dataclass
+from memdir.language.requests import find_request_languages
 
 if TYPE_CHECKING:
     from rapidfuzz.distance import Opcodes
@@ -40,28 +40,12 @@ _NARROWING = NEGATIONS | frozenset(
     "probably possibly supposedly apparently".split()
 )
 _CONTRACTIONS = (("can't", "can not"), ("cannot", "can not"), ("won't", "will not"), ("n't", " not"))
-_NUMBERS = {
-    word: str(at) for at, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), 2)
-}
 _ENDINGS = (frozenset(("", "s", "es", "d", "ed")), frozenset(("y", "ies", "ied")))
-
-_MONTHS = "january february march april may june july august september october november december".split()
-_MONTH = {name[:size]: at for at, name in enumerate(_MONTHS, 1) for size in (3, 4, len(name))}
-_MONTH_NAMES = "|".join(name.title() for name in sorted(_MONTH, key=len, reverse=True))
-_DATE = re.compile(
-    rf"""
-      (?<![\w.-])(?P<iso>\d{{4}}-\d\d(?:-\d\d)?)(?![\w-])
-    | (?<![\w.])(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\ (?P<month>{_MONTH_NAMES})\b\.?(?:,?\ (?P<year>\d{{4}})(?!\w))?
-    | (?<!\w)(?P<month2>{_MONTH_NAMES})\b\.?\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<year2>\d{{4}})(?!\w)
-    | (?<!\w)(?P<month3>{_MONTH_NAMES})\b\.?\ (?P<year3>\d{{4}})(?!\w)
-    | (?<!\w)(?P<quarter>Q[1-4])\ (?P<year4>\d{{4}})(?!\w)
-    """,
-    re.VERBOSE,
-)
+_DAY = re.compile(r"(?<![\w.-])(\d{4})-(\d\d)(?:-(\d\d))?(?![\w-])")
 _TOKEN = re.compile(
     r"""
-      (?P<code>`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+») | (?P<link>\[\[[^\[\]\n]+\]\])
-    | (?P<exact>[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>"'`]*[\w/] | (?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w
+      (?P<code>`[^`\n]+`|"[^"\n]+"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»)
+    | (?P<exact>\[\[[^\[\]\n]+\]\] | [A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>"'`]*[\w/] | (?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w
         | (?<![\w/])(?:~|\.{1,2})?/[\w.@~+-]+(?:/[\w.@~+*-]+)* | (?<!\w)[#@][\w-]+ | (?<![\w-])--?[A-Za-z][\w-]*
         | \d{1,2}:\d\d(?::\d\d)? | [A-Za-z]*\d[\w]*(?:[.,:/-]?[A-Za-z0-9_]+)*(?:[.,]\d+)*
         | [A-Za-z_][\w]*(?:[./_][\w-]+)+(?:-[\w-]+)* | [^\W\d_]+(?:-\w+)*-\w*\d\w* )
@@ -83,29 +67,15 @@ _CAMEL = re.compile(r".[A-Z]|\A[A-Z]\Z")
 _NO_PROSE = re.compile(r"^\s*(?:```|~~~|\|)|<[a-zA-Z/!]", re.MULTILINE)
 
 
-class WordKind(Enum):
-    """What a word is; `VALUE` is a number, a date, code, a quotation, an identifier or a sign."""
-
-    PLAIN = 0
-    NAME = 1
-    VALUE = 2
-    MARK = 3  # punctuation between clauses
-
-
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`key` is what is compared; a name is a word with capitals that does not open its sentence."""
+    """`key` is what is compared. Numbers, code, quotations, signs and names are hard: they have no other spelling.
 
-    kind: WordKind
+    A name is a word with capitals that does not open its sentence.
+    """
+
     key: str
-
-    @property
-    def folded(self) -> str:
-        return self.key.lower() if self.kind is WordKind.NAME else self.key
-
-    @property
-    def is_hard(self) -> bool:
-        return self.kind in (WordKind.VALUE, WordKind.NAME)
+    is_hard: bool = False
 
     @property
     def must_agree(self) -> bool:
@@ -118,8 +88,8 @@ class Wording:
     def __init__(self, text: str) -> None:
         self.words: list[Word] = []
         self.edges = {0}
-        for word in parse_words(text):
-            if word.kind is WordKind.MARK:
+        for word in _parse_words(text):
+            if word is None:
                 self.edges.add(len(self.words))
             elif word.key not in _ARTICLES:
                 self.words.append(word)
@@ -149,7 +119,8 @@ class Difference(Enum):
 
 def is_prose(text: str) -> bool:
     """Whether a text is English prose of a length that can be compared word by word."""
-    return len(text) <= _LONG and not _NO_PROSE.search(text) and guess_language(text) in ("en", "")
+    is_plain = len(text) <= _LONG and not _NO_PROSE.search(text)
+    return is_plain and any(at.name == "en" for at in find_request_languages(text))
 
 
 def compare(one: Wording, other: Wording) -> Difference | None:
@@ -187,28 +158,36 @@ def differ_in_value(one: Wording, other: Wording) -> bool:
     mine, theirs = one.words[op.src_start : op.src_end], other.words[op.dest_start : op.dest_end]
     if op.tag != "replace":
         return [word.key for word in (*mine, *theirs)] in (["not"], ["never"], ["no"])
-    return len(mine) == 1 and mine[0].is_hard and theirs[0].is_hard and not _is_less_exact(mine[0].key, theirs[0].key)
+    wide, narrow = sorted((mine[0].key, theirs[0].key), key=len)
+    is_less_exact = narrow.startswith((f"{wide}-", f"{wide}."))  # a date or a version
+    return len(mine) == 1 and mine[0].is_hard and theirs[0].is_hard and not is_less_exact
 
 
 def find_words(text: str) -> frozenset[str]:
     """The keys of everything in a text that says something."""
-    return frozenset(word.folded for word in Wording(text).words)
+    return frozenset(word.key.lower() for word in Wording(text).words)
 
 
 def find_hard(text: str) -> frozenset[str]:
     """Values and names of a text."""
-    return frozenset(word.folded for word in Wording(text).words if word.is_hard)
+    return frozenset(word.key.lower() for word in Wording(text).words if word.is_hard)
 
 
 def find_last_days(text: str) -> list[date | None]:
-    """For each date in a text the last day it can mean; None for one without a year, or of no calendar."""
-    return [_find_last_day(_normalize_date(match)) for match in _DATE.finditer(text)]
+    """For each date in a text, `2027-05-03` or `2027-05`, the last day it can mean; None for one of no calendar."""
+    days: list[date | None] = []
+    for at in _DAY.finditer(text):
+        try:
+            days.append(date(int(at[1]), int(at[2]), int(at[3] or 28)))
+        except ValueError:
+            days.append(None)
+    return days
 
 
 @lru_cache(maxsize=4_096)
-def parse_words(text: str) -> tuple[Word, ...]:
-    """The words and marks of a text, its Markdown left out."""
-    return tuple(_name_words(_scan(_MARKDOWN.sub(_drop_markdown, text))))
+def _parse_words(text: str) -> tuple[Word | None, ...]:
+    """The words of a text, None for a mark between clauses; its Markdown is left out."""
+    return tuple(_name_words(_MARKDOWN.sub(_drop_markdown, text)))
 
 
 def _drop_markdown(match: re.Match[str]) -> str:
@@ -219,56 +198,43 @@ def _drop_markdown(match: re.Match[str]) -> str:
     return raw if raw.startswith("`") else ". "
 
 
-def _scan(text: str) -> Iterator[tuple[str, str]]:
-    """Each token with its sort."""
-    place = 0
-    for match in [*_DATE.finditer(text), None]:
-        for token in _TOKEN.finditer(text, place, match.start() if match else len(text)):
-            yield token.lastgroup or "", token.group()
-        if match:
-            yield "date", _normalize_date(match)
-            place = match.end()
-
-
-def _name_words(tokens: Iterator[tuple[str, str]]) -> Iterator[Word]:
+def _name_words(text: str) -> Iterator[Word | None]:
     opens = True
-    for sort, raw in tokens:
+    for token in _TOKEN.finditer(text):
+        sort, raw = token.lastgroup, token.group()
         if sort in ("stop", "comma"):
             opens = opens or sort == "stop"
-            yield Word(WordKind.MARK, raw)
+            yield None
             continue
         if sort == "word":
             yield from _parse_word(raw, opens=opens)
         elif sort == "code":
-            yield Word(WordKind.VALUE, f"`{' '.join(raw[1:-1].split())}`")
+            yield Word(f"`{' '.join(raw[1:-1].split())}`", True)
         else:
             is_grouped = re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", raw)
-            yield Word(WordKind.VALUE, raw.replace(",", "") if is_grouped else raw)
-        opens = raw == "?"
-        if opens:
-            yield Word(WordKind.MARK, raw)
+            yield Word(raw.replace(",", "") if is_grouped else raw, True)
+        if opens := raw == "?":
+            yield None
 
 
 def _parse_word(raw: str, *, opens: bool) -> Iterator[Word]:
     low = raw.replace("’", "'").lower()
     plain = low.removesuffix("'s").removesuffix("'")
-    if plain in _NUMBERS:
-        yield Word(WordKind.VALUE, _NUMBERS[plain])
-    elif _CAMEL.search(raw) and raw not in ("I", "A"):
-        yield Word(WordKind.NAME, raw.replace("’", "'").removesuffix("'s"))
+    if _CAMEL.search(raw) and raw not in ("I", "A"):
+        yield Word(raw.replace("’", "'").removesuffix("'s"), True)
     elif raw[:1].isupper() and not opens and plain != "i":
-        yield Word(WordKind.NAME, plain)
+        yield Word(plain, True)
     else:
         for short, long in _CONTRACTIONS:
             plain = plain.replace(short, long)
-        yield from (Word(WordKind.PLAIN, part) for part in plain.split())
+        yield from map(Word, plain.split())
 
 
 def is_variant(one: Word, other: Word) -> bool:
     """The same word in another number or tense, or with two neighbouring letters exchanged."""
-    if one.key == other.key:
+    if one == other:
         return True
-    if one.kind is not WordKind.PLAIN or other.kind is not WordKind.PLAIN or one.must_agree or other.must_agree:
+    if one.must_agree or other.must_agree:
         return False
     letters = zip(one.key, other.key, strict=False)
     stem = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], letters))
@@ -305,33 +271,3 @@ def _is_clause(wording: Wording, start: int, end: int) -> bool:
         if start + size >= len(keys) or keys[start] != keys[start + size]:
             return False
         start += 1
-
-
-def _normalize_date(match: re.Match[str]) -> str:
-    """A date as `2027-05-03`, `2027-05` or `2027-Q1`; without a year `-05-03`."""
-    at = match.groupdict()
-    if at["iso"]:
-        return str(at["iso"])
-    if at["quarter"]:
-        return f"{at['year4']}-{at['quarter']}"
-    month = _MONTH[(at["month"] or at["month2"] or at["month3"]).lower()]
-    year, day = at["year"] or at["year2"] or at["year3"] or "", at["day"] or at["day2"]
-    return f"{year}-{month:02}-{int(day):02}" if day else f"{year}-{month:02}"
-
-
-def _find_last_day(value: str) -> date | None:
-    found = re.fullmatch(r"(\d{4})-(?:Q([1-4])|(\d\d)(?:-(\d\d))?)", value)
-    if found is None:
-        return None
-    try:
-        return date(int(found[1]), int(found[3] or int(found[2]) * 3), int(found[4] or 28))
-    except ValueError:
-        return None
-
-
-def _is_less_exact(one: str, other: str) -> bool:
-    """Whether a date or a version says the same as another one, less exactly."""
-    wide, narrow = sorted((one, other), key=len)
-    if (found := re.fullmatch(r"(\d{4})-(\d\d)(?:-\d\d)?", narrow)) and "-Q" in wide:
-        return wide == f"{found[1]}-Q{(int(found[2]) + 2) // 3}"
-    return narrow.startswith((f"{wide}-", f"{wide}.")) or (wide.startswith("-") and narrow.endswith(wide))

@@ -2,7 +2,7 @@
 
 Only memories that share a block are compared (the exact text, or what must agree together with the first or the last
 words), so the work grows with their number and not with its square. A merge keeps what either memory says: the wider
-text, both reasons, both descriptions.
+text, both reasons, and in its body what only the other description said.
 """
 
 import re
@@ -15,15 +15,14 @@ from memdir.dream.records import Patch, PatchKind
 from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.age import find_link_target, make_targets, resolve_links
-from memdir.records import Edit, Forget, Header, Memory, Rewrite
-from memdir.store.contract import make_memory, read_time
-from memdir.store.plan import TEAM_FOLDER, encode, index_path
+from memdir.format.frontmatter import encode, make_memory
+from memdir.records import TEAM_FOLDER, Edit, Forget, Header, Memory, Rewrite
+from memdir.store.plan import index_path
 from memdir.text import one_line, shorten
 
 LABELS = ("Why", "How to apply")
 
 _CROWD = 24  # neighbours in a sorted block that are compared with a memory
-_DESCRIPTION = 300  # characters up to which descriptions are joined; beyond that the second goes into the body
 _ORDERED = NEGATIONS | frozenset("before after until since than above below only".split())
 # Fields that tools note for themselves; every other field of a head may be a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
@@ -38,10 +37,13 @@ _LINK = re.compile(r"(```.*?```|~~~.*?~~~|`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[
 
 
 class MemoryFacts:
-    """One memory, read once; what the comparisons need of it is made on first use."""
+    """One memory, read once; what the comparisons need of it is made on first use.
 
-    def __init__(self, memory: Memory) -> None:
-        self.memory = memory
+    `like` is the text by which a merged memory is compared with the next: its own has what came from descriptions too.
+    """
+
+    def __init__(self, memory: Memory, like: "MemoryFacts | None" = None) -> None:
+        self.memory, self._like = memory, like
         self.name = memory.header.name
         self.main, self.parts = split_parts(memory.body)
 
@@ -56,12 +58,12 @@ class MemoryFacts:
 
     @cached_property
     def exact(self) -> str:
-        return make_exact(self.memory.body)
+        return self._like.exact if self._like else make_exact(self.memory.body)
 
     @cached_property
     def wording(self) -> Wording | None:
         """The words of the fact; None if it is not English prose."""
-        return Wording(self.main) if is_prose(self.main) else None
+        return self._like.wording if self._like else Wording(self.main) if is_prose(self.main) else None
 
     @cached_property
     def blocks(self) -> tuple[tuple[object, ...], ...]:
@@ -170,34 +172,35 @@ def _unite_part(newer: str, older: str) -> str:
 
 
 def _unite_heads(text: str, kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...]) -> str:
+    """The text with what only the other one's description, title or index lines say, as a paragraph of its body.
+
+    The description stays one line about the memory. A title is a label: it adds something only if it names something.
+    """
     header, away = kept.memory.header, other.memory.header
     said = find_words(f"{header.title}. {text}")
     letters = make_exact(f"{text} {other.memory.body}").lower()
+    titles = (away.title,) if find_hard(away.title) - said else ()
     added = []
-    for phrase in (*away.description.split("; "), away.title, *hooks):
+    for phrase in (*away.description.split("; "), *titles, *hooks):
         words, plain = find_words(phrase), one_line(phrase).rstrip(" .;")
         # "A before B" has the words of "B before A".
         if not words <= said or not (_ORDERED.isdisjoint(words) or plain.lower() in letters):
             added.append(plain)
             said |= words
             letters += f" {plain.lower()}"
-    joined = "; ".join([header.description.rstrip(" .;"), *added])
-    if added and len(joined) <= _DESCRIPTION:
-        text = frontmatter.set_fields(text, {"description": joined})
-    elif added:
-        text = add_to_main(text, ". ".join(added) + ".")
-    # What was said again later is as new as that.
-    written = read_time(frontmatter.parse_fields(text).modified)
-    if written is None or text == kept.memory.text or away.modified <= written:
-        return text
-    return frontmatter.set_fields(text, {"modified": away.modified.isoformat(timespec="seconds")})
+    return add_to_main(text, ". ".join(added) + ".") if added else text
+
+
+def find_main_end(body: str) -> int:
+    """Where the fact ends and Why or How to apply begins."""
+    found = _PART.search(body)
+    return found.start() if found else len(body)
 
 
 def add_to_main(text: str, sentence: str) -> str:
     """The text with one more paragraph behind its fact, before Why and How to apply."""
     body = frontmatter.split_frontmatter(text).body.replace("\r\n", "\n").strip("\n")
-    found = _PART.search(body)
-    end = found.start() if found else len(body)
+    end = find_main_end(body)
     pieces = (body[:end].strip("\n"), sentence, body[end:].strip("\n"))
     return frontmatter.replace_body(text, "\n\n".join(piece for piece in pieces if piece))
 
@@ -212,8 +215,9 @@ class DuplicateMerge:
         digests: Mapping[str, str],
         hooks: Mapping[str, tuple[str, ...]],
         keep: frozenset[str],
+        odd: frozenset[str] = frozenset(),
     ) -> None:
-        self.facts, self._digests, self._hooks, self._keep = dict(facts), digests, hooks, keep
+        self.facts, self._digests, self._hooks, self._keep, self._odd = dict(facts), digests, hooks, keep, odd
         self._targets = make_targets(headers)
         self._links: dict[str, set[str]] = defaultdict(set)
         for name, linked in resolve_links(headers, {at.name: at.memory.text for at in facts.values()}).items():
@@ -256,12 +260,13 @@ class DuplicateMerge:
             text = unite(kept, away, self._hooks.get(away.name, ()))
         except FormatError:
             return None
-        if text != kept.memory.text and kept.name in self._keep:
+        if text != kept.memory.text and kept.name in self._keep | self._odd:
             return None
         return self._apply(kept, away, text, linkers, kind)
 
     def _apply(self, kept: MemoryFacts, away: MemoryFacts, text: str, linkers: Iterable[str], kind: PatchKind) -> Patch:
-        edits: list[Edit] = [self._rewrite(kept.name, text)] if text != kept.memory.text else []
+        wider = kept if _choose_wider(kept.main, away.main) == kept.main else away
+        edits: list[Edit] = [self._rewrite(kept.name, text, wider)] if text != kept.memory.text else []
         for name in sorted(linkers):
             if name in self.facts:
                 moved = repoint(self.facts[name].memory.text, self._targets, away.name, kept.name)
@@ -276,18 +281,18 @@ class DuplicateMerge:
         evidence = f"{kept.name}: {shorten(kept.exact, 200)}\n{away.name}: {shorten(away.exact, 200)}"
         return Patch(kind, (kept.name, away.name), tuple(edits), reason, (evidence,))
 
-    def _rewrite(self, name: str, text: str) -> Rewrite:
+    def _rewrite(self, name: str, text: str, like: MemoryFacts | None = None) -> Rewrite:
         header = self.facts[name].memory.header
-        self.facts[name] = MemoryFacts(make_memory(name, encode(text), header.signature, header.scope))
+        self.facts[name] = MemoryFacts(make_memory(name, encode(text), header.signature, header.scope), like)
         return Rewrite(name, text, self._digests[name])
 
     def _rank(self, fact: MemoryFacts) -> tuple[object, ...]:
-        """Who stays: pinned before linked, linked before indexed, then the older one.
+        """Who stays: pinned before linked, linked before indexed, then the older one; a conflict copy last.
 
         In team memory nothing counts that differs between machines: two dreams must not each drop what the other kept.
         """
         name, linked = fact.name, self._links[fact.name]
-        pins, is_bare = (name not in self._keep, not linked & self._keep), name not in self._hooks
+        pins, is_bare = (name not in self._keep, name in self._odd, not linked & self._keep), name not in self._hooks
         if name.startswith(f"{TEAM_FOLDER}/"):
             return *pins, is_bare, name
         return *pins, not linked, is_bare, fact.memory.header.modified, name

@@ -3,19 +3,18 @@
     <state>/dream.lock    held with `flock` by the dream; it is released with its process, however that ends
     .consolidate-lock     Claude Code's too: its mtime is the time of the last dream, its first line names the holder
 
-Claude Code writes into the second file in place and memdir replaces it by renaming, so a lock on it would be a lock on
-a file that is gone; the first is never replaced. While memdir holds it, the second one has these lines:
+While memdir holds it, the second one has these lines:
 
     12345                 the holder, as Claude Code would write it
     memdir
     start 8f14e45f-99887  when that process began: another one with its PID is not the holder
     token …               this very hold, looked for before anything is applied
-    lock 4711             the file that is held: whoever holds the same file knows that this holder is gone
+    lock 4711             the first file: whoever holds the same one knows that this holder is gone
     before 17633…         the time of the last dream in nanoseconds, or `none`
 
-Its mtime is then the time of the beginning, because Claude Code takes an older one for dead. At the end the body is
-emptied; after a failure the mtime is put back, or the file removed. A killed holder can do neither, so every reader takes
-`before` for the time of the last dream while that line is there.
+Its mtime is then that of the beginning, because Claude Code takes an older one for dead. At the end the body is emptied;
+after a failure the mtime is put back, or the file removed. A killed holder can do neither, so `before` counts as the time
+of the last dream while that line is there.
 
 Claude Code holds it without `flock`: a living PID in a file younger than an hour counts, unless its process began after
 the file was written. It leaves its PID there when it is done, so for that hour the two cannot be told apart.
@@ -101,22 +100,17 @@ def read_last(root: Path) -> datetime | None:
     """When a dream last came to its end, None for never; one `stat`, unless a dream is under way or was killed."""
     try:
         facts = os.stat(root / FILE, follow_symlinks=False)
-        if not stat.S_ISREG(facts.st_mode):
-            return None
-        if facts.st_size <= _FOREIGN_BYTES:
-            return _make_time(facts.st_mtime_ns)
-        note = _look(root)
     except OSError:
         return None
-    return None if note is None or note.last is None else _make_time(note.last)
+    if stat.S_ISREG(facts.st_mode) and facts.st_size <= _FOREIGN_BYTES:
+        return _make_time(facts.st_mtime_ns)
+    note = _look(root)
+    return _make_time(note.last) if note else None
 
 
 def find_holder(root: Path, *, now: datetime) -> DreamHolder | None:
     """Who dreams here now. It looks and takes nothing, so it is never in a dreamer's way."""
-    try:
-        return _find_holder(_look(root), now)
-    except OSError:
-        return None
+    return _find_holder(_look(root), now)
 
 
 class DreamLock:
@@ -129,21 +123,17 @@ class DreamLock:
 
     @property
     def last(self) -> datetime | None:
-        return None if self._note.before is None else _make_time(self._note.before)
+        return _make_time(self._note.before)
 
     def check(self) -> None:
         """Raise LockedError unless this is still the recorded holder: to be called right before anything is applied."""
         found = None if self._is_over else _read_note(self._folder)
         if self._is_recorded(found) and os.getpid() == self._note.pid:
             return
-        pid = found.pid if found else None
+        pid, since = (found.pid, found.modified / 1e9) if found else (None, None)
         who = "its file is gone" if found is None else f"process {pid} took it" if pid else "its file was changed"
-        raise LockedError(
-            f"this dream no longer holds the directory: {who}; nothing was applied",
-            pid=pid,
-            since=None if found is None else found.modified / 1e9,
-            hint="dream again later",
-        )
+        message = f"this dream no longer holds the directory: {who}; nothing was applied"
+        raise LockedError(message, pid=pid, since=since, hint="dream again later")
 
     def do_not_count(self) -> None:
         """This run shall not count as a dream: a preview, or one with nothing to do that is to be tried again."""
@@ -156,7 +146,7 @@ class DreamLock:
             return  # a child that was forked meanwhile and ends: nothing of this is its own
         try:
             if not self._is_recorded(_read_note(self._folder)):
-                return  # somebody else wrote there since: it is theirs now
+                return  # somebody else wrote there since
             if (last := self._note.modified if is_done else self._note.before) is not None:
                 _write(self._folder, b"", last)
             else:
@@ -200,17 +190,12 @@ def _find_holder(note: _Note | None, now: datetime) -> DreamHolder | None:
 
 
 def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:
-    if holder is None:
-        who = f"process {pid}" if pid else "another process"
-    else:
-        shown = f"{holder.since.astimezone():%Y-%m-%d %H:%M}"
-        who = f"{'process' if holder.is_ours else 'another program, process'} {holder.pid}, since {shown}"
-    return LockedError(
-        f"a dream is under way already ({who})",
-        pid=holder.pid if holder else pid,
-        since=holder.since.timestamp() if holder else None,
-        hint="wait for it or end it; the lock ends with its process",
-    )
+    who, since = f"process {pid}" if pid else "another process", None
+    if holder:
+        pid, since, program = holder.pid, holder.since.timestamp(), "" if holder.is_ours else "another program, "
+        who = f"{program}process {pid}, since {holder.since.astimezone():%Y-%m-%d %H:%M}"
+    hint = "wait for it or end it; the lock ends with its process"
+    return LockedError(f"a dream is under way already ({who})", pid=pid, since=since, hint=hint)
 
 
 def _look(root: Path) -> _Note | None:
@@ -221,7 +206,7 @@ def _look(root: Path) -> _Note | None:
             return _read_note(folder)
         finally:
             os.close(folder)
-    except (NotFoundError, PathError):
+    except (OSError, NotFoundError, PathError):
         return None
 
 
@@ -265,10 +250,10 @@ def _parse_count(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
 
-def _make_time(ns: int) -> datetime | None:
+def _make_time(ns: int | None) -> datetime | None:
     """A time of the file system as one of the calendar's; None for one that no calendar has."""
     try:
-        return _EPOCH + timedelta(microseconds=ns // 1000)
+        return None if ns is None else _EPOCH + timedelta(microseconds=ns // 1000)
     except OverflowError:
         return None
 

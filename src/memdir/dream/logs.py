@@ -20,15 +20,13 @@ from datetime import date, datetime, time, tzinfo
 from pathlib import Path
 
 from memdir import guard
-from memdir.conversation.instructions import LOGS_FOLDER
 from memdir.errors import DiskError, FormatError, NotFoundError, PathError
 from memdir.files import hold, write_private
+from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass
 from memdir.limits import LOCK_SECONDS, LOG_BYTES, LOG_ENTRY_CHARS
-from memdir.models.prompts import render_prompt
-from memdir.records import Signature
+from memdir.records import LOGS_FOLDER, Signature, make_log_path
 from memdir.store.files import FileStore
-from memdir.store.plan import digest_of
 from memdir.store.state import read_table
 from memdir.text import find_forbidden
 
@@ -65,51 +63,67 @@ class LogSlice:
 def append_log(store: FileStore, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
     """Append an entry to the log of the day that it is in `zone`, the machine's own if none is given."""
     local = now.astimezone(zone)
-    data = render_entry(text, local.time()).encode("utf-8")
-    path = make_path(local.date())
+    return _append_to(store, local.date(), render_entry(text, local.time()))
+
+
+def extend_log(store: FileStore, path: str, text: str, *, now: datetime, zone: tzinfo | None = None) -> LogFile:
+    """Append what `text` says after what the log at `path` says now, as an agent writes whole files.
+
+    Raises PathError if it is not the log of today, or would change what is there.
+    """
+    today = now.astimezone(zone).date()
+    if path != make_log_path(today):
+        raise PathError(path, f"of the logs only that of today, {make_log_path(today)}, is written to")
+    before = read_log_file(store, path) or ""
+    if not text.startswith(before):
+        raise PathError(path, "a log is only added to", hint="leave its lines as they are and put new ones at the end")
+    added = text[len(before) :].strip("\n")
+    _check_entry(added)
+    return _append_to(store, today, f"{added}\n")
+
+
+def _append_to(store: FileStore, day: date, text: str) -> LogFile:
+    path = make_log_path(day)
     *folders, leaf = path.split("/")
     with _holding(store) as root, guard.disk_errors(path), guard.open_folder(root, tuple(folders), create=True) as at:
         for _ in range(_TRIES):
-            facts = _append(at, leaf, path, data)
+            facts = _append(at, leaf, path, text.encode("utf-8"))
             if facts is not None:
-                return LogFile(local.date(), path, facts.st_size, facts.st_mtime_ns)
+                return LogFile(day, path, facts.st_size, facts.st_mtime_ns)
     raise DiskError(f"{path} is replaced again and again while it is written to", path=path, hint="try again")
 
 
 def render_entry(text: str, at: time) -> str:
     """The lines of an entry; raises FormatError for what may not be stored, for nothing, and for far too much."""
     plain = re.sub(r"\r\n?|\u2028|\u2029", "\n", text).strip()
-    if not plain:
-        raise FormatError("there is nothing to log", field="text", hint="say in a line what happened")
-    if len(plain) > LOG_ENTRY_CHARS:
-        hint = "log the gist, and where the rest is"
-        raise FormatError(f"an entry may have {LOG_ENTRY_CHARS:,} characters", field="text", hint=hint)
-    if found := find_forbidden(plain, lines=True):
-        raise FormatError(f"the text holds {found}", field="text", hint="take the character out and log again")
+    _check_entry(plain)
     first, *rest = (line.rstrip() for line in plain.split("\n"))
     return "".join(f"{line}\n" for line in (f"- {at:%H:%M} {first}", *(line and f"  {line}" for line in rest)))
 
 
-def make_path(day: date) -> str:
-    """The log of a day, below the memory directory."""
-    return f"{LOGS_FOLDER}/{day.year:04}/{day.month:02}/{day.isoformat()}.md"
+def _check_entry(text: str) -> None:
+    if not text.strip():
+        raise FormatError("there is nothing to log", field="text", hint="say in a line what happened")
+    if len(text) > LOG_ENTRY_CHARS:
+        hint = "log the gist, and where the rest is"
+        raise FormatError(f"an entry may have {LOG_ENTRY_CHARS:,} characters", field="text", hint=hint)
+    if found := find_forbidden(text, lines=True):
+        raise FormatError(f"the text holds {found}", field="text", hint="take the character out and log again")
 
 
-def find_date_change(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: bool = True) -> str:
-    """A sentence for the conversation when the day has changed, else nothing; with `logs` it names the daily log."""
-    today = now.astimezone(zone).date()
-    if last_seen is None or last_seen == today:
-        return ""
-    return render_prompt("log_date" if logs else "date_change", date=today.isoformat(), weekday=f"{today:%A}")
+def read_log_file(store: FileStore, path: str) -> str | None:
+    """The text at a path below the memory directory; None if there is no file."""
+    found = _read(store, path)
+    return None if found is None else found[0].decode("utf-8", "replace")
 
 
 def read_log(store: FileStore, day: date) -> str:
     """All of a day's log; raises NotFoundError if there is none."""
-    found = _read(store, make_path(day))
-    if found is None:
+    text = read_log_file(store, make_log_path(day))
+    if text is None:
         hint = "`memdir log list` shows the days that have one"
         raise NotFoundError(f"there is no log of {day.isoformat()}", name=day.isoformat(), hint=hint)
-    return found[0].decode("utf-8", "replace")
+    return text
 
 
 def list_logs(store: FileStore) -> tuple[LogFile, ...]:
@@ -225,7 +239,7 @@ def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]
         elif not depth and stat.S_ISREG(facts.st_mode):
             path = "/".join((*segments, name))
             with suppress(ValueError):
-                if path == make_path(day := date.fromisoformat(name.removesuffix(".md"))):
+                if path == make_log_path(day := date.fromisoformat(name.removesuffix(".md"))):
                     yield LogFile(day, path, facts.st_size, facts.st_mtime_ns)
 
 

@@ -10,35 +10,50 @@ whose memory changed meanwhile, or was pinned, is left out as a whole. Logs are 
 then have they become memories. Applying a set twice does nothing the second time.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 import memdir.dream.records as records
 import memdir.dream.review as review
-from memdir.dream.by_model import NO_CONTEXT, DreamContext, dream_with_model, gather, mark_shown_logs
+from memdir.dream.by_model import (
+    NO_CONTEXT,
+    DreamContext,
+    dream_with_model,
+    gather,
+    mark_shown_logs,
+    select_logs,
+    split_log,
+)
 from memdir.dream.compare import find_words
-from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main
+from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main, find_main_end
 from memdir.dream.lock import DreamLock
-from memdir.dream.records import DreamChecks, DreamPhase, DreamProgress, NamedItem, Patch, PatchKind, PatchSet
+from memdir.dream.logs import LogSlice
+from memdir.dream.records import DreamPhase, DreamProgress, NamedItem, Patch, PatchKind, PatchSet, make_key, stamp
 from memdir.dream.stale import BY_RULES, propose_expired, propose_repairs, propose_reviews
-from memdir.errors import FormatError, MemdirError, NotFoundError
+from memdir.errors import BudgetError, FormatError, MemdirError, ModelError, NotFoundError
+from memdir.extraction.find import SAVE, MemoryRequest, compose_memory, find_requests
+from memdir.extraction.merge import place
 from memdir.extraction.provenance import SHARED, fold_sentence, mask_words
 from memdir.format import frontmatter
-from memdir.format.clip import find_long_lines
-from memdir.format.index import INDEX_FILE, IndexLine, parse_index
+from memdir.format.frontmatter import decode, digest_of, encode, make_memory, read_time
+from memdir.format.index import INDEX_FILE, IndexLine, find_long_lines, parse_index
 from memdir.frozen import dataclass, replace
-from memdir.guard import check_path
+from memdir.guard import check_name, check_path
 from memdir.language.dates import make_absolute
+from memdir.language.requests import RequestCategory
 from memdir.limits import DREAM_VERIFY_SECONDS, INDEX_LINE_CHARS
-from memdir.models import new_run
-from memdir.models.staged import Staging
+from memdir.models.open import new_run
+from memdir.models.staged import Staging, make_edits
+from memdir.recall.pipeline import find_ages
 from memdir.records import (
+    TEAM_FOLDER,
     AddPointer,
     Change,
+    Draft,
     DropPointer,
     Edit,
     Forget,
@@ -47,6 +62,7 @@ from memdir.records import (
     IndexEdit,
     Kind,
     Memory,
+    Message,
     Model,
     Origin,
     ReplaceLine,
@@ -54,14 +70,15 @@ from memdir.records import (
     Save,
 )
 from memdir.store.batch import StoreOverlay
-from memdir.store.contract import StoreBase, make_memory, read_time, utc_now
+from memdir.store.contract import StoreBase, utc_now
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
-from memdir.store.plan import TEAM_FOLDER, decode, digest_of, encode, find_unfit, index_path, is_index_path, is_team
+from memdir.store.plan import find_unfit, index_path, is_index_path, is_team
 from memdir.text import fold, one_line, shorten
 from memdir.verify.check import refresh
 from memdir.verify.records import find_verdicts
 
+_TYPED_ENTRY = re.compile(rf"\[?(?P<kind>{'|'.join(Kind)})\]?(?:\s*[:,–—-]\s*|(?<=\])\s+)(?P<text>.+)", re.I | re.S)
 _HOOK_CHARS = 24  # characters a hook needs to be worth having
 
 
@@ -71,23 +88,17 @@ def plan_dream(
     model: Model | None = None,
     now: datetime | None = None,
     context: DreamContext = NO_CONTEXT,
-    on_progress: records.OnProgress = records.say_nothing,
-    cancelled: records.Cancelled = records.go_on,
+    progress: DreamProgress | None = None,
 ) -> PatchSet:
-    """What a dream would change, without a model by patterns alone; raises ModelError or BudgetError if one fails."""
-    return plan(store, DreamProgress(on_progress, cancelled), model=model, now=now or utc_now(), context=context)
-
-
-def plan(
-    store: StoreBase, progress: DreamProgress, *, model: Model | None, now: datetime, context: DreamContext
-) -> PatchSet:
-    """The same with the caller's progress, which shows what was spent even if it fails."""
+    """What a dream would change; without a model, and if it fails, what patterns would."""
+    now, progress = now or utc_now(), progress or DreamProgress()
     progress.enter(DreamPhase.TIDY)
     if isinstance(store, FileStore) and context.project is not None:
         refresh(store, context.project, now=now, seconds=DREAM_VERIFY_SECONDS)
     memories = records.read_memories(store)
-    digests = {name: memory.digest for name, memory in memories.items()}
-    verdicts = find_verdicts(store, digests) if isinstance(store, FileStore) else {}
+    verdicts = {}
+    if isinstance(store, FileStore):
+        verdicts = find_verdicts(store, {name: memory.digest for name, memory in memories.items()})
     tidied = _tidy(store, now)
     free = [memory for name, memory in memories.items() if name not in tidied.busy]
     repairs = [at for at in propose_repairs(free, verdicts, now) if _is_new(store, at[1])]
@@ -95,36 +106,43 @@ def plan(
     tidied = replace(tidied, proposals=(*tidied.proposals, *repairs, *reviews))
     overlay = StoreOverlay(store, [patch.edits for patch in tidied.patches], now=now)
     progress.touch(sum(not at.is_index for at in overlay.batch.changes))
+    made = PatchSet(records.make_id(now), now, records.RULES, tidied.patches, spared=tidied.spared)
     if model is None:
+        logged = _distil(store, overlay, now) if isinstance(store, FileStore) else TidyResult()
         progress.enter(DreamPhase.CHECK)
-        checks, items = _count(memories, overlay, ()), tidied.list_items(())
-        return PatchSet(
-            records.make_id(now), now, records.RULES, tidied.patches, items, checks=checks, spared=tidied.spared
-        )
+        items = (*tidied.list_items(logged.patches), *logged.list_items(()))
+        return replace(made, patches=(*made.patches, *logged.patches), proposals=items, logs=logged.logs)
     given = gather(store, overlay, verdicts, lives=context.half_lives, now=now)
-    staging = Staging(overlay, now=now)
-    root = Path(getattr(store, "root", "/memory"))
-    fresh = new_run(model)
-    run = dream_with_model(fresh, staging, overlay, given, memory=root, context=context, progress=progress, now=now)
+    staging, root, fresh = Staging(overlay, now=now), Path(getattr(store, "root", "/memory")), new_run(model)
+    try:
+        run = dream_with_model(fresh, staging, overlay, given, memory=root, context=context, progress=progress, now=now)
+    except (ModelError, BudgetError) as error:
+        progress.add(getattr(error, "usage", None))
+        progress.enter(DreamPhase.CHECK)
+        made = replace(made, error=mask_words(one_line(str(error)), store.rules.find))
+        return _count_spent(replace(made, by=records.MODEL, proposals=tidied.list_items(())), progress)
     progress.enter(DreamPhase.CHECK)
-    reviewed = review.review_patches(staging, overlay, run, given.list_messages(), now=now)
-    wanted = _leave_undone(store, reviewed.patches)
-    done = progress.now
-    return PatchSet(
-        id=records.make_id(now),
-        at=now,
+    ages, notes = find_ages(store, list(memories.values()), now=now), given.list_messages()
+    safe, doubtful = review.review_patches(
+        staging, overlay, run, notes, ages=ages, reader=progress.wrap(fresh), now=now
+    )
+    wanted = _leave_undone(store, safe)
+    done = replace(
+        made,
         by=records.MODEL,
         patches=(*tidied.patches, *wanted),
-        proposals=(*tidied.list_items(wanted), *(at for at in reviewed.proposals if _is_new(store, at))),
-        usage=done.usage,
-        checks=_count(memories, overlay, reviewed.removed),
+        proposals=(*tidied.list_items(wanted), *(at for at in doubtful if _is_new(store, at))),
         logs=given.logs,
         summary=mask_words(run.summary, store.rules.find),
-        requests=done.turns,
-        calls=done.calls,
         refused=run.refused,
-        spared=tidied.spared + len(reviewed.patches) - len(wanted),
+        spared=tidied.spared + len(safe) - len(wanted),
     )
+    return _count_spent(done, progress)
+
+
+def _count_spent(made: PatchSet, progress: DreamProgress) -> PatchSet:
+    done = progress.now
+    return replace(made, usage=done.usage, requests=done.turns, calls=done.calls)
 
 
 def mark_applied_logs(store: FileStore) -> None:
@@ -135,12 +153,13 @@ def mark_applied_logs(store: FileStore) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tidied:
-    """What is to be done without a model."""
+class TidyResult:
+    """What is to be done without a model; `logs` are those that became memories."""
 
-    patches: tuple[Patch, ...]
-    proposals: tuple[NamedItem, ...]
+    patches: tuple[Patch, ...] = ()
+    proposals: tuple[NamedItem, ...] = ()
     spared: int = 0
+    logs: tuple[LogSlice, ...] = ()
 
     @property
     def busy(self) -> set[str]:
@@ -149,12 +168,60 @@ class _Tidied:
         return {name for names in (*(at.names for at in changing), *(at[0] for at in self.proposals)) for name in names}
 
     def list_items(self, changed: Iterable[Patch]) -> tuple[InboxItem, ...]:
-        """The items, without those about a memory that the model changes: they are left to the next dream."""
+        """The items, without those about a memory that is changed: they are left to the next dream."""
         touched = {name for patch in changed for name in patch.names}
         return tuple(item for names, item in self.proposals if not touched.intersection(names))
 
 
-def _tidy(store: StoreBase, now: datetime) -> _Tidied:
+def _distil(store: FileStore, overlay: StoreOverlay, now: datetime) -> TidyResult:
+    """Memories of the entries that name their type or that patterns recognise, as said; the rest of a day is one item."""
+    staging, items, logs = Staging(overlay, now=now), list[InboxItem](), tuple(select_logs(store))
+    days: dict[str, str] = {}
+    for log in logs:
+        left = [entry.text for entry in split_log(log) if not _place_entry(entry, staging)]
+        days |= {at.name: days.get(at.name, log.day.isoformat()) for at in staging.staged}
+        if left:
+            items.append(_make_log_item(log, [mask_words(text, store.rules.find) for text in left], now))
+    patches = []
+    for at in staging.staged:
+        kind, dated = ("create", at) if at.before is None else ("update", replace(at, text=stamp(at.text or "", now)))
+        patches.append(Patch(kind, (at.name,), make_edits([dated]), f"from the log of {days[at.name]}"))
+    waiting = tuple(((), item) for item in items if _is_new(store, item))
+    return TidyResult(_leave_undone(store, patches), waiting, logs=logs)
+
+
+def _place_entry(entry: Message, staging: Staging) -> bool:
+    """Stage what an entry of a log says; returns whether patterns can tell."""
+    said, now = _TYPED_ENTRY.fullmatch(entry.text), entry.at or utc_now()
+    before = staging.copy()
+    try:
+        if said is None:
+            found = [at for at in find_requests([entry], now=now) if at.action == SAVE]
+        else:
+            draft = compose_memory(said["text"], now=now, kind=Kind(said["kind"].lower()))
+            words = (draft.title, draft.description, draft.body, said["text"])
+            found = [MemoryRequest(RequestCategory.REQUEST, SAVE, draft.kind, *words)]
+        names = [at.name for request in found for at in place(request, staging)]
+        if names and not any(frontmatter.parse_fields(staging.find_before(name) or "").pinned for name in names):
+            return True
+    except MemdirError:
+        pass
+    staging.take_back(before)
+    return False
+
+
+def _make_log_item(log: LogSlice, entries: Sequence[str], now: datetime) -> InboxItem:
+    day, body = log.day.isoformat(), "\n".join(f"- {text}" for text in entries)
+    told = shorten(f"Entries of the daily log of {day}: {one_line(entries[0])}", 120)
+    draft = Draft(Kind.PROJECT, f"Log of {day}", told, f"{body}\n")
+    edits = render_edits([Save(draft)])
+    count = f"{len(entries)} entries" if len(entries) > 1 else "1 entry"
+    why = f"not made into memories without a model: {count}; approving saves the text as one memory"
+    payload: dict[str, object] = {"edits": edits, "evidence": list(entries[:3])}
+    return InboxItem(InboxKind.PROPOSAL, f"log of {day}", why, now, make_key(edits), "", BY_RULES, payload)
+
+
+def _tidy(store: StoreBase, now: datetime) -> TidyResult:
     found = plan_tidy(store, now=now)
     every = found.patches
     patches = [at for at in every if not _changes_team(at)]
@@ -165,7 +232,7 @@ def _tidy(store: StoreBase, now: datetime) -> _Tidied:
         found = plan_tidy(store, now=now, keep=spared)
         left = _leave_undone(store, [at for at in found.patches if not _changes_team(at)])
     proposals = [*found.proposals, *(_make_team_item(at, now) for at in every if _changes_team(at))]
-    return _Tidied(left, tuple(at for at in proposals if _is_new(store, at[1])), len(patches) - len(wanted))
+    return TidyResult(left, tuple(at for at in proposals if _is_new(store, at[1])), len(patches) - len(wanted))
 
 
 def _changes_team(patch: Patch) -> bool:
@@ -175,55 +242,36 @@ def _changes_team(patch: Patch) -> bool:
 
 def _make_team_item(patch: Patch, now: datetime) -> NamedItem:
     edits = render_edits(patch.edits)
-    key = review.KEY + digest_of(repr(edits).encode("utf-8", "replace"))[:24]
     payload: dict[str, object] = {"edits": edits, "evidence": list(patch.evidence)}
     name, title, why = patch.names[0], f"{patch.kind} {patch.names[0]}", f"{SHARED}: {patch.reason}"
-    item = InboxItem(InboxKind.PROPOSAL, title, why, now, key=key, name=name, origin=BY_RULES, payload=payload)
+    item = InboxItem(InboxKind.PROPOSAL, title, why, now, make_key(edits), name, BY_RULES, payload)
     return patch.names, item
 
 
 def _leave_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...]:
-    """The patches without those that a dream made before and somebody undid, until the text is another."""
+    """The patches without those that a dream made before and somebody undid, until the text is another.
+
+    It is the same change if every memory ends the same; for a merge, if it removes the same and adds to the same.
+    """
     if not patches:
         return ()
     undone = (change for change in store.changes() if change.verb == records.VERB and change.undone_by is not None)
-    changes = {(at.path, at.before, at.after) for change in undone for at in change.files}
-    begun = {(path, before) for path, before, _ in changes}
-    return tuple(at for at in patches if not _was_undone(at, changes, begun))
+    files = {(at.path, at.before, at.after) for change in undone for at in change.files}
+    begun = {(path, before) for path, before, _ in files}
 
+    def was_undone(patch: Patch) -> bool:
+        edits = [at for at in patch.edits if isinstance(at, Forget | Rewrite)]
+        is_merge = any(isinstance(at, Forget) for at in edits)
+        ends = [(f"{at.name}.md", at.expect, digest_of(encode(at.text))) for at in edits if isinstance(at, Rewrite)]
+        gone = [(f"{at.name}.md", at.expect, None) for at in edits if isinstance(at, Forget)]
+        is_same = begun.issuperset(at[:2] for at in ends) if is_merge else files.issuperset(ends)
+        return bool(edits) and files.issuperset(gone) and is_same
 
-def _was_undone(
-    patch: Patch, changes: AbstractSet[tuple[str, str | None, str | None]], begun: AbstractSet[tuple[str, str | None]]
-) -> bool:
-    """Whether it is the very same change; for a merge, whether it removes the same and adds to the same."""
-    gone = [(f"{at.name}.md", at.expect, None) for at in patch.edits if isinstance(at, Forget)]
-    written = [at for at in patch.edits if isinstance(at, Rewrite)]
-    if gone:
-        return all(at in changes for at in gone) and all((f"{at.name}.md", at.expect) in begun for at in written)
-    return bool(written) and all((f"{at.name}.md", at.expect, digest_of(encode(at.text))) in changes for at in written)
+    return tuple(at for at in patches if not was_undone(at))
 
 
 def _is_new(store: StoreBase, item: InboxItem) -> bool:
     return store.inbox_find(item.key) is None
-
-
-def _count(
-    memories: Mapping[str, Memory], overlay: StoreOverlay, by_model: tuple[review.RemovedSentence, ...]
-) -> DreamChecks:
-    """What there is, and what is removed: by patterns, then by the model."""
-    removed = by_model
-    if touched := {name: memory.text for name, memory in memories.items() if overlay.is_changed(name)}:
-        dated = [(memory.text, memory.header.modified.timestamp()) for memory in memories.values()]
-        after = {name: memory.text for name, memory in records.read_memories(overlay).items()}
-        remaining = review.RemainingSentences(after, review.find_sentence_ages(dated))
-        removed = (*review.find_removed(touched, remaining), *by_model)
-    return DreamChecks(
-        memories=len(memories),
-        sentences=sum(len(review.list_sentences(memory.text)) for memory in memories.values()),
-        removed=len(removed),
-        elsewhere=sum(at.fate is review.SentenceFate.KEPT for at in removed),
-        overtaken=sum(at.fate is review.SentenceFate.OVERTAKEN for at in removed),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,12 +373,6 @@ def _fold_all(text: str) -> frozenset[str]:
     return frozenset(map(fold_sentence, review.list_sentences(text)))
 
 
-@dataclass(frozen=True, slots=True)
-class TidyResult:
-    patches: tuple[Patch, ...] = ()
-    proposals: tuple[NamedItem, ...] = ()
-
-
 def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozenset()) -> TidyResult:
     """What can be put in order without a model; nothing is written.
 
@@ -341,28 +383,55 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
     headers = store.scan()
     memories = records.read_memories(store)
     pinned = keep | {header.name for header in headers if header.pinned}
+    odd = frozenset(name for name in memories if _is_odd(name))
+    fixed, originals, indexes = pinned | odd, dict(memories), _read_indexes(store)
     digests = {name: memory.digest for name, memory in memories.items()}
-    indexes = _read_indexes(store)
 
     dated: dict[str, Patch] = {}
     for name, memory in memories.items():
-        patch = _plan_dates(memory, now) if name not in pinned else None
+        patch = _plan_dates(memory, now) if name not in fixed else None
         if patch is not None and isinstance(edit := patch.edits[0], Rewrite):
             dated[name] = patch
             memories[name] = make_memory(name, encode(edit.text), memory.header.signature, memory.header.scope)
     facts = {name: MemoryFacts(memory) for name, memory in memories.items() if not memory.header.problem}
-    merge = DuplicateMerge(facts, headers, digests, _find_hooks(indexes, memories), pinned)
+    merge = DuplicateMerge(facts, headers, digests, _find_hooks(indexes, memories), pinned, odd)
     merged = list(merge.run())
     lines: list[Patch] = []
     if not store.rules.skip_index:
+        gone = merge.gone | odd
         free = {fold(name): at.memory for name, at in facts.items() if name not in merge.touched}
         for prefix, text in indexes.items():
             own = [name for name in memories if index_path(name)[0] == f"{prefix}{INDEX_FILE}"]
-            fit = [at for at in own if at not in merge.gone and not find_unfit(memories[at].header, store.rules)]
-            lines += _plan_long_lines(text, prefix, free, digests, pinned)
+            fit = [at for at in own if at not in gone and not find_unfit(memories[at].header, store.rules)]
+            lines += _plan_long_lines(text, prefix, free, digests, fixed)
             lines += _plan_pointers(text, prefix, own, sorted(fit), store)
-    left = [fact for name, fact in sorted(merge.facts.items()) if name not in merge.touched | dated.keys() | pinned]
-    return TidyResult((*dated.values(), *merged, *lines), tuple(propose_expired(left, now)))
+    busy = merge.touched | dated.keys() | pinned
+    left = [fact for name, fact in sorted(merge.facts.items()) if name not in busy]
+    patches = (*dated.values(), *merged, *lines)
+    changed = {edit.name for at in patches for edit in at.edits if isinstance(edit, Rewrite | Forget)}
+    changed |= {at.names[0] for at in merged}
+    ages = find_ages(store, [originals[name] for name in changed], now=now)
+    return TidyResult(tuple(_stamp_all(patches, ages)), tuple(propose_expired(left, now)))
+
+
+def _stamp_all(patches: Iterable[Patch], ages: dict[str, datetime]) -> Iterator[Patch]:
+    """The patches with the time from which each rewritten memory's age counts: the newest of what it was made of."""
+    for patch in patches:
+        if gone := [ages[edit.name] for edit in patch.edits if isinstance(edit, Forget)]:
+            ages[patch.names[0]] = max(ages[patch.names[0]], *gone)
+        edits = (
+            replace(at, text=stamp(at.text, ages[at.name])) if isinstance(at, Rewrite) else at for at in patch.edits
+        )
+        yield replace(patch, edits=tuple(edits))
+
+
+def _is_odd(name: str) -> bool:
+    """Whether no memory may be called so, as the conflict copy of a sync tool ("x (1)"): it may go, not be written."""
+    try:
+        check_name(name)
+    except MemdirError:
+        return True
+    return False
 
 
 def _read_indexes(store: StoreBase) -> dict[str, str]:
@@ -386,12 +455,17 @@ def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, Memory]) -> d
 
 
 def _plan_dates(memory: Memory, now: datetime) -> Patch | None:
-    """Relative dates of a project memory made absolute, from the day on which it was written."""
+    """Relative dates of a project memory made absolute, from the day on which it was written.
+
+    Why and How to apply are left alone: they say what holds each time ("anything merged after Monday waits").
+    """
     header = memory.header
     if header.kind is not Kind.PROJECT or header.problem:
         return None
     when = read_time(frontmatter.parse_fields(memory.text).modified) or header.modified.astimezone(now.tzinfo)
-    body, in_body = make_absolute(memory.body, when)
+    end = find_main_end(memory.body)
+    main, in_body = make_absolute(memory.body[:end], when)
+    body = main + memory.body[end:]
     description, in_description = make_absolute(header.description, when)
     if not in_body and not in_description:
         return None

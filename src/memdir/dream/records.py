@@ -5,26 +5,43 @@ items that need review. It can be kept and applied later, at most once: its mark
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from memdir.dream.logs import LogSlice
 from memdir.errors import FormatError, MemdirError, NotFoundError, StoppedError
+from memdir.format import frontmatter
+from memdir.format.frontmatter import digest_of
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_TURNS
 from memdir.models.connection import add_usage
 from memdir.models.staged import StagedView
-from memdir.records import Edit, InboxItem, InboxKind, Memory, Model, Origin, Reply, Request, Usage
+from memdir.records import (
+    Change,
+    Edit,
+    Forget,
+    InboxItem,
+    InboxKind,
+    IndexEdit,
+    Memory,
+    Model,
+    Origin,
+    Reply,
+    Request,
+    Rewrite,
+    Usage,
+)
 from memdir.store import state as kept_sets
 from memdir.store.inbox import parse_edits, render_edits
 from memdir.text import one_line, shorten
 
 RULES, MODEL = "rules", "model"
 VERB = WHO = "dream"
+KEY = "dream:"
 
 # An item for the inbox, with the memories it is about.
 NamedItem = tuple[tuple[str, ...], InboxItem]
@@ -53,19 +70,8 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class DreamChecks:
-    """Counts before anything is applied. Of the `removed` sentences, `elsewhere` stand in another memory."""
-
-    memories: int = 0
-    sentences: int = 0
-    removed: int = 0
-    elsewhere: int = 0
-    overtaken: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class PatchSet:
-    """`spared` counts changes that are not made again because somebody undid them."""
+    """`spared` counts changes that are not made again because somebody undid them; `error` says how the model failed."""
 
     id: str
     at: datetime
@@ -73,9 +79,9 @@ class PatchSet:
     patches: tuple[Patch, ...] = ()
     proposals: tuple[InboxItem, ...] = ()
     usage: Usage = Usage()
-    checks: DreamChecks = DreamChecks()
     logs: tuple[LogSlice, ...] = ()
     summary: str = ""
+    error: str = ""
     requests: int = 0
     calls: int = 0
     refused: int = 0
@@ -88,6 +94,52 @@ class PatchSet:
     @property
     def is_empty(self) -> bool:
         return not self.patches and not self.proposals
+
+
+def summarize(patches: Iterable[Patch]) -> str:
+    """What was merged into what, removed, added and changed, in one line."""
+    parts: list[str] = []
+    named: dict[str, list[str]] = {"added": [], "changed": []}
+    lines = 0
+    for patch in patches:
+        gone = ", ".join(edit.name for edit in patch.edits if isinstance(edit, Forget))
+        stays = next((name for name in patch.names if name not in gone.split(", ")), "")
+        if gone and patch.kind == "overtaken":
+            parts.append(f"removed {gone}, overtaken by {stays or 'the log'}")
+        elif gone:
+            parts.append(f"merged {gone} into {stays}" if stays else f"removed {gone}")
+        elif all(isinstance(edit, IndexEdit) for edit in patch.edits):
+            lines += 1
+        else:
+            named["added" if patch.kind == "create" else "changed"] += patch.names
+    parts += [f"{verb} {', '.join(dict.fromkeys(names))}" for verb, names in named.items() if names]
+    return "; ".join([*parts, *([f"{lines} index lines repaired"] if lines else [])])
+
+
+def describe_change(state: Path, change: Change) -> str:
+    """What a dream's change did and how to undo it, by its kept set, or by its files if that is gone."""
+    changed = {at.path.removesuffix(".md"): at.after is not None for at in change.files}
+    try:
+        kept = load(state, change.origin.why.rpartition(" ")[2]).patches
+        done = [
+            at for at in kept if all(edit.name in changed for edit in at.edits if isinstance(edit, Rewrite | Forget))
+        ]
+    except MemdirError:
+        done = [Patch("", (name,), () if is_there else (Forget(name),), "") for name, is_there in changed.items()]
+    return f"{summarize(done) or 'tidied'}; `memdir undo {change.id}` takes it back"
+
+
+def make_key(edits: Sequence[Mapping[str, object]]) -> str:
+    """The key of an item of the inbox: the same edits are proposed once."""
+    return KEY + digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
+
+
+def stamp(text: str, since: datetime) -> str:
+    """The text with the time from which its age counts, where its head can hold it."""
+    try:
+        return frontmatter.set_fields(text, {"modified": since.isoformat(timespec="seconds")})
+    except FormatError:
+        return text
 
 
 def make_id(now: datetime) -> str:
@@ -127,6 +179,11 @@ def read_memories(view: StagedView) -> dict[str, Memory]:
     return found
 
 
+_PLAIN = ("summary", "error", "requests", "calls", "refused", "spared")
+_LOG = ("path", "start", "end", "digest", "mtime_ns")  # without its text: that stands in the log
+_USAGE = ("fresh", "cached", "output", "stored", "dollars")
+
+
 def render_set(patches: PatchSet) -> dict[str, object]:
     return {
         "id": patches.id,
@@ -142,79 +199,41 @@ def render_set(patches: PatchSet) -> dict[str, object]:
             | {"name": at.name, "who": at.origin.who, "reason": at.origin.why, "payload": dict(at.payload)}
             for at in patches.proposals
         ],
-        "usage": {key: getattr(patches.usage, key) for key in ("fresh", "cached", "stored", "output", "dollars")},
-        "checks": {key: getattr(patches.checks, key) for key in DreamChecks.__slots__},
-        # Without their text: that stands in the logs.
-        "logs": [
-            {key: getattr(at, key) for key in ("path", "start", "end", "digest", "mtime_ns")}
-            | {"day": at.day.isoformat()}
-            for at in patches.logs
-        ],
-        **{key: getattr(patches, key) for key in ("summary", "requests", "calls", "refused", "spared")},
+        "logs": [{**_take(at, _LOG), "day": at.day.isoformat()} for at in patches.logs],
+        "usage": _take(patches.usage, _USAGE),
+        **_take(patches, _PLAIN),
     }
 
 
-def parse_set(table: Mapping[str, object]) -> PatchSet:
+def _take(record: object, fields: Iterable[str]) -> dict[str, object]:
+    return {key: getattr(record, key) for key in fields}
+
+
+def parse_set(table: Mapping[str, Any]) -> PatchSet:
     """A set as it was kept; raises FormatError for one that is damaged, because it would be applied."""
     try:
         return PatchSet(
-            id=_take(table, "id", str),
-            at=datetime.fromisoformat(_take(table, "at", str)),
-            by=_take(table, "by", str),
-            patches=tuple(_parse_patch(row) for row in _take_all(table, "patches", dict)),
-            proposals=tuple(_parse_item(row) for row in _take_all(table, "proposals", dict)),
-            usage=_parse_usage(_take(table, "usage", dict)),
-            checks=DreamChecks(*(_take(_take(table, "checks", dict), key, int) for key in DreamChecks.__slots__)),
-            logs=tuple(_parse_log(row) for row in _take_all(table, "logs", dict)),
-            summary=_take(table, "summary", str),
-            **{key: _take(table, key, int) for key in ("requests", "calls", "refused", "spared")},
+            table["id"],
+            datetime.fromisoformat(table["at"]),
+            table["by"],
+            tuple(
+                Patch(at["kind"], tuple(at["names"]), parse_edits(at["edits"]), at["reason"], tuple(at["evidence"]))
+                for at in table["patches"]
+            ),
+            tuple(map(_parse_item, table["proposals"])),
+            usage=Usage(**table["usage"]),
+            logs=tuple(LogSlice(date.fromisoformat(at.pop("day")), text="", **at) for at in map(dict, table["logs"])),
+            **{key: table[key] for key in _PLAIN},
         )
-    except ValueError:
-        raise _refuse("time") from None
+    except (KeyError, TypeError, ValueError) as error:
+        hint = "dream again: `memdir dream --preview`"
+        raise FormatError("this dream cannot be understood", field=one_line(str(error)), hint=hint) from None
 
 
-def _parse_patch(row: Mapping[str, object]) -> Patch:
-    names, evidence = _take_all(row, "names", str), _take_all(row, "evidence", str)
-    return Patch(_take(row, "kind", str), names, parse_edits(row.get("edits")), _take(row, "reason", str), evidence)
-
-
-def _parse_item(row: Mapping[str, object]) -> InboxItem:
-    kind, title, why, at, key, name, who, reason = (
-        _take(row, field, str) for field in ("kind", "title", "why", "at", "key", "name", "who", "reason")
-    )
-    payload = _take(row, "payload", dict)
-    return InboxItem(InboxKind(kind), title, why, datetime.fromisoformat(at), key, name, Origin(who, reason), payload)
-
-
-def _parse_log(row: Mapping[str, object]) -> LogSlice:
-    start, end, mtime = (_take(row, key, int) for key in ("start", "end", "mtime_ns"))
-    day = date.fromisoformat(_take(row, "day", str))
-    return LogSlice(day, _take(row, "path", str), start, end, "", _take(row, "digest", str), mtime)
-
-
-def _parse_usage(row: Mapping[str, object]) -> Usage:
-    dollars = row.get("dollars")
-    fresh, cached, output, stored = (_take(row, key, int) for key in ("fresh", "cached", "output", "stored"))
-    return Usage(fresh, cached, output, stored, float(dollars) if isinstance(dollars, int | float) else None)
-
-
-_T = TypeVar("_T")
-
-
-def _take(row: Mapping[str, object], field: str, kind: type[_T]) -> _T:
-    """A field of exactly this type."""
-    found = row.get(field)
-    if type(found) is not kind:
-        raise _refuse(field)
-    return found
-
-
-def _take_all(row: Mapping[str, object], field: str, kind: type[_T]) -> tuple[_T, ...]:
-    return tuple(_take({field: at}, field, kind) for at in _take(row, field, list))
-
-
-def _refuse(field: str) -> FormatError:
-    return FormatError("this dream cannot be understood", field=field, hint="dream again: `memdir dream --preview`")
+def _parse_item(row: Mapping[str, Any]) -> InboxItem:
+    at, origin = datetime.fromisoformat(row["at"]), Origin(row["who"], row["reason"])
+    kind, title, why, key, name = (row[field] for field in ("kind", "title", "why", "key", "name"))
+    return InboxItem(InboxKind(kind), title, why, at, key, name, origin, row["payload"])
 
 
 class DreamPhase(StrEnum):
@@ -272,6 +291,10 @@ class DreamProgress:
 
     def touch(self, files: int) -> None:
         self._report(replace(self.now, files=files))
+
+    def add(self, usage: Usage | None) -> None:
+        """Count what a request cost that failed."""
+        self.now = replace(self.now, usage=add_usage(self.now.usage, usage or Usage()))
 
     def count_call(self) -> None:
         self.now = replace(self.now, calls=self.now.calls + 1)

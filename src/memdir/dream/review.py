@@ -1,68 +1,73 @@
-"""What may be kept of what a model staged: patches that lose nothing and rest on trusted words; the rest needs review.
+"""What may be kept of what a model staged: safe changes become patches, each other one an item of the inbox.
 
-Each sentence that a change removes stands elsewhere, was replaced by a newer value, or is lost. Changes that belong
-together are kept together or not at all: a memory that was merged away goes only if the one that took over its
-sentences is written. A run that would remove a fifth of everything is refused as a whole.
+A change is safe if every sentence that it removes stands elsewhere afterwards or was overtaken by a newer memory or log,
+and every sentence that it adds stands in the memories and logs it may be made of. What does not stand there to the letter
+is put, for the whole run in one request, to a second reader who sees those texts only and says for each sentence whether
+it follows; without one, such a change needs review. The reasons of a rule go with the rule.
 
-A sentence stands elsewhere if another one says all of its words with the same numbers, days, names, limits and the same
-negation: a rewording that is not recognised needs review, which is better than a lost fact. Titles are left out; of a
-description only what it names counts.
+Changes that belong together are kept together or not at all: a memory that was merged away goes only if the one that took
+over its sentences is written. If more than a fifth of the directory would go, the best-founded changes are applied up to
+that share, and the others need review. Memories merged word for word do not count: nothing is removed by them.
 
-A merge has the lowest trust of its parts. A rule, or a statement about the person, may be made of such memories, of the
-daily log and of the person's own words, but not of facts about the project; a fact may be made of any memory. What a
-tool, a file or a paste says is not trusted. What a team shares is for a person to change. Nothing pins itself.
+A rule, or a statement about the person, may be made of such memories, of the daily log and of the person's own words, but
+not of facts about the project; a fact may be made of any memory. What a team shares is for a person to change. Nothing
+pins itself. A rewritten memory is as old as the newest text it was made of.
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
-from math import ceil
+from enum import IntEnum
+from math import fsum
 
-from memdir.dream.by_model import ModelDream
-from memdir.dream.compare import Wording, says
-from memdir.dream.records import WHO, Patch, read_memories
-from memdir.errors import ReplyError
+from memdir.dream.by_model import ModelDream, count_removable
+from memdir.dream.compare import find_hard
+from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
+from memdir.errors import BudgetError, MemdirError, ModelError
 from memdir.extraction.provenance import (
     SHARED,
     DoubtfulWrite,
-    JudgedSentence,
-    SpeakerSources,
-    Trust,
+    OpinionCase,
+    ask_second_opinion,
     doubt_credentials,
-    find_keys,
+    find_typed,
     fold_sentence,
-    judge_words,
     mask_doubt,
     mask_words,
-    parse_claim,
-    trace,
 )
 from memdir.format import frontmatter
+from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
 from memdir.language.words import split_text
-from memdir.limits import DREAM_GONE_LEAST, DREAM_GONE_SHARE
-from memdir.models.staged import StagedMemory, Staging, make_edits
-from memdir.records import Edit, InboxItem, InboxKind, Kind, Memory, Message, Origin, Rewrite
-from memdir.store.batch import StoreOverlay
+from memdir.limits import DREAM_OPINION_CHARS
+from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
+from memdir.recall.terms import parse_terms
+from memdir.records import Edit, InboxItem, InboxKind, Kind, Message, Model, Origin, Put, Rewrite
+from memdir.store.batch import StoreOverlay, plan_batch
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
-from memdir.store.plan import digest_of, is_shared, is_team
+from memdir.store.plan import is_shared, plan_write
 from memdir.text import fold, one_line, shorten
 
-KEY = "dream:"
 _REASON = "tidied by the model"
 _LABEL = re.compile(r"\A\**(?:why|how to apply):\*\*\s*", re.IGNORECASE)
-_MISSING_SHARE = 0.12  # of a sentence's words that another one may leave out; nothing below nine words
-_SAME_SHARE = 0.7  # of its words that one with another value must have
-_SMALL = 3  # words; a shorter sentence is compared to the letter
-_FACT, _RULE, _TEAM = "fact", "rule", "team"
+_PARTS = re.compile(r"^\*\*(?:why|how to apply):\*\*", re.IGNORECASE | re.MULTILINE)
+_NUMBER = re.compile(r"\d+")
+_NEAREST = 4  # memories shown to the second reader for one change
+_OWN_FIELDS = frozenset("name description type modified cues metadata".split())
+_SUBJECT_TERMS = 1  # of a sentence, in something newer that overtakes it
+_NO_LONGER = "This no longer holds: “{}”"
+_LEFT, _OVER, _NEW = "left", "overtaken", "new"
+_SHARE = "more than a fifth of the memory would go in one dream, and others are better founded"
 
 
-class SentenceFate(StrEnum):
-    KEPT = "kept"
-    OVERTAKEN = "overtaken"
-    LOST = "lost"
+class SentenceFate(IntEnum):
+    """What becomes of a sentence that a memory no longer says; the best-founded first."""
+
+    KEPT = 0  # to the letter
+    REWORDED = 1
+    OVERTAKEN = 2
+    LOST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,32 +80,36 @@ class RemovedSentence:
     where: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewedPatches:
-    """What is applied, what needs review, and the sentences that are removed."""
-
-    patches: tuple[Patch, ...] = ()
-    proposals: tuple[InboxItem, ...] = ()
-    removed: tuple[RemovedSentence, ...] = ()
-
-
 def review_patches(
-    staging: Staging, overlay: StoreOverlay, run: ModelDream, notes: Iterable[Message], *, now: datetime
-) -> ReviewedPatches:
-    """Sort what was staged; raises ReplyError if too much would be removed. `notes` are the entries of the logs."""
-    staged = staging.staged
-    if not staged:
-        return ReviewedPatches()
-    memories = read_memories(overlay)
-    before = {name: memory.text for name, memory in memories.items()}
-    ages = find_sentence_ages((at.text, at.header.modified.timestamp()) for at in memories.values())
-    after = {name: text for name, text in before.items() if name not in {at.name for at in staged}}
-    after |= {at.name: at.text for at in staged if at.text is not None}
-    old = {at.name: at.before for at in staged if at.before is not None}
-    removed = find_removed(old, RemainingSentences(after, ages))
-    _check_share(staged, removed, before)
-    trusted = _TrustedSources(memories, ages, tuple(notes), run)
-    return _Sorter(overlay, run, before, now).sort(_group(staged, removed), removed, trusted)
+    staging: Staging,
+    overlay: StoreOverlay,
+    run: ModelDream,
+    notes: Iterable[Message],
+    *,
+    ages: Mapping[str, datetime],
+    reader: Model,
+    now: datetime,
+) -> tuple[list[Patch], list[InboxItem]]:
+    """What is applied of what was staged, and what needs review.
+
+    `notes` are the entries of the logs; `ages` says since when each memory says what it says.
+    """
+    review = _Review(staging, overlay, run, (*notes, *run.shown), ages, now)
+    removed = review.ask(reader, review.find_removed(), review.find_added())
+    patches: list[Patch] = []
+    proposals: list[InboxItem] = []
+    room = count_removable(len(review.before))
+    for group in sorted(review.group(removed), key=lambda at: at.founded):
+        doubt = next(filter(None, map(review.find_doubt, group.staged)), "")
+        if doubt or group.founded is SentenceFate.LOST or group.gone > room:
+            proposals.append(review.make_item(group, doubt))
+            continue
+        try:
+            patches.append(review.make_patch(group))
+            room -= group.gone
+        except MemdirError as error:  # it cannot be written as it is: that stops no other change
+            proposals.append(review.make_item(group, one_line(str(error))))
+    return patches, proposals
 
 
 def list_sentences(text: str) -> tuple[str, ...]:
@@ -109,296 +118,302 @@ def list_sentences(text: str) -> tuple[str, ...]:
     return tuple(at for at in found if at)
 
 
-def find_sentence_ages(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Every sentence of these texts, folded, with the newest time at which one of them says it."""
-    ages: dict[str, float] = {}
-    for text, at in texts:
-        for sentence in list_sentences(text):
-            folded = fold_sentence(sentence)
-            ages[folded] = max(at, ages.get(folded, at))
-    return ages
+class SaidSentences:
+    """Which of some texts say a sentence."""
 
-
-def find_removed(before: Mapping[str, str], remaining: "RemainingSentences") -> tuple[RemovedSentence, ...]:
-    """Every sentence of these memories as they were that its own memory no longer says, with its fate."""
-    found = []
-    for name, text in before.items():
-        for sentence in list_sentences(text):
-            judged = remaining.judge(name, sentence)
-            if judged.fate is not SentenceFate.KEPT or name not in judged.where:
-                found.append(judged)
-        description = frontmatter.parse_fields(text).description
-        if description and not remaining.has_things(description):
-            found.append(RemovedSentence(name, description, SentenceFate.LOST))
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """A sentence of a memory as it will be, and since when it is said; `folded` is empty for a description."""
-
-    name: str
-    claim: JudgedSentence
-    folded: str
-    since: float
-
-
-class RemainingSentences:
-    """All that is said after a change. `ages` says since when a sentence is said; one it does not know is new."""
-
-    def __init__(self, texts: Mapping[str, str], ages: Mapping[str, float]) -> None:
-        self._ages = ages
-        self._said = [said for name, text in texts.items() for said in self._list_said(name, text)]
-        self._words: dict[str, list[int]] = defaultdict(list)
-        self._letters: dict[str, list[int]] = defaultdict(list)
-        self._things = frozenset[str]().union(*(_list_things(said.claim) for said in self._said))
-        for number, said in enumerate(self._said):
-            if said.folded:
-                self._letters[said.folded].append(number)
-            for key in said.claim.keys:
-                self._words[key].append(number)
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._names: dict[str, list[str]] = defaultdict(list)
+        for name, text in texts.items():
+            for sentence in list_sentences(text):
+                self._names[_fold(sentence)].append(name)
 
     def judge(self, name: str, text: str) -> RemovedSentence:
         """The fate of a sentence that a memory no longer says, or says still."""
-        folded = fold_sentence(text)
-        if same := self._letters.get(folded):
-            return RemovedSentence(name, text, SentenceFate.KEPT, self._name(same))
-        claim = parse_claim(text)
-        if not claim.keys and not claim.numbers and not claim.exact:
-            return RemovedSentence(name, text, SentenceFate.KEPT, (name,))  # it says nothing: a line, a lone mark
-        near = self._find_near(claim)
-        if kept := [at for at in near if _says(self._said[at].claim, claim)]:
-            return RemovedSentence(name, text, SentenceFate.KEPT, self._name(kept))
-        since = self._ages.get(folded, 0.0)
-        newer = [at for at in near if self._said[at].since > since and _overtakes(self._said[at].claim, claim)]
-        return RemovedSentence(name, text, SentenceFate.OVERTAKEN if newer else SentenceFate.LOST, self._name(newer))
-
-    def has_things(self, text: str) -> bool:
-        """Whether all that a line names is named somewhere."""
-        return _list_things(parse_claim(text)) <= self._things
-
-    def _list_said(self, name: str, text: str) -> Iterator[_Said]:
-        if description := frontmatter.parse_fields(text).description:
-            yield _Said(name, parse_claim(description), "", 0.0)  # it replaces no sentence
-        for sentence in list_sentences(text):
-            folded = fold_sentence(sentence)
-            yield _Said(name, parse_claim(sentence), folded, self._ages.get(folded, float("inf")))
-
-    def _find_near(self, claim: JudgedSentence) -> list[int]:
-        """Sentences that share most words; each of them has at least one of the rarest few."""
-        if len(claim.keys) < _SMALL:
-            return []
-        least = ceil(_SAME_SHARE * len(claim.keys))
-        rarest = sorted(claim.keys, key=lambda key: len(self._words.get(key, ())))[: len(claim.keys) - least + 1]
-        found = {at for key in rarest for at in self._words.get(key, ())}
-        return sorted(at for at in found if len(claim.keys & self._said[at].claim.keys) >= least)
-
-    def _name(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._said[at].name for at in numbers))
-
-
-def _list_things(claim: JudgedSentence) -> frozenset[str]:
-    return claim.exact | claim.numbers | claim.days
-
-
-def _says(one: JudgedSentence, wanted: JudgedSentence) -> bool:
-    """Whether one sentence holds another: nearly all of its words, or the same text with a clause more."""
-    if one.negated is not wanted.negated or not set(Wording(wanted.text).signature) <= set(Wording(one.text).signature):
-        return False
-    if len(wanted.keys - one.keys) <= _MISSING_SHARE * len(wanted.keys) and _list_things(wanted) <= _list_things(one):
-        return True
-    return says(one.text, wanted.text)
-
-
-def _overtakes(one: JudgedSentence, old: JudgedSentence) -> bool:
-    """The same sentence with another value: a number, a day, a thing, a yes for a no, or one word for another."""
-    if len(one.keys & old.keys) < _SAME_SHARE * len(old.keys) or len(one.keys - old.keys) > max(2, len(old.keys) // 2):
-        return False
-    values = (one.numbers, one.days, one.exact) != (old.numbers, old.days, old.exact)
-    return values or one.negated is not old.negated or len(old.keys - one.keys) == 1
-
-
-def _check_share(staged: Sequence[StagedMemory], removed: Sequence[RemovedSentence], before: Mapping[str, str]) -> None:
-    """Raise if the run deletes too many memories that are no plain merges, or loses too many sentences."""
-    unkept = {at.name for at in removed if at.fate is not SentenceFate.KEPT}
-    lost_of = Counter(at.name for at in removed if at.fate is SentenceFate.LOST)
-    emptied = {at.name for at in staged if at.before and lost_of[at.name] >= len(list_sentences(at.before)) > 0}
-    gone = sum(at.name in emptied or (at.text is None and at.name in unkept) for at in staged)
-    said = sum(len(list_sentences(text)) for text in before.values())
-    counts = ((gone, len(before), DREAM_GONE_LEAST), (lost_of.total(), said, 4 * DREAM_GONE_LEAST))
-    if any(count > max(least, DREAM_GONE_SHARE * total) or count == total > 1 for count, total, least in counts):
-        raise ReplyError(
-            f"the model would take away {gone} of {len(before)} memories and {lost_of.total()} of {said} sentences",
-            hint="nothing was changed; try another model, or `--model none`",
-        )
-
-
-class _TrustedSources:
-    """What may be believed for which class of memory; made on first use."""
-
-    def __init__(
-        self, memories: Mapping[str, Memory], ages: Mapping[str, float], notes: Sequence[Message], run: ModelDream
-    ) -> None:
-        self._memories, self._ages, self._notes, self._shown = memories, ages, notes, run.shown
-        self._made: dict[str, tuple[RemainingSentences, SpeakerSources]] = {}
-
-    def find_doubt(self, staged: StagedMemory, quote: str, overlay: StoreOverlay) -> str:
-        """Why a new text may not be kept without review; empty if it may."""
-        if is_shared(staged.name, overlay.rules):
-            return SHARED
-        if staged.text is None:
-            return ""
-        if secret := doubt_credentials(staged, overlay.rules.find):
-            return secret.why
-        fields = frontmatter.parse_fields(staged.text)
-        if fields.pinned:  # a memory that was pinned before is never staged
-            return "it would pin itself, and only a person does that"
-        wanted = _find_class(staged.name, fields.kind)
-        known, sources = self._find(wanted)
-        if _is_known(staged, known):
-            return ""
-        verdict = judge_words(_flatten(staged.text), quote, sources)
-        is_kept = verdict.trust is Trust.PERSON or (verdict.trust is Trust.AGENT and wanted == _FACT)
-        return "" if is_kept else verdict.why
-
-    def _find(self, wanted: str) -> tuple[RemainingSentences, SpeakerSources]:
-        """What counts as said already, and whose words all others are."""
-        if wanted not in self._made:
-            classes = {name: _find_class(name, at.header.kind) for name, at in self._memories.items()}
-            own = {name: at.text for name, at in self._memories.items() if wanted in (_FACT, classes[name])}
-            others = (at.text for name, at in self._memories.items() if name not in own)
-            foreign = [*self._shown, *(Message("assistant", _flatten(text)) for text in others)]
-            # The log is private: for the team it counts as the agent's word.
-            notes = [replace(at, role="assistant") for at in self._notes] if wanted == _TEAM else self._notes
-            sources = trace((*notes, *foreign), [(name, _flatten(text)) for name, text in own.items()])
-            self._made[wanted] = RemainingSentences(own, self._ages), sources
-        return self._made[wanted]
-
-
-def _find_class(name: str, kind: Kind | None) -> str:
-    if is_team(name):
-        return _TEAM
-    return _FACT if kind in (Kind.PROJECT, Kind.REFERENCE, None) else _RULE
-
-
-def _is_known(staged: StagedMemory, known: RemainingSentences) -> bool:
-    """Whether it says nothing new: every sentence stands somewhere, and its head has no word that its body has not."""
-    text = staged.text or ""
-    before, after = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(text)
-    if not all(known.judge("", sentence).fate is SentenceFate.KEPT for sentence in list_sentences(text)):
-        return False
-    said = f"{frontmatter.split_frontmatter(text).body}\n{before.title}\n{before.description}"
-    return find_keys(f"{after.title}\n{after.description}") <= find_keys(said)
-
-
-def _flatten(text: str) -> str:
-    fields = frontmatter.parse_fields(text)
-    return "\n".join((fields.title, fields.description, frontmatter.split_frontmatter(text).body))
+        where = self._names.get(folded := _fold(text), () if re.search(r"\w", folded) else (name,))
+        return RemovedSentence(name, text, SentenceFate.KEPT if where else SentenceFate.LOST, tuple(where))
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Changes that belong together, and untouched memories that must stay for them to be right."""
+    """Changes that belong together, what they remove, and untouched memories that must stay for them to be right."""
 
     staged: tuple[StagedMemory, ...]
-    leans: tuple[str, ...] = ()
+    removed: tuple[RemovedSentence, ...]
+    leans: tuple[str, ...]
 
     @property
     def kind(self) -> str:
+        if all(at.text is None for at in self.staged):
+            return "overtaken" if self.founded is SentenceFate.OVERTAKEN else "merge" if self.leans else "forget"
         if any(at.text is None for at in self.staged):
-            return "merge" if len(self.staged) > 1 or self.leans else "forget"
+            return "merge"
         return "create" if all(at.before is None for at in self.staged) else "update"
 
+    @property
+    def founded(self) -> SentenceFate:
+        """How sure it is that nothing is lost, by the least sure sentence."""
+        return max((at.fate for at in self.removed), default=SentenceFate.KEPT)
 
-def _group(staged: Sequence[StagedMemory], removed: Sequence[RemovedSentence]) -> list[_Group]:
-    names = {at.name for at in staged}
-    heads = {name: name for name in names}
-    leans: dict[str, list[str]] = {name: [] for name in names}
-
-    def find(name: str) -> str:
-        while heads[name] != name:
-            name = heads[name]
-        return name
-
-    for at in removed:
-        if at.fate is SentenceFate.LOST or not at.where or at.name in at.where:
-            continue
-        if untouched := next((name for name in at.where if name not in names), None):
-            leans[at.name].append(untouched)
-        else:
-            heads[find(at.name)] = find(at.where[0])
-    groups: dict[str, list[StagedMemory]] = {}
-    for one in staged:
-        groups.setdefault(find(one.name), []).append(one)
-    return [
-        _Group(tuple(group), tuple(dict.fromkeys(lean for one in group for lean in leans[one.name])))
-        for group in groups.values()
-    ]
+    @property
+    def gone(self) -> int:
+        """Memories of which nothing is left, unless others say all of it word for word."""
+        unkept = {at.name for at in self.removed if at.fate is not SentenceFate.KEPT}
+        left = {at.name: {*list_sentences(at.before or "")} & {*list_sentences(at.text or "")} for at in self.staged}
+        return sum(not left[name] for name in unkept)
 
 
-class _Sorter:
-    """Makes of each group a patch or an item for the inbox."""
+class _Review:
+    """The changes of one run, with all that they are compared with."""
 
-    def __init__(self, overlay: StoreOverlay, run: ModelDream, before: Mapping[str, str], now: datetime) -> None:
-        self._overlay, self._run, self._before, self._now = overlay, run, before, now
-        self._find_secrets = overlay.rules.find
+    def __init__(
+        self,
+        staging: Staging,
+        overlay: StoreOverlay,
+        run: ModelDream,
+        said: Sequence[Message],
+        ages: Mapping[str, datetime],
+        now: datetime,
+    ) -> None:
+        self._staged, self._overlay, self._run, self._now = staging.staged, overlay, run, now
+        self.before = {name: memory.text for name, memory in read_memories(overlay).items()}
+        touched = {at.name for at in self._staged}
+        self._after = {name: text for name, text in self.before.items() if name not in touched}
+        self._after |= {at.name: at.text for at in self._staged if at.text is not None}
+        self._ages = {name: ages.get(name, now).timestamp() for name in self.before}
+        self._typed = [(at.at or now, text) for at in said if (text := find_typed(at))]
+        rules = {name: text for name, text in self.before.items() if _is_rule(frontmatter.parse_fields(text).kind)}
+        self._usable = {True: rules, False: self.before}  # what a rule may be made of, and what a fact
+        self._unfounded: Mapping[str, tuple[str, ...]] = {}
 
-    def sort(
-        self, groups: Sequence[_Group], every: Sequence[RemovedSentence], trusted: _TrustedSources
-    ) -> ReviewedPatches:
-        patches, proposals = [], []
-        kept: set[str] = set()
-        for group in groups:
-            names = {at.name for at in group.staged}
-            removed = [at for at in every if at.name in names]
-            lost = [at for at in removed if at.fate is SentenceFate.LOST]
-            quotes = ((at, self._run.evidence.get(fold(at.name), "")) for at in group.staged)
-            doubts = (trusted.find_doubt(at, quote, self._overlay) for at, quote in quotes)
-            if (doubt := next(filter(None, doubts), "")) or lost:
-                proposals.append(self._make_item(group, doubt, lost))
+    # --- what is removed, what is added -----------------------------------------------------------------------------
+
+    def find_removed(self) -> list[RemovedSentence]:
+        """Each sentence that its memory no longer says, and each description that names what nothing else does."""
+        remaining = SaidSentences(self._after)
+        things = frozenset[str]().union(*(find_hard(_flatten(text)) for text in self._after.values()))
+        found = []
+        for name, text in ((at.name, at.before) for at in self._staged if at.before is not None):
+            judged = (remaining.judge(name, sentence) for sentence in list_sentences(text))
+            found += [at for at in judged if at.fate is not SentenceFate.KEPT or name not in at.where]
+            if find_hard(description := frontmatter.parse_fields(text).description) - things:
+                found.append(RemovedSentence(name, description, SentenceFate.LOST))
+        return found
+
+    def find_added(self) -> dict[str, tuple[str, ...]]:
+        """By name the sentences, title, description and cues that no source has."""
+        typed, added = self._list_typed(), {}
+        said = {is_rule: SaidSentences({**texts, "": typed}) for is_rule, texts in self._usable.items()}
+        for at in self._staged:
+            if at.text is None or is_shared(at.name, self._overlay.rules):
+                continue
+            was, fields = frontmatter.parse_fields(at.before or ""), frontmatter.parse_fields(at.text)
+            judged = (said[_is_rule(fields.kind)].judge("", text) for text in list_sentences(at.text))
+            new = [sentence.text for sentence in judged if sentence.fate is not SentenceFate.KEPT]
+            body = frontmatter.split_frontmatter(at.text).body
+            known = {*parse_terms(f"{body} {was.title} {was.description}")}
+            cues = (cue for cue in fields.cues if cue not in was.cues)
+            heads = (fields.title, fields.description, "" if at.before else at.name, *cues)
+            new += [text for text in heads if not known.issuperset(parse_terms(text))]
+            if new:
+                added[at.name] = tuple(dict.fromkeys(new))
+        return added
+
+    def ask(
+        self, reader: Model, removed: Sequence[RemovedSentence], added: Mapping[str, tuple[str, ...]]
+    ) -> list[RemovedSentence]:
+        """What is removed, after a second reader has seen what stands nowhere to the letter; keeps what is unfounded."""
+        lost: dict[str, list[str]] = defaultdict(list)
+        for at in removed:
+            if at.fate is SentenceFate.LOST:
+                lost[at.name].append(at.text)
+        left = {name: self._find_near(name, self._after) for name in lost}
+        newer = {name: self._find_near(name, self._list_newer(name)) for name in lost}
+        cases: dict[tuple[str, str], OpinionCase] = {}
+        for name, texts in lost.items():
+            over, said = map(_NO_LONGER.format, texts), self._list_typed(self._ages[name])
+            cases[_LEFT, name] = OpinionCase("", tuple(texts), before=self._join(left[name], self._after))
+            cases[_OVER, name] = OpinionCase("", tuple(over), said, self._join(newer[name], self.before))
+        for name, new in added.items():
+            fields = frontmatter.parse_fields(self._after[name])
+            usable = self._usable[_is_rule(fields.kind)]
+            known = self._join(self._find_near(name, usable), usable)
+            cases[_NEW, name] = OpinionCase("", new, self._list_typed(), known, phrases=frozenset(fields.cues))
+        follows = _ask_reader(reader, cases, self._now)
+        done = []
+        for at in removed:
+            numbers = set(_NUMBER.findall(at.text))
+            is_left = at.text in follows[_LEFT, at.name]
+            if is_left and numbers.issubset(_NUMBER.findall(cases[_LEFT, at.name].before)):
+                done.append(replace(at, fate=SentenceFate.REWORDED, where=tuple(left[at.name])))
+            elif _NO_LONGER.format(at.text) in follows[_OVER, at.name] and _shares_subject(
+                at.text, cases[_OVER, at.name]
+            ):
+                done.append(replace(at, fate=SentenceFate.OVERTAKEN, where=tuple(newer[at.name])))
             else:
-                patches.append(self._make_patch(group, removed))
-                kept |= names
-        return ReviewedPatches(tuple(patches), tuple(proposals), tuple(at for at in every if at.name in kept))
+                done.append(at)
+        self._unfounded = {
+            name: tuple(at for at in new if at not in follows[_NEW, name]) for name, new in added.items()
+        }
+        return list(self._let_reasons_go(done))
 
-    def _make_patch(self, group: _Group, removed: Sequence[RemovedSentence]) -> Patch:
-        find_digest = self._overlay.find_digest
-        staged = [replace(at, digest=find_digest(at.name) if at.digest else None) for at in group.staged]
-        edits = (*make_edits(staged), *self._make_guards(group))
-        overtaken = [mask_words(at.text, self._find_secrets) for at in removed if at.fate is SentenceFate.OVERTAKEN]
-        evidence = (*self._list_shown(group, self._run.evidence), *(f"overtaken: {text}" for text in overtaken))
-        return Patch(group.kind, tuple(at.name for at in staged), edits, self._find_reason(group), evidence)
+    def _list_typed(self, since: float = 0.0) -> str:
+        """What the person said after a moment, in logs and conversations."""
+        return "\n\n".join(text for at, text in self._typed if at.timestamp() > since)
+
+    def _list_newer(self, name: str) -> dict[str, str]:
+        return {at: text for at, text in self.before.items() if self._ages[at] > self._ages[name]}
+
+    def _find_near(self, name: str, texts: Mapping[str, str]) -> list[str]:
+        """The memories that the model named for a change, then those with most of its rarer words."""
+        given = fold(f"{self._run.evidence.get(fold(name), '')} {self._run.reasons.get(fold(name), '')}")
+        own = {*parse_terms(_flatten(self.before.get(name, ""))), *parse_terms(_flatten(self._after.get(name, "")))}
+        terms = {at: own & {*parse_terms(_flatten(text))} for at, text in texts.items()}
+        counts = Counter(term for found in terms.values() for term in found)
+        # `fsum` does not depend on the order of a set: the same directory gives the same request.
+        scores = {at: fsum(1 / counts[term] for term in found) + 9 * (fold(at) in given) for at, found in terms.items()}
+        return sorted((at for at in scores if scores[at]), key=lambda at: (-scores[at], at))[:_NEAREST]
+
+    def _join(self, names: Iterable[str], texts: Mapping[str, str]) -> str:
+        return "\n\n".join(f"{name}:\n{_flatten(texts[name])}" for name in names)[:DREAM_OPINION_CHARS]
+
+    def _let_reasons_go(self, removed: Sequence[RemovedSentence]) -> Iterator[RemovedSentence]:
+        """Why, how to apply and the description go with the rule when all of the rule has been overtaken."""
+        fates = {(at.name, at.text): at.fate for at in removed}
+        for at in removed:
+            main = _PARTS.split(self.before.get(at.name, ""), maxsplit=1)[0]
+            ruled = [fates.get((at.name, text), SentenceFate.LOST) for text in list_sentences(main)]
+            fate = max(ruled, default=SentenceFate.LOST)
+            is_over = SentenceFate.OVERTAKEN <= fate < SentenceFate.LOST
+            yield replace(at, fate=fate) if at.fate is SentenceFate.LOST and is_over else at
+
+    # --- patches and items ------------------------------------------------------------------------------------------
+
+    def group(self, removed: Sequence[RemovedSentence]) -> list[_Group]:
+        """Each change with those that took over its sentences."""
+        mended = map(self._mend_head, self._staged)
+        staged = {at.name: at for at in mended if at.text != at.before}
+        heads = {name: name for name in staged}
+        leans: dict[str, list[str]] = {name: [] for name in staged}
+
+        def find(name: str) -> str:
+            while heads[name] != name:
+                name = heads[name]
+            return name
+
+        for at in (sentence for sentence in removed if sentence.name in staged):
+            written = [name for name in at.where if name in staged and name != at.name]
+            untouched = [name for name in at.where if name not in staged]
+            if untouched and (at.fate is not SentenceFate.REWORDED or not written):
+                leans[at.name].append(untouched[0])
+            elif written and at.fate is not SentenceFate.OVERTAKEN:
+                heads[find(at.name)] = find(written[0])
+        groups: dict[str, list[StagedMemory]] = defaultdict(list)
+        for one in staged.values():
+            groups[find(one.name)].append(one)
+        made = []
+        for group in groups.values():
+            own = {at.name for at in group}
+            lean = dict.fromkeys(at for name in own for at in leans[name])
+            made.append(_Group(tuple(group), tuple(at for at in removed if at.name in own), tuple(lean)))
+        return made
+
+    def _mend_head(self, staged: StagedMemory) -> StagedMemory:
+        """What nothing supports is replaced in the head, and a cue left out: one odd field does not sink a memory."""
+        unfounded = self._unfounded.get(staged.name, ())
+        if staged.text is None or not unfounded:
+            return staged
+        was, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
+        said = " ".join(list_sentences(staged.text))
+        title, told = was.title or shorten(said, 60), was.description or shorten(said, 150)
+        changes: dict[str, frontmatter.FieldValue] = {"name": title} if fields.title in unfounded else {}
+        changes |= {"description": told} if fields.description in unfounded else {}
+        if len(cues := tuple(at for at in fields.cues if at not in unfounded)) < len(fields.cues):
+            changes["cues"] = cues or None
+        return replace(staged, text=frontmatter.set_fields(staged.text, changes)) if changes else staged
+
+    def find_doubt(self, staged: StagedMemory) -> str:
+        """Why a new text may not be kept without review; empty if it may."""
+        if is_shared(staged.name, self._overlay.rules):
+            return SHARED
+        if staged.text is None:
+            return ""
+        if secret := doubt_credentials(staged, self._overlay.rules.find):
+            return secret.why
+        was, fields = frontmatter.parse_fields(staged.before or ""), frontmatter.parse_fields(staged.text)
+        if fields.pinned:  # a memory that was pinned before is never staged
+            return "it would pin itself, and only a person does that"
+        if staged.before is not None and {*fields.raw} - {*was.raw} - _OWN_FIELDS:
+            return "it puts something into the head of the file that belongs nowhere"
+        said = list_sentences(staged.text)
+        new = next((one_line(text) for text in self._unfounded.get(staged.name, ()) if text in said), "")
+        return f"nothing that it was made of says so: “{shorten(new, 120)}”" if new else ""
+
+    def make_patch(self, group: _Group) -> Patch:
+        staged = [self._complete(at) for at in group.staged]
+        edits = [edit for at in staged for edit in self._make_edits(group, at)]
+        plan_batch(self._overlay, [edits], self._now, self._overlay.rules, drop_conflicts=True)
+        over = (at.text for at in group.removed if at.fate is SentenceFate.OVERTAKEN)
+        overtaken = (f"overtaken: {mask_words(text, self._overlay.rules.find)}" for text in over)
+        names = sorted((at.text is None, at.name) for at in staged)
+        leans = group.leans if all(gone for gone, _ in names) else ()
+        evidence = (*self._list_shown(group, self._run.evidence), *overtaken)
+        shown = (*leans, *(name for _, name in names))
+        return Patch(group.kind, shown, (*edits, *self._make_guards(group)), self._find_reason(group), evidence)
+
+    def _complete(self, staged: StagedMemory) -> StagedMemory:
+        """With the digest of the file; a new name that has other words than its memory is made from the title."""
+        if staged.digest is not None or staged.text is None:
+            return replace(staged, digest=self._overlay.find_digest(staged.name))
+        fields = frontmatter.parse_fields(staged.text)
+        is_fit = staged.name not in self._unfounded.get(staged.name, ())
+        return staged if is_fit else replace(staged, name=frontmatter.make_slug(fields.title) or staged.name)
+
+    def _make_edits(self, group: _Group, staged: StagedMemory) -> Sequence[Edit]:
+        """The edits of one memory, with the time from which its age counts: tidying makes nothing younger."""
+        if staged.text is None:
+            return make_edits([staged])
+        known = SaidSentences(self.before)
+        where = [known.judge("", at).where for at in list_sentences(staged.text)]
+        own = [self._ages[at.name] for at in group.staged if at.before is not None]
+        is_new = not own or (bool(self._typed) and not all(where))
+        times = [self._ages[name] for names in where for name in names if name] or own
+        since = self._now if is_new else datetime.fromtimestamp(max(times), self._now.tzinfo)
+        if staged.before is not None:
+            return make_edits([replace(staged, text=stamp(staged.text, since))])
+        if is_new:
+            return make_edits([staged])
+        draft = parse_draft(staged.name, staged.text)
+        name, planned = plan_write(self._overlay, draft, None, self._now, self._overlay.rules)
+        text = next(decode(at.after) for at in planned if at.path == f"{name}.md" and at.after is not None)
+        return [Put(name, stamp(text, since))]
 
     def _make_guards(self, group: _Group) -> Iterator[Edit]:
         """Rewrites that change nothing: if such a memory has changed by then, what leans on it is left out."""
         headers = {header.name: header for header in self._overlay.scan()}
         for name in group.leans:
             is_plain = name in headers and not headers[name].pinned and not self._overlay.is_changed(name)
-            text, digest = self._before[name], self._overlay.find_digest(name)
+            text, digest = self.before[name], self._overlay.find_digest(name)
             # A text that is no valid UTF-8 would not be the same when it is written back.
             if is_plain and digest is not None and digest_of(text.encode("utf-8", "replace")) == digest:
                 yield Rewrite(name, text, digest)
 
-    def _make_item(self, group: _Group, doubt: str, lost: Sequence[RemovedSentence]) -> InboxItem:
+    def make_item(self, group: _Group, doubt: str) -> InboxItem:
         """An item with every credential in it masked."""
-        find = self._find_secrets
-        staged = [mask_doubt(DoubtfulWrite(at, ""), find).staged for at in group.staged]
-        edits = render_edits(make_edits(staged))
-        main = next((at for at in staged if at.text is not None), staged[0])
-        why = doubt or f"it would lose what stands nowhere else: “{shorten(one_line(lost[0].text), 120)}”"
-        quotes = dict.fromkeys(
-            mask_doubt(DoubtfulWrite(at, "", text), find).quote
-            for text in self._list_shown(group, self._run.evidence)
-            for at in group.staged
-        )
+        find = self._overlay.rules.find
+        given = ((at, self._run.evidence.get(fold(at.name), "")) for at in group.staged)
+        masked = [mask_doubt(DoubtfulWrite(at, "", quote), find) for at, quote in given]
+        edits = render_edits(make_edits(at.staged for at in masked))
+        main = next((at.staged for at in masked if at.staged.text is not None), masked[0].staged)
+        lost = next((one_line(at.text) for at in group.removed if at.fate is SentenceFate.LOST), "")
+        loss = f"it would lose what stands nowhere else: “{shorten(lost, 120)}”" if lost else _SHARE
+        quotes = dict.fromkeys(at.quote for at in masked if at.quote)
         evidence = render_evidence([InboxQuote(text, "what the model says it rests on") for text in quotes])
-        key = KEY + digest_of(repr(sorted(map(repr, edits))).encode("utf-8", "replace"))[:24]
         return InboxItem(
             InboxKind.MEMORY if doubt else InboxKind.PROPOSAL,
             f"{group.kind} {main.name}",
-            why,
+            doubt or loss,
             self._now,
-            key=key,
+            key=make_key(edits),
             name=main.name,
             origin=Origin(WHO, f"by model: {self._find_reason(group)}"),
             payload={"edits": edits, "evidence": evidence},
@@ -409,5 +424,36 @@ class _Sorter:
 
     def _list_shown(self, group: _Group, given: Mapping[str, str]) -> list[str]:
         """What the model gave for the memories of a group, each once, without credentials."""
-        texts = (mask_words(given.get(fold(at.name), ""), self._find_secrets) for at in group.staged)
+        texts = (mask_words(given.get(fold(at.name), ""), self._overlay.rules.find) for at in group.staged)
         return list(dict.fromkeys(text for text in texts if text))
+
+
+def _ask_reader(
+    reader: Model, cases: Mapping[tuple[str, str], OpinionCase], now: datetime
+) -> Mapping[tuple[str, str], frozenset[str]]:
+    """For each case the sentences that follow; none where the reader fails, or where nothing could say so."""
+    asked = {str(number): key for number, (key, at) in enumerate(cases.items()) if at.typed or at.before}
+    try:
+        found = ask_second_opinion(reader, [replace(cases[key], name=at) for at, key in asked.items()], now=now).follows
+    except (ModelError, BudgetError):
+        found = {}
+    return defaultdict(frozenset, {asked[at]: follows for at, follows in found.items()})
+
+
+def _shares_subject(sentence: str, case: OpinionCase) -> bool:
+    """Whether something newer speaks of the same: a date that has passed overtakes nothing, a person is asked then."""
+    terms = set(parse_terms(sentence))
+    return len(terms & set(parse_terms(f"{case.typed} {case.before}"))) >= min(_SUBJECT_TERMS, len(terms))
+
+
+def _fold(text: str) -> str:
+    return fold_sentence(text).rstrip(" .;!")
+
+
+def _flatten(text: str) -> str:
+    fields = frontmatter.parse_fields(text)
+    return "\n".join(filter(None, (fields.title, fields.description, frontmatter.split_frontmatter(text).body.strip())))
+
+
+def _is_rule(kind: Kind | None) -> bool:
+    return kind in (Kind.USER, Kind.FEEDBACK)

@@ -2,7 +2,7 @@
 
 - Claims that the project does not bear out, by the verdicts that `verify` has kept: a name that has moved is replaced,
   and for what is gone the memory gets a line that says so. No word of it is removed.
-- Project memories in which every sentence plans something for a date that passed a fortnight ago or earlier. A rule, a
+- Project memories in which every sentence has a date, and all of them passed a fortnight ago or earlier. A rule, a
   decision or an account of what happened does not expire.
 - Memories that are old for their type, a few at a time: to approve one is to say that it still holds, which is
   recorded as a verification and makes it fresh again.
@@ -20,13 +20,13 @@ from memdir.dream.records import RULES, WHO, NamedItem
 from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
+from memdir.format.frontmatter import digest_of, encode
 from memdir.language.words import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
 from memdir.recall.pipeline import find_since
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Memory, Origin, Rewrite
 from memdir.store.contract import StoreBase
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
-from memdir.store.plan import digest_of, encode
 from memdir.text import one_line, shorten
 from memdir.verify.records import (
     CheckedClaim,
@@ -42,13 +42,6 @@ GRACE = timedelta(days=14)
 _REPAIR, _REVIEW, _EXPIRED = "dream:repair:", "dream:review:", "tidy:"
 _QUOTED = 3  # lines of a memory shown as evidence
 _CHARS = 200
-_PLANNED = re.compile(
-    r"\b(?:fr(?:ee|o)z|deadline|due|until|by|demo|launch|releas|start|begin|end|finish|meet|visit|review|rollout|go|goes|"
-    r"sprint|pilot|audit|workshop|migrat|mov|cut|expir|renew|deliver|hand|present|ship|open|clos|away|vacation|leav|trip|"
-    r"maintenance|outage|downtime|window|event|conference|interview|test|submit|stop|switch|turn|show)"
-    r"(?:e|s|es|ed|ing|ings)?\b",
-    re.IGNORECASE,
-)
 _LASTING = re.compile(
     r"\b(?:since|always|never|must|should|decid\w+|because|so that|rules?|polic(?:y|ies)|prefers?|whenever|each|every|if|"
     r"requires?|needs?|lessons?|remember)\b",
@@ -70,6 +63,13 @@ def find_drifted(
     sound = {name for name, verdict in verdicts.items() if verdict.state is VerifyState.VERIFIED}
     old = [at for at in free if at not in stale and at.name not in sound and _weigh(at, at.modified, lives, now) < 0.5]
     return [*stale, *sorted(old, key=lambda at: at.modified)]
+
+
+def render_passed(memory: Memory, now: datetime) -> str:
+    """That the last date of a project memory has passed, if it has."""
+    days = find_last_days(f"{memory.header.description}\n{memory.body}") if memory.header.kind is Kind.PROJECT else []
+    last = max((day for day in days if day is not None), default=None)
+    return "" if last is None or None in days or last >= now.date() else f"its last date, {last}, has passed"
 
 
 def propose_expired(facts: Iterable[MemoryFacts], now: datetime) -> Iterator[NamedItem]:
@@ -142,7 +142,7 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
         days = find_last_days(sentence)
         if not days or any(day is None or day >= limit for day in days):
             return False
-        if _LASTING.search(sentence) or not _PLANNED.search(sentence) or _PAST.search(sentence):
+        if _LASTING.search(sentence) or _PAST.search(sentence):
             return False
     return bool(sentences)
 

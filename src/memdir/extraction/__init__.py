@@ -12,48 +12,56 @@ When to run, and for which conversation, is decided in `turns`.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from memdir.conversation.includes import looks_secret
 from memdir.conversation.tool_calls import find_written_memory
-from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError
+from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError, PathError
 from memdir.extraction import by_model
 from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests
 from memdir.extraction.merge import Placement, is_said, place
 from memdir.extraction.provenance import (
-    ECHO,
+    OMITTED,
     SECRET,
     DoubtfulWrite,
+    Judgement,
+    OpinionCase,
+    SecondOpinion,
+    ask_second_opinion,
+    collect_foreign,
+    cut_echoes,
     doubt_credentials,
     doubt_shared,
-    is_borrowed,
-    is_carried,
+    join_words,
     judge_staged,
+    list_typed,
     mask_doubt,
-    trace,
+    render_typed,
 )
 from memdir.extraction.spans import strip_reminders
 from memdir.format import frontmatter
-from memdir.frozen import dataclass, replace
+from memdir.format.frontmatter import decode
+from memdir.frozen import dataclass, field, replace
 from memdir.language.words import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
-from memdir.models.connection import can_use_tools
+from memdir.models.connection import add_usage, can_use_tools
 from memdir.models.staged import StagedMemory, Staging, make_edits
-from memdir.records import InboxItem, InboxKind, Message, Model, Origin, SkipReason
+from memdir.records import InboxItem, InboxKind, Message, Model, Origin, Scope, SkipReason
 from memdir.store.contract import StoreBase, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import render_edits
-from memdir.store.plan import decode
 from memdir.store.sessions import Cursor, MessageSlice, make_cursor, slice_after
-from memdir.text import fold
+from memdir.text import fold as fold
 
 WHO = "extractor"
 VERB = "extract"
 _ASKED = "asked:"  # before a mark: only what was asked for in the range is done
 # What terminals and broken encodings leave in a message; what only serves to hide is left for `spans` to see.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_COVERED = 0.6  # of the words of a request, in one memory that a model wrote
 _RETRIES = 3  # when somebody else changed the same memory between planning and writing
 _RECENT_CHANGES = 200  # looked through for what the agent wrote by other means
 _PAST_CHANGES = 3  # looked through for what a memory said before
@@ -66,6 +74,7 @@ class ExtractSkip(SkipReason):
     OFF = "off", "learning is switched off here"
     PAUSED = "paused", "memory is paused"
     PRIVATE = "private", "this conversation is private"
+    REMOTE = "remote", "the agent runs in a remote environment"
     SUBAGENT = "subagent", "it was a helper of the agent, not the agent itself"
     HEADLESS = "headless", "nobody sat before it, and only what a person asks for is kept then"
     NOTHING_NEW = "nothing_new", "nothing was said since the last time"
@@ -85,6 +94,8 @@ class ConversationSource:
     project: Path | None = None
     home: str = ""
     parent: Mapping[str, object] | None = None
+    others: tuple[StoreBase, ...] = ()  # memories of other scopes, which the agent may write itself
+    foreign: tuple[int, ...] = ()  # runs of foreign text in messages that are not at hand any more
 
 
 NOWHERE = ConversationSource()
@@ -116,12 +127,15 @@ class ExtractResult:
     ran: ForkResult | None = None
     error: str = ""
     reasons: tuple[ExtractReason, ...] = ()
+    trimmed: tuple[str, ...] = ()
+    foreign: tuple[int, ...] = ()
 
     @property
     def notice(self) -> str:
         """One line for the person; empty if nothing was done."""
         done = (("saved", self.written), ("forgotten", self.forgotten))
         parts = [f"[Memory {verb}: {', '.join(f'{name}.md' for name in names)}]" for verb, names in done if names]
+        parts += [f"[left out of {name}.md what you did not say]" for name in self.trimmed]
         return " ".join([*parts, *([f"[{len(self.waiting)} waiting for you: `memdir inbox`]"] if self.waiting else [])])
 
 
@@ -137,16 +151,19 @@ def extract(
     failures: int = 0,
     dry_run: bool = False,
     start: int | None = None,
+    context: Sequence[Message] = (),
     is_partial: bool = False,
 ) -> ExtractResult:
     """Learn from the messages after the cursor; with `start` they are just those, and so many came before them.
+
+    `context` are the last messages before these; without them, what `messages` has before the cursor.
 
     Without a model, and after too many `failures` over the same messages, only the patterns are used. `explicit_only`
     keeps what was asked for and nothing else; a partial run leaves the rest of these messages to a later one. A dry run
     returns what it would do and writes nothing.
     """
     new = _find_new(store, messages, None if start is not None else after, conversation.session, start or 0)
-    earlier = messages[: new.start]
+    earlier = (*context, *messages[: new.start])
     new = replace(new, start=new.start + (start or 0))
     end = make_cursor(messages, before=start or 0)
     talk = clean_messages(new.messages)
@@ -216,10 +233,11 @@ class _Run:
     ) -> None:
         self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
         self.conversation, self.model = conversation, model
+        self.said = max((message.at for message in talk if message.at), default=now)  # dates are seen from here
         self.explicit_only, self.is_partial = explicit_only or is_partial, is_partial
         self.ran: ForkResult | None = None
         self.problem = ""
-        self.echoes: list[MemoryRequest] = []
+        self.foreign = collect_foreign((*earlier, *new.messages), conversation.foreign)
 
     def give_up(self, ran: ForkResult, problem: str) -> None:
         """Keep only what was asked for: what the model wrote cannot be kept, and it is not asked twice in one run."""
@@ -228,7 +246,6 @@ class _Run:
 
     def make_plan(self) -> "_Plan":
         """Everything that would be written, on a staging of its own, without credentials and what others share."""
-        self.echoes = []
         plan = self._plan()
         rules = self.store.rules
         found = (doubt_credentials(at, rules.find) or doubt_shared(at, rules) for at in plan.staging.staged)
@@ -236,8 +253,7 @@ class _Run:
         for doubt in held:
             plan.staging.drop(doubt.staged.name)
         gone = {doubt.staged.name for doubt in held}
-        echoes = [doubt for request in self.echoes for doubt in self._doubt(request, ECHO)]
-        doubts = [mask_doubt(doubt, rules.find) for doubt in (*plan.doubts, *held, *echoes)]
+        doubts = [mask_doubt(doubt, rules.find) for doubt in (*plan.doubts, *held)]
         # What was asked to be kept and holds a secret waits without the value, each as a memory of its own.
         hidden = find_hidden_requests(self.talk, now=self.now)
         secret = [doubt for at in hidden for doubt in self._doubt(at, f"{SECRET}: {at.hides}")]
@@ -247,12 +263,12 @@ class _Run:
         return replace(plan, placed=placed, doubts=tuple(doubts))
 
     def _plan(self) -> "_Plan":
-        staging = Staging(self.store, now=self.now)
-        requests = self._leave_out_kept(find_requests(self.talk, now=self.now))
+        staging = Staging(self.store, now=self.said)
+        requests = self._leave_out_kept(find_requests(self._hide_echoes(), now=self.now))
         asked = [request for request in requests if request.is_explicit]
         own = self._find_own_writes()
         if own is not None or self.explicit_only:
-            placed = self._place(_leave_out_written(self.store, asked, own or ()), staging)
+            placed = self._place(_leave_out_written(asked, own or ()), staging)
             skipped = ExtractSkip.FAILED if self.problem else None if own is None else ExtractSkip.OWN_WRITES
             return _Plan(self, staging, placed, skipped=skipped, by="rules", ran=self.ran, error=self.problem)
         if self.model is None:
@@ -266,39 +282,72 @@ class _Run:
             staging.take_back({})
             placed = self._place(asked, staging)
             return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        # Whose words the model has seen: a fork sees the whole conversation, and what it looked up.
-        earlier = self.earlier if answer.is_fork else ()
-        sources = trace((*earlier, *self.new.messages, *answer.foreign))
-        doubts = judge_staged(staging.staged, sources, answer.evidence, asked)
-        for doubt in doubts:
-            staging.drop(doubt.staged.name)
-        texts = [at.text for at in staging.staged if at.text is not None]
-        kept = [Placement(at.name, _name_action(at), None, answer.evidence.get(at.name, "")) for at in staging.staged]
-        missed = [request for request in asked if not any(is_said(request, text) for text in texts)]
+        judged = self._judge(model, staging, answer.evidence, asked)
+        staging.take_back({})
+        quotes = [quote for quote in answer.evidence.values() if quote]
+        kept = []
+        for at in judged.kept:
+            name = staging.put(at)
+            kept.append(Placement(name, _name_action(at), None, answer.evidence.get(at.name, "")))
+        texts = [at.text for at in judged.kept if at.text is not None]
+        missed = [request for request in asked if not _is_covered(request, texts, quotes)]
         placed = (*kept, *self._place(missed, staging))
-        return _Plan(self, staging, placed, doubts=doubts, by="model", ran=answer.ran)
+        ran = answer.ran
+        if judged.opinion is not None:
+            ran = replace(ran, usage=add_usage(ran.usage, judged.opinion.usage), turns=ran.turns + 1)
+        return _Plan(
+            self, staging, placed, judged.doubts, judged.trimmed, by="model", ran=ran, error="; ".join(answer.problems)
+        )
+
+    def _judge(
+        self, model: Model, staging: Staging, evidence: Mapping[str, str], asked: Sequence[MemoryRequest]
+    ) -> Judgement:
+        typed = list_typed((*self._context, *self.talk), frozenset(self.foreign))
+
+        def opine(cases: Sequence[OpinionCase]) -> SecondOpinion | None:
+            try:
+                return ask_second_opinion(model, cases, now=self.now, conversation=render_typed(typed))
+            except (ModelError, BudgetError):
+                return None
+
+        def is_asked(text: str) -> bool:
+            return any(request.action == FORGET and is_said(request, text) for request in asked)
+
+        return judge_staged(staging.staged, evidence, typed, opine, is_asked=is_asked)
 
     def _ask(self, model: Model, staging: Staging) -> by_model.ModelExtraction:
         parent = self.conversation.parent
+        others = (at for at in self.conversation.others if getattr(at, "scope", None) is Scope.USER)
+        stores = (self.store, *others)
+        task = by_model.ExtractTask(self.talk, self._context, stores, self.now, frozenset(self.foreign))
         if parent is None or not can_use_tools(model) or not has_writing_tools(parent):
-            return by_model.ask_for_operations(model, self.talk, staging, (self.store,), self.now)
+            return by_model.ask_for_operations(model, task, staging)
         memory = Path(getattr(self.store, "root", "/memory"))
         project = self.conversation.project
         tree = None if project is None else ProjectTree(project, looks_secret)
-        return by_model.fork_for_operations(model, parent, len(self.new.messages), staging, memory, tree)
+        return by_model.fork_for_operations(model, parent, task, staging, memory, tree)
+
+    @property
+    def _context(self) -> tuple[Message, ...]:
+        """The last messages before the new ones, without results of tools."""
+        said = [at for at in clean_messages(self.earlier[-EXTRACT_WINDOW:]) if at.role != "tool"]
+        return tuple(said[-by_model.CONTEXT_MESSAGES :])
+
+    def _hide_echoes(self) -> list[Message]:
+        """The messages without what the agent repeats of foreign text: a request may point to what the agent said."""
+        foreign = frozenset(self.foreign)
+        return [
+            replace(at, text=cut_echoes(at.text, foreign).replace(OMITTED, "")) if at.role == "assistant" else at
+            for at in self.talk
+        ]
 
     def _doubt(self, request: MemoryRequest, why: str) -> list[DoubtfulWrite]:
-        staging = Staging(self.store, now=self.now)
+        staging = Staging(self.store, now=self.said)
         self._place_one(request, staging)
         return [DoubtfulWrite(at, why, request.quote) for at in staging.staged]
 
     def _place(self, requests: Sequence[MemoryRequest], staging: Staging) -> tuple[Placement, ...]:
-        """Stage them, but for what a person asks for in words that the agent had from foreign text."""
-        borrowed = [request for request in requests if is_borrowed(request)]
-        sources = trace((*self.earlier, *self.new.messages)) if borrowed else None
-        self.echoes = [request for request in borrowed if sources is not None and is_carried(request.body, sources)]
-        kept = (request for request in requests if request not in self.echoes)
-        return tuple(at for request in kept for at in self._place_one(request, staging))
+        return tuple(at for request in requests for at in self._place_one(request, staging))
 
     def _place_one(self, request: MemoryRequest, staging: Staging) -> tuple[Placement, ...]:
         """Stage one; one that cannot be written does not stop the others, and what was said before is no correction."""
@@ -332,26 +381,30 @@ class _Run:
                 return [request for request in requests if request not in kept]
         return list(requests)
 
-    def _find_own_writes(self) -> list[str] | None:
+    def _find_own_writes(self) -> list[tuple[StoreBase, str]] | None:
         """The memories that somebody else wrote in this conversation while it went on; None if nobody did."""
-        root: Path | None = getattr(self.store, "root", None)
-        paths: tuple[str, ...] = ()
-        if root is not None:
-            cwd, home = str(self.conversation.project or ""), self.conversation.home
-            paths = find_written_memory(self.new.messages, (root, os.path.realpath(root)), cwd=cwd, home=home)
+        stores = (self.store, *self.conversation.others)
+        rooted = [(at, root) for at in stores if (root := getattr(at, "root", None)) is not None]
+        roots = {os.path.normpath(path): at for at, root in rooted for path in (root, os.path.realpath(root))}
+        cwd, home = str(self.conversation.project or ""), self.conversation.home
+        paths = find_written_memory(self.new.messages, roots, cwd=cwd, home=home) if roots else ()
         times = [message.at for message in self.talk if message.at]
         changes = [
-            change
-            for change in self.store.changes(limit=_RECENT_CHANGES)
+            (store, change)
+            for store in stores
+            for change in store.changes(limit=_RECENT_CHANGES)
             if change.origin.session and change.origin.session == self.conversation.session
             if change.origin.who != WHO and change.verb != OUTSIDE
             if not times or min(times) <= change.at <= max(times) + _AFTER
         ]
         if not paths and not changes:
             return None
-        names = [os.path.relpath(path, root) for path in paths if root is not None and os.path.isabs(path)]
-        names += [file.path for change in changes for file in change.files]
-        return [name.removesuffix(".md") for name in dict.fromkeys(names)]
+        written = [(store, file.path) for store, change in changes for file in change.files]
+        for path in paths:
+            # The longest: one directory may be inside another.
+            around = [root for root in roots if path.startswith(os.path.join(root, ""))]
+            written += [(roots[root], os.path.relpath(path, root)) for root in sorted(around, key=len)[-1:]]
+        return [(store, path.removesuffix(".md")) for store, path in dict.fromkeys(written)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +415,7 @@ class _Plan:
     staging: Staging
     placed: tuple[Placement, ...]
     doubts: tuple[DoubtfulWrite, ...] = ()
+    trimmed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skipped: ExtractSkip | None = None
     by: str = ""
     ran: ForkResult | None = None
@@ -400,6 +454,11 @@ class _Plan:
             for at in self.placed
             for text in [texts.get(at.name, "")]
         ]
+        reasons += [
+            ExtractReason(name, "trim", "the person did not say it", sentence)
+            for name, sentences in self.trimmed.items()
+            for sentence in sentences
+        ]
         reasons += [ExtractReason(at.staged.name, "wait", at.why, at.quote, at.staged.text or "") for at in self.doubts]
         return ExtractResult(
             written=() if repeated else tuple(at.name for at in staged if at.text is not None),
@@ -413,6 +472,8 @@ class _Plan:
             ran=self.ran,
             error=self.error,
             reasons=tuple(reasons),
+            trimmed=tuple(self.trimmed),
+            foreign=self.run.foreign,
         )
 
     def _make_item(self, prefix: str, origin: Origin, doubt: DoubtfulWrite) -> InboxItem:
@@ -429,11 +490,14 @@ class _Plan:
         )
 
 
-def _leave_out_written(store: StoreBase, requests: Sequence[MemoryRequest], own: Sequence[str]) -> list[MemoryRequest]:
+def _leave_out_written(requests: Sequence[MemoryRequest], own: Sequence[tuple[StoreBase, str]]) -> list[MemoryRequest]:
     """Requests that these memories do not answer: what was to be kept is in one, what was to go once was."""
-    known = {fold(header.name): header.name for header in store.scan()}
-    now = [store.read(known[fold(name)]).text for name in own if fold(name) in known]
-    once = list(_read_past(store, own)) if any(request.action == FORGET for request in requests) else []
+    now, once = list[str](), list[str]()
+    for store, name in own:
+        with suppress(NotFoundError, PathError):
+            now.append(store.read(name).text)
+        if any(request.action == FORGET for request in requests):
+            once += _read_past(store, [name])
     gone = [text for text in once if text not in now]
     return [at for at in requests if not any(is_said(at, text) for text in (gone if at.action == FORGET else now))]
 
@@ -447,6 +511,16 @@ def _read_past(store: StoreBase, names: Iterable[str]) -> Iterator[str]:
                 yield decode(store.read_content(file.before))
             except NotFoundError:
                 continue  # purged
+
+
+def _is_covered(request: MemoryRequest, texts: Sequence[str], quotes: Sequence[str]) -> bool:
+    """Whether a model rests an operation on the words of a request, or wrote a memory that has most of its words."""
+    mine = join_words(request.quote)
+    if any(quote and (quote in mine or mine in quote) for quote in map(join_words, quotes)):
+        return True
+    words = set(join_words(request.body).split())
+    shares = (len(words & set(join_words(text).split())) >= _COVERED * len(words) for text in texts)
+    return (request.action != FORGET and any(shares)) or any(is_said(request, text) for text in texts)
 
 
 def _takes_away(staging: Staging, name: str) -> bool:

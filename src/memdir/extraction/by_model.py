@@ -2,108 +2,133 @@
 
 There are two forms of the task. With the host's own request and a model that can call tools, a fork continues it: the
 prefix is unchanged, so nearly all of it is read from the provider's cache. Otherwise one request carries the messages
-and the manifest, and the reply is one JSON list of operations; a list that cannot be carried out is sent back once. Both
-write to the staging only, under the same limits. Whether what was written may be kept is decided in `judge`.
+and the manifest, and the reply is one JSON list of operations; those that cannot be carried out are sent back once. Both
+write to the staging only, under the same limits. Whether what was written may be kept is decided in `provenance`.
+
+The one-request form is a clean room: the person's typed words, the agent's prose, and the calls of tools on one line
+each; no results of tools, no pastes, no sentence of the agent's that repeats foreign text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 
-from memdir.conversation import lines
 from memdir.errors import ReplyError
-from memdir.extraction.spans import split_message, strip_reminders
-from memdir.format.index import render_manifest
+from memdir.extraction.provenance import OMITTED, cut_echoes, render_today
+from memdir.extraction.spans import split_message
+from memdir.format.index import render_manifest_line
 from memdir.frozen import dataclass
 from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES
 from memdir.models.agent import ForkEnd, ForkResult, MemoryTools, ProjectTree, run_fork
 from memdir.models.connection import add_usage
 from memdir.models.prompts import render_prompt
-from memdir.models.staged import SCHEMA, Staging, parse_operations, stage
+from memdir.models.staged import SCHEMA, Operation, Staging, parse_operations, stage
 from memdir.recall.select import LocalSearch
-from memdir.records import Header, Message, Model, Query, Reply, Request, StopReason, Usage
+from memdir.records import Header, Message, Model, Query, Reply, Request, Scope, StopReason, Usage
 from memdir.store.contract import Store
-from memdir.text import shorten
+from memdir.text import cut_middle, one_line, shorten
 
 PURPOSE = "extract"
-_CLOSE = 5  # memories whose text is shown to a model that cannot read files
-_TOOL_CHARS = 2_000  # of one tool's result: it is context, not a source
-_SAID_CHARS = EXTRACT_SLICE_CHARS // 5  # of one message: no paste crowds out the others
-_NONE = "(none yet)"
+CONTEXT_MESSAGES = 6  # before the new ones: a "no, not like that" needs what it answers
+_CLOSE = 8  # memories whose text is shown to a model that cannot read files
+_NEWEST = 20  # of the manifest
+_CALL_CHARS = 160  # of one call's arguments
+_SAID_CHARS = EXTRACT_SLICE_CHARS // 5  # of one message: none crowds out the others
+_CONTEXT_CHARS = 4_000  # of one message that was learned from already
+_NONE = "(none)"
+_SCOPES = {
+    Scope.PRIVATE: "This project",
+    Scope.TEAM: "The team (needs a person's approval)",
+    Scope.USER: "All projects (read only here)",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelExtraction:
-    """How a run went, and by name what each write rests on, where the reply says so.
-
-    `foreign` is what the model saw besides the messages: files it read, results of tools in the host's own request.
-    """
+    """How a run went, and by name what each write rests on; a fork gives no evidence."""
 
     ran: ForkResult
     evidence: Mapping[str, str]
-    foreign: tuple[Message, ...] = ()
-    is_fork: bool = False
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractTask:
+    """What a model is asked to learn from.
+
+    `stores` are those whose memories it should know of, the one it writes to first; `foreign` are runs of foreign text.
+    """
+
+    messages: Sequence[Message]
+    context: Sequence[Message]
+    stores: Sequence[Store]
+    now: datetime
+    foreign: Set[int] = frozenset()
 
 
 def fork_for_operations(
-    model: Model, parent: Mapping[str, object], count: int, staging: Staging, memory: Path, tree: ProjectTree | None
+    model: Model,
+    parent: Mapping[str, object],
+    task: ExtractTask,
+    staging: Staging,
+    memory: Path,
+    tree: ProjectTree | None,
 ) -> ModelExtraction:
     """Continue the parent's own request; raises ReplyError when the run does not come to an end."""
-    task = render_prompt(
+    content = render_prompt(
         "extract_task",
-        count=str(count),
+        count=str(len(task.messages)),
         rules=render_prompt("extract_rules"),
         directory=str(memory),
-        manifest=_render_manifest(staging.scan()),
+        manifest=_render_manifest(task),
         turns=str(FORK_TURNS),
+        today=render_today(task.now),
     )
-    request = Request("", (Message("user", task),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
-    tools = MemoryTools(staging, memory, tree)
-    results: list[str] = []
-
-    def ask(again: Request) -> Reply:
-        reply = model(again)
-        results.extend(_find_foreign((reply.raw,)))  # a tool that the provider runs itself is denied to nobody
-        return reply
-
-    ran = run_fork(ask, request, tools)
+    request = Request("", (Message("user", content),), FORK_TOKENS, parent=parent, purpose=PURPOSE)
+    ran = run_fork(model, request, MemoryTools(staging, memory, tree))
     if ran.end in (ForkEnd.REPEATED, ForkEnd.DECLINED) or (ran.end is not ForkEnd.DONE and not staging.staged):
         raise ReplyError(f"the run came to no end ({ran.end})", hint="nothing was changed; the next run tries again")
-    texts = (*_find_foreign(parent.get("messages") or parent.get("input")), *results, *tools.seen)
-    return ModelExtraction(ran, {}, tuple(Message("tool", text) for text in texts), is_fork=True)
+    return ModelExtraction(ran, {})
 
 
-def ask_for_operations(
-    model: Model, messages: Sequence[Message], staging: Staging, stores: Sequence[Store], now: datetime
-) -> ModelExtraction:
-    """One request with everything in it, and a second if the reply cannot be carried out."""
-    headers = staging.scan()
-    conversation = render_conversation(messages)
+def ask_for_operations(model: Model, task: ExtractTask, staging: Staging) -> ModelExtraction:
+    """One request with everything in it, and a second for the operations that cannot be carried out."""
     content = render_prompt(
         "extract_slice",
-        manifest=_render_manifest(headers),
-        texts=_render_closest(messages, headers, stores, now),
-        conversation=conversation,
+        today=render_today(task.now),
+        manifest=_render_manifest(task),
+        texts=_render_closest(task),
+        context=render_conversation(task.context, task.foreign, chars=_CONTEXT_CHARS) or _NONE,
+        conversation=render_conversation(task.messages, task.foreign),
     )
     system = render_prompt("extract_system", rules=render_prompt("extract_rules"))
-    request = Request(system, (Message("user", content),), FORK_TOKENS, SCHEMA, purpose=PURPOSE)
-    first = model(request)
-    try:
-        return ModelExtraction(_make_ran(first, 1, first.usage), _carry_out(first, staging))
-    except ReplyError as error:
-        said = Message("assistant", first.text or "(nothing)")
-        repair = Message("user", render_prompt("extract_repair", problem=str(error)))
-        second = model(Request(system, (*request.messages, said, repair), FORK_TOKENS, SCHEMA, purpose=PURPOSE))
-        evidence = _carry_out(second, staging)
-        return ModelExtraction(_make_ran(second, 2, add_usage(first.usage, second.usage), first.usage), evidence)
+    messages: tuple[Message, ...] = (Message("user", content),)
+    evidence: dict[str, str] = {}
+    usages: list[Usage] = []
+    for turn in (1, 2):
+        reply = model(Request(system, messages, FORK_TOKENS, SCHEMA, purpose=PURPOSE))
+        usages.append(reply.usage)
+        try:
+            result = stage(_parse(reply), staging)
+            evidence |= {name: at.evidence for name, at in result.done.items()}
+            problems = result.problems
+        except ReplyError as error:
+            if turn == 2 and not evidence:
+                raise
+            problems = (str(error),)
+        if not problems:
+            break
+        repair = render_prompt("extract_repair", problems="\n".join(f"- {at}" for at in problems))
+        messages = (*messages, Message("assistant", reply.text or "(nothing)"), Message("user", repair))
+    ran = ForkResult(ForkEnd.DONE, reply.text, turn, usage=reduce(add_usage, usages), first=usages[0])
+    return ModelExtraction(ran, evidence, problems)
 
 
-def render_conversation(messages: Sequence[Message]) -> str:
-    """Who said what; what came out of tools is cut short and labelled.
-
-    Where not all of it fits, the person's words come first, and of the rest the newest.
-    """
-    parts = [_render_message(message) for message in messages]
+def render_conversation(messages: Sequence[Message], foreign: Set[int], *, chars: int = _SAID_CHARS) -> str:
+    """Who said what, without foreign text; where not all fits, the person's words come first, then the newest."""
+    parts = [_render_message(message, foreign, chars) for message in messages]
     left = EXTRACT_SLICE_CHARS
     kept: list[int] = []
     for at in sorted(range(len(parts)), key=lambda at: (messages[at].role != "user", -at)):
@@ -111,77 +136,76 @@ def render_conversation(messages: Sequence[Message]) -> str:
         if left < 0:
             break
         kept.append(at)
-    return "\n\n".join(parts[at] for at in sorted(kept))
+    return "\n\n".join(parts[at] for at in sorted(kept) if parts[at])
 
 
-def _render_message(message: Message) -> str:
-    day = f", {message.at:%Y-%m-%d}" if message.at else ""
-    if message.role == "tool":
-        return f"[output of a tool{day}: material, not the person's words]\n{shorten(message.text, _TOOL_CHARS)}"
-    who = "the person" if message.role == "user" else "the agent"
-    calls = "".join(f"\n(calls {call.name})" for call in message.calls)
-    return f"[{who}{day}]\n{_cut_middle(message.text)}{calls}"
+def _render_message(message: Message, foreign: Set[int], chars: int) -> str:
+    if message.role == "tool" or message.answers or message.is_meta:
+        return ""
+    day = f", {message.at:%A %Y-%m-%d %H:%M}" if message.at else ""
+    if message.role == "user":
+        return f"[the person{day}]\n{cut_middle(_mark_foreign(message.text), chars)}"
+    prose = cut_echoes(cut_middle(message.text, chars), foreign)
+    calls = (cut_echoes(_render_call(call.name, call.input), foreign) for call in message.calls)
+    lines = [prose, *(f"({call})" for call in calls if call != OMITTED)]
+    return f"[the agent{day}]\n" + "\n".join(line for line in lines if line.strip())
 
 
-def _cut_middle(text: str) -> str:
-    """A long text without its middle: what somebody asks for is before or after what they pasted."""
-    half = _SAID_CHARS // 2
-    if len(text) <= _SAID_CHARS:
-        return text
-    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters are left out here]\n{text[-half:]}"
+def _mark_foreign(text: str) -> str:
+    """A message with a mark for each paste, which says how long it was."""
+    parts = []
+    for span in split_message(text):
+        count = len(span.text.strip().splitlines())
+        parts.append(span.text if span.plain or not span.text.strip() else f"\n[text from elsewhere, {count} lines]\n")
+    return "".join(parts).strip()
 
 
-def _find_foreign(rows: object) -> Iterator[str]:
-    """What nobody in the conversation said: results of tools, the provider's own too, documents, quotes and pastes.
-
-    Rows are messages of a host's request or of an answer, in the shapes of both large APIs.
-    """
-    for row in lines.list_blocks(rows):
-        role, kind, content = row.get("role"), row.get("type"), row.get("content")
-        if role == "tool" or (role is None and kind != "reasoning"):
-            yield "\n".join(lines.list_strings([row.get(key) for key in ("content", "output", "outputs", "results")]))
-        yield from (result.text for result in lines.list_results(content))
-        if role == "user":
-            said = split_message(strip_reminders(lines.join_texts(content)))
-            yield from (span.text for span in said if not span.plain)
+def _render_call(name: str, given: Mapping[str, object]) -> str:
+    values = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in given.values())
+    return f"calls {name}: {shorten(one_line(' '.join(values)), _CALL_CHARS)}"
 
 
-def _carry_out(reply: Reply, staging: Staging) -> dict[str, str]:
-    """Carry out the operations of a reply on the staging, which is unchanged if they cannot be done."""
+def _parse(reply: Reply) -> Sequence[Operation]:
     if reply.stop is StopReason.REFUSED:
         raise ReplyError("the model declined")
     if reply.stop is StopReason.LENGTH:
         raise ReplyError("the token limit cut the answer short")
-    operations = parse_operations(reply.text)
-    before = staging.copy()
-    try:
-        return stage(operations, staging)
-    except ReplyError:
-        staging.take_back(before)
-        raise
+    return parse_operations(reply.text)
 
 
-def _render_manifest(headers: Sequence[Header]) -> str:
-    return render_manifest(headers, MANIFEST_ENTRIES) or _NONE
+def _find_closest(task: ExtractTask, limit: int) -> list[Header]:
+    """The memories nearest to what the person said, near or not."""
+    said = "\n".join(message.text for message in task.messages if message.role == "user")
+    if not said.strip():
+        return []
+    with LocalSearch(task.stores) as search:
+        search.refresh()
+        found = search.search(Query(said[-4000:], now=task.now), limit)
+    return [pick.header for pick in (*found.picks, *found.passed_over)][:limit]
 
 
-def _render_closest(
-    messages: Sequence[Message], headers: Sequence[Header], stores: Sequence[Store], now: datetime
-) -> str:
-    """The memories nearest to what the person said: an update needs the old text, and this model cannot read files."""
-    said = "\n".join(message.text for message in messages if message.role == "user")
-    if not headers or not said.strip():
-        return _NONE
-    with LocalSearch(stores) as search:
-        picks = search.select(Query(said[-4000:], now=now), headers, _CLOSE)
-    texts = [f"{pick.header.file}:\n{_read(stores, pick.header)}" for pick in picks]
+def _render_manifest(task: ExtractTask) -> str:
+    """Every memory a model should know of, by scope; beyond the limit the nearest and the newest."""
+    headers = [header for store in task.stores for header in store.scan()]
+    if len(headers) > MANIFEST_ENTRIES:
+        newest = sorted(headers, key=lambda at: at.modified, reverse=True)
+        near = _find_closest(task, MANIFEST_ENTRIES - _NEWEST)
+        chosen = {(at.scope, at.name): at for at in (*newest[:_NEWEST], *near, *newest)}
+        headers = list(chosen.values())[:MANIFEST_ENTRIES]
+    parts = []
+    for scope, label in _SCOPES.items():
+        found = sorted((at for at in headers if at.scope is scope), key=lambda at: at.file)
+        lines = "\n".join(map(render_manifest_line, found))
+        parts += [f"{label}:\n{lines}"] if found else []
+    others = [at for at in headers if at.scope not in _SCOPES]
+    return "\n\n".join([*parts, *(render_manifest_line(at) for at in others)]) or _NONE
+
+
+def _render_closest(task: ExtractTask) -> str:
+    """The text of the nearest memories: an update needs the old text, and this model cannot read files."""
+    texts = []
+    for header in _find_closest(task, _CLOSE):
+        homes = (at for at in task.stores if getattr(at, "scope", header.scope) is header.scope)
+        store = next(homes, task.stores[0])
+        texts.append(f"{header.file}:\n{store.read(header.name).text.rstrip()}")
     return "\n\n".join(texts) or _NONE
-
-
-def _read(stores: Sequence[Store], header: Header) -> str:
-    store = next((at for at in stores if getattr(at, "scope", None) is header.scope), stores[0])
-    return store.read(header.name).text
-
-
-def _make_ran(reply: Reply, turns: int, usage: Usage, first: Usage | None = None) -> ForkResult:
-    return ForkResult(ForkEnd.DONE, reply.text, turns, usage=usage, first=first or reply.usage)

@@ -1,538 +1,103 @@
-"""Where the words of a memory came from, and so whether it may be believed.
+"""Whose words a memory rests on.
 
-A model that writes memories can be talked into anything by the text it reads. So it is not asked where a memory came
-from; its words are looked up. Each sentence must rest on the person's own plain words; one that carries foreign text
-makes the whole memory foreign, one that rests on the agent's words or on nothing makes it the agent's. What follows
-`**Why:**` or `**How to apply:**` may be the agent's.
+A model that writes memories can be talked into anything by the text it reads. So it is shown as little foreign text as
+possible (`by_model` renders the conversation), and what it writes is not believed because it says so: each sentence that
+is not the person's own is put to a second request, which shows only what the person typed. What does not follow from
+that is left out, and more than half left out needs review.
 
-Words are compared by stems cut short, so that inflection does not matter in any of the Latin languages; Chinese and
-Japanese by pairs of characters without grammar. Addresses, paths, commands, identifiers and mails must match to the
-letter. The check can be deceived by a sentence made wholly of words the person used close together, and it believes no
-translation.
+Typed text is what `spans` calls plain in the messages of a person. Everything else that neither the person nor the agent
+wrote is foreign: results of tools, files, attachments, pastes. The agent may repeat foreign text in its own words; runs
+of five words that stood in foreign text are known again by their hashes, and a sentence with such a run is shown to
+neither model. The hashes of earlier turns are kept with the session.
 """
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from functools import cache
-from itertools import pairwise
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from datetime import datetime
 
-from memdir.extraction.find import FORGET, MemoryRequest, mask_values
-from memdir.extraction.merge import is_said
+from memdir.errors import FormatError, ReplyError
+from memdir.extraction.find import mask_values
 from memdir.extraction.spans import split_message, strip_reminders
 from memdir.format import frontmatter
-from memdir.format.drafts import make_slug
-from memdir.frozen import dataclass, replace
-from memdir.language.words import CJK, HIRAGANA, compile_any, load_small_words, load_usual_words, split_text
-from memdir.models.staged import StagedMemory
-from memdir.recall.table import open_words
-from memdir.recall.terms import make_term
-from memdir.records import Kind, Message
+from memdir.format.frontmatter import check_description, make_slug
+from memdir.frozen import dataclass, field, replace
+from memdir.language.words import CJK, compile_any
+from memdir.limits import FOREIGN_RUNS, OPINION_CHARS, OPINION_TOKENS
+from memdir.models.prompts import render_prompt
+from memdir.models.staged import StagedMemory, make_object
+from memdir.records import Message, Model, Request, StopReason, Usage
 from memdir.store.plan import Finder, WriteRules, is_shared, is_team
-from memdir.store.secret_text import SecretFinding
-from memdir.store.secrets import find_secrets, mask, render_findings
-from memdir.text import one_line, shorten
+from memdir.store.secrets import SecretFinding, find_secrets, mask, render_findings
+from memdir.text import find_json, one_line, shorten
 
-KEY_LETTERS = 6  # of a stem: "summaries" and "summarizing" are the same word
-
-_WIDE_RUN = re.compile(rf"[{CJK}]+")
-_HIRAGANA = re.compile(rf"[{HIRAGANA}]+")
-_WORD = re.compile(rf"(?:(?![{CJK}])[^\W\d_])+")
-_TOKEN = re.compile(rf"[{CJK}]|(?:(?![{CJK}])\w)+")
-_NUMBER = re.compile(r"(?<![\w.])\d++(?:[.,]\d++)*+(?!\w{0,20}[A-Za-z_]{3})")
-_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b|\d{4}年\d{1,2}月\d{1,2}日")
-_EXACT = re.compile(
-    r"""
-      [A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>"'`）」，。、]+
-    | (?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{0,100}\w
-    | (?<![\w.-])(?:[A-Za-z0-9-]{1,63}\.){1,6}(?:com|org|net|io|dev|ai|app|co|de|fr|es|cn|jp|eu|uk|us|info|
-        biz|xyz|sh|me|ru|example|
-        invalid|test|local|internal|corp|evil)\b(?:/[^\s<>"'`）」，。、]*)?
-    | (?<![\w.])\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?
-    | (?<![\w/.])(?:~|\.{1,2})?/[\w.@~+-]+(?:/[\w.@~+*-]*)*
-    | (?<![\w/.@+-])[\w.@+-]{1,100}(?:/[\w.@+*-]+)+
-    | (?<![\w-])--?[A-Za-z][\w-]*(?:=[^\s`,;]+)?
-    | \b[A-Za-z]+_\w+\b | \b[a-z]+[A-Z]\w*\b | \b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9]{6,}\b
-    | (?<![\w-])[\w-]{1,80}\.(?:md|py|js|ts|tsx|json|ya?ml|toml|sh|go|rs|java|sql|txt|env|cfg|ini|lock|pem|key|
-        csv|html?)\b
-    """,
-    re.VERBOSE | re.ASCII,
-)
-_CODE = re.compile(r"`([^`\n]+)`")
-_CAPITAL = re.compile(r"(?<![\w.])[A-ZÀ-ÖØ-Þ][\w’'-]*")
-
-WINDOW = 4  # sentences of the person in which a claim may find its words: a request and its reason, not a whole letter
-FOREIGN_WINDOW = 2
-PROSE_WORDS = 5  # a foreign sentence of so many words has a language
-
-PERSON_SHARE = 0.7  # of a sentence's telling words that the person must have said, where foreign text is about
-ALONE_SHARE = 0.3  # where there is none: a paraphrase can only be the agent's own
-NOVEL_MAX = 2  # words of the agent's own in a sentence, where foreign text is about
-CARRIED_SHARE = 0.5  # of a sentence's telling words found in one foreign passage: that is where it came from
-AGENT_SHARE = 0.5
-LABEL_SHARE = 0.5  # of a title's words that the sentences below it must hold
-TITLE_WORDS = 2  # a title this short may be the agent's own: "Background", "Three rules"
-WIDE_EASE = 0.6  # pairs of characters overlap at their edges: fewer of them survive a paraphrase
-NEAR = 0.5  # how near another word must be to count as the same in foreign text
-NUMBER_FREE = 12  # smaller numbers are counted by anybody
-
-_PART = re.compile(r"\A[*_]*(?:why|how to apply|how)\b[^:：]{0,20}[:：][*_]*", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;:—–()\n，；：、。]")
-_FRONT = re.compile(r"\A(?:name|title|description|type)\s*:\s*", re.IGNORECASE)
-
-
-class Trust(StrEnum):
-    """Whose words a memory rests on."""
-
-    PERSON = "person"
-    AGENT = "agent"
-    FOREIGN = "foreign"
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A few sentences of one message."""
-
-    message: str
-    text: str
-    keys: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class PassageIndex:
-    """All passages of one kind, where each key stands, and the whole text for what must match to the letter."""
-
-    passages: tuple[Passage, ...]
-    places: Mapping[str, tuple[int, ...]]
-    text: str
-    languages: frozenset[str]
-
-    def find_best(self, keys: Collection[str]) -> tuple[Passage | None, int]:
-        """The passage that holds most of the keys, and how many."""
-        counts: Counter[int] = Counter()
-        for key in keys:
-            counts.update(self.places.get(key, ()))
-        if not counts:
-            return None, 0
-        # The shorter of equals: it says nothing else.
-        place = max(counts, key=lambda at: (counts[at], -len(self.passages[at].keys), -at))
-        return self.passages[place], counts[place]
-
-
-@dataclass(frozen=True, slots=True)
-class SpeakerSources:
-    """Who said what in a slice."""
-
-    person: PassageIndex
-    agent: PassageIndex
-    foreign: PassageIndex
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedSentence:
-    """One sentence: what it says, ready to be looked up."""
-
-    text: str
-    keys: frozenset[str]
-    exact: frozenset[str]
-    names: frozenset[str]
-    numbers: frozenset[str]
-    days: frozenset[str]
-    language: str
-    negated: bool
-    orders: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ProvenanceVerdict:
-    """Whose words a memory rests on, why in a few words, and the messages they stand in."""
-
-    trust: Trust
-    why: str = ""
-    message_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    claim: JudgedSentence
-    trust: Trust
-    why: str = ""
-    messages: tuple[str, ...] = ()  # where it was found, if it was
-    things: frozenset[str] = frozenset()  # what it names and the person does not
-    is_part: bool = False
-
-
-def trace(messages: Sequence[Message], believed: Iterable[tuple[str, str]] = ()) -> SpeakerSources:
-    """Sort the words of a slice by whose they are; `believed` are texts, each with its name, that count as a person's.
-
-    Those are not looked through for quotes: what is remembered already is nobody's paste.
-    """
-    texts: Mapping[Trust, list[tuple[str, str]]] = {trust: [] for trust in Trust}
-    texts[Trust.PERSON].extend(believed)
-    for place, message in enumerate(messages):
-        name = message.id or str(place)
-        for trust, text in _sort_message(message):
-            texts[trust].append((name, text))
-    return SpeakerSources(
-        _make_index(texts[Trust.PERSON], WINDOW),
-        _make_index(texts[Trust.AGENT], FOREIGN_WINDOW),
-        _make_index(texts[Trust.FOREIGN], FOREIGN_WINDOW),
-    )
-
-
-def judge_words(text: str, evidence: str, sources: SpeakerSources) -> ProvenanceVerdict:
-    """Whose words a memory (title, description and body) rests on; `evidence` is what the model says it rests on."""
-    findings = [_judge_claim(claim, sources, is_part) for claim, is_part in _parse_claims(text)]
-    findings = list(_believe_labels(findings))
-    if doubt := _judge_evidence(evidence, sources):
-        return doubt
-    for trust in (Trust.FOREIGN, Trust.AGENT):
-        for at in findings:
-            if at.trust is trust and not (at.is_part and trust is Trust.AGENT):
-                return ProvenanceVerdict(trust, f"{at.why}: “{shorten(one_line(at.claim.text), 80)}”", at.messages)
-    rests = [at for at in findings if at.trust is Trust.PERSON]
-    if not rests:
-        return ProvenanceVerdict(Trust.AGENT, "nothing in it is the person's")
-    ids = dict.fromkeys(message for at in rests for message in at.messages)
-    return ProvenanceVerdict(Trust.PERSON, "the person's own words", tuple(ids))
-
-
-def is_carried(text: str, sources: SpeakerSources) -> bool:
-    """Whether foreign text says a sentence of this, or names what it names, and the person less of it."""
-    for claim, _ in _parse_claims(text):
-        _, own = sources.person.find_best(claim.keys)
-        _, shared = sources.foreign.find_best(claim.keys)
-        if max(own, 1) < shared and shared >= _ease(claim, CARRIED_SHARE) * len(claim.keys):
-            return True
-        if _find_carrier_of_things(claim, _find_novel_things(claim, sources.person), sources):
-            return True
-    return False
-
-
-def _sort_message(message: Message) -> Iterator[tuple[Trust, str]]:
-    if message.role == "assistant":
-        yield Trust.AGENT, message.text
-    elif message.role != "user" or message.is_meta or message.answers:
-        yield Trust.FOREIGN, message.text
-    else:
-        for span in split_message(strip_reminders(message.text)):
-            yield Trust.PERSON if span.plain else Trust.FOREIGN, span.text
-
-
-def _make_index(texts: Iterable[tuple[str, str]], width: int) -> PassageIndex:
-    passages: list[Passage] = []
-    languages: set[str] = set()
-    whole: list[str] = []
-    for name, text in texts:
-        sentences = split_text(text)
-        passages += _make_passages(name, sentences, width)
-        languages |= {guess_language(at) for at in sentences if len(at.split()) >= PROSE_WORDS or not at.isascii()}
-        whole.append(fold_sentence(text))
-    places: dict[str, list[int]] = defaultdict(list)
-    for number, passage in enumerate(passages):
-        for key in passage.keys:
-            places[key].append(number)
-    frozen = {key: tuple(numbers) for key, numbers in places.items()}
-    return PassageIndex(tuple(passages), frozen, "\n".join(whole), frozenset(languages - {""}))
-
-
-def _make_passages(name: str, sentences: Sequence[str], width: int) -> Iterator[Passage]:
-    """Every sentence alone, and every run of neighbours up to the width."""
-    keys = [find_keys(sentence) for sentence in sentences]
-    for start in range(len(sentences)):
-        for end in range(start + 1, min(start + width, len(sentences)) + 1):
-            both = frozenset[str]().union(*keys[start:end])
-            if both:
-                yield Passage(name, "\n".join(sentences[start:end]), both)
-
-
-def _parse_claims(text: str) -> Iterator[tuple[JudgedSentence, bool]]:
-    is_part = False
-    for sentence in split_text(text):
-        is_part = is_part or _PART.match(sentence) is not None
-        claim = parse_claim(_FRONT.sub("", _PART.sub("", sentence)))
-        if claim.keys or claim.exact or claim.numbers:
-            yield claim, is_part
-
-
-def _judge_evidence(quote: str, sources: SpeakerSources) -> ProvenanceVerdict | None:
-    """A quotation that stands in foreign text and not in the person's tells where the memory came from."""
-    words = find_keys(quote)
-    if not words:
-        return None
-    _, own = sources.person.find_best(words)
-    passage, foreign = sources.foreign.find_best(words)
-    if passage is not None and foreign > own and foreign >= 0.8 * len(words):
-        return ProvenanceVerdict(Trust.FOREIGN, "its evidence is no plain word of the person", (passage.message,))
-    return None
-
-
-def _judge_claim(claim: JudgedSentence, sources: SpeakerSources, is_part: bool) -> _Finding:
-    novel = _find_novel_things(claim, sources.person)
-    if carrier := _find_carrier_of_things(claim, novel, sources):
-        return _Finding(claim, Trust.FOREIGN, "foreign text names it", (carrier,), novel, is_part)
-    best, own = sources.person.find_best(claim.keys)
-    if sources.foreign.passages:
-        finding = _judge_among_foreign(claim, sources, best, own)
-    else:
-        grounded = own >= _ease(claim, ALONE_SHARE) * len(claim.keys)
-        finding = (Trust.PERSON, "", best) if grounded else (Trust.AGENT, "nobody but the agent says it", None)
-    trust, why, passage = finding
-    if novel and trust is Trust.PERSON:
-        trust, why, passage = Trust.AGENT, "the person never named it", None
-    return _soften(_Finding(claim, trust, why, (passage.message,) if passage else (), novel, is_part), sources)
-
-
-def _judge_among_foreign(
-    claim: JudgedSentence, sources: SpeakerSources, best: Passage | None, own: int
-) -> tuple[Trust, str, Passage | None]:
-    said = best.keys if best else frozenset()
-    novel = claim.keys - said
-    carrier, shared = sources.foreign.find_best(claim.keys)
-    total = len(claim.keys)
-    carried = carrier is not None and shared > 1 and shared >= _ease(claim, CARRIED_SHARE) * total
-    if carrier is not None and _is_smuggled(claim, novel, sources.foreign):
-        return Trust.FOREIGN, "foreign text says it", carrier
-    if own >= _ease(claim, PERSON_SHARE) * total and len(novel) <= max(NOVEL_MAX, (1 - _ease(claim, 1.0)) * total):
-        hearsay = best is not None and all(is_hearsay(sentence) for sentence in split_text(best.text))
-        if carried and best and carrier and (hearsay or _is_turned(claim, best, carrier)):
-            return Trust.FOREIGN, "the person did not say it so, foreign text does", carrier
-        if carried and best and carrier and shared >= own and _is_closer(claim, carrier, best):
-            return Trust.FOREIGN, "foreign text says it in these words", carrier
-        if carrier is not None and shared > own and novel & carrier.keys:
-            return Trust.FOREIGN, "foreign text says more of it than the person", carrier
-        return Trust.PERSON, "", best
-    if carried and shared > own:
-        return Trust.FOREIGN, "foreign text says it", carrier
-    _, echoed = sources.agent.find_best(claim.keys)
-    if claim.language and sources.foreign.languages - {claim.language}:
-        return Trust.FOREIGN, "it may be a translation of foreign text", None
-    if echoed >= _ease(claim, AGENT_SHARE) * total and not claim.orders:
-        return Trust.AGENT, "nobody but the agent says it", None
-    return Trust.FOREIGN, "the person did not say it, and foreign text is about", None
-
-
-def _soften(finding: _Finding, sources: SpeakerSources) -> _Finding:
-    """A reason or an advice may be the agent's own, as long as nothing shows that it is foreign."""
-    if not finding.is_part or finding.messages or finding.trust is not Trust.FOREIGN:
-        return finding
-    own = sources.person.find_best(finding.claim.keys)[1] * 2 >= len(finding.claim.keys)
-    if not own and finding.claim.language and sources.foreign.languages - {finding.claim.language}:
-        return finding
-    return replace(finding, trust=Trust.AGENT)
-
-
-def _is_smuggled(claim: JudgedSentence, novel: Collection[str], foreign: PassageIndex) -> bool:
-    """Whether words the person did not say stand together in foreign text, themselves or their neighbours."""
-    if not novel:
-        return False
-    least = 2 if all(key.isascii() for key in novel) else 3
-    same = foreign.find_best(novel)[1]
-    if same >= least and same * 2 >= len(novel):
-        return True
-    meant = {near: key for word in re.findall(r"[A-Za-z]+", claim.text) for near, key in _find_near(word, novel)}
-    passage, _ = foreign.find_best(meant)
-    found = {meant[key] for key in passage.keys & meant.keys()} if passage else set()
-    return len(found) > least and len(found) * 3 >= 2 * len(novel)
-
-
-def _find_near(word: str, novel: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Keys of words that mean about the same as a word the person did not say."""
-    table, term = open_words(), make_term(word)
-    key = term[:6]
-    if key not in novel:
-        return
-    yield key, key
-    for near, cosine in table.near(term) if table else ():
-        if cosine >= NEAR:
-            yield near[:6], key
-
-
-def _is_turned(claim: JudgedSentence, best: Passage, carrier: Passage) -> bool:
-    """Whether the person said the opposite, and foreign text says it like this."""
-    return _is_negated(claim, best) is not claim.negated and _is_negated(claim, carrier) is claim.negated
-
-
-def _is_closer(claim: JudgedSentence, carrier: Passage, best: Passage) -> bool:
-    """Whether the words follow each other as in foreign text rather than as the person put them."""
-    order = find_order(claim.text)
-    return len(order & find_order(carrier.text)) > len(order & find_order(best.text))
-
-
-def _is_negated(claim: JudgedSentence, passage: Passage) -> bool:
-    """As it concerns the claim: by the clause that holds all its words, if there is one, else by all of it."""
-    shared = claim.keys & passage.keys
-    for clause in _CLAUSE.split(passage.text):
-        if shared <= find_keys(clause):
-            return is_negated(clause)
-    return is_negated(passage.text)
-
-
-def _ease(claim: JudgedSentence, share: float) -> float:
-    wide = sum(not key.isascii() for key in claim.keys)
-    return share * WIDE_EASE if wide * 2 > len(claim.keys) else share
-
-
-def _find_novel_things(claim: JudgedSentence, person: PassageIndex) -> frozenset[str]:
-    """Addresses, code, names and numbers that the person never typed in plain words."""
-    exact = {at for at in claim.exact if not _stands_in(at, person.text)}
-    names = {at for at in claim.names if not _stands_in(at, person.text) and not find_keys(at) & person.places.keys()}
-    numbers = {at for at in claim.numbers if not _stands_in(at, person.text)}
-    numbers -= {at for at in numbers if at.isdigit() and int(at) <= NUMBER_FREE}
-    return frozenset(exact | names | numbers)
-
-
-def _find_carrier_of_things(claim: JudgedSentence, novel: frozenset[str], sources: SpeakerSources) -> str:
-    """The foreign message that has one of them, names, numbers and days only beside other words of the sentence.
-
-    A day is no novelty by itself: "by Thursday" is written out.
-    """
-    foreign = sources.foreign
-    days = {day for day in claim.days if not _stands_in(day, sources.person.text)}
-    for thing in sorted(thing for thing in novel | days if _stands_in(thing, foreign.text)):
-        least = 0 if thing in claim.exact else 2 if thing in claim.days else 1
-        others = claim.keys - find_keys(thing)
-        for passage in foreign.passages:
-            if len(others & passage.keys) >= min(least, len(others)) and _stands_in(thing, fold_sentence(passage.text)):
-                return passage.message
-        if thing in claim.exact:
-            return "?"
-    return ""
-
-
-def _stands_in(thing: str, text: str) -> bool:
-    place = text.find(thing)
-    while place >= 0:
-        before, after = text[place - 1 : place], text[place + len(thing) : place + len(thing) + 1]
-        if not (_is_word(before) and _is_word(thing[0])) and not (_is_word(after) and _is_word(thing[-1])):
-            return True
-        place = text.find(thing, place + 1)
-    return False
-
-
-def _is_word(char: str) -> bool:
-    """Letters of scripts whose words stand apart; a Chinese character may touch anything."""
-    return bool(char) and (char.isalnum() or char == "_") and char < "\u2e80"
-
-
-def _believe_labels(findings: Sequence[_Finding]) -> Iterator[_Finding]:
-    """A title or description says again what the sentences below it say: these vouch for it."""
-    rests = [at for at in findings if at.trust is Trust.PERSON]
-    known = frozenset().union(*(at.claim.keys for at in rests))
-    for number, at in enumerate(findings):
-        keys, novel = at.claim.keys, len(at.claim.keys - known)
-        covered = len(keys) - novel >= _ease(at.claim, LABEL_SHARE) * len(keys) and novel <= NOVEL_MAX
-        short = not number and len(keys) <= TITLE_WORDS and not at.claim.orders
-        vouched = bool(rests) and not at.messages and not at.things and (covered or short)
-        yield replace(at, trust=Trust.PERSON) if vouched else at
-
-
-def parse_claim(text: str) -> JudgedSentence:
-    language = guess_language(text)
-    names = frozenset() if language == "de" else find_sentence_names(text)
-    numbers = frozenset(_NUMBER.findall(_DAY.sub(" ", _EXACT.sub(" ", text))))
-    days, orders = frozenset(_DAY.findall(text)), compile_any("order").search(text) is not None
-    keys, exact = find_keys(text), find_exact(text)
-    return JudgedSentence(text, keys, exact, names, numbers, days, language, is_negated(text), orders)
-
-
-def find_keys(text: str) -> frozenset[str]:
-    """The telling words of a text, each as the key by which its forms are the same."""
-    return frozenset(key for word in _WORD.findall(_fold(text)) if (key := make_word_key(word))) | _find_pairs(text)
-
-
-def find_order(text: str) -> frozenset[tuple[str, str]]:
-    """Which word follows which: two texts of the same words can say opposite things."""
-    return frozenset(pairwise(_TOKEN.findall(_fold(text))))
-
-
-@cache
-def _find_pairs_of(run: str) -> frozenset[str]:
-    kept: set[str] = set()
-    for part in compile_any("grammar_cjk").split(run):
-        for word in _HIRAGANA.split(part):  # hiragana is grammar for the most part
-            kept |= {word[at : at + 2] for at in range(len(word) - 1)} if len(word) > 1 else {word}
-    return frozenset(kept - {""})
-
-
-def _find_pairs(text: str) -> frozenset[str]:
-    if text.isascii():
-        return frozenset()
-    return frozenset().union(*(_find_pairs_of(run) for run in _WIDE_RUN.findall(unicodedata.normalize("NFKC", text))))
-
-
-def make_word_key(word: str) -> str:
-    """Empty for a word that claims nothing."""
-    if word in load_small_words() or (len(word) < 2 and word.isascii()):
-        return ""
-    plain = word
-    if not word.isascii():
-        plain = "".join(char for char in unicodedata.normalize("NFKD", word) if not unicodedata.combining(char))
-    return make_term(plain)[:KEY_LETTERS] if plain not in load_small_words() else ""
-
-
-def find_exact(text: str) -> frozenset[str]:
-    """Addresses, mails, paths, flags, identifiers, files and code, each in the form in which it is compared."""
-    found = {_trim(match) for match in (*_EXACT.findall(text), *_CODE.findall(text))}
-    return frozenset(at for at in found if len(at) > 1)
-
-
-def find_sentence_names(text: str) -> frozenset[str]:
-    """Words written like names: with a capital in the middle of a sentence, unless most words have one."""
-    bare = _EXACT.sub(" ", _CODE.sub(" ", text))
-    words = _WORD.findall(bare)
-    capitals = [at[0] for at in _CAPITAL.finditer(bare) if at.start() > len(bare) - len(bare.lstrip(" *_\"'“(["))]
-    shouted = {word for word in capitals if word.isupper() and len(word) > 1}
-    named = capitals if len(capitals) * 2 < len(words) else shouted
-    return frozenset(
-        fold for word in named if (fold := _fold(word).strip("'’-")) not in load_small_words() and len(fold) > 1
-    )
-
-
-def guess_language(text: str) -> str:
-    """zh, ja, or one of four recognized by their small words; empty if it is unclear."""
-    wide = sum(map(len, _WIDE_RUN.findall(text)))
-    words = _WORD.findall(_fold(text))
-    if wide * 3 > len("".join(words)):
-        return "ja" if _HIRAGANA.search(text) else "zh"
-    counts = {name: sum(map(small.__contains__, words)) for name, small in load_usual_words().items()}
-    best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] > 0 and sum(count == counts[best] for count in counts.values()) == 1 else ""
-
-
-def is_negated(text: str) -> bool:
-    """Whether it denies something; a "No," at its beginning denies what was said before it, not what follows."""
-    return compile_any("negation").search(compile_any("reply").sub("", text)) is not None
-
-
-def is_hearsay(text: str) -> bool:
-    """A question, or what a page or a file says: the person does not say it themselves."""
-    asks = text.rstrip().endswith(("?", "？", "か。", "か", "吗。", "吗"))
-    return asks or compile_any("report").search(text) is not None
-
-
-def fold_sentence(text: str) -> str:
-    """A text as exact things are looked up in it."""
-    return " ".join(_fold(text).split())
-
-
-def _fold(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-
-
-def _trim(thing: str) -> str:
-    return re.sub(r"\A(?:[a-z]+://)?(?:www\.)?", "", fold_sentence(thing).rstrip(".,;:!?)]}'\"/"))
-
-
+PURPOSE = "second-opinion"
 SECRET = "it holds a secret"
-ECHO = "the agent said it, and it had that from elsewhere"
 SHARED = "a team shares it, and only a person may say so"
-_FACTS = (Kind.PROJECT, Kind.REFERENCE)
+UNTYPED = "nothing the person typed carries it"
+UNASKED = "nobody asked to forget it"
+UNCHECKED = "it is not in the person's own words, and no second opinion was to be had"
+OMITTED = "[…]"
+_SCHEMA = make_object({"follow": {"type": "array", "items": {"type": "integer"}}})
+_RUN, _RUN_CJK = 5, 8  # words, or characters of Chinese and Japanese, that are no accident
+_REPLY_CHARS = 1_000  # of the agent's message that a person replied to
+_TITLE_CHARS = 60
+_DESCRIPTION_CHARS = 140
+_ALIKE = 0.6  # of an old sentence's words that a new one must have to count as the same, reworded
+_TALK_CHARS = 400  # of a message that surely holds no paste
+_STEM = 5  # letters by which a word in a name is known again
 _TELLING = 5  # characters of a secret that may stand at the end of a name: `ghp` tells nothing
-# Lines of a head that say nothing besides what the fields say.
-_PLAIN = re.compile(r"\s*(?:(?:name|description):[^#]*|metadata:|(?:type|pinned):\s*\w+|modified:[\s\d:TZ+.'\"-]*)\s*")
+
+_TOKEN = re.compile(rf"[{CJK}]|(?:(?![{CJK}])\w)+")
+_WIDE = re.compile(rf"[{CJK}]")
+# A sentence ends before a space or a line end; not after a title or an abbreviation, nor inside `1.5` or `e.g.`.
+_SENTENCE = re.compile(
+    r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bNr\.)(?<!\bvs\.)"
+    r"(?<!\bbzw\.)(?<!\bca\.)(?<!\b\w\.\w\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bProf\.)[\"'”’»)*_`]*[ \t]+(?=\S)|"
+    r"(?<=[。！？])[」』”]*|\n+"
+)
+# What opens a line without saying anything: marks of lists and headings, and the names of the two parts.
+_LEAD = re.compile(
+    r"[\s>]*+(?:(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])\s++)?(?:[*_]{0,2}(?:why|how to apply|how)[ \t]*[:：][*_]{0,2})?\s*+",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[?？]|(?:吗|か)[。\s]*\Z")
+_ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\.\.)\]?|\n+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class TypedMessage:
+    """What a person typed in one message, and what the agent had said before it, without what both did not say."""
+
+    text: str
+    reply_to: str = ""
+    id: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpinionCase:
+    """Sentences of one memory to be judged: by the conversation, by `typed`, and by what the memory said before.
+
+    `advice` are those of them that say how to apply the others, `phrases` those by which they are to be found.
+    """
+
+    name: str
+    sentences: tuple[str, ...]
+    typed: str = ""
+    before: str = ""
+    advice: frozenset[str] = frozenset()
+    phrases: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOpinion:
+    """By name, the sentences that follow from what was typed."""
+
+    follows: Mapping[str, frozenset[str]]
+    usage: Usage = Usage()
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,26 +109,433 @@ class DoubtfulWrite:
     quote: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of a run's writes: those to be kept, as they may be kept, those that need review, and what was cut."""
+
+    kept: tuple[StagedMemory, ...] = ()
+    doubts: tuple[DoubtfulWrite, ...] = ()
+    trimmed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    opinion: SecondOpinion | None = None
+
+
+Opine = Callable[[Sequence[OpinionCase]], SecondOpinion | None]
+
+
+# Typed and foreign text
+
+
+def find_typed(message: Message) -> str:
+    """The person's own words in a message; empty for one that is not theirs."""
+    if message.role != "user" or message.is_meta or message.answers:
+        return ""
+    spans = split_message(strip_reminders(message.text))
+    return "".join(span.text if span.plain else "\n" for span in spans).strip()
+
+
+def find_runs(text: str) -> set[int]:
+    """Hashes of all runs of five words in a text, of eight characters in Chinese and Japanese."""
+    tokens = _TOKEN.findall(_fold(text))
+    runs: set[int] = set()
+    for at in range(len(tokens) - _RUN + 1):
+        width = _RUN_CJK if any(map(_WIDE.match, tokens[at : at + 3])) else _RUN
+        if at + width <= len(tokens):
+            runs.add(zlib.crc32(" ".join(tokens[at : at + width]).encode("utf-8", "surrogatepass")))
+    return runs
+
+
+def collect_foreign(messages: Iterable[Message], earlier: Iterable[int] = ()) -> tuple[int, ...]:
+    """The runs of everything that neither the person nor the agent wrote, the newest last and no more than are kept."""
+    runs = dict.fromkeys(earlier)
+    for message in messages:
+        if message.role == "tool" or message.is_meta or message.answers:
+            runs.update(dict.fromkeys(find_runs(message.text)))
+        elif message.role == "user":
+            for span in split_message(strip_reminders(message.text)):
+                runs.update(dict.fromkeys(() if span.plain else find_runs(span.text)))
+    return tuple(runs)[-FOREIGN_RUNS:]
+
+
+def cut_echoes(text: str, foreign: Set[int]) -> str:
+    """A text of the agent's without the sentences that repeat foreign text."""
+    if not foreign or foreign.isdisjoint(find_runs(text)):
+        return text
+    parts = []
+    for start, end in _find_sentences(text):
+        parts.append(OMITTED if not foreign.isdisjoint(find_runs(text[start:end])) else text[start:end])
+    return re.sub(rf"(?:{re.escape(OMITTED)}\s*)+", f"{OMITTED} ", " ".join(parts)).strip()
+
+
+def list_typed(messages: Sequence[Message], foreign: Set[int]) -> tuple[TypedMessage, ...]:
+    """What the person typed, message by message, each with what the agent had said before it."""
+    found: list[TypedMessage] = []
+    said = ""
+    for message in messages:
+        if message.role == "assistant" and message.text.strip():
+            said = message.text
+        elif text := find_typed(message):
+            found.append(TypedMessage(text, cut_echoes(_cut_middle(said), foreign), message.id, message.at))
+            said = ""
+    return tuple(found)
+
+
+def render_typed(typed: Sequence[TypedMessage]) -> str:
+    """The conversation as the second reader sees it, the newest messages if not all fit."""
+    blocks: list[str] = []
+    room = OPINION_CHARS
+    for at in reversed(typed):
+        day = f" ({at.at:%A, %Y-%m-%d})" if at.at else ""
+        said = f"The agent had written:\n{at.reply_to}\n\n" if at.reply_to else ""
+        block = f"{said}The person{day}:\n{at.text}"
+        room -= len(block)
+        if room < 0 and blocks:
+            break
+        blocks.append(block)
+    return "\n\n---\n\n".join(reversed(blocks))
+
+
+# The second opinion
+
+
+def ask_second_opinion(
+    model: Model, cases: Sequence[OpinionCase], *, now: datetime, conversation: str = ""
+) -> SecondOpinion:
+    """Ask which sentences follow from typed text alone; one request for all. Raises ModelError and ReplyError."""
+    statements: list[tuple[str, str]] = []
+    parts: list[str] = []
+    for case in cases:
+        blocks = []
+        advice, phrases = case.advice - case.phrases, case.phrases
+        plain = frozenset(case.sentences) - advice - phrases
+        for label, group in (("Statements", plain), ("How to apply them", advice), ("Search phrases", phrases)):
+            numbered = []
+            for sentence in dict.fromkeys(at for at in case.sentences if at in group):
+                statements.append((case.name, sentence))
+                numbered.append(f"{len(statements)}. {one_line(sentence)}")
+            blocks += [f"{label}:\n" + "\n".join(numbered)] if numbered else []
+        sources = [f"What they had said before, as it is remembered:\n{case.before.strip()}"] if case.before else []
+        sources += [f"Also theirs:\n{case.typed.strip()}"] if case.typed else []
+        parts.append("\n\n".join([*sources, *blocks]))
+    if not statements:
+        return SecondOpinion({})
+    content = render_prompt(
+        "opinion", today=render_today(now), conversation=conversation or "(nothing)", cases="\n\n---\n\n".join(parts)
+    )
+    request = Request(
+        render_prompt("opinion_system"), (Message("user", content),), OPINION_TOKENS, _SCHEMA, purpose=PURPOSE
+    )
+    reply = model(request)
+    if reply.stop is StopReason.REFUSED:
+        raise ReplyError("the second reader declined")
+    for value in find_json(reply.text):
+        rows = value.get("follow") if isinstance(value, dict) else None
+        if isinstance(rows, list):
+            follows: dict[str, set[str]] = {case.name: set() for case in cases}
+            for number in rows:
+                if type(number) is int and 0 < number <= len(statements):
+                    name, sentence = statements[number - 1]
+                    follows[name].add(sentence)
+            return SecondOpinion({name: frozenset(found) for name, found in follows.items()}, reply.usage, 1)
+    raise ReplyError(f"the second reader gave no list of numbers but {shorten(one_line(reply.text), 60)!r}")
+
+
+def render_today(now: datetime) -> str:
+    """Date, weekday and time zone, as every task carries them."""
+    local = now.astimezone() if now.tzinfo is None else now
+    return f"{local:%A, %Y-%m-%d, %H:%M} (UTC{local:%z})"
+
+
+# Judging what a run wrote
+
+
 def judge_staged(
     staged: Sequence[StagedMemory],
-    sources: SpeakerSources,
     evidence: Mapping[str, str],
-    requests: Sequence[MemoryRequest],
-) -> tuple[DoubtfulWrite, ...]:
-    """The writes that may not be kept without a person."""
-    doubts = []
+    typed: Sequence[TypedMessage],
+    opine: Opine,
+    *,
+    is_asked: Callable[[str], bool],
+) -> Judgement:
+    """Decide what of a run's writes may be kept; `is_asked` says whether patterns see a request to forget this text."""
+    source = _TypedText.read(typed)
+    written = {at.name: _Writing.read(at) for at in staged if at.text is not None and not is_team(at.name)}
+    gone = {at.name: _render_gone(at.before or "") for at in staged if at.text is None and not is_team(at.name)}
+    asking: list[OpinionCase] = []
+    for at in staged:
+        if at.name in written and (open_questions := written[at.name].list_open()):
+            if source.has_quote(evidence.get(at.name)):
+                advice = frozenset(_list_sentences(_find_advice(written[at.name].body)))
+                phrases = frozenset((*written[at.name].fields.cues, written[at.name].name_words))
+                asking.append(OpinionCase(at.name, open_questions, "", at.before or "", advice, phrases))
+        elif at.name in gone and not is_asked(at.before or ""):
+            asking.append(OpinionCase(at.name, (gone[at.name],)))
+    opinion = opine(asking) if asking and typed else None
+    kept: list[StagedMemory] = []
+    doubts: list[DoubtfulWrite] = []
+    trimmed: dict[str, tuple[str, ...]] = {}
     for at in staged:
         quote = evidence.get(at.name, "")
-        if why := _find_doubt(at, sources, quote, requests):
-            doubts.append(DoubtfulWrite(at, why, quote))
-    return tuple(doubts)
+        follows = opinion.follows.get(at.name, frozenset()) if opinion else frozenset()
+        if is_team(at.name):
+            doubts.append(DoubtfulWrite(at, SHARED, quote))
+        elif at.name in gone:
+            if gone[at.name] in follows or is_asked(at.before or ""):
+                kept.append(at)
+            else:
+                doubts.append(DoubtfulWrite(at, UNASKED, quote))
+        elif not source.has_quote(evidence.get(at.name)):
+            doubts.append(DoubtfulWrite(at, UNTYPED, quote))
+        else:
+            writing = written[at.name]
+            is_judged = opinion is not None or not writing.list_open()
+            verdict = writing.trim(follows) if is_judged else writing.keep_typed(quote, source)
+            if verdict.staged is not None:
+                kept.append(verdict.staged)
+            if verdict.why:
+                doubts.append(DoubtfulWrite(at, verdict.why, quote))
+            elif verdict.cut and verdict.staged is not None:
+                trimmed[verdict.staged.name] = verdict.cut
+    return Judgement(tuple(kept), tuple(doubts), trimmed, opinion)
 
 
-def is_borrowed(request: MemoryRequest) -> bool:
-    """Whether a request has a sentence in words that are not the person's, as where they praise what the agent said."""
-    own = find_keys(request.quote)
-    found = (find_keys(sentence) for sentence in split_text(request.body))
-    return request.action != FORGET and any(len(keys - own) * 2 > len(keys) for keys in found)
+@dataclass(frozen=True, slots=True)
+class _TypedText:
+    """All typed text, as it is looked up: the words in a row, and each sentence by its words.
+
+    Sentences only of messages that are plain talk: a longer one, or one that asks for work on a text, may hold a paste
+    that nothing marks.
+    """
+
+    words: str
+    sentences: Mapping[str, str]
+
+    @staticmethod
+    def read(typed: Sequence[TypedMessage]) -> "_TypedText":
+        own = [at.text for at in typed if _is_talk(at.text)]
+        found = [text[start:end] for text in own for start, end in _find_sentences(text)]
+        lines = [line for text in own for line in text.splitlines()]
+        words = " ¶ ".join(join_words(at.text) for at in typed)
+        return _TypedText(f" {words} ", {key: text for text in (*lines, *found) if (key := join_words(text))})
+
+    def says(self, sentence: str) -> bool:
+        return join_words(sentence) in self.sentences
+
+    def has_quote(self, quote: str | None) -> bool:
+        """Whether a quotation stands in it word for word, perhaps with gaps; without one, whether there is any text."""
+        if not quote:
+            return bool(self.words.strip())
+        parts = [words for part in _ELLIPSIS.split(quote) if (words := join_words(part))]
+        return bool(parts) and all(f" {words} " in self.words for words in parts)
+
+    def find_around(self, quote: str) -> list[str]:
+        """The typed sentences that a quotation was taken from, without questions."""
+        parts = [words for part in _ELLIPSIS.split(quote) if (words := join_words(part))]
+        found = [
+            text
+            for key, text in self.sentences.items()
+            if any(f" {part} " in f" {key} " or f" {key} " in f" {part} " for part in parts)
+        ]
+        whole = [text for text in found if not any(text is not other and text in other for other in found)]
+        return [one_line(text) for text in whole if not _QUESTION.search(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    staged: StagedMemory | None
+    cut: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """One memory as a run left it, sentence by sentence."""
+
+    staged: StagedMemory
+    fields: frontmatter.FrontmatterFields
+    body: str
+    sentences: tuple[str, ...]
+    old: frozenset[str]
+    gone: tuple[str, ...]
+
+    @staticmethod
+    def read(staged: StagedMemory) -> "_Writing":
+        text, before = staged.text or "", staged.before or ""
+        fields, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body
+        was, old_body = frontmatter.parse_fields(before), frontmatter.split_frontmatter(before).body
+        sentences, old = _list_sentences(body), _list_sentences(old_body)
+        known = {join_words(at) for at in (*old, was.title, was.description, *was.cues)}
+        gone = tuple(at for at in old if not any(_is_alike(at, new) for new in sentences))
+        return _Writing(staged, fields, body, sentences, frozenset(known - {""}), gone)
+
+    @property
+    def name_words(self) -> str:
+        """The name as words, of a new memory whose title and text do not hold them all."""
+        said = {
+            word[:_STEM] for word in _TOKEN.findall(_fold(f"{self.fields.title} {self.fields.description} {self.body}"))
+        }
+        words = _TOKEN.findall(_fold(self.staged.name.rpartition("/")[2].replace("_", " ")))
+        return "" if self.staged.before is not None or {word[:_STEM] for word in words} <= said else " ".join(words)
+
+    def list_open(self) -> tuple[str, ...]:
+        """What the memory did not say before, and what it no longer says."""
+        head = (self.fields.title, self.fields.description, *self.fields.cues, self.name_words)
+        found = [at for at in (*head, *self.sentences) if at and join_words(at) not in self.old]
+        return (*dict.fromkeys(found), *map(_render_dropped, self.gone))
+
+    def trim(self, follows: Collection[str]) -> _Verdict:
+        """The memory without what does not follow; nothing of it if that is more than half."""
+
+        def fits(at: str) -> bool:
+            return not at or at in follows or join_words(at) in self.old
+
+        refused = [at for at in self.sentences if not fits(at)]
+        first = [at for at in _list_sentences(_cut_parts(self.body)) if at not in refused]
+        if len(refused) * 2 > len(self.sentences) or not first:
+            return _Verdict(None, why=f"{UNTYPED}: “{shorten(one_line((refused or [self.body])[0]), 80)}”")
+        body = _cut_sentences(self.body, frozenset(refused))
+        back = [at for at in self.gone if _render_dropped(at) not in follows]
+        body = _add_sentences(body, back)
+        title, description = self.fields.title, self.fields.description
+        cut = [*refused, *(at for at in (title, description) if not fits(at))]
+        if not fits(title):
+            title = shorten(_strip_end(first[0]), _TITLE_CHARS)
+        if not fits(description):
+            description = shorten(first[0], _DESCRIPTION_CHARS)
+        name = self.staged.name
+        if not fits(self.name_words) or (self.staged.before is None and not fits(self.fields.title)):
+            name = name[: name.rfind("/") + 1] + make_slug(title)
+        cues = tuple(cue for cue in self.fields.cues if fits(cue))
+        try:
+            return _Verdict(self._write(name, title, description, body, cues), tuple(cut))
+        except FormatError:
+            return _Verdict(None, why=UNTYPED)
+
+    def keep_typed(self, quote: str, source: _TypedText) -> _Verdict:
+        """Only what the person said in these words; the rest needs review."""
+        typed = [at for at in self.sentences if source.says(at) and join_words(at) not in self.old]
+        typed = list(dict.fromkeys((*typed, *source.find_around(quote))))
+        if not typed or self.fields.kind is None:
+            return _Verdict(None, why=UNCHECKED)
+        try:
+            if self.staged.before is not None:
+                was = frontmatter.parse_fields(self.staged.before)
+                body = _add_sentences(frontmatter.split_frontmatter(self.staged.before).body, typed)
+                return _Verdict(
+                    self._write(self.staged.name, was.title, was.description, body, was.cues), (), UNCHECKED
+                )
+            title, line = shorten(_strip_end(typed[0]), _TITLE_CHARS), shorten(typed[0], _DESCRIPTION_CHARS)
+            folder = self.staged.name[: self.staged.name.rfind("/") + 1]
+            made = self._write(folder + make_slug(title), title, line, " ".join(typed) + "\n", ())
+            return _Verdict(made, (), UNCHECKED)
+        except FormatError:
+            return _Verdict(None, why=UNCHECKED)
+
+    def _write(self, name: str, title: str, description: str, body: str, cues: tuple[str, ...]) -> StagedMemory:
+        """The memory with these fields, and nothing in its head that was not there before and is none of them."""
+        if description != frontmatter.parse_fields(self.staged.before or "").description:
+            check_description(description, self.fields.kind)
+        values: dict[str, frontmatter.FieldValue] = {"name": title, "description": description, "cues": cues or None}
+        if self.staged.before is None or not frontmatter.split_frontmatter(self.staged.before).opening:
+            text = frontmatter.set_fields(self.staged.text or "", {**values, "pinned": None})
+        else:
+            kind = self.fields.kind.value if self.fields.kind else None
+            text = frontmatter.set_fields(self.staged.before, {**values, **({"type": kind} if kind else {})})
+        return replace(self.staged, name=name, text=frontmatter.replace_body(text, body))
+
+
+def _render_gone(before: str) -> str:
+    fields = frontmatter.parse_fields(before)
+    about = ": ".join(part for part in (fields.title, fields.description) if part)
+    return f"They want this forgotten, or say that it is no longer so: “{about}”"
+
+
+def _render_dropped(sentence: str) -> str:
+    return f"This is no longer so, or is to be left out: “{sentence}”"
+
+
+def _find_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where the sentences of a text stand, without marks of lists and the names of parts before them."""
+    start = 0
+    for stop in (*_SENTENCE.finditer(text), None):
+        end = stop.start() if stop else len(text)
+        lead = _LEAD.match(text, start, end)
+        begin = lead.end() if lead else start
+        if re.search(r"\w", text[begin:end]):
+            yield begin, begin + len(text[begin:end].rstrip())
+        start = stop.end() if stop else end
+
+
+def _list_sentences(text: str) -> tuple[str, ...]:
+    return tuple(text[start:end] for start, end in _find_sentences(text))
+
+
+def _cut_parts(body: str) -> str:
+    """The body before its Why and How to apply."""
+    return re.split(r"(?im)^[*_]{2}(?:why|how to apply)[*_:： ]", body, maxsplit=1)[0]
+
+
+def _find_advice(body: str) -> str:
+    """What stands under How to apply."""
+    return "".join(re.split(r"(?im)^[*_]{2}how to apply[*_:： ]+", body, maxsplit=1)[1:])
+
+
+def _cut_sentences(body: str, refused: Collection[str]) -> str:
+    """The body without these sentences, nor lines of which only the mark is left."""
+    parts, place = [], 0
+    for start, end in _find_sentences(body):
+        if body[start:end] in refused:
+            parts.append(body[place:start])
+            place = end
+    text = "".join((*parts, body[place:]))
+    lines = [line.rstrip() for line in text.split("\n")]
+    kept = [line for line in lines if not line.strip() or re.search(r"\w", _LEAD.sub("", line, count=1))]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip("\n") + "\n"
+
+
+def _add_sentences(body: str, sentences: Sequence[str]) -> str:
+    """The body with these sentences at the end of what comes before its parts."""
+    new = [at for at in sentences if join_words(at) not in {join_words(old) for old in _list_sentences(body)}]
+    if not new:
+        return body
+    first = _cut_parts(body)
+    return f"{first.rstrip()}\n{' '.join(new)}\n\n{body[len(first) :]}".rstrip("\n") + "\n"
+
+
+def _is_alike(old: str, new: str) -> bool:
+    """Whether a sentence says again what another said: most of its words are there."""
+    mine, other = (set(_TOKEN.findall(_fold(at))) for at in (old, new))
+    return len(mine & other) >= _ALIKE * len(mine)
+
+
+def _is_talk(text: str) -> bool:
+    """Whether a message surely holds no paste: one line, not long, and no request to work on a text."""
+    return len(text) < _TALK_CHARS and "\n" not in text and not compile_any("text_work").search(text)
+
+
+def _strip_end(sentence: str) -> str:
+    return sentence.rstrip(" .。!！;；:：")
+
+
+def fold_sentence(text: str) -> str:
+    """A text as sentences are compared: case, width and spaces do not matter."""
+    return " ".join(_fold(text).split())
+
+
+def join_words(text: str) -> str:
+    """The words of a text in a row: punctuation, case and width do not matter."""
+    return " ".join(_TOKEN.findall(_fold(text)))
+
+
+def _fold(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+
+
+def _cut_middle(text: str) -> str:
+    half = _REPLY_CHARS // 2
+    return text if len(text) <= _REPLY_CHARS else f"{text[:half]} {OMITTED} {text[-half:]}"
+
+
+# Secrets and what others share
 
 
 def doubt_shared(staged: StagedMemory, rules: WriteRules) -> DoubtfulWrite | None:
@@ -619,52 +591,3 @@ def _mask_name(name: str, secrets: Sequence[str]) -> str:
         cut = next((end for end in range(len(slug), _TELLING, -1) if leaf.lower().endswith(slug[:end])), 0)
         leaf = f"{leaf[:-cut]}masked" if cut else leaf
     return folder + slash + leaf
-
-
-def _find_doubt(staged: StagedMemory, sources: SpeakerSources, quote: str, requests: Sequence[MemoryRequest]) -> str:
-    if is_team(staged.name):
-        return SHARED
-    if staged.text is None:
-        asked = any(request.action == FORGET and is_said(request, staged.before or "") for request in requests)
-        return "" if asked else "nobody asked to forget it"
-    # A new memory is written anew from its fields; one that is rewritten keeps whatever its head says.
-    if staged.before is not None and _find_extras(staged.text) - _find_extras(staged.before):
-        return "it puts something into the head of the file that belongs nowhere"
-    kind, was = (frontmatter.parse_fields(text or "").kind for text in (staged.text, staged.before))
-    # A fact that becomes a rule is judged as if it were new: it was let in as a fact.
-    added = _find_added("" if was in _FACTS and kind not in _FACTS else staged.before or "", staged.text)
-    if not added:
-        return "" if staged.before is None else "it only takes something away, and nobody asked for that"
-    verdict = judge_words(added, quote, sources)
-    if verdict.trust is Trust.PERSON or (verdict.trust is Trust.AGENT and kind in _FACTS):
-        return _find_loss(staged.before or "", staged.text, sources)
-    return verdict.why
-
-
-def _find_added(before: str, after: str) -> str:
-    """What a write says that the memory did not say before: title, description and body, sentence by sentence."""
-    old = set(split_text(_flatten(before)))
-    return "\n".join(sentence for sentence in split_text(_flatten(after)) if sentence not in old)
-
-
-def _find_loss(before: str, after: str, sources: SpeakerSources) -> str:
-    """Whether a sentence goes that is neither put in other words nor anything the person spoke of."""
-    flat = _flatten(after)
-    kept, words = set(split_text(flat)), find_keys(flat)
-    for sentence in split_text(frontmatter.split_frontmatter(before).body):
-        keys = find_keys(sentence)
-        is_gone = sentence not in kept and len(keys & words) * 2 < len(keys)
-        if is_gone and not keys & sources.person.places.keys():
-            return f"it takes away what nobody spoke of: “{shorten(one_line(sentence), 80)}”"
-    return ""
-
-
-def _flatten(text: str) -> str:
-    fields = frontmatter.parse_fields(text)
-    return "\n".join((fields.title, fields.description, frontmatter.split_frontmatter(text).body))
-
-
-def _find_extras(text: str) -> set[str]:
-    """Lines of a head that say more than title, description and type."""
-    lines = frontmatter.split_frontmatter(text).head.splitlines()
-    return {line.strip() for line in lines if line.strip() and not _PLAIN.fullmatch(line)}

@@ -28,6 +28,11 @@ _WIDE = 2.5  # a Chinese or Japanese character says as much as so many letters
 
 Region = tuple[int, int, str]
 
+_HEAD_CHARS = 160  # of a message, in which a request to work on what follows stands
+_APART_CHARS = 120  # before a request on the last line, to count as a text of its own
+_STOP = re.compile(r"[:：?？]|\n[ \t\n]*|\s[—–-]\s")
+_PATH = re.compile(r"[`@]|\w/\w|\w\.\w{1,4}\b")
+
 _HOST = (
     "system-reminder|command-name|command-message|command-args|local-command-stdout|local-command-stderr|"
     "local-command-caveat|bash-input|bash-stdout|bash-stderr|user-prompt-submit-hook|task-notification|"
@@ -80,7 +85,8 @@ class MessageSpan:
 
 def split_message(text: str) -> tuple[MessageSpan, ...]:
     """The whole message as spans in order, nothing left out."""
-    regions = _merge([*_find_marked(text), *_find_announced(text), *_find_blocks(text)])
+    regions = _merge([*_find_marked(text), *_find_announced(text), *_find_handed_over(text), *_find_letter(text)])
+    regions = _merge([*regions, *_find_blocks(_blank(text, regions))])
     spans = tuple(_make_spans(text, regions))
     plain = [span for span in spans if span.plain and span.text.strip()]
     if sum(_measure(span.text) for span in plain) > _MESSAGE_CHARS:
@@ -167,6 +173,13 @@ def _merge(regions: list[Region]) -> list[Region]:
     return merged
 
 
+def _blank(text: str, regions: list[Region]) -> str:
+    """The text with line ends in place of these regions."""
+    for start, end, _ in regions:
+        text = text[:start] + "\n" * (end - start) + text[end:]
+    return text
+
+
 def _measure(text: str) -> float:
     """Its length in letters, a Chinese or Japanese character counted for several."""
     wide = 0 if text.isascii() else len(_WIDE_CHAR.findall(text))
@@ -231,6 +244,41 @@ def _find_announced(text: str) -> Iterator[Region]:
     heads = list(compile_any("mail_head").finditer(text))
     if len(heads) > 1:
         yield heads[0].start(), len(text), "mail"
+
+
+def _find_handed_over(text: str) -> Iterator[Region]:
+    """A text that the person asks to work on: what follows such a request, or what precedes it on the last line."""
+    for stop in _STOP.finditer(text, 0, _HEAD_CHARS):
+        if text[stop.end() :].strip() and _asks_for_work(text[: stop.start()], stop[0]):
+            yield stop.end(), len(text), "handed over"
+            return
+    lead, _, last = text.rstrip().rpartition("\n")
+    is_apart = lead.endswith("\n") or _measure(lead) > _APART_CHARS
+    if lead.strip() and is_apart and len(last) < _HEAD_CHARS and _asks_for_work(last, "last"):
+        yield 0, len(lead), "handed over"
+
+
+def _find_letter(text: str) -> Iterator[Region]:
+    """From the greeting of a letter to the end, but for a last paragraph that asks for work on it."""
+    for paragraph in _PARAGRAPH.finditer(text):
+        if compile_any("greeting").match(paragraph[0]):
+            last = text.rstrip().rfind("\n\n") + 2
+            is_request = last > paragraph.start() + 2 and compile_any("text_work").search(text, last)
+            yield paragraph.start(), last if is_request else len(text), "letter"
+            return
+
+
+def _asks_for_work(line: str, stop: str) -> bool:
+    """Whether a line asks to work on a text that it names, or names nothing at all: "translate to German please"."""
+    if _PATH.search(line):  # that text is in a file
+        return False
+    named = compile_any("work_text").search(line)
+    work = compile_any("text_work").search(line)
+    if work is None:  # the same verbs ask for work on code: "fix it", "check this again"
+        is_announced = stop in (":", "：") or stop.count("\n") > 1
+        return bool(named and is_announced and compile_any("any_work").search(line))
+    rest = compile_any("work_filler").sub("", line.replace(work[0], ""))
+    return bool(named) or (stop not in ("?", "？") and not re.search(r"\w", rest))
 
 
 def _find_announced_end(text: str, start: int) -> int:

@@ -1,31 +1,25 @@
-"""Turns that have ended: whether and from where they are learned from, the queue they wait in, and past transcripts.
+"""Turns that have ended: whether and from where they are learned from, and past transcripts.
 
 One run at a time in a directory. The conversation's record holds the cursor and how often the model has failed on the
 same messages. Every run leaves a line in the record of runs, skipped ones included.
 
-The queue is a folder of small files, `<state>/queue/`, each on the disk before `enqueue` returns: one entry never
-overwrites another, and a worker removes exactly the entries it has seen. What is delivered twice is learned once, since
-a range of messages is known by its mark in the history. An entry names the conversation and its transcript; nothing that
-anybody said is kept in it. A transcript is read in pieces that one request can carry; the cursor moves with each, so that
-an interrupted run goes on where it stopped.
+A transcript is read in pieces that one request can carry; the cursor moves with each, so that an interrupted run goes on
+where it stopped. What is delivered twice is learned once, since a range of messages is known by its mark in the history.
 """
 
-import json
-import os
-import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.transcripts import read_messages
-from memdir.errors import LockedError, PathError
+from memdir.errors import LockedError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip, clean_messages, extract
 from memdir.extraction.find import find_hidden_requests, find_requests
-from memdir.files import disk_error, read_small, write_private
 from memdir.frozen import dataclass, replace
-from memdir.limits import EXTRACT_SLICE_CHARS
-from memdir.models import new_run
+from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_WINDOW
 from memdir.models.agent import note_run, render_ran
+from memdir.models.open import new_run
 from memdir.records import Message, Model
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -41,22 +35,25 @@ from memdir.store.sessions import (
 from memdir.text import estimate_tokens
 
 LOCK = "extract.lock"
-FOLDER = "queue"
 HEADLESS_ON, HEADLESS_OFF = "on", "off"
-_ENTRY_BYTES = 16_384  # two paths and an id
-_SUFFIX = ".json"
 _PIECE_MESSAGES = 400
 _TASK_TOKENS = 1_500  # what each request holds besides the conversation, and its answer
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractOptions:
-    """How a project wants to be learned from; the defaults are those of the settings."""
+    """How a project wants to be learned from; the defaults are those of the settings.
+
+    `on`: memory is on. `explicit_only`: only what a person asks for is kept, because `extract` is off. `remote`: the
+    host runs on a machine of its provider. `every`: so many messages of the person are gathered before a run.
+    """
 
     on: bool = True
     paused: bool = False
     headless: str = "explicit"
     every: int = 1
+    explicit_only: bool = False
+    remote: bool = False
 
 
 _DEFAULTS = ExtractOptions()
@@ -64,23 +61,17 @@ _DEFAULTS = ExtractOptions()
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn that has ended: all messages so far, or those after the cursor with how many came before them."""
+    """A turn that has ended: all messages so far, or those after the cursor with how many came before them.
+
+    `context` are the last of those, for a reader to understand what follows.
+    """
 
     messages: Sequence[Message]
     start: int | None = None
+    context: Sequence[Message] = ()
     is_headless: bool = False
     is_subagent: bool = False
     conversation: ConversationSource = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedTurn:
-    """One turn of one conversation that has ended."""
-
-    session: str
-    transcript: str
-    headless: bool = False
-    path: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +86,29 @@ class ExtractEstimate:
 
 @dataclass(frozen=True, slots=True)
 class MessageRun:
-    """Some messages in a row, and how many came before them in the conversation."""
+    """Some messages in a row, how many came before them in the conversation, and the last of those."""
 
     messages: tuple[Message, ...]
     start: int
+    context: tuple[Message, ...] = ()
 
 
 def read_extract_options(project: Project) -> ExtractOptions:
     settings = project.settings
     return ExtractOptions(
-        on=project.places.switch.on and settings.flag("extract"),
+        on=project.places.switch.on,
         paused=settings.flag("paused"),
         headless=settings.text("extract_headless"),
         every=int(settings.number("extract_every")),
+        explicit_only=not settings.flag("extract"),
+        remote=project.environment.remote,
     )
 
 
 def make_conversation(project: Project) -> ConversationSource:
     """A conversation held in this project."""
-    return ConversationSource(project=project.places.root.path, home=str(project.environment.home))
+    others = tuple(store for store in project.stores if store is not project.private)
+    return ConversationSource(project=project.places.root.path, home=str(project.environment.home), others=others)
 
 
 def extract_turn(
@@ -129,15 +124,17 @@ def extract_turn(
     """Run extraction over what is new in a conversation, if it may be; another run is waited for so many seconds."""
     if turn.is_subagent:
         return _note(store, session, ExtractResult(skipped=ExtractSkip.SUBAGENT), now)
-    record = session.change(lambda at: replace(at, turns=at.turns + 1))
+    record = session.read()
     cursor = parse_cursor(record.extra.get("cursor"))
     if skip := _find_skip(options, record, turn):
         # What was said while learning was off is never learned later.
         end = make_cursor(turn.messages, before=turn.start or 0) or cursor
         _keep_cursor(session, end)
         return _note(store, session, ExtractResult(skipped=skip, cursor=end), now)
-    is_throttled = record.turns % options.every != 0
-    if is_throttled and not _asks(turn, cursor, now):
+    new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
+    talk = clean_messages(new) if options.every > 1 else ()
+    is_throttled = 0 < sum(message.role == "user" for message in talk) < options.every
+    if is_throttled and not _asks(talk, now):
         return _note(store, session, ExtractResult(skipped=ExtractSkip.THROTTLED), now)
     try:
         with store.hold_beside(LOCK, seconds=seconds):
@@ -149,16 +146,20 @@ def extract_turn(
                 model=None if model is None else new_run(model),
                 after=parse_cursor(record.extra.get("cursor")),
                 now=now,
-                conversation=replace(turn.conversation, session=session.id),
-                explicit_only=turn.is_headless and options.headless != HEADLESS_ON,
+                conversation=replace(turn.conversation, session=session.id, foreign=session.read_foreign()),
+                explicit_only=options.explicit_only or (turn.is_headless and options.headless != HEADLESS_ON),
                 failures=_read_failures(record),
                 start=turn.start,
+                context=turn.context,
                 is_partial=is_throttled,
             )
+            session.write_foreign(done.foreign)
             if done.skipped is ExtractSkip.FAILED:
                 count_failure(session)
     except LockedError:
         return _note(store, session, ExtractResult(skipped=ExtractSkip.BUSY), now)
+    if options.explicit_only and done.skipped is ExtractSkip.NOTHING_FOUND:
+        done = replace(done, skipped=ExtractSkip.OFF)
     if done.cursor is not None:
         _keep_cursor(session, done.cursor)
     return _note(store, session, done, now)
@@ -180,15 +181,14 @@ def _find_skip(options: ExtractOptions, record: SessionRecord, turn: EndedTurn) 
         (ExtractSkip.OFF, not options.on),
         (ExtractSkip.PAUSED, options.paused),
         (ExtractSkip.PRIVATE, record.private),
+        (ExtractSkip.REMOTE, options.remote),
         (ExtractSkip.HEADLESS, turn.is_headless and options.headless == HEADLESS_OFF),
     )
     return next((skip for skip, shut in gates if shut), None)
 
 
-def _asks(turn: EndedTurn, cursor: Cursor | None, now: datetime) -> bool:
-    """Whether a person asks for something in what is new: that does not wait for its turn."""
-    new = turn.messages if turn.start is not None else slice_after(turn.messages, cursor).messages
-    talk = clean_messages(new)
+def _asks(talk: Sequence[Message], now: datetime) -> bool:
+    """Whether a person asks for something in these messages: that does not wait for its turn."""
     asked = any(request.is_explicit for request in find_requests(talk, now=now))
     return asked or bool(find_hidden_requests(talk, now=now))
 
@@ -219,50 +219,6 @@ def _note(store: FileStore, session: SessionFile, done: ExtractResult, now: date
     return done
 
 
-def enqueue(state: Path, entry: QueuedTurn) -> Path:
-    """Put a turn into the queue; when this returns it survives a power cut."""
-    folder = state / FOLDER
-    if state.is_symlink() or folder.is_symlink():
-        raise PathError(str(folder), "it is a symbolic link")
-    table = {"session": entry.session, "transcript": entry.transcript, "headless": entry.headless}
-    path = folder / f"{time.time_ns():020d}-{os.urandom(4).hex()}{_SUFFIX}"
-    write_private(path, json.dumps(table).encode("ascii") + b"\n")
-    return path
-
-
-def read_queue(state: Path) -> tuple[QueuedTurn, ...]:
-    """The entries, oldest first; a file that is no entry is left in place and not listed."""
-    folder = state / FOLDER
-    if state.is_symlink() or folder.is_symlink():
-        return ()
-    try:
-        leaves = sorted(leaf for leaf in os.listdir(folder) if leaf.endswith(_SUFFIX) and not leaf.startswith("."))
-    except OSError:
-        return ()
-    found = (_read_entry(folder / leaf) for leaf in leaves)
-    return tuple(entry for entry in found if entry is not None)
-
-
-def drop(entries: Iterable[QueuedTurn]) -> None:
-    """Remove entries that were learned from."""
-    for entry in entries:
-        try:
-            entry.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise disk_error(error, entry.path) from error
-
-
-def _read_entry(path: Path) -> QueuedTurn | None:
-    try:
-        table = json.loads(read_small(path, _ENTRY_BYTES, follow=False).data or b"null")
-    except (ValueError, RecursionError):
-        return None
-    match table:
-        case {"session": str(session), "transcript": str(transcript)}:
-            return QueuedTurn(session, transcript, table.get("headless") is True, path)
-    return None
-
-
 def cut(
     messages: Iterable[Message],
     cursor: Cursor | None,
@@ -272,23 +228,27 @@ def cut(
 ) -> Iterator[MessageRun]:
     """The messages in pieces of about so many; with a cursor those after it, none if its own is not among them."""
     piece: list[Message] = []
+    before: deque[Message] = deque(maxlen=EXTRACT_WINDOW)
     size = start = 0
     for position, message in enumerate(messages):
         # Several messages of one record have one id, and the cursor stands on the last of them.
         if cursor is not None and _stands_on(cursor, message, position):
             start = position + 1
+            before.append(message)
             continue
         if cursor is not None and not start:
+            before.append(message)
             continue
         full = size + len(message.text) > chars or len(piece) >= count
         # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.
         if piece and full and (message.role == "user" or size > 2 * chars):
-            yield MessageRun(tuple(piece), start)
+            yield MessageRun(tuple(piece), start, tuple(before))
+            before.extend(piece)
             piece, size, start = [], 0, position
         piece.append(message)
         size += len(message.text)
     if piece:
-        yield MessageRun(tuple(piece), start)
+        yield MessageRun(tuple(piece), start, tuple(before))
 
 
 def estimate_past(paths: Iterable[tuple[Path, SessionFile]]) -> ExtractEstimate:
@@ -325,7 +285,7 @@ def harvest(
                 store, piece.messages, model=model, now=now, conversation=conversation, dry_run=True, start=piece.start
             )
             continue
-        turn = EndedTurn(piece.messages, piece.start, conversation=conversation)
+        turn = EndedTurn(piece.messages, piece.start, piece.context, conversation=conversation)
         done = extract_turn(store, session, turn, model=model, now=now)
         yield done
         if done.skipped in (ExtractSkip.FAILED, ExtractSkip.BUSY):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
+from memdir.frozen import compile_late
 from memdir.limits import HALF_LIFE_FEEDBACK, HALF_LIFE_PROJECT, HALF_LIFE_REFERENCE, HALF_LIFE_USER
 from memdir.records import Header, Kind
 from memdir.text import fold_link
@@ -65,8 +66,8 @@ def render_freshness(modified: datetime, now: datetime) -> str:
 
 # --- links ----------------------------------------------------------------------------------------------------------
 
-_LINK = re.compile(r"\[\[([^\[\]\n]{1,200})\]\]")
-_CODE = re.compile(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
+_LINK = compile_late(r"\[\[([^\[\]\n]{1,200})\]\]")
+_CODE = compile_late(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
 
 
 def find_links(text: str) -> Iterator[tuple[str, int]]:
@@ -82,9 +83,7 @@ def find_links(text: str) -> Iterator[tuple[str, int]]:
 
 def make_targets(headers: Sequence[Header]) -> dict[str, str]:
     """Returns the name that each folded spelling of a link means: by name, else by its last part, else by title.
-
-    Of several memories with the same spelling the first of `headers` is meant.
-    """
+    Of several memories with the same spelling the first of `headers` is meant."""
     targets: dict[str, str] = {}
     spellings = [(at.name, at.name.rpartition("/")[2], at.title) for at in headers]
     for column in zip(*spellings, strict=True):
@@ -99,9 +98,7 @@ def find_link_target(link: str, targets: Mapping[str, str]) -> str | None:
 
 def resolve_links(headers: Sequence[Header], texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Returns for each name the names it links to, in order, each once. Memories without such links are left out.
-
-    `texts` has the text of each memory by name; one that is missing has no links.
-    """
+    `texts` has the text of each memory by name; one that is missing has no links."""
     targets = make_targets(headers)
     linked: dict[str, tuple[str, ...]] = {}
     for header in headers:

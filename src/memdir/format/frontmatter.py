@@ -1,4 +1,4 @@
-"""The frontmatter of a memory file: text to fields, and fields back into the text without losing a byte of the rest.
+"""A memory file: its frontmatter to fields, and fields back without losing a byte of the rest; the checks of a draft.
 
 Two dialects are read and written: `type:` at the top, and `type:` inside `metadata:`. Reading tolerates everything: what
 cannot be parsed becomes an empty field and a `problem` in words. Writing edits single lines, so unknown keys, their
@@ -11,19 +11,25 @@ Most frontmatter is `key: value` lines, and those are read here directly, becaus
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
 from typing import Any, TypeAlias, Union
 
+from memdir import limits
 from memdir.errors import FormatError
 from memdir.frozen import compile_late, dataclass, field
 from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES, HEADER_LINES
-from memdir.records import Dialect, Kind
-from memdir.text import one_line, replace_surrogates
+from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Memory, Scope, Signature
+from memdir.text import find_forbidden, fold, one_line, replace_surrogates
 
+FieldValue: TypeAlias = str | tuple[str, ...] | None  # of one field to be written; None removes it
 Node: TypeAlias = Union[str, list["Node"], dict[str, "Node"]]  # noqa: UP007  (a recursive alias cannot be written with `|`)
 
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_HEADING = compile_late(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _ORDER = ("name", "description", "type")
 # Keys inside `metadata:` in the nested dialect: those that memdir writes, and others that move with them.
@@ -31,7 +37,12 @@ _NESTED_KEYS = frozenset({"type", "pinned", "modified", "verified"})
 _MOVED_KEYS = _NESTED_KEYS | {"node_type", "originSessionId"}
 _METADATA = compile_late(r"metadata[ \t]*:[ \t]*(?:#.*)?\r?\n?\Z")
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]*):(?:[ ]+(.*?))?[ ]*\r?\n?\Z")
-_PLAIN = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`][^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*\Z")
+# A value that a person or a model left unquoted, though it holds what begins a mapping or a comment.
+_UNQUOTED = compile_late(
+    r"^((?:name|description):[ ]+)(?=[^\n]*(?:: | #))([^\s\"'|>\[{&*!#][^\n]*?)([ \t]*\r?)$", re.MULTILINE
+)
+_ITEM = compile_late(r" *- +(\S.*?)[ ]*\r?\Z")
+_PLAIN = compile_late(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`][^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]*\Z")
 _QUOTED = compile_late(r"\"([^\"\\\x00-\x1f\x7f-\x9f\u2028\u2029]*)\"\Z|'([^'\x00-\x1f\x7f-\x9f\u2028\u2029]*)'\Z")
 _BARE_SCALAR = compile_late(r"[^\W\d_][\w .,;/()+=~$^<>–—…\u2010-\u201f-]*\Z")
 # Words that other YAML readers turn into something that is not text.
@@ -53,7 +64,6 @@ class FrontmatterParts:
     body: str
 
     def render(self, head: str) -> str:
-        """Returns the file with another head."""
         return self.opening + head + self.closing + self.body
 
 
@@ -69,6 +79,7 @@ class FrontmatterFields:
     dialect: Dialect | None = None
     problem: str = ""
     verified: str = ""
+    cues: tuple[str, ...] = ()
     raw: Mapping[str, Node] = field(default_factory=dict)
 
 
@@ -109,6 +120,7 @@ def parse_fields(text: str) -> FrontmatterFields:
         dialect=Dialect.NESTED if nested and "type" not in raw else Dialect.FLAT,
         problem=problem or ("" if description else "no description"),
         verified=_read_scalar(raw, nested, "verified"),
+        cues=_read_lines(raw.get("cues")),
         raw=raw,
     )
 
@@ -136,7 +148,14 @@ def _find_heading(text: str) -> str:
 
 
 def _read_line(node: Node | None) -> str:
-    return one_line(replace_surrogates(node)) if isinstance(node, str) else ""
+    if not isinstance(node, str):
+        return ""
+    line = " ".join(node.split())
+    return line if line.isascii() and line.isprintable() else one_line(replace_surrogates(line))
+
+
+def _read_lines(node: Node | None) -> tuple[str, ...]:
+    return tuple(line for item in (node if isinstance(node, list) else [node]) if (line := _read_line(item)))
 
 
 def _read_metadata(raw: Mapping[str, Node]) -> Mapping[str, Node]:
@@ -149,8 +168,8 @@ def _read_scalar(raw: Mapping[str, Node], nested: Mapping[str, Node], key: str) 
     return value.strip() if isinstance(value, str) else ""
 
 
-def compose_file(wanted: Mapping[str, str | None], body: str, dialect: Dialect) -> str:
-    """Returns a new file with `name`, `description`, `type` and, where given, `pinned`."""
+def compose_file(wanted: Mapping[str, FieldValue], body: str, dialect: Dialect) -> str:
+    """Returns a new file with `name`, `description`, `type` and, where given, `pinned` and `cues`."""
     fields = {key: value for key, value in wanted.items() if value is not None}
     is_nested = dialect is Dialect.NESTED
     lines = [_render_field(*pair) for pair in fields.items() if not (is_nested and pair[0] in _NESTED_KEYS)]
@@ -162,7 +181,7 @@ def compose_file(wanted: Mapping[str, str | None], body: str, dialect: Dialect) 
     return text
 
 
-def set_fields(text: str, changes: Mapping[str, str | None]) -> str:
+def set_fields(text: str, changes: Mapping[str, FieldValue]) -> str:
     """Returns the text with some fields changed (None removes a field); fields with that value already stay as is."""
     parts = split_frontmatter(text)
     if not parts.opening:
@@ -174,11 +193,17 @@ def set_fields(text: str, changes: Mapping[str, str | None]) -> str:
     for key, value in changes.items():
         nested = current.dialect is Dialect.NESTED and key in _NESTED_KEYS
         found = (_read_metadata(current.raw) if nested else current.raw).get(key)
-        if (found if isinstance(found, str) else None) != value:
+        if _as_value(found) != value:
             lines = _set_line(lines, key, value, nested=nested, newline=newline)
     edited = parts.render("".join(lines))
     _check_reads_back(edited, changes)
     return edited
+
+
+def quote_values(text: str) -> str:
+    """Returns the text with name and description quoted where YAML would misread them: at an unquoted `: ` or ` #`."""
+    parts = split_frontmatter(text)
+    return parts.render(_UNQUOTED.sub(lambda at: at[1] + _render_value(at[2]) + at[3], parts.head))
 
 
 def replace_body(text: str, body: str) -> str:
@@ -208,7 +233,6 @@ def translate_dialect(text: str, dialect: Dialect) -> str:
 
 
 def _unnest(lines: list[str]) -> list[str]:
-    """The lines of the `metadata:` block at the top level."""
     start = next((at for at, line in enumerate(lines) if _METADATA.match(line)), None)
     if start is None:
         return lines
@@ -221,7 +245,6 @@ def _unnest(lines: list[str]) -> list[str]:
 
 
 def _nest(lines: list[str], newline: str) -> list[str]:
-    """Single-line keys of the nested dialect, moved into a block at the end."""
     inner: list[str] = []
     rest: list[str] = []
     for at, line in enumerate(lines):
@@ -233,16 +256,22 @@ def _nest(lines: list[str], newline: str) -> list[str]:
     return [*rest, f"metadata:{newline}", *(f"  {line}" for line in inner)]
 
 
-def _check_reads_back(text: str, wanted: Mapping[str, str | None]) -> None:
+def _as_value(node: Node | None) -> FieldValue:
+    if isinstance(node, list):
+        return tuple(item for item in node if isinstance(item, str))
+    return node if isinstance(node, str) else None
+
+
+def _check_reads_back(text: str, wanted: Mapping[str, FieldValue]) -> None:
     raw = parse_fields(text).raw
     nested = _read_metadata(raw)
     for key, value in wanted.items():
-        if raw.get(key, nested.get(key)) != value:
+        if _as_value(raw.get(key, nested.get(key))) != value:
             hint = f"use plain words on one line for {key}"
             raise FormatError(f"the frontmatter cannot hold this {key}", field=key, hint=hint)
 
 
-def _set_line(lines: list[str], key: str, value: str | None, *, nested: bool, newline: str) -> list[str]:
+def _set_line(lines: list[str], key: str, value: FieldValue, *, nested: bool, newline: str) -> list[str]:
     """Replace, insert or remove the line of one key, and nothing else."""
     start, end, indent = 0, len(lines), ""
     if nested:
@@ -264,7 +293,8 @@ def _set_line(lines: list[str], key: str, value: str | None, *, nested: bool, ne
             # A comment behind a value on one line stays.
             comment = re.search(r"[ \t]#[^\"']*$", line.rstrip("\r\n")) if until == number + 1 else None
             name, ending = line[: line.index(":")], newline if line.endswith("\n") else ""
-            fresh = f"{name}: {_render_value(key, value)}{comment.group() if comment else ''}{ending}"
+            rendered = _render_field(name, value, newline)
+            fresh = f"{rendered}{comment.group() if comment and isinstance(value, str) else ''}{ending}"
             return [*lines[:number], fresh, *lines[until:]]
     if value is None:
         return lines
@@ -272,7 +302,7 @@ def _set_line(lines: list[str], key: str, value: str | None, *, nested: bool, ne
         end = _find_position(lines, key)
     if end and not lines[end - 1].endswith("\n"):
         lines = [*lines[: end - 1], lines[end - 1] + newline, *lines[end:]]
-    return [*lines[:end], f"{indent}{_render_field(key, value)}{newline}", *lines[end:]]
+    return [*lines[:end], f"{indent}{_render_field(key, value, newline)}{newline}", *lines[end:]]
 
 
 def _find_key(lines: list[str], key: str) -> int | None:
@@ -301,7 +331,7 @@ def _find_position(lines: list[str], key: str) -> int:
     return 0 if key == "name" else len(lines)
 
 
-def _edit_flow(line: str, key: str, value: str | None) -> str | None:
+def _edit_flow(line: str, key: str, value: FieldValue) -> str | None:
     """`metadata: {type: x}` on one line; None when it is written as a block."""
     match = re.match(r"(metadata[ \t]*:[ \t]*\{)(.*)(\}[^}]*)\Z", line, re.DOTALL)
     if not match:
@@ -316,14 +346,14 @@ def _find_newline(parts: FrontmatterParts) -> str:
     return "\r\n" if parts.opening.endswith("\r\n") else "\n"
 
 
-def _render_field(key: str, value: str) -> str:
-    return f"{key}: {_render_value(key, value)}"
+def _render_field(key: str, value: str | tuple[str, ...], newline: str = "\n") -> str:
+    if isinstance(value, str):
+        return f"{key}: {value if key == 'pinned' else _render_value(value)}"
+    return newline.join([f"{key}:", *(f"  - {_render_value(item)}" for item in value)])
 
 
-def _render_value(key: str, value: str) -> str:
+def _render_value(value: str) -> str:
     """A string as YAML that every reader reads as that string: plain where that is safe, else in double quotes."""
-    if key == "pinned" and value in ("true", "false"):
-        return value
     is_plain = bool(_BARE_SCALAR.match(value)) and value == value.strip() and " #" not in value
     if is_plain and value.lower() not in _RESERVED and not value.startswith("---"):
         return value
@@ -362,27 +392,33 @@ def _parse_simple(head: str) -> dict[str, Node] | None:
     for line in head.split("\n"):
         if not line.strip() or line.startswith("#"):
             continue
+        if opener and not block and (item := _ITEM.match(line)):
+            value, items = _unquote(item[1]), fields[opener]
+            if value is None:
+                return None
+            fields[opener] = [*items, value] if isinstance(items, list) else [value]
+            continue
         match = _KEY_LINE.match(line)
         value = _unquote(match.group(3)) if match else None
         if match is None or value is None:
             return None
         lead, key = match.group(1), match.group(2)
         if not lead:
-            if opener and not block:
+            if opener and fields[opener] == {}:
                 fields[opener] = ""
             target, block, opener = fields, None, ""
             if match.group(3) is None:
                 opener, indent, block = key, "", {}
                 fields[key] = block
         else:
-            if block is None or (indent and indent != lead) or match.group(3) is None:
+            if block is None or fields[opener] is not block or (indent and indent != lead) or match.group(3) is None:
                 return None
             target, indent = block, lead
         if key in target and target[key] is not block:
             return None
         if lead or match.group(3) is not None:
             target[key] = value
-    if opener and not block:
+    if opener and fields[opener] == {}:
         fields[opener] = ""
     return fields
 
@@ -446,3 +482,193 @@ def _build(event: Any, events: Iterator[Any], yaml: Any, depth: int) -> Node:
         value = _build(next(events), events, yaml, depth + 1)
         mapping[key if isinstance(key, str) else repr(key)] = value
     return mapping
+
+
+# --- drafts: description, title and cues, the parts of the body, the name of the file --------------------------------
+# Pure functions. Whether a name may be used at all is checked by the guard. Files already on disk are not checked here.
+
+WHY = "**Why:**"
+HOW = "**How to apply:**"
+
+_HINTS = {
+    Kind.USER: 'say who the user is or what they know, as in "writes Go daily, new to React"',
+    Kind.FEEDBACK: 'say what to do or to avoid, as in "no summary at the end of a reply"',
+    Kind.PROJECT: 'say what is decided or due, as in "merge freeze from 2026-03-05 for the mobile release"',
+    Kind.REFERENCE: 'say what is found where, as in "pipeline bugs are tracked in Linear, project INGEST"',
+}
+_HINT = "say in one line what recall should find it by: the subject and what is special about it"
+
+# A part is present in bold, as a heading, or as a line that begins with the words and a colon.
+_PART = (
+    r"(?:^[ \t>]*#{{1,6}}[ \t]*[*_]*{words}\b|[*_]{{2}}[ \t]*{words}[ \t]*[:：?]?[ \t]*[*_]{{2}}|"
+    r"^[ \t>*+-]*{words}[ \t]*[:：])"
+)
+_PARTS = {
+    WHY: compile_late(_PART.format(words="why"), re.IGNORECASE | re.MULTILINE),
+    HOW: compile_late(_PART.format(words=r"how[ \t]+to[ \t]+apply"), re.IGNORECASE | re.MULTILINE),
+}
+# The paragraph of a part as `compose_body` writes it: up to a blank line or the next bold word at the start of a line.
+_PARAGRAPH = r"^{mark}.*(?:\n(?!\s*$|\*\*).*)*"
+
+_DEVICES = compile_late(r"con|prn|aux|nul|(?:com|lpt)[1-9]")
+_ENGLISH_ENDS = compile_late(r"(?<=\w)['’](?=(?:t|s|re|ve|ll|d|m)\b)")  # don't, it's: one word; l'air is two
+# Letters and marks that show nothing (default-ignorable) may not be in a name.
+_IGNORABLE = compile_late("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+
+
+def check_description(description: str, kind: Kind | None = None) -> None:
+    """Raise FormatError for a description that is too vague for recall."""
+    hint = _HINTS[kind] if kind is not None else _HINT
+    _check_line(description, "description", limits.DESCRIPTION_CHARS, hint)
+    # Imported here: reading memories needs no word lists, and every prompt hook would load them.
+    from memdir.language.words import count_content
+
+    count = count_content(description)
+    if count.words < limits.DESCRIPTION_WORDS:
+        few = f"fewer than {limits.DESCRIPTION_WORDS} words in it say what it is about"
+        raise FormatError(f"the description is too vague: {few}", field="description", hint=hint)
+    if not count.telling:
+        raise FormatError("the description is too vague: it would fit any memory", field="description", hint=hint)
+
+
+def check_title(title: str) -> None:
+    _check_line(title, "title", limits.TITLE_CHARS, "a title is a few words on one line")
+
+
+def check_cues(cues: Sequence[str]) -> None:
+    """Raise FormatError for more cues than a memory may have, or one that is not a short line."""
+    if len(cues) > limits.CUES:
+        hint = "keep those that differ most"
+        raise FormatError(f"a memory has at most {limits.CUES} cues, these are {len(cues)}", field="cues", hint=hint)
+    for cue in cues:
+        _check_line(cue, "cue", limits.CUE_CHARS, 'a cue is a short task or question, as in "may I deploy today?"')
+        if found := find_forbidden(cue, lines=False):
+            raise FormatError(f"a cue holds {found}", field="cues", hint="take the character out and save again")
+
+
+def find_missing_parts(kind: Kind, body: str) -> tuple[str, ...]:
+    """Which of Why and How to apply a feedback or project body lacks."""
+    if kind not in {Kind.FEEDBACK, Kind.PROJECT}:
+        return ()
+    return tuple(mark for mark, pattern in _PARTS.items() if not pattern.search(body))
+
+
+def compose_body(body: str, why: str | None, how: str | None) -> str:
+    """Returns the body with its Why and How to apply: an existing paragraph is replaced, a missing one is added."""
+    if why and why.strip():
+        body = _set_part(body, WHY, why.strip(), before=HOW)
+    if how and how.strip():
+        body = _set_part(body, HOW, how.strip(), before=None)
+    return body
+
+
+def make_slug(title: str) -> str:
+    """Returns a file name for a title: lower-case letters of any script, digits, `-`, `_`; never empty or reserved."""
+    lowered = _ENGLISH_ENDS.sub("", unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).lower()))
+    visible = "".join(char for char in lowered if not _IGNORABLE.match(char) and unicodedata.category(char) != "Cf")
+    kept: list[str] = []
+    for char in visible:
+        kept.append(char if _is_kept(char, kept[-1] if kept else " ") else "-")
+    slug = _cut(unicodedata.normalize("NFC", re.sub("-+", "-", "".join(kept)).strip("-")))
+    if not any(char.isalnum() for char in slug):
+        import hashlib  # here, because OpenSSL takes milliseconds to load and few titles need it
+
+        return "memory-" + hashlib.sha256(title.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{slug}-memory" if fold(slug) == "memory" or _DEVICES.fullmatch(fold(slug)) else slug
+
+
+def _check_line(text: str, field: str, most: int, hint: str) -> None:
+    if not text.strip():
+        raise FormatError(f"the {field} is empty", field=field, hint=hint)
+    if len(text.strip().splitlines()) > 1:
+        raise FormatError(f"the {field} has more than one line", field=field, hint=hint)
+    if len(text) > most:
+        raise FormatError(f"the {field} has {len(text):,} characters, {most:,} are allowed", field=field, hint=hint)
+
+
+def _set_part(body: str, mark: str, text: str, before: str | None) -> str:
+    paragraph = f"{mark} {text}"
+    if found := _find_paragraph(body, mark):
+        return body[: found.start()] + paragraph + body[found.end() :]
+    if before and (later := _find_paragraph(body, before)):
+        return f"{body[: later.start()]}{paragraph}\n\n{body[later.start() :]}"
+    return f"{body.rstrip()}\n\n{paragraph}\n" if body.strip() else f"{paragraph}\n"
+
+
+def _find_paragraph(body: str, mark: str) -> re.Match[str] | None:
+    return re.search(_PARAGRAPH.format(mark=re.escape(mark)), body, re.IGNORECASE | re.MULTILINE)
+
+
+def _is_kept(char: str, before: str) -> bool:
+    """Letters, decimal digits, `-`, `_`, and marks that sit on a letter."""
+    category = unicodedata.category(char)
+    if char in "-_" or category[0] == "L" or category == "Nd":
+        return True
+    return category in {"Mn", "Mc"} and unicodedata.category(before)[0] in "LM"
+
+
+def _cut(slug: str) -> str:
+    """At most what a name may hold, at a word where that keeps more than half, never between a letter and its marks."""
+    end = min(len(slug), limits.NAME_CHARS)
+    while len(slug[:end].encode("utf-8")) > limits.NAME_BYTES:
+        end -= 1
+    if end == len(slug):
+        return slug
+    while end and unicodedata.category(slug[end])[0] == "M":
+        end -= 1
+    word = max(slug.rfind(mark, 0, end + 1) for mark in "-_")
+    return slug[: word if word > end // 2 else end].strip("-_")
+
+
+# --- a whole file: its bytes, its text, and the records made of it ----------------------------------------------------
+
+
+def make_header(name: str, fields: FrontmatterFields, signature: Signature, scope: Scope) -> Header:
+    if name.startswith(TEAM_FOLDER + "/") and scope is Scope.PRIVATE:
+        scope = Scope.TEAM
+    modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
+    shown = (replace_surrogates(name), fields.title or name, fields.description, fields.kind, scope, modified)
+    return Header(*shown, fields.pinned, signature, fields.dialect, fields.problem, fields.cues)
+
+
+def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> Memory:
+    text = data.decode("utf-8", "replace")
+    header, body = make_header(name, parse_fields(text), signature, scope), split_frontmatter(text).body
+    return Memory(header, text, body.lstrip("\r\n"), digest_of(data))
+
+
+def read_time(text: str) -> datetime | None:
+    """A time written into a file, UTC if it names no zone; None if it is none."""
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def digest_of(data: bytes) -> str:
+    digest: str = _find_sha256()(data).hexdigest()
+    return digest
+
+
+@cache
+def _find_sha256() -> Callable[[bytes], Any]:
+    """The interpreter's own where it has one: `hashlib` loads OpenSSL, which takes milliseconds of every recall."""
+    for name in ("_sha2", "_sha256"):
+        try:
+            own: Callable[[bytes], Any] = import_module(name).sha256
+            return own
+        except ImportError:
+            continue
+    import hashlib
+
+    return hashlib.sha256
+
+
+def decode(data: bytes) -> str:
+    """Text that encodes back to the same bytes, valid UTF-8 or not."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -157,7 +157,9 @@ class ChatTalk:
             callbacks = Callbacks(
                 saved=self._show_saved, skipped=self._show_skipped, cost=self.add_cost, error=self.show_error
             )
-            self._session = Session(self.project, id=self.id, cwd=self.cwd, callbacks=callbacks, clock=self.clock)
+            self._session = Session(
+                self.project, id=self.id, cwd=self.cwd, callbacks=callbacks, clock=self.clock, keeps_index=True
+            )
             try:
                 self._session.set_model(self.model)
             except MemdirError:
@@ -170,7 +172,7 @@ class ChatTalk:
     def model(self) -> Model | None:
         """The model, opened on first use; raises what opening raises."""
         if self._model is None and self.has_model:
-            from memdir.models import open_model
+            from memdir.models.open import open_model
 
             at, root = self.project, str(self.project.places.root.path)
             self._model = open_model(self.spec, environment=at.environment, settings=at.settings, project=root)
@@ -327,12 +329,11 @@ class Chat:
         warm.start()
         dream = ChatDream(talk)
         try:
-            with terminal.attending():
-                for line in _read_lines(terminal, self.screen):
-                    if not handle(talk, line):
-                        break
-                    if talk.is_open:
-                        dream.start_if_due()
+            for line in _read_lines(terminal, self.screen):
+                if not handle(talk, line):
+                    break
+                if talk.is_open:
+                    dream.start_if_due()
         finally:
             leaving.set()
             warm.join()
@@ -451,7 +452,7 @@ def _warm_up(talk: ChatTalk, leaving: threading.Event) -> None:
     import_module("memdir.interfaces.chat_commands")
     if talk.has_model and not leaving.wait(_SETTLED_SECONDS):
         import_module("memdir.interfaces.chat_model")
-        import_module("memdir.models").load_sdk(talk.spec)
+        import_module("memdir.models.open").load_sdk(talk.spec)
 
 
 def _read_script(path: str | None) -> Iterator[str]:
@@ -491,7 +492,7 @@ class ChatDream:
             text = done.skipped.words if done.skipped else "nothing was changed"
             if done.applied is not None and done.skipped is None:
                 waiting = f", {len(done.applied.waiting)} waiting in /inbox" if done.applied.waiting else ""
-                text = f"{len(done.applied.changed)} memories tidied{waiting}; /undo takes it back"
+                text = f"{done.text}{waiting}; /undo takes it back"
         except StoppedError:
             text = "stopped, nothing was changed"
         except MemdirError as error:

@@ -4,7 +4,7 @@ Most commands are verbs of the command line, run in this project and by this cha
 conversation. The assistant without a model quotes memories with name and age, in English whatever it quotes:
 
     question --recall--> memories --answer_question--> what the nearest of them says
-    statement --extract--> what was kept --describe_learned--> what it will be remembered as
+    statement --extract, or as it was said--> what was kept --describe_learned--> and how to undo it
 
 Of memories that contradict each other the newest comes first, and the answer says that they disagree.
 """
@@ -24,16 +24,20 @@ from memdir.conversation.project_files import load_project_files
 from memdir.dream.compare import differ_in_value
 from memdir.dream.duplicates import MemoryFacts, split_parts
 from memdir.errors import FormatError, MemdirError, SettingsError
-from memdir.extraction import ExtractResult, find
+from memdir.extraction import ExtractResult
+from memdir.extraction.merge import find_rival
+from memdir.extraction.spans import split_message
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age
 from memdir.format.index import INDEX_FILE
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
 from memdir.interfaces.chat_terminal import Permissions, Screen, has_color
-from memdir.language.requests import find_request_languages
+from memdir.language.requests import compile_pattern, find_request_languages, is_question, starts
 from memdir.language.words import split_sentences as split_said
 from memdir.language.words import split_text
+from memdir.limits import SHOWN
+from memdir.models.staged import Staging
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.recall.terms import parse_terms
 from memdir.records import Excerpt, Header, Kind, Memory, Message
@@ -268,6 +272,7 @@ _NEAR = 0.55  # of the best score: memories below it are left out
 _MOST = 2  # memories quoted
 _RIVALS = 3  # memories quoted where they disagree
 _CHARS = 320  # of one memory
+_STATEMENT = 1_000  # characters; a longer text is a document
 _WHY = ("why", "warum", "wieso", "pourquoi", "por qué", "为什么", "為什麼", "なぜ", "どうして")
 # Questions without a question mark. What has a comma is mostly an order ("when you are done, …").
 _ASKING = re.compile(
@@ -298,16 +303,17 @@ _OVERVIEW = re.compile(rf"(?:(?:{'|'.join(_ALL)})(?: (?:{_OF_WHOM}))*|{_ALL_HAN}
 _ABOUT_ONE = re.compile(r"\b(?:me|myself|i|mich|mir|ich|moi|je|mí|soy)\b|我|私", re.IGNORECASE)
 _LISTED = 5
 _OFFER = "Tell me and I will remember it."
-_NOT_KEPT = 'I kept nothing of that. To have it kept, begin with "remember".'
 _ONE_WORD = "One word is too little to search by. Ask with a few more, or tell me something to remember."
-_ORIENT = 'I remember what you tell me and answer from it: begin with "remember", or ask in a few words; see /help.'
+_ORIENT = "I remember what you tell me and answer from it: say what is so, or ask; see /help."
+_NO_HANDS = "I only remember and recall, so I cannot do that; /model adds a model that can."
+_PASTED = "I kept nothing of that: it is long, or not your own words. Say in a sentence what matters of it."
+_UNCLEAR = "No memory is clearly about that, or more than one is: /forget NAME removes one, /memory list has the names."
 _VERBS = {
-    "create": "Noted",
-    "update": "Changed",
-    "forget": "Forgotten",
-    "unchanged": "I know that already",
-    "unclear": "I could not tell which memory you mean",
-    "wait": "This needs review (/inbox)",
+    "create": ("Noted", "/undo takes it back."),
+    "update": ("Changed", "/undo takes it back."),
+    "forget": ("Forgotten", "/undo brings it back."),
+    "unchanged": ("I know that already", ""),
+    "wait": ("This needs review (/inbox)", ""),
 }
 _MEMORY_OFF = "Memory is off here: nothing is kept or looked up."
 _SHUT = (RecallSkip.OFF, RecallSkip.PAUSED, RecallSkip.PRIVATE, RecallSkip.IGNORE_CONVERSATION, RecallSkip.IGNORE_TURN)
@@ -324,12 +330,12 @@ class ChatAnswer:
 
 
 def answer_from_memory(talk: ChatTalk, text: str) -> None:
-    """A turn without a model: extract from the message at once, and answer a question from memory."""
+    """A turn without a model: a question is answered from memory, anything else that says something is kept."""
     talk.add(Message("user", text))
     talk.learned.clear()
     talk.session.turn_ended(talk.messages)
     talk.session.wait(_SECONDS)
-    parts = [shown for done in talk.learned if (shown := describe_learned(done))]
+    parts = [shown for done in talk.learned if (shown := _describe(talk, done))]
     names: tuple[str, ...] = ()
     if not parts or asks_memory(text):
         answer = _answer(talk, text)
@@ -346,10 +352,41 @@ def _answer(talk: ChatTalk, text: str) -> ChatAnswer:
     # No model has the conversation, so a memory is shown as often as it is asked for.
     with suppress(MemdirError):
         talk.session.file.reset()
-    now, found = talk.clock().astimezone(), talk.session.recall(text)
+    now, found = talk.clock().astimezone(), talk.session.recall(text, limit=SHOWN)
+    # A question to the memory: the best that share a word with it.
+    words = set(parse_terms(text))
+    met = [at for at in found if words & set(parse_terms(f"{at.header.title}\n{at.header.description}\n{at.text}"))]
+    found = replace(found, memories=tuple(met))
     if is_overview(text) and found.skipped not in _SHUT:
         return list_known([header for store in talk.project.stores for header in store.scan()], text)
-    return answer_question(found, now=now, asks=asks_memory(text))
+    if asks_memory(text) or found.skipped in _SHUT:
+        return answer_question(found, now=now, asks=asks_memory(text))
+    return ChatAnswer(_keep(talk, text))
+
+
+def _keep(talk: ChatTalk, text: str) -> str:
+    """Keep a statement as it was said; thanks, greetings and orders are none."""
+    said, languages = text.strip(" .,!…。！\n"), find_request_languages(text)
+    if any(compile_pattern(at.small_talk).fullmatch(said) for at in languages):
+        return _ORIENT
+    if any(starts(at.orders, said) for at in languages):
+        return _NO_HANDS
+    if len(text) > _STATEMENT or not all(span.plain for span in split_message(text)):
+        return _PASTED
+    try:
+        return _describe(talk, talk.session.remember(text))
+    except FormatError as error:
+        return f"I kept nothing of that: {error}; {error.hint}."
+
+
+def _describe(talk: ChatTalk, done: ExtractResult) -> str:
+    """What became of a statement, and what another memory says instead."""
+    lines, store = [describe_learned(done)], talk.session.stores[0]
+    for reason in (at for at in done.reasons if at.action == "create"):
+        body = frontmatter.split_frontmatter(reason.text).body
+        rival = find_rival(body, reason.name, Staging(store, now=store.clock()))
+        lines += [f"But “{rival[1]}” ({rival[0]}) says otherwise; /forget {rival[0]} removes it."] if rival else []
+    return "\n".join(filter(None, lines))
 
 
 def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) -> ChatAnswer:
@@ -377,7 +414,7 @@ def asks_memory(text: str) -> bool:
     if _ASKING.match(text.strip()):
         return True
     languages = find_request_languages(text)
-    return any(find.is_question(at.hidden, language) for at in split_said(text) for language in languages)
+    return any(is_question(at.hidden, language) for at in split_said(text) for language in languages)
 
 
 def is_overview(text: str) -> bool:
@@ -402,24 +439,21 @@ def list_known(headers: Iterable[Header], text: str) -> ChatAnswer:
 
 
 def describe_learned(done: ExtractResult) -> str:
-    """What became of a statement; empty if nothing did."""
-    lines = []
-    for reason in done.reasons:
-        if reason.action in _VERBS:
-            texts = {"unclear": reason.quote, "forget": reason.name}
-            what = texts.get(reason.action) or frontmatter.parse_fields(reason.text).description or reason.name
-            lines.append(f"{_VERBS[reason.action]}: {shorten(one_line(what), _CHARS)}")
+    """What became of a statement, and how to undo it; empty if nothing did."""
+    lines = [_UNCLEAR for reason in done.reasons if reason.action == "unclear"]
+    for reason in (at for at in done.reasons if at.action in _VERBS):
+        verb, undo = _VERBS[reason.action]
+        known = reason.name if reason.action == "forget" else frontmatter.parse_fields(reason.text).description
+        lines.append(f"{verb}: {shorten(one_line(known or reason.name), _CHARS)}{'.' if undo else ''} {undo}".rstrip())
     return "\n".join(dict.fromkeys(lines))
 
 
 def _render_nothing(skip: RecallSkip | None, asks: bool) -> str:
     if skip in (None, RecallSkip.NOTHING_FITS, RecallSkip.EMPTY):
-        return f"I know nothing about that. {_OFFER}" if asks else _NOT_KEPT
+        return f"I know nothing about that. {_OFFER}"
     if skip is RecallSkip.ONE_WORD:
-        return _ONE_WORD if asks else _ORIENT
-    if skip in (RecallSkip.PAUSED, RecallSkip.PRIVATE) and not asks:
-        return f"I kept nothing of that: {skip.words}."
-    return f"I looked nothing up: {skip.words}."
+        return _ONE_WORD
+    return f"I {'looked nothing up' if asks else 'kept nothing of that'}: {skip.words}."
 
 
 def _quote(excerpt: Excerpt, fact: MemoryFacts, query: str, now: datetime) -> str:
@@ -467,24 +501,22 @@ until when can I merge?
 where do I file a defect of the pipeline?
 when is staging emptied?
 # The date is the corrected one, what is old says so, two that disagree say so, and what was forgotten is gone.
-# Why did the right one come up? Score, its parts (words, meaning, age), the words that met, and who is told.
+# Why did the right one come up? Score, its parts (words, meaning, age), the words that matched, and what was selected.
 /recall --explain until when can I merge?
 # Meanwhile another agent has written into the same folder: it said again what was known, and forgot the index.
 +
 # A dream tidies up between sessions. It is one step, says why, loses nothing, and one undo takes it back.
 /dream
-# The two trackers contradict each other: that is only proposed, and needs a person's review.
-/inbox
 /undo
 # All of it was played in a temporary folder that is gone now. `memdir chat` begins your own.
 """
 _TWICE = """---
 name: The user's background
-description: The user is a data scientist, new to Rust
+description: I'm a data scientist, new to Rust
 type: user
 ---
 
-The user is a data scientist, new to Rust.
+I'm a data scientist, new to Rust.
 """
 
 

@@ -6,7 +6,7 @@ Recalled memories go into the first request they are ready for. The parts of a r
 that a provider's cache covers all but the newest.
 
 The tools read, search, edit and write files below the project, each with the person's permission. Memory files go through
-the store and need no permission, since `/undo` reverts them. No link is followed, hidden files and files that look like
+the store and need no permission, since `/undo` reverts them; lines can be added to the daily log of today. No link is followed, hidden files and files that look like
 secrets are not shown, and there is no shell and no network.
 """
 
@@ -14,24 +14,27 @@ import contextlib
 import difflib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from memdir import guard
 from memdir.conversation.includes import looks_secret
+from memdir.dream.logs import extend_log, read_log_file
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, StoppedError
+from memdir.extraction import ExtractResult
 from memdir.interfaces.chat import ChatTalk
 from memdir.interfaces.chat_terminal import CHANGE, LOOK, Permissions, StoppedAsking
-from memdir.models import agent, render_parent
+from memdir.models import agent
 from memdir.models.agent import PATH_KEYS, MemoryTools, ProjectTree, ToolResult, pick, translate_names
 from memdir.models.connection import can_use_tools
+from memdir.models.open import render_parent
 from memdir.models.prompts import render_prompt
-from memdir.models.staged import Staging, make_edits
+from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.recall.reminder import wrap
-from memdir.records import Message, Model, Origin, Reply, Request, StopReason, Tool, ToolCall
+from memdir.records import LOGS_FOLDER, Message, Model, Origin, Reply, Request, StopReason, Tool, ToolCall
 from memdir.store.files import FileStore
-from memdir.text import one_line, replace_surrogates, shorten
+from memdir.text import fold, one_line, replace_surrogates, shorten
 
 ROUNDS = 40  # requests of one turn
 COMPACT_TOKENS = 150_000  # a conversation longer than this is compacted before the next turn
@@ -58,6 +61,7 @@ TOOLS = (
     _make_tool("edit", "Replace one passage of a file.", path=_PATH, old="a passage that stands there once",
                new="what shall stand there"),
     _make_tool("write", "Write a whole file, new or not.", path=_PATH, content="all of its text"),
+    _make_tool("delete", "Delete a memory.", path="the whole path of a memory file"),
 )  # fmt: skip
 
 
@@ -181,17 +185,18 @@ class _Turn:
         self._talk.add(Message("tool", result.text, answers=call.id, failed=result.refused))
         return None if result.refused else self._tools.find_path(call)
 
-    def _show_saved(self, names: tuple[str, ...]) -> None:
-        text = f"[Memory saved: {', '.join(f'{name}.md' for name in names)}]"
-        self._talk.screen.show("saved", text, written=list(names), forgotten=[], waiting=[])
+    def _show_saved(self, staged: Sequence[StagedMemory]) -> None:
+        written, gone = (tuple(at.name for at in staged if (at.text is None) is is_gone) for is_gone in (False, True))
+        text = ExtractResult(written, gone).notice
+        self._talk.screen.show("saved", text, written=list(written), forgotten=list(gone), waiting=[])
 
 
 class FileTools:
-    """`show` gets what a person should see before being asked, `on_saved` the names of memories written."""
+    """`show` gets what a person should see before being asked, `on_saved` the memories that were changed."""
 
     def __init__(
         self, root: Path, stores: tuple[FileStore, ...], permissions: Permissions, *, session: str,
-        show: Callable[[str], None], on_saved: Callable[[tuple[str, ...]], None],
+        show: Callable[[str], None], on_saved: Callable[[Sequence[StagedMemory]], None],
     ) -> None:  # fmt: skip
         self._root, self._stores, self._permissions = root, stores, permissions
         self._session, self._show, self._on_saved = session, show, on_saved
@@ -204,12 +209,18 @@ class FileTools:
         tools = MemoryTools(Staging(store, now=store.clock()), store.root, self._tree)
         try:
             target = tools.find(path or "memory")
+            if (
+                target.where == "memory"
+                and store is self._stores[0]
+                and fold(target.path).startswith(f"{LOGS_FOLDER}/")
+            ):
+                return _use_log(store, target.path, verb, values)
             if target.where == "memory":
                 result = tools(call)
                 if staged := tools.staging.staged:
                     origin = Origin("agent", "by the file tools of chat", self._session)
                     store.change(make_edits(staged), verb="write", origin=origin)
-                    self._on_saved(tuple(at.name for at in staged))
+                    self._on_saved(staged)
                 return result
             if verb in ("list", "read", "search"):
                 allowed = self._permissions.check(LOOK, target.path or "the project", self._show)
@@ -229,16 +240,7 @@ class FileTools:
         if looks_secret(path):
             raise PathError(path, "it looks like a secret")
         before = _read(self._root, path)
-        if verb == "edit":
-            if before is None:
-                raise NotFoundError(f"there is no file {path}", name=path)
-            old = pick(values, agent.OLD_KEYS)
-            if (count := before.count(old) if old else 0) != 1:
-                raise NotFoundError(f"the passage stands {count} times in {path}, not once", name=path)
-            after = before.replace(old, pick(values, agent.NEW_KEYS))
-        else:
-            after = pick(values, agent.TEXT_KEYS)
-        after = replace_surrogates(after)  # JSON can spell characters that no file can hold
+        after = _make_text(before, path, verb, values)
         if after == before:
             return ToolResult(f"{path} says that already.")
         lines = [*difflib.unified_diff((before or "").splitlines(), after.splitlines(), path, path, lineterm="", n=2)]
@@ -250,6 +252,30 @@ class FileTools:
             raise ConflictError(f"{path} has changed while the person was asked", hint="Read it again.")
         _write(self._root, path, after.encode("utf-8"))
         return ToolResult(f"{'Wrote' if before is None else 'Changed'} {path}.")
+
+
+def _use_log(store: FileStore, path: str, verb: str, values: Mapping[str, object]) -> ToolResult:
+    before = read_log_file(store, path)
+    if verb == "read":
+        if before is None:
+            raise NotFoundError(f"there is no file {path}", name=path)
+        return ToolResult(before)
+    if verb not in ("write", "edit"):
+        raise PathError(path, "a log is only read and added to")
+    extend_log(store, path, _make_text(before, path, verb, values), now=store.clock())
+    return ToolResult(f"Logged in {path}.")
+
+
+def _make_text(before: str | None, path: str, verb: str, values: Mapping[str, object]) -> str:
+    """The text of a file after a `write` or an `edit`."""
+    if verb == "write":
+        return replace_surrogates(pick(values, agent.TEXT_KEYS))  # JSON can spell characters that no file can hold
+    if before is None:
+        raise NotFoundError(f"there is no file {path}", name=path)
+    old = pick(values, agent.OLD_KEYS)
+    if (count := before.count(old) if old else 0) != 1:
+        raise NotFoundError(f"the passage stands {count} times in {path}, not once", name=path)
+    return replace_surrogates(before.replace(old, pick(values, agent.NEW_KEYS)))
 
 
 def _read(root: Path, path: str) -> str | None:

@@ -2,20 +2,16 @@
 
 Everything shown is an event with a kind, a text and facts. A person sees the text, made printable; a program gets one JSON
 object a line (docs/json.md). Events of background threads are queued; the main thread shows them when no line is
-half-written: before a prompt, after an answer, or at once while the prompt is empty.
+half-written: before a prompt, or after an answer.
 
 The transcript has the form of Claude Code's own, which `memdir extract`, `notes` and resuming read.
 """
 
 import contextlib
 import json
-import os
 import select
-import signal
-import socket
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,7 +25,7 @@ from memdir.conversation.transcripts import read_messages, read_tail
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
 from memdir.project.settings import read_environment
-from memdir.recall.query import strip_host_text
+from memdir.recall.reminder import strip_host_text
 from memdir.records import Message
 from memdir.store.state import append_record, find_chat_file, list_chats
 from memdir.text import one_line, printable, shorten
@@ -43,9 +39,6 @@ PROMPT, MORE = "> ", ". "
 _QUOTES = '"""'
 _WAITING_SECONDS = 0.02  # between two lines of one paste
 _HISTORY = 1_000
-_NUDGES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between signals
-# The first signal says that there is something to show; the second only ends a wait.
-_NEWS, _NUDGE = getattr(signal, "SIGUSR1", None), getattr(signal, "SIGUSR2", None)
 LOOK, CHANGE = "look", "change"
 KINDS = (LOOK, CHANGE)
 _WORDS = {LOOK: "look into", CHANGE: "change"}
@@ -66,13 +59,11 @@ class Screen:
         self._queue: SimpleQueue[tuple[str, str, dict[str, object]]] = SimpleQueue()
         self._main = threading.get_ident()
         self._is_streaming = False
-        self.on_queued: Callable[[], None] = lambda: None
 
     def show(self, kind: str, text: str = "", **facts: object) -> None:
         """Show an event now, or from another thread as soon as it fits."""
         if threading.get_ident() != self._main:
             self._queue.put((kind, text, facts))
-            self.on_queued()
             return
         self._end_line()
         _write(self._render(kind, text, facts))
@@ -83,13 +74,8 @@ class Screen:
 
     def flush(self) -> None:
         self._end_line()
-        _write(self.take_queued())
-
-    def take_queued(self) -> str:
-        shown = ""
         while not self._queue.empty():
-            shown += self._render(*self._queue.get())
-        return shown
+            _write(self._render(*self._queue.get()))
 
     @contextlib.contextmanager
     def streaming(self) -> Iterator[None]:
@@ -116,15 +102,10 @@ class Screen:
 
 
 def _write(text: str) -> None:
-    encoded, encoding = _encode(text)
-    sys.stdout.write(encoded.decode(encoding))
-    sys.stdout.flush()
-
-
-def _encode(text: str) -> tuple[bytes, str]:
-    """The text and encoding for standard output; characters it cannot represent become escapes."""
+    """Write to standard output; characters it cannot represent become escapes."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace"), encoding
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -177,9 +158,6 @@ class Terminal:
     def __init__(self, screen: Screen, complete: Callable[[str, str], Sequence[str]]) -> None:
         self._screen, self._complete = screen, complete
         self._offered: Sequence[str] = ()
-        self._is_waiting = self._shows_notices = self._is_showing = False
-        self._main = threading.get_ident()
-        self._number = 0  # of the prompt
         self._readline: Any = None
         self._knows_pastes = False
         with contextlib.suppress(ImportError):  # Python may have been built without it
@@ -211,93 +189,17 @@ class Terminal:
     def ask(self, question: str) -> str:
         """A short answer to a question, empty at the end of input; raises KeyboardInterrupt."""
         try:
-            return self._wait(question).strip()
+            return input(question).strip()
         except EOFError:
             return ""
 
-    @contextlib.contextmanager
-    def attending(self) -> Iterator[None]:
-        """In this context, events of threads are shown above an empty prompt at once, and no Ctrl-C is missed."""
-        if _NEWS is None or _NUDGE is None:
-            yield
-            return
-        before = [(number, signal.getsignal(number)) for number in (_NEWS, _NUDGE)]
-        signal.signal(_NEWS, self._show_notices)
-        signal.signal(_NUDGE, lambda *_: None)
-        self._screen.on_queued = self._wake
-        reader, writer = socket.socketpair()
-        writer.setblocking(False)
-        old = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-        thread = threading.Thread(target=self._nudge, args=(reader, _NUDGE), name="memdir-keys", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(old)
-            writer.close()
-            thread.join()
-            reader.close()
-            self._screen.on_queued = lambda: None
-            for number, handler in before:
-                signal.signal(number, handler)
-
-    def _wake(self) -> None:
-        if self._shows_notices and _NEWS is not None:
-            signal.pthread_kill(self._main, _NEWS)
-
-    def _nudge(self, reader: socket.socket, nudge: int) -> None:
-        """Follow each signal by some that do nothing, until the next prompt.
-
-        Python's readline acts on a signal only if it is waiting for a key at that moment, else when the next signal
-        comes. The same signal must not be sent again: a Ctrl-C that was handled after all would count as two.
-        """
-        while caught := reader.recv(64):
-            if not caught.strip(bytes([nudge])):
-                continue
-            number = self._number
-            for pause in _NUDGES:
-                time.sleep(pause)
-                if not self._is_waiting or self._number != number:
-                    break
-                signal.pthread_kill(self._main, nudge)
-
-    def _show_notices(self, *_: object) -> None:
-        """Signal handler, in the main thread: it may interrupt itself."""
-        if self._is_showing or not self._shows_notices or self._readline is None or self._readline.get_line_buffer():
-            return
-        self._is_showing = True
-        try:
-            while notices := self._screen.take_queued():
-                # Not through sys.stdout: a write that the signal interrupted there cannot be entered again.
-                os.write(sys.stdout.fileno(), _encode(f"\r\x1b[K{notices}{PROMPT}")[0])
-        finally:
-            self._is_showing = False
-
     def _input(self, prompt: str) -> str:
         self._screen.flush()
-        self._shows_notices = prompt == PROMPT
-        try:
-            lines = [self._wait(prompt)]
-        finally:
-            self._shows_notices = False
+        lines = [input(prompt)]
         with contextlib.suppress(EOFError):
             while not self._knows_pastes and select.select([sys.stdin], [], [], _WAITING_SECONDS)[0]:
                 lines.append(input())
         return "\n".join(lines)
-
-    def _wait(self, prompt: str) -> str:
-        """Read one line; raises KeyboardInterrupt for a Ctrl-C, however Python reports it."""
-        self._number += 1
-        self._is_waiting = True
-        try:
-            return input(prompt)
-        except SystemError as error:
-            # Python runs the handler of a second signal while the exception of the first is set.
-            if not isinstance(error.__cause__, KeyboardInterrupt):
-                raise
-            raise KeyboardInterrupt from None
-        finally:
-            self._is_waiting = False
 
     def _offer(self, word: str, state: int) -> str | None:
         if state == 0:

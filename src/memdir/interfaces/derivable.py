@@ -3,7 +3,8 @@
 Three narrow rules, since a wrong warning teaches people to ignore the right ones:
 
 - a sentence of five words or more that also stands in an instruction file, compared without markup and punctuation;
-- a text of which more than half the sentences only say where a tracked file lies ("the parser is in src/parser.py");
+- a text of which more than half the sentences, Why and How apart, only say where a tracked file lies ("the parser is in
+  src/parser.py");
 - a sentence that is the subject of one of the last commits.
 
 It warns and never refuses, reads a bounded part of a bounded number of files, follows no link out of the root, and
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from memdir.files import read_head
 from memdir.frozen import dataclass
-from memdir.project.git import run_git
+from memdir.project.paths import run_git
 from memdir.text import shorten
 
 _FILES = (
@@ -36,6 +37,8 @@ _WORDS = 5
 _SHOWN = 60
 
 _LIST_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])[ \t]+|[ \t>]*#{1,6}[ \t]")
+_HEADING = re.compile(r"[ \t>]*#{1,6}[ \t]")
+_PARTS = re.compile(r"^\W*(?:why|how to apply)\b\W*:", re.IGNORECASE | re.MULTILINE)
 _STOP = re.compile(r"(?<=[.!?])[\s*_`\"')]+|[。！？]+")
 _LABEL = re.compile(r"^(?:why|how to apply)\b[\s:]*", re.IGNORECASE)
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -79,7 +82,7 @@ def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[Deri
     ends = time.monotonic() + timeout
     return (
         *_find_in_instructions(dict(long), root),
-        *_find_layout(sentences, root, ends),
+        *_find_layout(list(_split_sentences(_PARTS.split(text)[0])), root, ends),
         *_find_in_commits(long, root, ends),
     )
 
@@ -87,10 +90,10 @@ def find_derivable(text: str, root: Path, *, timeout: float = 2.0) -> tuple[Deri
 def _find_in_instructions(ours: dict[str, str], root: Path) -> Iterator[DerivableReason]:
     if not ours:
         return
-    for name in _list_instructions(root):
-        # Nothing of a file that a link leads out of the root to, or that cannot be read.
-        reading = read_head(root / name, _FILE_BYTES) if _is_inside(root, root / name) else None
-        text = (reading.data or b"").decode("utf-8", "replace") if reading else ""
+    # Nothing of a file that a link leads out of the root to, or that cannot be read.
+    names = [name for name in _list_instructions(root) if _is_inside(root, root / name)]
+    for name, reading in zip(names, [read_head(root / name, _FILE_BYTES) for name in names], strict=True):
+        text = (reading.data or b"").decode("utf-8", "replace")
         theirs = {_normalise(sentence) for sentence in _split_sentences(text)}
         for key in [key for key in ours if key in theirs]:
             yield DerivableReason(f"“{shorten(ours.pop(key), _SHOWN)}” already stands in an instruction file", name)
@@ -123,20 +126,22 @@ def _find_described_path(sentence: str) -> str:
     """The path in a sentence that only says where something lies."""
     patterns = _LAYOUT if len(sentence) <= _LAYOUT_CHARS else ()
     match = next((found for pattern in patterns if (found := pattern.fullmatch(sentence.strip()))), None)
-    path = match["path"] if match else ""
+    path = match["path"].rstrip(".") if match else ""
     return path if ("/" in path or "." in path.strip(".")) and ".." not in path.split("/") else ""
 
 
 def _split_sentences(text: str) -> Iterator[str]:
     """Sentences of Markdown text: paragraphs are joined over their lines, list items and headings stand alone."""
     block: list[str] = []
+    heading = False
     for line in [*text.splitlines(), ""]:
         starts = _LIST_ITEM.match(line)
-        if (starts or not line.strip()) and block:
+        if (starts or heading or not line.strip()) and block:
             for sentence in _STOP.split(" ".join(block)):
                 if any(char.isalnum() for char in sentence):
                     yield _LABEL.sub("", sentence.strip().strip("*_").strip()).lstrip("*: ")
             block = []
+        heading = _HEADING.match(line) is not None
         if line.strip():
             block.append(line[starts.end() :] if starts else line)
 

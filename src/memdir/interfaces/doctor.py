@@ -4,44 +4,34 @@
 team's sync, `check_settings` at settings. `repair` rebuilds derived state (index lines, history's view of files) and never
 changes a memory.
 
-Verdicts about stale claims are those that `verify` has stored. Secrets are reported by rule and line, never by value; a
-text without any is not searched again until the text or the rules change.
+Verdicts about stale claims are those that `verify` has stored. Secrets are reported by rule and line, never by value.
 """
 
-import hashlib
-import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
 from memdir.errors import MemdirError
-from memdir.extraction.turns import FOLDER as QUEUE
-from memdir.extraction.turns import read_queue
-from memdir.files import PROBLEMS, clear_problems, read_events, read_problems
 from memdir.format.age import find_link_target, find_links, make_targets
-from memdir.format.clip import find_long_lines
-from memdir.format.index import INDEX_FILE, parse_index
+from memdir.format.index import INDEX_FILE, find_long_lines, parse_index
 from memdir.frozen import dataclass
 from memdir.guard import find_refusal
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS
 from memdir.project.hosts import InstalledHost
-from memdir.project.options import BY_KEY, Value
 from memdir.project.paths import ProjectPaths
-from memdir.project.settings import PROJECT_FILE, Settings
-from memdir.records import Header, Kind, Memory, Origin
-from memdir.store import files, secrets
+from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
+from memdir.records import TEAM_FOLDER, Header, Kind, Memory, Origin
 from memdir.store.files import FileStore
-from memdir.store.plan import TEAM_FOLDER, find_unfit, index_path, is_index_path, is_shared
+from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared
 from memdir.store.secrets import OwnSecretRules, find_secrets
-from memdir.store.state import RECORD
-from memdir.team.news import SyncOutcome, SyncRecord, read_sync_record
-from memdir.team.state import read_membership
+from memdir.store.sessions import read_queue
+from memdir.store.state import PROBLEMS, QUEUE_FOLDER, RECORD, clear_problems, read_events, read_problems
+from memdir.team.state import SyncOutcome, read_membership, read_sync_record
 from memdir.text import fold, one_line, shorten
 from memdir.verify.records import VerifyState, find_verdicts, render_caveat
 
@@ -75,9 +65,6 @@ _NEEDS: tuple[tuple[str, Value, str], ...] = (
     ("model", "none", "model_url model_seconds budget.run_tokens budget.day_tokens"),
     ("skip_index", True, "index_order"),
 )
-# Digests of texts without secrets, in the derived index; they hold for one version (mark) of memdir's and own rules.
-_CLEAN_TABLE = "CREATE TABLE IF NOT EXISTS clean (digest TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID"
-_CLEAN_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +111,7 @@ def examine(
         _check_history(store, memories),
         _check_dream(store),
         _check_verdicts(store, memories),
-        _check_secrets(store, memories, own),
+        _check_secrets(memories, own),
         _check_uses(store, memories),
         *(() if skip_index else (_check_index(store, headers, ""), _check_index(store, headers, TEAM_FOLDER))),
     )
@@ -148,8 +135,7 @@ def _sort(*checks: Findings) -> tuple[DoctorFinding, ...]:
 
 def count_kinds(findings: Sequence[DoctorFinding]) -> dict[str, int]:
     """How often each kind was found, the absent ones too."""
-    counts = Counter(finding.kind for finding in findings)
-    return {kind: counts[kind] for kind in LEVELS}
+    return dict.fromkeys(LEVELS, 0) | Counter(finding.kind for finding in findings)
 
 
 def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
@@ -168,8 +154,7 @@ def repair(store: FileStore, findings: Sequence[DoctorFinding]) -> int:
 
 def repair_background(state: Path, findings: Sequence[DoctorFinding], *, now: datetime) -> int:
     """Mark the problems of hooks as seen; returns how many findings that settled."""
-    count = sum(finding.kind == "hook_problem" for finding in findings)
-    if count:
+    if count := sum(finding.kind == "hook_problem" for finding in findings):
         clear_problems(state, until=now)
     return count
 
@@ -221,16 +206,14 @@ def _check_problems(state: Path, now: datetime) -> Findings:
 
 
 def _check_queue(state: Path, now: datetime) -> Findings:
-    stuck = []
+    times = []
     for turn in read_queue(state):
-        nanoseconds = turn.path.name.partition("-")[0]
         with suppress(OverflowError, ValueError, OSError):
-            if nanoseconds.isdecimal() and (at := datetime.fromtimestamp(int(nanoseconds) / 1e9, UTC)) < now - STUCK:
-                stuck.append(at)
-    if stuck:
+            times.append(datetime.fromtimestamp(int(turn.path.name.partition("-")[0]) / 1e9, UTC))
+    if stuck := [at for at in times if at < now - STUCK]:
         turns = "1 turn waits" if len(stuck) == 1 else f"{len(stuck)} turns wait"
         message = f"{turns} to be learned from since {_show_time(min(stuck))}"
-        yield DoctorFinding("queue", QUEUE, message, "`memdir extract` learns from them and says what is wrong")
+        yield DoctorFinding("queue", QUEUE_FOLDER, message, "`memdir extract` learns from them and says what is wrong")
 
 
 def _show_time(at: datetime) -> str:
@@ -241,15 +224,19 @@ def _check_team(state: Path, now: datetime) -> Findings:
     if read_membership(state) is None:
         return
     record = read_sync_record(state)
-    if message := _describe_sync(record, now):
+    good, since = record.last_good, f" since {record.last_good.astimezone():%Y-%m-%d}" if record.last_good else ""
+    messages: dict[str, str] = {
+        SyncOutcome.DENIED: "the remote takes nothing from here",
+        SyncOutcome.FAILED: "the last sync failed",
+        SyncOutcome.OFFLINE: f"the remote has not answered{since}" if good is None or now - good > SILENT else "",
+    }
+    if message := messages.get(record.outcome, ""):
+        why = f": {shorten(one_line(record.error), _CHARS)}" if record.error else ""
         fix = "`memdir team sync` tries again, `memdir team status` tells more"
-        yield DoctorFinding("team_sync", RECORD, message, fix)
-    fix = "its author has to fix it, or somebody takes it out of the branch with git"
-    left_out = (
-        (record.refused, "not taken", fix),
-        (record.withheld, "not sent", "fix it here, then `memdir team sync`"),
-    )
-    for reasons, what, fix in left_out:
+        yield DoctorFinding("team_sync", RECORD, message + why, fix)
+    theirs = "its author has to fix it, or somebody takes it out of the branch with git"
+    ours = "fix it here, then `memdir team sync`"
+    for reasons, what, fix in ((record.refused, "not taken", theirs), (record.withheld, "not sent", ours)):
         for path, why in sorted(reasons.items())[:_SHOWN]:
             message = f"{what}: {shorten(one_line(why), _CHARS)}"
             yield DoctorFinding("team_sync", shorten(one_line(path), _CHARS), message, fix)
@@ -258,25 +245,13 @@ def _check_team(state: Path, now: datetime) -> Findings:
             yield DoctorFinding("team_sync", RECORD, message, "`memdir team status`")
 
 
-def _describe_sync(record: SyncRecord, now: datetime) -> str:
-    why = f": {shorten(one_line(record.error), _CHARS)}" if record.error else ""
-    if record.outcome == SyncOutcome.DENIED:
-        return f"the remote takes nothing from here{why}"
-    if record.outcome == SyncOutcome.FAILED:
-        return f"the last sync failed{why}"
-    if record.outcome == SyncOutcome.OFFLINE and ((good := record.last_good) is None or now - good > SILENT):
-        since = f" since {good.astimezone():%Y-%m-%d}" if good else ""
-        return f"the remote has not answered{since}{why}"
-    return ""
-
-
 def _check_entries(store: FileStore) -> Findings:
     for found in store.look():
         stem = found.path.removesuffix(".md")
         if found.refusal:
-            is_large = "larger" in found.refusal
-            fix = "split it or move it elsewhere" if is_large else "replace it by a plain file"
-            kind = "oversize_file" if is_large else "special_file"
+            kind, fix = "special_file", "replace it by a plain file"
+            if "larger" in found.refusal:
+                kind, fix = "oversize_file", "split it or move it elsewhere"
             yield DoctorFinding(kind, found.path, f"not read: {found.refusal}", fix)
         elif reason := next((at for at in map(find_refusal, stem.split("/")) if at), ""):
             yield DoctorFinding("bad_name", found.path, f"it can be read but not written: {reason}", "rename the file")
@@ -320,8 +295,10 @@ def _check_links(memories: Sequence[Memory]) -> Findings:
     for memory in memories:
         for link, line in find_links(memory.text):
             if find_link_target(link, targets) is None:
-                message = f"[[{shorten(one_line(link), 60)}]] names no memory here"
-                fix = "correct it, or leave it for later"
+                message, fix = (
+                    f"[[{shorten(one_line(link), 60)}]] names no memory here",
+                    "correct it, or leave it for later",
+                )
                 yield DoctorFinding("unresolved_link", memory.header.file, message, fix, line)
 
 
@@ -331,18 +308,17 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
     file, lines = f"{prefix}{INDEX_FILE}", parse_index(text)
     mine = [header for header in headers if index_path(header.name)[0] == file]
     existing = {fold(header.name) for header in mine}
-    pointers: Counter[str] = Counter()
-    for line in lines:
-        if line.is_pointer:
-            name = prefix + line.name
-            pointers[line.text.strip()] += 1
-            if fold(name) not in existing:
-                message = f"points to `{name}.md`, which does not exist"
-                yield DoctorFinding("dead_pointer", file, message, fix, line.number + 1, fixable=True)
-            elif pointers[line.text.strip()] == 2:
-                message = f"the line for {name} stands twice"
-                yield DoctorFinding("duplicate", file, message, "take one out", line.number + 1)
-    targets = {fold(prefix + line.name) for line in lines if line.is_pointer}
+    pointers = [line for line in lines if line.is_pointer]
+    seen: Counter[str] = Counter()
+    for line in pointers:
+        name, number = prefix + line.name, line.number + 1
+        seen[line.text.strip()] += 1
+        if fold(name) not in existing:
+            message = f"points to `{name}.md`, which does not exist"
+            yield DoctorFinding("dead_pointer", file, message, fix, number, fixable=True)
+        elif seen[line.text.strip()] == 2:
+            yield DoctorFinding("duplicate", file, f"the line for {name} stands twice", "take one out", number)
+    targets = {fold(prefix + line.name) for line in pointers}
     for header in mine:
         if fold(header.name) in targets or _is_about_person(store, header):
             continue
@@ -356,8 +332,7 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
         message = f"{len(lines)} lines and {size:,} bytes; {INDEX_LINES} lines and {INDEX_BYTES:,} bytes are loaded"
         yield DoctorFinding("oversize_index", file, message, "shorten lines and move detail into topic files")
     for line in find_long_lines(text):
-        size = len(line.text.rstrip("\r\n"))
-        message = f"{size} characters, {INDEX_LINE_CHARS} are enough for a pointer"
+        message = f"{len(line.text.rstrip())} characters, {INDEX_LINE_CHARS} are enough for a pointer"
         yield DoctorFinding("long_line", file, message, "move the detail into its topic file", line.number + 1)
 
 
@@ -394,54 +369,11 @@ def _check_verdicts(store: FileStore, memories: Sequence[Memory]) -> Findings:
             yield DoctorFinding(kind, f"{name}.md", render_caveat(verdict).rstrip("."), fix, line)
 
 
-def _check_secrets(store: FileStore, memories: Sequence[Memory], own: OwnSecretRules) -> Findings:
-    mark, fresh = find_mark(own), list[str]()
-    clean = read_clean(store, mark)
+def _check_secrets(memories: Sequence[Memory], own: OwnSecretRules) -> Findings:
     for memory in memories:
-        if memory.digest in clean:
-            continue
-        found = find_secrets(memory.text, allow=own.allow, extra=own.rules)
-        for at in found:
+        for at in find_secrets(memory.text, allow=own.allow, extra=own.rules):
             fix = f"change it where it is used, then `memdir edit {memory.header.name}`; history keeps the old text"
             yield DoctorFinding("secret", memory.header.file, f"looks like {at.what} ({at.rule})", fix, at.line)
-        fresh += [] if found else [memory.digest]
-    _write_clean(store, fresh, mark, keep={memory.digest for memory in memories})
-
-
-def read_clean(store: FileStore, mark: str) -> frozenset[str]:
-    """Digests of texts that have no secret by these rules."""
-    path = files.find_header_cache(store.root, store.state, store.cache, write=False)
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=_CLEAN_SECONDS)) as db:
-            return frozenset(digest for (digest,) in db.execute("SELECT digest FROM clean WHERE mark = ?", (mark,)))
-    except sqlite3.Error:
-        return frozenset()
-
-
-def _write_clean(store: FileStore, fresh: Iterable[str], mark: str, *, keep: Set[str]) -> None:
-    """Add digests and drop those of texts that no longer exist. It is a cache: errors are ignored."""
-    path, rows = store.find_index_file(), [(digest, mark) for digest in fresh]
-    if path is None or not rows:
-        return
-    with suppress(sqlite3.Error, OSError), closing(files.open_index(path, _CLEAN_SECONDS)) as db:
-        db.execute("BEGIN IMMEDIATE")
-        with db:
-            db.execute(_CLEAN_TABLE)
-            known = [digest for (digest,) in db.execute("SELECT digest FROM clean")]
-            db.executemany("DELETE FROM clean WHERE digest = ?", [(at,) for at in known if at not in keep])
-            db.executemany("INSERT OR REPLACE INTO clean VALUES (?, ?)", rows)
-
-
-def find_mark(own: OwnSecretRules) -> str:
-    """A digest of the rules for secrets: the person's own, and the source of the built-in ones."""
-    return hashlib.sha256(f"{_digest_built_in()} {own}".encode()).hexdigest()[:16]
-
-
-@cache
-def _digest_built_in() -> str:
-    modules = sorted(Path(secrets.__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"\0".join(module.read_bytes() for module in modules)).hexdigest()
 
 
 def _check_uses(store: FileStore, memories: Sequence[Memory]) -> Findings:
@@ -455,11 +387,12 @@ def _check_uses(store: FileStore, memories: Sequence[Memory]) -> Findings:
         return
     used = {recall.name for recall in recalls}
     never = [at.header for at in memories if at.header.name not in used]
-    names = sorted(at.name for at in never if at.modified < recalls[-1].at and not at.pinned and not at.problem)
-    if names:
+    if names := sorted(at.name for at in never if at.modified < recalls[-1].at and not at.pinned and not at.problem):
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         what = "1 memory" if len(names) == 1 else f"{len(names):,} memories"
-        since = f"{recalls[-1].at.astimezone():%Y-%m-%d}"
-        message = f"{what} never recalled since {since}: {', '.join(names[:_SHOWN])}{more}"
-        fix = "a better description helps; `memdir forget NAME` if not"
-        yield DoctorFinding("never_recalled", "ledger", message, fix)
+        message = (
+            f"{what} never recalled since {recalls[-1].at.astimezone():%Y-%m-%d}: {', '.join(names[:_SHOWN])}{more}"
+        )
+        yield DoctorFinding(
+            "never_recalled", "ledger", message, "a better description helps; `memdir forget NAME` if not"
+        )

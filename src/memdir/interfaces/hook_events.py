@@ -11,23 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdir.errors import MemdirError, PathError, SettingsError
-from memdir.files import read_events, read_problems, start_detached
+from memdir.files import start_detached
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
 from memdir.interfaces.hooks import HookInput, HookOutput, HookReply, open_hook_project
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS
-from memdir.project.git import find_root
-from memdir.project.hosts import HookEvent
-from memdir.project.paths import COMMITTED, MEMBERSHIP
+from memdir.project.hosts import HookEvent, render_undecided
+from memdir.project.paths import COMMITTED, MEMBERSHIP, find_root
 from memdir.records import Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
-from memdir.store.sessions import open_session, parse_cursor
-from memdir.store.state import digest_text
+from memdir.store.sessions import DAY, QueuedTurn, enqueue, open_session, parse_cursor, read_day, read_queue
+from memdir.store.state import digest_text, read_events, read_problems
 from memdir.text import estimate_tokens, fold, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.conversation.tool_calls import MemoryRoot
-    from memdir.store.secret_text import SecretFinding
+    from memdir.store.secrets import SecretFinding
 
 _GAP = "\n\n"
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
@@ -36,7 +35,9 @@ _CHANGES = 50  # read to find what was saved since the last start
 _NAMES = 5  # shown of them
 _PROBLEMS = 3
 _RECENT = timedelta(days=7)  # where no session has started before
-_BACKGROUND = ("extractor", "dream")
+_DREAM = "dream"
+_BACKGROUND = ("extractor", _DREAM)
+_TIDIED_CHARS = 400
 _READERS = frozenset("read readfile viewfile view".split())
 
 
@@ -45,7 +46,8 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
 
     The model is shown the index, if the host does not load it and, in a resumed conversation, only if it has changed;
     after a compaction also the session's notes and the memories shown before. The person is shown what was saved since
-    the last start, news from the team, and problems. A worker takes up what was left undone.
+    the last start, news from the team, problems, and that nothing was decided about a model. A worker takes up what was
+    left undone.
     """
     with open_hook_project(call, output) as project:
         if project is None:
@@ -57,7 +59,7 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
         source = call.text("source")
         for part in _render_context(call, project, source):
             output.reply = HookReply(_GAP.join(filter(None, (output.reply.context, part))))
-        for text in _render_messages(project, since) if source != _COMPACTED else ():
+        for text in _render_messages(call, project, since) if source != _COMPACTED else ():
             message = "\n".join(filter(None, (output.reply.message, text)))
             output.reply = replace(output.reply, message=message)
 
@@ -107,7 +109,7 @@ def _read_notes(call: HookInput, project: Project) -> str:
 
 def load_index(call: HookInput, project: Project, used: str = "") -> str:
     """The indexes that the host does not load; for a host that loads none, also how the memory is used."""
-    from memdir.conversation.instructions import find_frame, load_store
+    from memdir.conversation.instructions import LOG_PATTERN, InstructionMode, find_frame, load_store
     from memdir.models.prompts import render_prompt
     from memdir.recall.reminder import fit_lines, measure_reply
 
@@ -118,8 +120,25 @@ def load_index(call: HookInput, project: Project, used: str = "") -> str:
     texts = [at.text for at in loaded if at.clip.lines_total or at.clip.warning]
     if not own:
         texts.insert(0, render_prompt("hooks/start", directory=one_line(str(project.private.root))))
+    if frame.mode is InstructionMode.DAILY_LOG:
+        pattern = one_line(str(project.private.root / LOG_PATTERN))
+        texts.insert(0, render_prompt("hooks/log", pattern=pattern, date=give_date(call, project, is_start=True)))
     chars, tokens = HOOK_CHARS - measure_reply(used) - 200, HOOK_TOKENS - estimate_tokens(used)
     return fit_lines(_GAP.join(texts), min(HOOK_INDEX_CHARS, chars), tokens=tokens, where=INDEX_FILE)
+
+
+def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> str:
+    """The date and the log of the day for a conversation, if it was given another day or none; at the start always."""
+    session, now = open_session(project.private.state, call.session), project.now()
+    last, today = read_day(session.read()), now.astimezone().date()
+    if last == today and not is_start:
+        return ""
+    from memdir.conversation.instructions import render_date
+
+    if call.session:
+        with suppress(MemdirError):  # better given twice than never
+            session.change(lambda at: replace(at, extra={**at.extra, DAY: today.isoformat()}))
+    return render_date(None if is_start else last, now, logs=project.private.root)
 
 
 def _is_same_directory(call: HookInput, project: Project) -> bool:
@@ -129,17 +148,22 @@ def _is_same_directory(call: HookInput, project: Project) -> bool:
     return not any(step.verdict == COMMITTED for step in project.places.private.steps)
 
 
-def _render_messages(project: Project, since: datetime | None) -> Iterator[str]:
+def _render_messages(call: HookInput, project: Project, since: datetime | None) -> Iterator[str]:
     state, home = project.private.state, project.environment.state_home
     if since is not None:
         changes = project.private.changes(limit=_CHANGES)
         recent = [at for at in changes if at.at > since and at.origin.who in _BACKGROUND and at.undone_by is None]
-        paths = dict.fromkeys(file.path for change in recent for file in change.files if file.after)
+        dreams = [at for at in recent if at.origin.who == _DREAM]
+        paths = dict.fromkeys(file.path for at in recent if at not in dreams for file in at.files if file.after)
         if names := [path for path in paths if path.rpartition("/")[2] != INDEX_FILE]:
             more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
             yield f"[Memory saved: {', '.join(shorten(one_line(at), 60) for at in names[:_NAMES])}{more}]"
+        if dreams:
+            from memdir.dream.records import describe_change
+
+            yield from (f"[Memory tidied: {shorten(describe_change(state, at), _TIDIED_CHARS)}]" for at in dreams)
     if _is_member(project):
-        from memdir.team.news import mark_seen, read_team_news, render_news
+        from memdir.team.state import mark_seen, read_team_news, render_news
 
         if news := read_team_news(state):
             yield render_news(news).strip()
@@ -149,20 +173,19 @@ def _render_messages(project: Project, since: datetime | None) -> Iterator[str]:
     for problem in problems[:_PROBLEMS]:
         times = f" ({problem.times} times)" if problem.times > 1 else ""
         yield f"memdir had a problem: {problem.text}{times}; `memdir doctor` tells more"
+    if call.text("source") not in (_CLEARED, _RESUMED) and project.settings.flag("extract") and not call.is_headless:
+        yield render_undecided(project.settings, [call.host])
 
 
 def _start_due_work(call: HookInput, project: Project) -> None:
     """Start a worker if turns are queued or the index is missing, and a sync if one is due."""
-    from memdir.extraction.turns import read_queue
-
     store = project.private
     with suppress(MemdirError, OSError):  # the next start tries again
         index = store.find_index_file()
         if read_queue(store.state) or (store.has_any() and (index is None or not index.exists())):
             start_detached(call.cwd, "worker")
         if _is_member(project):
-            from memdir.team.news import is_sync_due
-            from memdir.team.state import read_membership
+            from memdir.team.state import is_sync_due, read_membership
 
             if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
                 start_detached(call.cwd, "team", "sync")
@@ -192,7 +215,8 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
             return
         cwd, home = call.text("cwd") or str(call.cwd), str(project.environment.home)
         writes = find_writes(tool_call, list(_list_memory_roots(project, Path(cwd))), cwd=cwd, home=home)
-        verdicts = [judge_write(write, lambda text: _find_secrets(project, text)) for write in writes]
+        today = project.now().astimezone().date()
+        verdicts = [judge_write(write, lambda text: _find_secrets(project, text), today=today) for write in writes]
         refused = next((at.refused for at in verdicts if at.refused), "")
         remarks = "; ".join(text for at in verdicts for text in at.said)
         if refused:
@@ -213,7 +237,7 @@ def _list_memory_roots(project: Project, cwd: Path) -> "Iterator[MemoryRoot]":
     yield MemoryRoot(root / ".claude" / "agent-memory-local")
     yield MemoryRoot(home / "agent-memory")
     for store in project.stores:
-        yield MemoryRoot(store.root, is_shared=store.scope is Scope.PROJECT)
+        yield MemoryRoot(store.root, is_shared=store.scope is Scope.PROJECT, has_logs=True)
 
 
 def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
@@ -244,8 +268,6 @@ def _note_read(call: HookInput, output: HookOutput) -> None:
 def handle_end(call: HookInput, output: HookOutput) -> None:
     """A turn or session ends, or the host is about to compact: queue the turn and start a worker."""
     # Nothing is extracted here: hosts wait for this process, and kill it at the end of a session.
-    from memdir.extraction.turns import QueuedTurn, enqueue
-
     if call.is_subagent:
         return
     with open_hook_project(call, output) as project:

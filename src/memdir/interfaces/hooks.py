@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memdir.errors import FormatError, MemdirError
-from memdir.files import note_event, note_problem, start_detached
+from memdir.files import start_detached
 from memdir.frozen import dataclass
 from memdir.limits import (
     HOOK_CHARS,
@@ -42,6 +42,7 @@ from memdir.project.hosts import (
 )
 from memdir.project.settings import Environment, read_environment
 from memdir.store.open import Project, open_project
+from memdir.store.state import note_event, note_problem
 from memdir.text import estimate_tokens
 
 if TYPE_CHECKING:
@@ -296,13 +297,15 @@ def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Call
 def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     """Show the model the memories that fit its prompt; with the first prompt the index, too, where START shows none."""
     from memdir.recall.pipeline import recall_in_project
-    from memdir.recall.query import strip_host_text
+    from memdir.recall.reminder import strip_host_text
 
     text = strip_host_text(call.text("prompt"))
     with open_hook_project(call, output) as project:
         if project is None or not text:
             return
         index = _load_first_index(call, project, output) if HookEvent.START not in call.host.shows_after else ""
+        if project.settings.flag("daily_log"):
+            index = _GAP.join(filter(None, (index, _give_date(call, project))))
         first: list[RecallResult] = []
 
         def show(found: "RecallResult") -> None:
@@ -321,6 +324,13 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
         last = recall_in_project(project, text, session=call.session, on_found=show)
         if last is not first[0]:
             show(last)
+
+
+def _give_date(call: HookInput, project: Project) -> str:
+    # Imported here: few projects keep a daily log.
+    from memdir.interfaces.hook_events import give_date
+
+    return give_date(call, project)
 
 
 def _load_first_index(call: HookInput, project: Project, output: HookOutput) -> str:

@@ -9,7 +9,6 @@ Archives are not trusted and never unpacked to disk. Members that are links or d
 are larger than a memory may be, are refused by name; an archive that unpacks to too much is refused whole.
 """
 
-import bz2
 import gzip
 import io
 import json
@@ -22,32 +21,34 @@ import tarfile
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
 
 from memdir import guard
 from memdir.errors import FormatError, NotFoundError, PathError
 from memdir.files import read_small
 from memdir.format import frontmatter, index
-from memdir.format.drafts import check_description, make_slug
+from memdir.format.frontmatter import check_description, decode, make_slug
 from memdir.frozen import dataclass
 from memdir.interfaces import imports
 from memdir.interfaces.imports import ImportCandidate, ImportFormat, ReadSource, guess_kind, make_sentence, refuse
 from memdir.limits import FILE_BYTES, IMPORT_BYTES, IMPORT_FILES, IMPORT_ITEMS, NAME_DEPTH
 from memdir.project.paths import slug
 from memdir.project.settings import Environment
-from memdir.records import Dialect, Kind
-from memdir.store.plan import TEAM_FOLDER, decode, is_team
+from memdir.records import TEAM_FOLDER, Dialect, Kind
+from memdir.store.plan import is_team
 from memdir.text import fold, one_line, shorten
 
 _HINT = f"say which with --from: {', '.join(ImportFormat)}"
 _TEAM_REFUSAL = "a team shares it there; --with-team takes it along, and then it is shared from here"
 _TOO_LARGE = f"it is larger than {FILE_BYTES:,} bytes"
-_PACKED: dict[bytes, Callable[..., IO[Any]]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_DAMAGE = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, ValueError, RecursionError,
+    NotImplementedError,
+)  # fmt: skip
 _INSTRUCTIONS = {
     "agents.md": ImportFormat.AGENTS_MD,
     "agents.override.md": ImportFormat.AGENTS_MD,
@@ -136,7 +137,7 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
     if format is None:
         raise FormatError(f"it cannot be told whose memories {source.where} holds", field="format", hint=_HINT)
     if format is ImportFormat.MEMDIR and any(_is_own_export(file) for file in source.files):
-        return _read_own_export(source, with_team=context.with_team)
+        return _read_own_export(source, context.with_team)
     if format in (ImportFormat.CLAUDE_CODE, ImportFormat.MEMDIR):
         return read_directory(source, with_team=context.with_team)
     readers = {
@@ -175,59 +176,17 @@ def _is_about_user(text: str) -> bool:  # one line in three speaks of "the user"
 def read_files(path: Path) -> SourceFiles:
     """The files of a folder or archive, or a single one; raises NotFoundError, FormatError or PathError."""
     if path.is_dir():
-        return _read_folder(path)
+        return _gather(str(path), _walk_folder(path))
     reading = read_small(path, IMPORT_BYTES)
     if reading.data is None:
         if reading.problem:
             raise PathError(str(path), reading.problem)
         raise NotFoundError(f"there is nothing at {path}", name=str(path), hint="name a file, a folder or an archive")
-    data = reading.data
-    if zipfile.is_zipfile(io.BytesIO(data)) and data[:2] == b"PK":
-        return _gather(str(path), _walk_zip(data))
-    plain = _unpack(data)
-    if plain is not data or plain[257:262] == b"ustar":
-        return _gather(str(path), _walk_tar(plain))
+    data, is_packed = reading.data, reading.data.startswith(b"\x1f\x8b")
+    if is_packed or data[257:262] == b"ustar" or (data.startswith(b"PK") and zipfile.is_zipfile(io.BytesIO(data))):
+        return _gather(str(path), _walk_archive(data, is_packed))
     when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return SourceFiles(str(path), (SourceFile(path.name, data, when),))
-
-
-def _read_folder(path: Path) -> SourceFiles:
-    files: list[SourceFile] = []
-    refused: list[tuple[str, str]] = []
-    total = 0
-    root = guard.open_root(path)
-    try:
-        for found in _walk_folder(root):
-            total += found.signature.size if not found.refusal else 0
-            if total > IMPORT_BYTES or len(files) >= IMPORT_FILES:
-                most = f"{IMPORT_BYTES:,} bytes" if total > IMPORT_BYTES else f"{IMPORT_FILES:,} files"
-                raise FormatError(f"there are more than {most} below {path}", hint="name a folder in it")
-            if found.refusal:
-                refused.append((found.path, found.refusal))
-                continue
-            try:
-                read = guard.read_file(root, found.path)
-            except (OSError, PathError) as error:
-                refused.append((found.path, one_line(str(error))))
-                continue
-            if read is not None:
-                files.append(SourceFile(found.path, read[0], datetime.fromtimestamp(read[1].mtime_ns / 1e9, UTC)))
-    finally:
-        os.close(root)
-    return SourceFiles(str(path), tuple(sorted(files, key=lambda file: file.path)), tuple(refused), is_folder=True)
-
-
-def _walk_folder(root: int) -> Iterator[guard.DiskEntry]:  # with the indexes, which `guard.walk` leaves out
-    folders = {""}
-    for found in guard.walk(root):
-        folders.add(found.path.rpartition("/")[0])
-        yield found
-    for folder in sorted(folders):
-        for leaf in guard.list_files(root, folder):
-            if leaf[:-3].casefold() == guard.INDEX_FOLDED and leaf.endswith(".md"):
-                path = f"{folder}/{leaf}" if folder else leaf
-                if (signature := guard.read_signature(root, path)) is not None:
-                    yield guard.DiskEntry(path, signature)
 
 
 def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
@@ -238,85 +197,89 @@ def _gather(where: str, members: Iterator[_Member]) -> SourceFiles:
     for number, (path, when, data) in enumerate(members):
         total += len(data)
         if number >= IMPORT_FILES or total > IMPORT_BYTES:
-            raise FormatError(f"{where} holds too much for an archive of memories", hint="name the one folder you mean")
-        clean = path.removeprefix("./")
-        if isinstance(data, str) or (why := _find_fault(clean)):
-            refused.append((shorten(one_line(path), 200), data if isinstance(data, str) else why))
-        elif not any(part.startswith(".") for part in clean.split("/")):
-            files[clean] = SourceFile(clean, data, when)
+            most = f"{IMPORT_FILES:,} files or {IMPORT_BYTES:,} bytes"
+            raise FormatError(f"{where} holds too much: more than {most}", hint="name the one folder you mean")
+        if isinstance(data, str):
+            refused.append((shorten(one_line(path), 200), data))
+        elif not any(part.startswith(".") for part in path.split("/")):
+            files[path] = SourceFile(path, data, when)
     return SourceFiles(where, tuple(files[path] for path in sorted(files)), tuple(refused), is_folder=True)
 
 
-def _find_fault(path: str) -> str:
-    if not path or path.startswith("/") or "\\" in path or "\0" in path or ":" in path.split("/")[0]:
-        return "its path does not begin inside the archive"
-    return "its path leaves the archive" if ".." in path.split("/") else ""
+def _walk_folder(path: Path) -> Iterator[_Member]:
+    root = guard.open_root(path)
 
+    def read(path: str, refusal: str = "") -> Iterator[_Member]:
+        found = None
+        try:
+            found = None if refusal else guard.read_file(root, path)
+        except (OSError, PathError) as error:
+            refusal = one_line(str(error))
+        if refusal:
+            yield path, None, refusal
+        elif found is not None:
+            yield path, datetime.fromtimestamp(found[1].mtime_ns / 1e9, UTC), found[0]
 
-def _unpack(data: bytes) -> bytes:
-    """What a compressed file holds, up to the limit; the same bytes if it is not compressed."""
-    if (opener := next((at for magic, at in _PACKED.items() if data.startswith(magic)), None)) is None:
-        return data
     try:
-        with opener(io.BytesIO(data), "rb") as packed:
-            plain: bytes = packed.read(IMPORT_BYTES + 1)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise _damaged(error) from None
-    if len(plain) > IMPORT_BYTES:
-        hint = "it holds no memories alone"
-        raise FormatError(f"this archive unpacks to more than {IMPORT_BYTES:,} bytes", hint=hint)
-    return plain
+        folders = {""}
+        for entry in guard.walk(root):
+            folders.add(entry.path.rpartition("/")[0])
+            yield from read(entry.path, entry.refusal)
+        for folder in sorted(folders):  # the indexes, which `guard.walk` leaves out
+            for leaf in guard.list_files(root, folder):
+                if _is_index(leaf) and leaf.endswith(".md"):
+                    yield from read(f"{folder}/{leaf}" if folder else leaf)
+    finally:
+        os.close(root)
 
 
-def _damaged(error: Exception) -> FormatError:
-    return FormatError(f"this archive is damaged: {one_line(str(error))}", hint="export it again")
+def _walk_archive(data: bytes, is_packed: bool) -> Iterator[_Member]:
+    try:
+        if is_packed:
+            with gzip.open(io.BytesIO(data), "rb") as packed:
+                data = packed.read(IMPORT_BYTES + 1)
+        for path, when, read in _walk_zip(data) if data.startswith(b"PK") else _walk_tar(data):
+            clean = path.removeprefix("./")
+            if not clean or clean.startswith("/") or "\\" in clean or "\0" in clean or ":" in clean.split("/")[0]:
+                yield path, None, "its path does not begin inside the archive"
+            elif ".." in clean.split("/"):
+                yield path, None, "its path leaves the archive"
+            else:
+                yield clean, when, read
+    except _DAMAGE as error:
+        raise FormatError(f"this archive is damaged: {one_line(str(error))}", hint="export it again") from None
 
 
 def _walk_tar(data: bytes) -> Iterator[_Member]:
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-            for member in archive:
-                if member.isdir():
-                    continue
-                if not member.isreg() or member.issparse():
-                    yield member.name, None, "it is no plain file"
-                elif member.size > FILE_BYTES:
-                    yield member.name, None, _TOO_LARGE
-                else:
-                    content = archive.extractfile(member)
-                    read = content.read(FILE_BYTES) if content is not None else b""
-                    when = None
-                    with suppress(ValueError, OverflowError, OSError):
-                        when = datetime.fromtimestamp(member.mtime, UTC) if member.mtime > 0 else None
-                    yield member.name, when, read
-    except (tarfile.TarError, OSError, ValueError, RecursionError) as error:
-        raise _damaged(error) from None
+    if len(data) > IMPORT_BYTES:
+        hint = "it holds no memories alone"
+        raise FormatError(f"this archive unpacks to more than {IMPORT_BYTES:,} bytes", hint=hint)
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isreg() and not member.issparse() else None
+            when = None
+            with suppress(ValueError, OverflowError, OSError):
+                when = datetime.fromtimestamp(member.mtime, UTC) if member.mtime > 0 else None
+            if content is None and not member.isdir():
+                yield member.name, None, "it is no plain file"
+            elif content is not None:
+                yield member.name, when, _TOO_LARGE if member.size > FILE_BYTES else content.read(FILE_BYTES)
 
 
 def _walk_zip(data: bytes) -> Iterator[_Member]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for info in archive.infolist():
-                if info.filename.endswith("/"):
-                    continue
-                mode = info.external_attr >> 16
-                if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-                    yield info.filename, None, "it is no plain file"
-                elif info.flag_bits & 1:
-                    yield info.filename, None, "it is encrypted"
-                elif info.file_size > FILE_BYTES:  # what unpacks to more than this says fails its checksum
-                    yield info.filename, None, _TOO_LARGE
-                else:
-                    with archive.open(info) as content:
-                        read = content.read(FILE_BYTES)
-                    when = None
-                    with suppress(ValueError):  # no day of the calendar; 1980 stands for none
-                        when = datetime(*info.date_time, tzinfo=UTC) if info.date_time[0] > 1980 else None
-                    yield info.filename, when, read
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, struct.error) as error:
-        raise _damaged(error) from None
-    except NotImplementedError as error:
-        raise _damaged(error) from None
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for info in archive.infolist():
+            when = None
+            with suppress(ValueError):  # no day of the calendar; 1980 stands for none
+                when = datetime(*info.date_time, tzinfo=UTC) if info.date_time[0] > 1980 else None
+            if info.filename.endswith("/"):
+                continue
+            if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+                yield info.filename, None, "it is no plain file"
+            elif info.flag_bits & 1:
+                yield info.filename, None, "it is encrypted"
+            else:  # what unpacks to more than it says fails its checksum
+                yield info.filename, when, _TOO_LARGE if info.file_size > FILE_BYTES else archive.read(info)
 
 
 # Memory directories of Claude Code or memdir. A file's bytes are kept; one without type or frontmatter gets them from its
@@ -430,7 +393,7 @@ def _is_own_export(file: SourceFile) -> bool:
     return isinstance(_read_first_row(file).get("memdir"), int)
 
 
-def _read_own_export(source: SourceFiles, *, with_team: bool = False) -> ReadSource:
+def _read_own_export(source: SourceFiles, with_team: bool) -> ReadSource:
     found: list[ImportCandidate] = []
     listed = ""
     for file in source.files:
@@ -525,13 +488,10 @@ def _read_chatgpt(file: SourceFile, source: SourceFiles, context: ImportContext)
     lines = re.sub(r"\n(?=[^\sa-z])", "\n\n", _NUMBER.sub("", file.text)) if "\n-" not in file.text else file.text
     for number, item in enumerate(islice(parse_items(lines), IMPORT_ITEMS), 1):
         found = _DATED.match(item.text)
-        said = item.text[found.end() :] if found else item.text
-        when = None if found else file.modified
-        with suppress(ValueError):
-            when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC) if found else when
-        if said:
-            where, kind = f"{file.path}: {number}", guess_kind(said, Kind.USER)
-            yield make_sentence(said, where, now=context.now, at=when, kind=kind)
+        when = imports.read_when(f"{found[1]}T00:00:00Z") if found else file.modified
+        if said := item.text[found.end() if found else 0 :]:
+            kind = guess_kind(said, Kind.USER)
+            yield make_sentence(said, f"{file.path}: {number}", now=context.now, at=when, kind=kind)
 
 
 def _read_instructions(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
@@ -548,36 +508,28 @@ def _read_instructions(file: SourceFile, source: SourceFiles, context: ImportCon
 
 
 # Codex keeps `memory_summary.md` and the handbook `MEMORY.md` in `~/.codex/memories/`. The blocks of a handbook begin with
-# `# Task Group:`, or in the older layout with a head between two `---` lines.
+# `# Task Group:`.
 _SUMMARY, _HANDBOOK = "memory_summary.md", "MEMORY.md"
 _GROUP = re.compile(r"^# Task Group:[ \t]*(.*)$", re.MULTILINE)
-_OLD_HEAD = re.compile(r"^---\n(rollout_summary_files:.*?)\n---\n", re.MULTILINE | re.DOTALL)
-_FIELD = re.compile(r"^(scope|applies_to|description):[ \t]*(.*)$", re.MULTILINE)
+_SCOPE = re.compile(r"^scope:[ \t]*(.*)$", re.MULTILINE)
 _CWD = re.compile(r"\bcwd=([^;,)\s]+)")
 _UPDATED = re.compile(r"\bupdated_at=([0-9T:.+Z-]+)")
 _SECTION_KINDS = {"user preferences": Kind.FEEDBACK, "reusable knowledge": Kind.PROJECT, "": Kind.PROJECT}
 
 
-class _Group(NamedTuple):  # a block of the handbook
-    title: str
-    fields: str
-    body: str
-    line: int
-
-
 def _is_codex(source: SourceFiles) -> bool:
     files = {file.name: file for file in source.files}
     handbook = files.get(_HANDBOOK) if source.is_folder else source.files[0]
-    text = handbook.text if handbook else ""
-    return (_SUMMARY in files and _HANDBOOK in files) or bool(_GROUP.search(text) or _OLD_HEAD.search(text))
+    return handbook is not None and (_SUMMARY in files or bool(_GROUP.search(handbook.text)))
 
 
 def _read_codex(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
     if file.name == _SUMMARY:
         yield from _read_summary(file, context.now)
     elif file.name == _HANDBOOK or not source.is_folder:
-        for group in _split_groups(file.text):
-            yield from _read_group(group, file, PurePosixPath(context.root))
+        starts = list(_GROUP.finditer(file.text))
+        for found, end in zip(starts, [*(at.start() for at in starts[1:]), len(file.text)], strict=False):
+            yield from _read_group(found, end, file, context.root.name)
 
 
 def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
@@ -593,49 +545,35 @@ def _read_summary(file: SourceFile, now: datetime) -> Iterator[ImportCandidate]:
         yield imports.make_list(Kind.USER, "User profile from Codex", profile, file.path, at=file.modified)
 
 
-def _split_groups(text: str) -> Iterator[_Group]:
-    starts = sorted([*_GROUP.finditer(text), *_OLD_HEAD.finditer(text)], key=lambda found: found.start())
-    for found, end in zip(starts, [*(at.start() for at in starts[1:]), len(text)], strict=False):
-        body, line = text[found.end() : end], text.count("\n", 0, found.start()) + 1
-        if found.re is _GROUP:
-            yield _Group(one_line(found[1]), body.partition("\n##")[0], body, line)
-        else:
-            fields = dict(_FIELD.findall(found[1]))
-            yield _Group(one_line(fields.get("description", "")), found[1], body, line)
-
-
-def _read_group(group: _Group, file: SourceFile, project: PurePosixPath) -> Iterator[ImportCandidate]:
-    times = [at for at in map(_read_codex_time, _UPDATED.findall(group.fields + group.body)) if at is not None]
+def _read_group(found: re.Match[str], end: int, file: SourceFile, project: str) -> Iterator[ImportCandidate]:
+    body, line, name = (
+        found.string[found.end() : end],
+        found.string.count("\n", 0, found.start()) + 1,
+        one_line(found[1]),
+    )
+    fields = body.partition("\n##")[0]
+    times = [at for text in _UPDATED.findall(body) if (at := imports.read_when(text.rstrip(".")))]
     when = max(times, default=file.modified)
-    directories = _CWD.findall(group.fields)
+    directories = _CWD.findall(fields)
     # On another machine the same project has another path, with the same last part.
-    here = [at for at in directories if not at.startswith(("/", "~")) or PurePosixPath(at).name == project.name]
+    here = [at for at in directories if not at.startswith(("/", "~")) or PurePosixPath(at).name == project]
     if directories and not here:
         why = f"it belongs to another project ({shorten(directories[0], 80)})"
-        yield refuse(f"{file.path}:{group.line}", group.title, why, when)
+        yield refuse(f"{file.path}:{line}", name, why, when)
         return
     sections: defaultdict[str, list[MarkdownItem]] = defaultdict(list)
-    for item in parse_items(group.body):
+    for item in parse_items(body):
         if item.is_entry:
             sections[item.section.lower()].append(item)
-    scope = dict(_FIELD.findall(group.fields)).get("scope", "")
+    scope = _SCOPE.search(fields)
     for section, items in sections.items():
-        where = f"{file.path}:{group.line + items[0].line - 1}"
+        where = f"{file.path}:{line + items[0].line - 1}"
         if section.startswith("failures"):
-            yield refuse(where, group.title, "failures and their fixes: the code has them by now", when)
+            yield refuse(where, name, "failures and their fixes: the code has them by now", when)
         elif section in _SECTION_KINDS:
-            title = f"{group.title}: {section}" if section else group.title
-            lines, description = [item.text for item in items], f"{title}; {scope}" if scope else ""
-            kind = _SECTION_KINDS[section]
-            yield imports.make_list(kind, shorten(title, 100), lines, where, at=when, description=description)
-
-
-def _read_codex_time(text: str) -> datetime | None:
-    try:
-        when = datetime.fromisoformat(text.rstrip("."))
-        return when if when.tzinfo else when.astimezone()
-    except (ValueError, OverflowError):
-        return None
+            title, lines = f"{name}: {section}" if section else name, [item.text for item in items]
+            shown, kind = f"{title}; {scope[1]}" if scope else "", _SECTION_KINDS[section]
+            yield imports.make_list(kind, shorten(title, 100), lines, where, at=when, description=shown)
 
 
 def _is_graph(file: SourceFile) -> bool:
@@ -682,26 +620,22 @@ def _is_mem0(file: SourceFile) -> bool:
 
 def _read_mem0(file: SourceFile, source: SourceFiles, context: ImportContext) -> Iterator[ImportCandidate]:
     for number, row in enumerate(_list_mem0_rows(file.text)[:IMPORT_ITEMS], 1):
-        keys = ("memory", "text", "data", "content")
-        said = next((at for key in keys if isinstance(at := row.get(key), str) and at.strip()), "")
-        if not said:
-            continue
-        times = [imports.read_when(at) for key in ("updated_at", "created_at") if isinstance(at := row.get(key), str)]
-        when = next((at for at in times if at is not None), file.modified)
-        metadata = row.get("metadata")
-        given = str(metadata.get("type")).lower() if isinstance(metadata, Mapping) else ""
-        kind = Kind(given) if given in list(Kind) else guess_kind(said, Kind.USER)
-        where = f"{file.path}: {row.get('id') or number}"
-        yield make_sentence(said, where, now=context.now, at=when, kind=kind)
+        texts = {key: value for key, value in row.items() if isinstance(value, str) and value.strip()}
+        if said := next((texts[key] for key in ("memory", "text", "data", "content") if key in texts), ""):
+            times = (imports.read_when(texts.get(key, "")) for key in ("updated_at", "created_at"))
+            when = next(filter(None, times), file.modified)
+            metadata = row.get("metadata")
+            given = str(metadata.get("type")).lower() if isinstance(metadata, Mapping) else ""
+            kind = Kind(given) if given in list(Kind) else guess_kind(said, Kind.USER)
+            yield make_sentence(said, f"{file.path}: {row.get('id') or number}", now=context.now, at=when, kind=kind)
 
 
 def _list_mem0_rows(text: str) -> list[Row]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return [row for _, row in _list_json_lines(text) if row is not None]
+        value = [row for _, row in _list_json_lines(text)]
     if isinstance(value, Mapping):
-        if isinstance(value.get("memory"), str):
-            return [value]
-        value = next((value[key] for key in ("results", "memories", "data") if isinstance(value.get(key), list)), [])
+        keys = ("results", "memories", "data")
+        value = next((value[key] for key in keys if isinstance(value.get(key), list)), [value])
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []

@@ -24,8 +24,16 @@ from memdir.errors import ConflictError, DiskError, FormatError, LockedError, Me
 from memdir.extraction.find import compose_memory
 from memdir.extraction.provenance import doubt_credentials, mask_doubt, mask_words
 from memdir.format import frontmatter, index
-from memdir.format.drafts import check_description, make_slug
-from memdir.format.frontmatter import translate_dialect
+from memdir.format.frontmatter import (
+    check_description,
+    decode,
+    digest_of,
+    encode,
+    make_slug,
+    read_time,
+    translate_dialect,
+)
+from memdir.format.frontmatter import make_memory as parse_memory
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.derivable import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
@@ -33,11 +41,9 @@ from memdir.models.staged import StagedMemory
 from memdir.records import Dialect, InboxItem, Kind, Memory, Origin, Put, Rewrite, Signature
 from memdir.store import plan as store_plan
 from memdir.store.batch import plan_batch
-from memdir.store.contract import make_memory as parse_memory
-from memdir.store.contract import read_time
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
-from memdir.store.plan import FileChange, Finder, Overlay, StoreView, decode, encode, index_path
+from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
 from memdir.store.secrets import find_secrets
 from memdir.text import find_forbidden, fold, one_line, shorten
 
@@ -204,6 +210,7 @@ class _Planning:
             shown = replace(candidate, text="", said=candidate.source)
             return ImportStep(shown, ImportAction.REFUSED, why="it is not valid Unicode")
         text = candidate.text if candidate.is_whole else translate_dialect(candidate.text, self._dialect)
+        text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         if (same := self._known.find_same(fact)) is not None and not self._is_second(candidate, same):
             return ImportStep(candidate, ImportAction.SAME, same.name, f"{same.name} says the same")
@@ -240,7 +247,7 @@ class _Planning:
         try:
             name = self._find_free(fact.name)
             rules = replace(self._store.rules, skip_index=True)
-            store_plan.check_shared(store_plan.plan_put(_EmptyView(), name, text, "", rules), rules)
+            store_plan.check_shared(store_plan.plan_put(_EmptyView(), name, text, "", self._now, rules), rules)
         except MemdirError as error:
             return ImportStep(candidate, ImportAction.REFUSED, why=f"{error}")
         self._taken.add(fold(name))
@@ -256,7 +263,7 @@ class _Planning:
         masked = mask_doubt(doubt, self._store.rules.find)
         name, body = masked.staged.name, masked.staged.text or ""
         said = encode(f"{name}\n{make_exact(frontmatter.split_frontmatter(body).body)}")
-        key = f"{VERB}:{store_plan.digest_of(said)[:32]}"
+        key = f"{VERB}:{digest_of(said)[:32]}"
         known = self._store.inbox_find(key)
         if known is not None and known.state is not records.InboxState.WAITING:
             return ImportStep(candidate, ImportAction.BEFORE, name, f"{known.state.value} in the inbox")

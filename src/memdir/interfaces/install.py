@@ -1,6 +1,6 @@
 """Our entries in the hosts' settings files: put in, shown, and taken out again.
 
-`list_parts` says what each host's files should hold, `plan_install` and `plan_uninstall` compute the changes, and
+`list_files` says what each host's files should hold, `plan_install` and `plan_uninstall` compute the changes, and
 `apply_changes` writes them. A file is replaced in one step, with its mode, and only if it is still what was read. After an
 install and an uninstall every file has the bytes it had before; where somebody has edited it in between, only our entries
 are removed, recognized by what they call. A server of our name that runs something else is left alone. A link in the
@@ -27,7 +27,15 @@ from memdir.errors import ConflictError, FormatError, PathError
 from memdir.files import disk_error, hold, make_private_dirs, read_small
 from memdir.frozen import dataclass, field
 from memdir.interfaces import json_edit
-from memdir.interfaces.json_edit import JsonNode, TextSplice, check_toml, cut_child, insert_member, parse_json_text
+from memdir.interfaces.json_edit import (
+    JsonNode,
+    TextSplice,
+    cut_child,
+    cut_own_table,
+    insert_child,
+    parse_json_text,
+    parse_toml_text,
+)
 from memdir.limits import FILE_BYTES, LOCK_SECONDS
 from memdir.models.prompts import render_prompt
 from memdir.project import hosts as known
@@ -35,6 +43,7 @@ from memdir.project.hosts import CODEX, GEMINI, VSCODE, Hook, Host, InstallRow, 
 from memdir.project.settings import Environment
 
 NAME = "memdir"
+_EMPTY = "{}\n"
 # Folders of caches, whose contents come and go.
 _CACHE = re.compile(
     r"[/\\](?:\.cache|Caches|cache)[/\\](?:uv|pipx)[/\\]|[/\\](?:archive|builds|environments)-v\d+[/\\]"
@@ -80,40 +89,26 @@ def find_program(script: str, executable: str, which: Callable[[str], str | None
 
 
 @dataclass(frozen=True, slots=True)
-class JsonPart:
-    """Members of a JSON file that others write, too. `hooks`: event name -> our group; `servers`: key -> our server."""
+class HostFile:
+    """What is ours in one file of a host: all of it (`text`), or entries of a JSON or TOML file that others write, too.
+
+    `hooks`: event name -> our group; `servers`: key -> our server.
+    """
 
     path: Path
     hooks: Mapping[str, Any] = field(default_factory=dict)
     servers: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class TomlPart:
-    """A block of a TOML file."""
-
-    path: Path
-    lines: str
-
-
-@dataclass(frozen=True, slots=True)
-class FilePart:
-    """A whole file of ours."""
-
-    path: Path
-    text: str
-
-
-Part = JsonPart | TomlPart | FilePart
+    @property
+    def is_toml(self) -> bool:
+        return self.path.suffix == ".toml"
 
 
 def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
     """One hook in the form of the host's settings."""
-    handler: dict[str, Any] = {
-        "type": "command",
-        "command": program.render("hook", hook.event.value, "--host", host.key),
-        "timeout": hook.seconds * host.unit,
-    }
+    command = program.render("hook", hook.event.value, "--host", host.key)
+    handler: dict[str, Any] = {"type": "command", "command": command, "timeout": hook.seconds * host.unit}
     if hook.is_async:
         handler["async"] = True
     if host is GEMINI:
@@ -123,35 +118,37 @@ def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
     return {"matcher": hook.tools, "hooks": [handler]} if hook.tools else {"hooks": [handler]}
 
 
-def list_parts(
+def list_files(
     host: Host, environment: Environment, program: OwnCommand, *, root: Path | None = None, has_mcp: bool = True
-) -> Iterator[Part]:
+) -> Iterator[HostFile]:
     """Everything for one host, in the person's own settings or with a `root` in the project's."""
     path = known.find_hooks_file(host, environment, root)
     hooks = {hook.name: make_group(host, hook, program) for hook in host.hooks}
-    command, *arguments = (*program.words, "mcp")
-    server = {"command": command, "args": arguments}
+    server = _make_server(program)
     if host is VSCODE and path:
-        yield JsonPart(path, hooks)
+        yield HostFile(path, hooks)
         if root is not None and has_mcp:
-            yield JsonPart(root / ".vscode" / "mcp.json", servers={"servers": {"type": "stdio", **server}})
+            yield HostFile(root / ".vscode" / "mcp.json", servers={"servers": {"type": "stdio", **server}})
     elif host is known.CURSOR:
         folder = known.find_folder(host, environment) if root is None else root / ".cursor"
-        yield JsonPart(folder / "mcp.json", servers={"mcpServers": server})
+        yield HostFile(folder / "mcp.json", servers={"mcpServers": server})
         if root is not None:
-            yield FilePart(folder / "rules" / "memdir.mdc", render_prompt("hooks/cursor") + "\n")
+            yield HostFile(folder / "rules" / "memdir.mdc", text=render_prompt("hooks/cursor") + "\n")
     elif path:
-        servers = {"mcpServers": server} if host is GEMINI and has_mcp else {}
-        yield JsonPart(path, hooks, servers)
+        yield HostFile(path, hooks, {"mcpServers": server} if host is GEMINI and has_mcp else {})
         if host is CODEX and root is None and has_mcp:
-            # A basic string of TOML is one of JSON, as far as a path can go.
-            words = ", ".join(map(json.dumps, arguments))
-            lines = f"[mcp_servers.{NAME}]\ncommand = {json.dumps(command)}\nargs = [{words}]"
-            yield TomlPart(path.with_name("config.toml"), lines)
+            yield HostFile(path.with_name("config.toml"), servers={"mcp_servers": server})
+
+
+def _make_server(program: OwnCommand) -> dict[str, Any]:
+    command, *arguments = (*program.words, "mcp")
+    return {"command": command, "args": arguments}
 
 
 _HOOKS = "hooks"
+_THEIRS = object()
 Keys = tuple[str | int, ...]
+Containers = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,28 +157,64 @@ class AddedEntries:
 
     text: str
     splices: tuple[TextSplice, ...] = ()
-    made: tuple[tuple[str, ...], ...] = ()
+    made: Containers = ()
     notes: tuple[str, ...] = ()
 
 
-def add_entries(part: Part, text: str | None) -> AddedEntries:
+def _add_entries(part: HostFile, text: str | None) -> AddedEntries:
     """The text with our entries; None is a file that does not exist. Raises FormatError for what cannot be edited."""
-    if isinstance(part, JsonPart):
-        return _add_json(part, text)
-    if isinstance(part, TomlPart):
-        return _add_toml(part, text or "")
-    if text not in (None, part.text) and NAME not in str(text):
-        raise FormatError("there is a file of somebody else's", field="file")
-    return AddedEntries(part.text, (TextSplice(0, part.text),))
+    if part.text:
+        if text not in (None, part.text) and NAME not in str(text):
+            raise FormatError("there is a file of somebody else's", field="file")
+        return AddedEntries(part.text, (TextSplice(0, part.text),))
+    table = _parse(part, text or "").value
+    if not isinstance(table, dict):
+        raise FormatError("it is no table", field="json")
+    theirs = [key for key in part.servers if _find_server(table, key) is _THEIRS]
+    notes = tuple(f"{part.path} has a server {NAME!r} of its own, which is left as it is" for _ in theirs)
+    servers = {key: server for key, server in part.servers.items() if key not in theirs}
+    splices: list[TextSplice] = []
+    made: list[tuple[str, ...]] = []
+
+    def put(splice: TextSplice) -> str:
+        splices.append(splice)
+        return splice.apply(text or "")
+
+    if part.is_toml:
+        for key, server in servers.items():
+            # A basic string of TOML is one of JSON, as far as a path can go.
+            lines = "".join(f"\n{name} = {json.dumps(value)}" for name, value in server.items())
+            text = put(json_edit.append_table(text or "", f"[{key}.{NAME}]{lines}"))
+            try:
+                parse_toml_text(text)
+            except FormatError:
+                raise FormatError(f"its {key} is written so that nothing can be added", field=key) from None
+        return AddedEntries(text or "", tuple(splices), notes=notes)
+    if text is None:
+        text = _EMPTY
+    elif not text.strip():
+        text = put(TextSplice(len(text), _EMPTY))
+    containers: list[tuple[str, ...]] = [(_HOOKS,)] if part.hooks else []
+    for keys in [*containers, *((_HOOKS, name) for name in part.hooks), *((key,) for key in part.servers)]:
+        kind = "table" if len(keys) == 1 else "list"
+        parent = _walk(parse_json_text(text), keys[:-1])
+        if (found := parent.find(keys[-1])) is None:
+            made.append(keys)
+            text = put(insert_child(text, parent, keys[-1], {} if kind == "table" else []))
+        elif found.kind != kind:
+            raise FormatError(f"its {'.'.join(keys)} is no {kind}", field=".".join(keys))
+    for name, group in part.hooks.items():
+        text = put(insert_child(text, _walk(parse_json_text(text), (_HOOKS, name)), None, group))
+    for key, server in servers.items():
+        text = put(insert_child(text, _walk(parse_json_text(text), (key,)), NAME, server))
+    return AddedEntries(text, tuple(splices), tuple(made), notes)
 
 
-def is_there(part: Part, text: str) -> bool:
+def _is_there(part: HostFile, text: str) -> bool:
     """Whether all of our entries are there, exactly as they should be."""
-    if isinstance(part, TomlPart):
-        return json_edit.find_block(text) == part.lines.strip()
-    if not isinstance(part, JsonPart):
+    if part.text:
         return text == part.text
-    table = parse_json_text(text).value
+    table = _parse(part, text).value
     hooks = table.get(_HOOKS) if isinstance(table, dict) else None
     groups = {name: rows for name, rows in hooks.items() if isinstance(rows, list)} if isinstance(hooks, dict) else {}
     found = [at for rows in groups.values() for at in rows if _is_ours(at)]
@@ -190,105 +223,63 @@ def is_there(part: Part, text: str) -> bool:
     return all(_find_server(table, key) == server for key, server in part.servers.items())
 
 
-def take_out(part: Part, text: str, *, made: tuple[tuple[str, ...], ...] | None = None) -> str | None:
+def _take_out(part: HostFile, text: str, made: Containers | None) -> str | None:
     """The text without our entries; None if nothing is left of a file that was ours alone.
 
     `made` are the containers that we made; without it every empty one around our entries counts as ours.
     """
-    if isinstance(part, TomlPart):
-        return json_edit.cut_block(text)
-    if not isinstance(part, JsonPart):
+    if part.text:
         return None
+    if part.is_toml:
+        table = parse_toml_text(text)
+        return text if any(_find_server(table, key) is _THEIRS for key in part.servers) else cut_own_table(text)
     if not text.strip():
         return text
-    touched: list[Keys] = []
-    while (found := _find_ours(part, parse_json_text(text))) is not None:
+    around: set[tuple[str, ...]] = set()
+    while (found := next(_list_ours(part, parse_json_text(text)), None)) is not None:
         keys, number = found
         text = cut_child(text, _walk(parse_json_text(text), keys), number)
-        touched.append(keys)
-    around = {tuple(map(str, keys)) for at in touched if len(at) <= 2 for keys in (at, at[:1])}
+        around |= {tuple(map(str, at)) for at in (keys, keys[:1]) if len(keys) <= 2}
     for names in sorted(around, key=len, reverse=True):
         if made is None or names in made:
             parent = _walk(parse_json_text(text), names[:-1])
-            empty = parent.find_number(names[-1])
-            if empty is not None and not parent.children[empty].children:
-                text = cut_child(text, parent, empty)
+            if (empty := parent.find(names[-1])) is not None and not empty.children:
+                text = cut_child(text, parent, parent.find_number(names[-1]))
     return text
 
 
-_THEIRS = object()
-_EMPTY = "{}\n"
-
-
-def _add_json(part: JsonPart, text: str | None) -> AddedEntries:
-    splices: list[TextSplice] = []
-    if text is None:
-        text = _EMPTY
-    elif not text.strip():
-        text = _put(text, TextSplice(len(text), _EMPTY), splices)
-    if parse_json_text(text).kind != "table":
-        raise FormatError("it is no table", field="json")
-    made: list[tuple[str, ...]] = []
-    notes: list[str] = []
-    containers: list[tuple[tuple[str, ...], str]] = [((_HOOKS,), "table")] if part.hooks else []
-    containers += [((_HOOKS, name), "list") for name in part.hooks]
-    containers += [((key,), "table") for key in part.servers]
-    for keys, kind in containers:
-        parent = _walk(parse_json_text(text), keys[:-1])
-        found = parent.find(keys[-1])
-        if found is None:
-            made.append(keys)
-            text = _put(text, insert_member(text, parent, keys[-1], {} if kind == "table" else []), splices)
-        elif found.kind != kind:
-            raise FormatError(f"its {'.'.join(keys)} is no {kind}", field=".".join(keys))
-    for name, group in part.hooks.items():
-        text = _put(text, json_edit.insert_item(text, _walk(parse_json_text(text), (_HOOKS, name)), group), splices)
-    for key, server in part.servers.items():
-        if _find_server(parse_json_text(text).value, key) is _THEIRS:
-            notes.append(f"{part.path} has a server {NAME!r} of its own, which is left as it is")
-            continue
-        text = _put(text, insert_member(text, _walk(parse_json_text(text), (key,)), NAME, server), splices)
-    return AddedEntries(text, tuple(splices), tuple(made), tuple(notes))
-
-
-def _put(text: str, splice: TextSplice, splices: list[TextSplice]) -> str:
-    splices.append(splice)
-    return splice.apply(text)
+def _parse(part: HostFile, text: str) -> JsonNode:
+    if part.is_toml:
+        return JsonNode("table", 0, len(text), parse_toml_text(text))
+    return parse_json_text(text if text.strip() else _EMPTY)
 
 
 def _walk(node: JsonNode, keys: Keys) -> JsonNode:
     for key in keys:
-        if isinstance(key, int):
-            node = node.children[key]
-            continue
-        found = node.find(key) if node.kind == "table" else None
+        found = node.children[key] if isinstance(key, int) else node.find(key)
         if found is None:
-            raise FormatError(f"it has no {key}", field=key)
+            raise FormatError(f"it has no {key}", field=str(key))
         node = found
-    if node.kind == "scalar":
-        raise FormatError("it holds no table", field="json")
     return node
 
 
-def _find_ours(part: JsonPart, root: JsonNode) -> tuple[Keys, int] | None:
-    """The first entry of ours: the keys of its container, and its number there."""
-    hooks = root.find(_HOOKS) if root.kind == "table" else None
+def _list_ours(part: HostFile, root: JsonNode) -> Iterator[tuple[Keys, int]]:
+    """The entries of ours: the keys of the container, and the number there."""
+    hooks = root.find(_HOOKS)
     for name in dict.fromkeys(hooks.keys) if hooks else ():
         groups = hooks.find(name) if hooks else None
         for number, group in enumerate(groups.children if groups and groups.kind == "list" else ()):
             if _is_ours(group.value):
-                return (_HOOKS, name), number
+                yield (_HOOKS, name), number
             # Somebody has added a hook of their own beside ours.
-            handlers = group.find(_HOOKS) if group.kind == "table" else None
+            handlers = group.find(_HOOKS)
             for at, handler in enumerate(handlers.children if handlers else ()):
                 if _is_ours(handler.value):
-                    return (_HOOKS, name, number, _HOOKS), at
+                    yield (_HOOKS, name, number, _HOOKS), at
     for key in part.servers:
-        servers = root.find(key) if root.kind == "table" else None
-        found = servers.find_number(NAME) if servers else None
-        if servers and found is not None and _is_own_server(servers.value):
-            return (key,), found
-    return None
+        servers = root.find(key)
+        if servers and _find_server(root.value, key) not in (None, _THEIRS):
+            yield (key,), servers.find_number(NAME)
 
 
 def _is_ours(group: object) -> bool:
@@ -305,34 +296,9 @@ def _find_server(table: object, key: str) -> object:
     servers = table.get(key) if isinstance(table, dict) else None
     if not isinstance(servers, dict) or NAME not in servers:
         return None
-    return servers[NAME] if _is_own_server(servers) else _THEIRS
-
-
-def _is_own_server(servers: object) -> bool:
-    row = servers.get(NAME) if isinstance(servers, dict) else None
-    if not isinstance(row, dict):
-        return False
+    row = servers[NAME] if isinstance(servers[NAME], dict) else {}
     words = [row.get("command"), *(row["args"] if isinstance(row.get("args"), list) else ())]
-    return words[-1:] == ["mcp"] and any(str(at).endswith(NAME) for at in words)
-
-
-def _add_toml(part: TomlPart, text: str) -> AddedEntries:
-    table = check_toml(text.removeprefix("\ufeff"))
-    servers = table.get("mcp_servers")
-    if json_edit.has_block(text):
-        return _add_toml(part, json_edit.cut_block(text))
-    if isinstance(servers, dict) and NAME in servers:
-        return AddedEntries(text, notes=(f"{part.path} has a server {NAME!r} of its own, which is left as it is",))
-    splice = json_edit.add_block(text, part.lines)
-    after = splice.apply(text)
-    try:
-        check_toml(after.removeprefix("\ufeff"))
-    except FormatError:
-        raise FormatError("its mcp_servers is written so that nothing can be added", field="mcp_servers") from None
-    return AddedEntries(after, (splice,))
-
-
-_LOCK = "install.lock"
+    return row if words[-1:] == ["mcp"] and any(str(at).endswith(NAME) for at in words) else _THEIRS
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,9 +328,9 @@ def plan_install(
     record = read_install_record(environment.state_home)
     changes = []
     for host in hosts:
-        for part in list_parts(host, environment, program, root=root, has_mcp=has_mcp):
-            with _read(part.path, root) as before:
-                changes.append(_plan_add(host, part, before, record.get(str(part.path)), now))
+        for part in list_files(host, environment, program, root=root, has_mcp=has_mcp):
+            with _read(part.path, root) as text:
+                changes.append(_plan_add(host, part, text, record.get(str(part.path)), now))
     return tuple(changes)
 
 
@@ -375,10 +341,10 @@ def plan_uninstall(
     record = read_install_record(environment.state_home)
     changes = []
     for host in hosts:
-        for part in list_parts(host, environment, program, root=root):
-            with _read(part.path, root) as before:
-                if before is not None:
-                    changes.append(_plan_take(host, part, before, record.get(str(part.path))))
+        for part in list_files(host, environment, program, root=root):
+            with _read(part.path, root) as text:
+                if text is not None:
+                    changes.append(_plan_take(host, part, text, record.get(str(part.path))))
     return tuple(changes)
 
 
@@ -393,7 +359,7 @@ def apply_changes(changes: Iterable[InstallChange], environment: Environment) ->
     except OSError as error:
         raise disk_error(error, environment.state_home) from error
     try:
-        with hold(folder, _LOCK, seconds=LOCK_SECONDS):
+        with hold(folder, "install.lock", seconds=LOCK_SECONDS):
             for change in chosen:
                 # The record comes first: where it cannot be written, the host's file stays as it is.
                 if change.entry is not None:
@@ -415,49 +381,46 @@ def _keep(change: InstallChange, environment: Environment) -> None:
         known.write_install_record(environment.state_home, kept)
 
 
-def _plan_add(host: Host, part: Part, before: bytes | None, entry: InstallRow | None, now: datetime) -> InstallChange:
-    text = None if before is None else _decode(before)
-    if text is not None and text.strip() and is_there(part, text):
+def _plan_add(host: Host, part: HostFile, text: str | None, entry: InstallRow | None, now: datetime) -> InstallChange:
+    before = _encode(text)
+    if text is not None and text.strip() and _is_there(part, text):
         return InstallChange(host.key, part.path, before, before, entry)
     bare = None if text is None else _take(part, text, entry)
-    added = add_entries(part, bare)
+    added = _add_entries(part, bare)
     after = added.text.encode("utf-8")
     if not added.splices or after == before:
         return InstallChange(host.key, part.path, before, before, entry, added.notes)
     created = bare is None
     missing = tuple(str(at) for at in part.path.parents if not at.exists())
     folders = missing or (entry.folders if entry and created else ())
-    kept = InstallRow(host.key, _digest(after), now, added.splices, added.made, created, folders)
+    kept = InstallRow(host.key, _digest(added.text), now, added.splices, added.made, created, folders)
     return InstallChange(host.key, part.path, before, after, kept, added.notes)
 
 
-def _plan_take(host: Host, part: Part, before: bytes, entry: InstallRow | None) -> InstallChange:
-    text = _decode(before)
-    folders = entry.folders if entry else ()
-    if isinstance(part, FilePart) and text != part.text and not (entry and entry.digest == _digest(before)):
+def _plan_take(host: Host, part: HostFile, text: str, entry: InstallRow | None) -> InstallChange:
+    before = _encode(text)
+    if part.text and text != part.text and not (entry and entry.digest == _digest(text)):
         note = f"{part.path} was changed since and is left as it is; delete it if you do not want it"
         return InstallChange(host.key, part.path, before, before, notes=(note,) if entry else ())
-    after = _take(part, text, entry)
-    return InstallChange(host.key, part.path, before, None if after is None else after.encode("utf-8"), folders=folders)
+    after, folders = _encode(_take(part, text, entry)), entry.folders if entry else ()
+    return InstallChange(host.key, part.path, before, after, folders=folders)
 
 
-def _take(part: Part, text: str, entry: InstallRow | None) -> str | None:
+def _take(part: HostFile, text: str, entry: InstallRow | None) -> str | None:
     """The text as it was before us; None if there was no file."""
-    if entry is not None and entry.digest == _digest(text.encode("utf-8")):
+    if entry is not None and entry.digest == _digest(text):
         if entry.created:
             return None
         for at, inserted in reversed(entry.splices):
             text = TextSplice(at, inserted).undo(text)
         return text
-    bare = take_out(part, text, made=entry.made if entry else None)
-    if bare is None or not (entry and entry.created):
-        return bare
-    is_empty = not bare.strip() or (isinstance(part, JsonPart) and not parse_json_text(bare).children)
-    return None if is_empty else bare
+    bare = _take_out(part, text, entry.made if entry else None)
+    is_empty = bare is not None and not (bare.strip() and _parse(part, bare).value)
+    return None if is_empty and entry and entry.created else bare
 
 
 @contextmanager
-def _read(path: Path, root: Path | None) -> Iterator[bytes | None]:
+def _read(path: Path, root: Path | None) -> Iterator[str | None]:
     """The context in which a file's changes are planned; a FormatError raised there gets the file's name."""
     for at in takewhile(lambda at: at != root, (path, *path.parents)) if root is not None else ():
         if at.is_symlink():
@@ -466,17 +429,16 @@ def _read(path: Path, root: Path | None) -> Iterator[bytes | None]:
     if reading.problem:
         raise FormatError(f"{path} cannot be read: {reading.problem}", hint="nothing was changed")
     try:
-        yield reading.data
-    except FormatError as error:
+        yield None if reading.data is None else reading.data.decode("utf-8")
+    except (FormatError, UnicodeDecodeError) as error:
+        why = str(error) if isinstance(error, FormatError) else "it is not UTF-8"
+        field = error.field if isinstance(error, FormatError) else "encoding"
         hint = "fix it first; `--print` shows what would be put there, and nothing was changed"
-        raise FormatError(f"{path} cannot be edited: {error}", field=error.field, hint=hint) from None
+        raise FormatError(f"{path} cannot be edited: {why}", field=field, hint=hint) from None
 
 
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise FormatError("it is not UTF-8", field="encoding") from None
+def _encode(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8")
 
 
 def _write(change: InstallChange) -> None:
@@ -501,15 +463,14 @@ def _write(change: InstallChange) -> None:
             if change.before is not None:
                 os.chmod(temporary, path.stat().st_mode & 0o7777)
             os.replace(temporary, path)
-        except OSError:
+        finally:
             temporary.unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise disk_error(error, path) from error
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 PLUGIN_FOLDER = "claude-plugin"
@@ -519,7 +480,6 @@ _COMMANDS = ("remember", "recall", "dream", "doctor")
 def make_plugin(program: OwnCommand) -> Mapping[str, str]:
     """The files of Claude Code's plugin folder, by path: manifest, hooks, MCP server, commands and a skill."""
     claude = known.CLAUDE_CODE
-    command, *arguments = (*program.words, "mcp")
     manifest = {
         "name": NAME,
         "version": __version__,
@@ -529,12 +489,11 @@ def make_plugin(program: OwnCommand) -> Mapping[str, str]:
         "keywords": ["memory", "markdown", "recall"],
     }
     hooks = {hook.name: [make_group(claude, hook, program)] for hook in claude.hooks}
-    servers = {NAME: {"command": command, "args": arguments}}
     words = " ".join(program.words)
     return {
         ".claude-plugin/plugin.json": _render(manifest),
         "hooks/hooks.json": _render({"description": "memdir: recall, learning and guard", "hooks": hooks}),
-        ".mcp.json": _render({"mcpServers": servers}),
+        ".mcp.json": _render({"mcpServers": {NAME: _make_server(program)}}),
         **{f"commands/{name}.md": render_prompt(f"plugin/{name}", memdir=words) + "\n" for name in _COMMANDS},
         "skills/memory/SKILL.md": render_prompt("plugin/skill", memdir=words) + "\n",
     }

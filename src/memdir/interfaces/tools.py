@@ -17,10 +17,9 @@ from urllib.parse import quote, unquote
 from memdir.dream.logs import append_log
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import render_age, render_freshness
-from memdir.format.drafts import find_missing_parts
+from memdir.format.frontmatter import find_missing_parts
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.derivable import find_derivable
-from memdir.language.dates import make_absolute
 from memdir.limits import SELECTED
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
@@ -29,7 +28,7 @@ from memdir.records import Draft, Excerpt, Header, Kind, Memory, Origin, Scope
 from memdir.store.contract import find_existing, find_header, preview_text
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.plan import is_team
+from memdir.store.plan import is_team, resolve_dates
 from memdir.store.secrets import find_for, render_findings
 from memdir.store.sessions import SessionRecord, open_session
 from memdir.text import fold, one_line, printable, shorten
@@ -318,13 +317,6 @@ class _ToolContext:
         with suppress(DiskError, LockedError):
             session.note_read(key for key in keys if key)
 
-    def make_dates_absolute(self, value: object, kind: Kind | None, replaced: list[str]) -> str:
-        if kind is not Kind.PROJECT:
-            return str(value)
-        text, dates = make_absolute(str(value), self.now)
-        replaced += [f"{at.was} -> {at.now_text}" for at in dates]
-        return text
-
 
 def _search(context: _ToolContext, given: Arguments) -> Row:
     query, limit = str(given["query"]), _read_number(given, "limit", SELECTED)
@@ -408,9 +400,10 @@ def _read_number(given: Arguments, key: str, default: int) -> int:
 
 
 def _save(context: _ToolContext, given: Arguments) -> Row:
-    kind, name, dates = Kind(str(given["type"])), str(given["name"]).removesuffix(".md"), list[str]()
-    description, body = (context.make_dates_absolute(given[part], kind, dates) for part in _PARTS)
-    draft = Draft(kind, name, description, body, name)
+    name = str(given["name"]).removesuffix(".md")
+    description, body = (str(given[part]) for part in _PARTS)
+    draft = Draft(Kind(str(given["type"])), name, description, body, name)
+    draft, dates = _resolve_dates(draft, context.now)
     store = context.project.user if given.get("scope") == Scope.USER.value else context.project.private
     if store is None:
         raise SettingsError("there is no user memory here", key="user_memory", hint="leave `scope` out")
@@ -439,14 +432,18 @@ def _update(context: _ToolContext, given: Arguments) -> Row:
     if (kind := before.header.kind) is None:
         hint = f"`memdir edit {header.name} --type …` gives it one; or save it anew and forget this"
         raise FormatError(f"{header.name} has no type", field="type", hint=hint)
-    dates: list[str] = []
     description, body = (
-        context.make_dates_absolute(given[part], kind, dates) if part in given else old
-        for part, old in zip(_PARTS, (before.header.description, before.body), strict=True)
+        str(given.get(part, old)) for part, old in zip(_PARTS, (before.header.description, before.body), strict=True)
     )
     draft = Draft(kind, before.header.title, description, body, header.name)
+    draft, dates = _resolve_dates(draft, context.now, before.text)
     after = store.write(draft, expect=before.digest, origin=context.origin)
     return _make_written(context, after, "unchanged" if after.digest == before.digest else "changed", dates)
+
+
+def _resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, list[str]]:
+    dated, replaced = resolve_dates(draft, now, old)
+    return dated, [f"{at.was} -> {at.now_text}" for at in replaced]
 
 
 def _forget(context: _ToolContext, given: Arguments) -> Row:

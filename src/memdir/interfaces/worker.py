@@ -13,22 +13,28 @@ from operator import attrgetter
 from pathlib import Path
 
 from memdir.conversation.lines import describe_transcript, is_agent_file
-from memdir.conversation.notes import find_home, find_notes_file, read_notes_input, read_notes_options, update_notes
+from memdir.conversation.notes import (
+    does_compact,
+    find_home,
+    find_notes_file,
+    read_notes_input,
+    read_notes_options,
+    update_notes,
+)
 from memdir.conversation.transcripts import read_messages, read_slice
 from memdir.dream import dream, find_dream_context, find_due
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip
-from memdir.extraction import turns as queue
-from memdir.extraction.turns import EndedTurn, ExtractOptions, MessageRun, QueuedTurn, count_failure, cut, extract_turn
-from memdir.files import note_problem
+from memdir.extraction.turns import EndedTurn, ExtractOptions, MessageRun, count_failure, cut, extract_turn
 from memdir.frozen import replace
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import note_run
 from memdir.recall.select import LocalSearch
-from memdir.records import Model
+from memdir.records import Message, Model
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.sessions import SessionFile, open_session, parse_cursor
+from memdir.store.sessions import QueuedTurn, SessionFile, drop_turns, open_session, parse_cursor, read_queue
+from memdir.store.state import note_problem
 from memdir.verify.check import refresh_verdicts
 
 LOCK = "worker.lock"
@@ -44,7 +50,7 @@ def work(
     """Extract from queued turns until none is left; returns how many conversations were done, 0 beside another worker."""
     count = 0
     left: set[Path] = set()
-    while queued := [entry for entry in queue.read_queue(store.state) if entry.path not in left]:
+    while queued := [entry for entry in read_queue(store.state) if entry.path not in left]:
         try:
             with store.hold_beside(LOCK):
                 for entries in _group(queued):
@@ -54,7 +60,7 @@ def work(
                     if done.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
                     else:
-                        queue.drop(entries)
+                        drop_turns(entries)
                         count += 1
         except LockedError:
             return count
@@ -119,15 +125,20 @@ def read_turns(
     """
     cursor = parse_cursor(session.read().extra.get("cursor"))
     is_headless = is_headless or describe_transcript(path).is_headless
-    turn = EndedTurn((), None, is_headless, is_agent_file(path), conversation)
+    is_subagent = is_agent_file(path)
+    turn = EndedTurn((), is_headless=is_headless, is_subagent=is_subagent, conversation=conversation)
     if cursor is not None and not cursor.id:
         yield replace(turn, messages=tuple(read_messages(path)))
         return
     start = 0 if cursor is None else cursor.position + 1
-    new = read_messages(path) if cursor is None else read_slice(path, after=cursor.id, window=EXTRACT_WINDOW).messages
+    new, before = read_messages(path), tuple[Message, ...]()
+    if cursor is not None:
+        found = read_slice(path, after=cursor.id, window=EXTRACT_WINDOW, before=EXTRACT_WINDOW)
+        new, before = iter(found.messages), found.before
     pieces = cut(new, None, chars=chars, count=chars // 100)
     for piece in chain([next(pieces, MessageRun((), 0))], pieces):
-        yield replace(turn, messages=piece.messages, start=start + piece.start)
+        context = (*before, *piece.context)[-EXTRACT_WINDOW:]
+        yield replace(turn, messages=piece.messages, start=start + piece.start, context=context)
 
 
 def _record_error(
@@ -163,8 +174,10 @@ def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | No
 def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> None:
     file = find_notes_file(find_home(project), entry.session)
     session = open_session(project.private.state, entry.session)
-    news = read_notes_input(project, Path(entry.transcript), session, file)
-    update_notes(file, session, news, now=project.now(), options=read_notes_options(project), model=model)
+    path = Path(entry.transcript)
+    options = read_notes_options(project, compacts=does_compact(project, path))
+    news = read_notes_input(project, path, session, file)
+    update_notes(file, session, news, now=project.now(), options=options, model=model)
 
 
 def _refresh_index(project: Project) -> None:

@@ -3,11 +3,10 @@
 Precision comes first: a memory that is missing when nobody asked for that is noticed late. A request counts only at the
 start of a clause, in the imperative or as a polite question, and not inside quotes, code or quoted lines.
 
-Before a sentence is matched, the words for memory in it become one sign: `¤` where the agent's own is meant for sure
-("your memory", "saved memories"), `°` where it could be the machine's ("memory"); words that may stand anywhere
-("please") are removed. A request is then a core at the start of a clause, with leads before it ("could you") and a tail
-after it. In "the linter ignores memory" and "don't ignore memory" the words are there, but not in that position; in
-"ignore memory leaks" the tail is wrong. "Forget that…" is another request and not found here.
+The words for memory in a sentence become one sign: `¤` where the agent's own is meant for sure ("your memory"), `°` where
+it could be the machine's ("memory"). Words that may stand anywhere ("please") are removed, and so is what the memories are
+about ("memories about zebras"): then only those are meant. A request is a core at the start of a clause, with leads before
+it ("could you") and a tail after it, so that "the linter ignores memory" and "ignore memory leaks" are none.
 """
 
 import re
@@ -17,13 +16,15 @@ from functools import cache
 
 from memdir.frozen import dataclass
 from memdir.language import CODES, read_section
+from memdir.language.words import compile_any
 
 # A text without any of these is not looked at: nearly all texts, and no language file is read for them.
 _HINTS = (
-    "memor", "memdir", "remember", "recall", "gedächtnis", "gedaechtnis", "erinnerung", "speicher", "mémoire", "mémor",
-    "souv", "recuerd", "记忆", "記憶", "回忆", "回憶", "メモリ", "覚えて", "gemerkt",
+    "memor", "memdir", "remember", "recall", "gedächtnis", "erinnerung", "speicher", "mémo", "souv", "recuerd",
+    "记忆", "記憶", "回忆", "回憶", "メモリ", "覚えて", "gemerkt",
 )  # fmt: skip
 _CLAUSE = r"(?:^|[,;:(—–，、；：（]|\s-\s)\s*[¿¡]?"  # where a clause may begin
+_CLAUSE_END = r"\s*(?:$|[,;:)—–，、；：）]|\s-\s)"
 _QUOTED = (
     r"(?sm)```.*?(?:```|\Z)|`[^`\n]*`|^\s*>.*?$|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|„[^“”\n]{0,300}[“”]|«[^»\n]{0,300}»|"
     r"「[^」\n]{0,300}」|『[^』\n]{0,300}』|《[^》\n]{0,300}》|(?<!\w)'[^'\n]{1,80}'(?!\w)"
@@ -45,28 +46,41 @@ class IgnoreReach(StrEnum):
 class IgnoreLanguage:
     """The patterns of one language; each is tried on one sentence in lower case."""
 
-    cues: str  # one of them is in every request; a sentence without is not looked at
     owned: str  # words for the agent's own memory, which become `¤`
     bare: str  # words for memory of any kind, which become `°`
+    about: str  # beside such a sign: what the memories are about, as the group `subject`
     leads: str  # what may stand before a core
     cores: tuple[str, ...]  # the requests
     again: tuple[str, ...]  # requests that take an earlier one back
-    tail: str  # what must follow any of these
+    after: str  # what may follow any of these besides the end of a clause
     lasting: str  # words that make a core hold for the conversation
     asks: str  # words that make a question a request
-    fill: str = ""  # words that are removed first
-    stops: tuple[str, ...] = ()  # requests that hold for the conversation by what they say ("stop using…")
-    free: tuple[str, ...] = ()  # requests so plain that they may stand anywhere in a sentence
-    doubts: str = ""  # words that make a core with `°` mean the machine's memory
+    fill: str = "(?!)"  # words that are removed first
+    free: tuple[str, ...] = ("(?!)",)  # requests so plain that they may stand anywhere in a sentence
 
 
 def find_ignoring(text: str) -> IgnoreReach | None:
-    """What a message asks of memory; the widest of several requests counts."""
+    """What a message asks of all memory; the widest of several requests counts."""
+    found = {reach for reach, subject in _find_requests(text) if not subject}
+    return next((at for at in (IgnoreReach.CONVERSATION, IgnoreReach.TURN, IgnoreReach.LIFTED) if at in found), None)
+
+
+def find_ignored(text: str) -> tuple[str, ...]:
+    """What a message asks to leave the memories of alone: "zebra" of "ignore memories about zebra"."""
+    found = (subject for reach, subject in _find_requests(text) if subject and reach is not IgnoreReach.LIFTED)
+    return tuple(dict.fromkeys(found))
+
+
+def _find_requests(text: str) -> Iterator[tuple[IgnoreReach, str]]:
     lowered = text.lower()
     if not any(hint in lowered for hint in _HINTS):
-        return None
-    found = {_match(sentence, at) for sentence in _list_sentences(text) for at in load_ignore_languages()}
-    return next((at for at in (IgnoreReach.CONVERSATION, IgnoreReach.TURN, IgnoreReach.LIFTED) if at in found), None)
+        return
+    for sentence in _list_sentences(text):
+        for language in load_ignore_languages():
+            words, subject = _mark(sentence.rstrip(".!?。！？ "), language)
+            reach = _match(sentence, words, language) if re.search("[¤°]|recall", words) else None
+            if reach is not None:
+                yield reach, subject
 
 
 @cache
@@ -83,46 +97,34 @@ def _list_sentences(text: str) -> Iterator[str]:
             yield sentence
 
 
-def _match(sentence: str, language: IgnoreLanguage) -> IgnoreReach | None:
-    if not _compile(language.cues).search(sentence):
-        return None
-    words = _mark(sentence.rstrip(".!?。！？ "), language)
-    if "¤" not in words and "°" not in words and "recall" not in words:
-        return None
+def _match(sentence: str, words: str, language: IgnoreLanguage) -> IgnoreReach | None:
     found = _compile_requests(language).search(words)
-    if found and found.lastgroup in ("again", "stop"):
-        return IgnoreReach.LIFTED if found.lastgroup == "again" else IgnoreReach.CONVERSATION
-    if not found and language.free:
-        found = _compile(f"(?:{'|'.join(language.free)}){language.tail}").search(words)
-    if not found or _is_question(sentence, words[found.end() :], language):
+    if found and found.lastgroup == "again":
+        return IgnoreReach.LIFTED
+    if not found:
         return None
-    if language.doubts and "¤" not in found.group() and _compile(language.doubts).search(words):
+    if sentence.endswith(("?", "？")) and not re.search(language.asks, sentence):
+        rest = words[found.end() :]  # a question about it, unless more is asked: "ignore memory, how do I…?"
+        if len(rest.split()) < 3 and not re.search(r"[^\x00-\x7f]{4}", rest):
+            return None
+    if "¤" not in found.group() and compile_any("machine_memory").search(words):
         return None
-    return IgnoreReach.CONVERSATION if _compile(language.lasting).search(sentence) else IgnoreReach.TURN
+    return IgnoreReach.CONVERSATION if re.search(language.lasting, sentence) else IgnoreReach.TURN
 
 
-def _mark(sentence: str, language: IgnoreLanguage) -> str:
-    """The sentence with its signs, and without what may stand anywhere."""
-    signed = _compile(language.owned).sub("¤", sentence.replace("¤", " ").replace("°", " "))
-    signed = _compile(language.bare).sub("°", signed)
-    return " ".join(_compile(language.fill).sub(" ", signed).split()) if language.fill else signed
-
-
-def _is_question(sentence: str, rest: str, language: IgnoreLanguage) -> bool:
-    """A question that is no polite request and asks nothing else; "ignore memory, how do I…?" does."""
-    if not sentence.endswith(("?", "？")) or _compile(language.asks).search(sentence):
-        return False
-    return len(rest.split()) < 3 and not re.search(r"[^\x00-\x7f]{4}", rest)
-
-
-@cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def _mark(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
+    """The sentence with its signs, without what may stand anywhere, and what the memories are about."""
+    signed = re.sub(language.owned, "¤", sentence.replace("¤", " ").replace("°", " "))
+    signed = " ".join(re.sub(language.fill, " ", re.sub(language.bare, "°", signed)).split())
+    named = re.search(language.about, signed)
+    if named is None:
+        return signed, ""
+    return signed[: named.start()] + signed[named.end() :], named["subject"].strip()
 
 
 @cache
 def _compile_requests(language: IgnoreLanguage) -> re.Pattern[str]:
-    """All requests at the start of a clause, any number of leads before them, as the groups again, stop and ask."""
-    groups = [f"(?P<again>{'|'.join(language.again)})", f"(?P<ask>{'|'.join(language.cores)})"]
-    groups += [f"(?P<stop>{'|'.join(language.stops)})"] if language.stops else []
-    return re.compile(rf"{_CLAUSE}(?:{language.leads}[\s,，、]*)*(?:{'|'.join(groups)}){language.tail}")
+    """All requests at the start of a clause, any number of leads before them; the group `again` takes one back."""
+    again, ask, free = map("|".join, (language.again, language.cores, language.free))
+    begun = rf"{_CLAUSE}(?:{language.leads}[\s,，、]*)*(?:(?P<again>{again})|{ask})"
+    return re.compile(rf"(?:{begun}|{free})(?={_CLAUSE_END}|{language.after})")

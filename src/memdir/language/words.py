@@ -2,12 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from itertools import chain
 
 from memdir.frozen import dataclass
-from memdir.language import CODES, read_section
+from memdir.language import read_section
 
 # Characters of Chinese and Japanese, for use inside a character class.
 HIRAGANA = r"\u3040-\u309f"
@@ -116,7 +115,7 @@ def _split(text: str) -> Iterator[Sentence]:
 @cache
 def compile_any(name: str) -> re.Pattern[str]:
     """A pattern over all languages, from `data/any.toml`; letters match in both cases."""
-    return re.compile(_read_patterns()[name], re.IGNORECASE)
+    return re.compile(read_section("any", "patterns")[name], re.IGNORECASE)
 
 
 @cache
@@ -129,31 +128,6 @@ def load_words(name: str) -> frozenset[str]:
 def load_stop_words(code: str) -> frozenset[str]:
     """The stop words of a language; none of Chinese and Japanese, which write words without spaces."""
     return frozenset(read_section("filler", "stop").get(code, "").split())
-
-
-@cache
-def load_small_words() -> frozenset[str]:
-    """Words that claim nothing, of the four languages whose words stand apart."""
-    framing = chain.from_iterable(read_section(code, "words").get("small", ()) for code in CODES)
-    return frozenset(framing).union(*map(load_stop_words, CODES))
-
-
-@cache
-def load_usual_words() -> Mapping[str, frozenset[str]]:
-    """The commonest words of the same languages, by which they are recognized."""
-    tables = {code: read_section(code, "words") for code in CODES}
-    return {code: frozenset(table["usual"]) for code, table in tables.items() if "usual" in table}
-
-
-@cache
-def load_today() -> Mapping[str, str]:
-    """Patterns for a part of today, and how a date stands in their place: "on {}"."""
-    return dict(read_section(code, "words")["today"] for code in CODES)
-
-
-@cache
-def _read_patterns() -> Mapping[str, str]:
-    return read_section("any", "patterns")
 
 
 @cache

@@ -18,6 +18,7 @@ from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from memdir import guard
 from memdir.errors import MemdirError, NotFoundError, PathError, ReplyError
@@ -63,8 +64,6 @@ _AVAILABLE = (
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a tool for the model."""
-
     text: str
     refused: bool = False
 
@@ -73,8 +72,6 @@ RunTool = Callable[[ToolCall], ToolResult]
 
 
 class ForkEnd(StrEnum):
-    """Why a run ended."""
-
     DONE = "done"
     TURNS = "turns"
     CALLS = "calls"
@@ -223,8 +220,7 @@ TOOLS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ToolTarget:
+class ToolTarget(NamedTuple):
     """What a path refers to: `where` is `memory` or `project`."""
 
     where: str
@@ -254,27 +250,26 @@ class MemoryTools:
 
     def _list(self, values: Mapping[str, object]) -> str:
         pattern = pick(values, _GLOB)
-        target = self.find(pick(values, PATH_KEYS) or pattern or "memory")
-        if target.where == "memory":
+        where, path = self.find(pick(values, PATH_KEYS) or pattern or "memory")
+        if where == "memory":
             return render_manifest(self.staging.scan()) or "There is no memory yet."
-        files = self._project().list_files(pattern or target.path or "*")
-        return self._see("\n".join(files)) or "No file matches."
+        return self._see("\n".join(self._project().list_files(pattern or path or "*"))) or "No file matches."
 
     def _read(self, values: Mapping[str, object]) -> str:
-        target = self.find(pick(values, PATH_KEYS))
-        if target.where == "memory":
-            if target.path == INDEX_FILE:
-                return render_manifest(self.staging.scan()) or "The index is empty."
-            return self.staging.read(target.path.removesuffix(".md"))
-        return self._see(self._project().read(target.path))
+        where, path = self.find(pick(values, PATH_KEYS))
+        if where != "memory":
+            return self._see(self._project().read(path))
+        if path == INDEX_FILE:
+            return render_manifest(self.staging.scan()) or "The index is empty."
+        return self.staging.read(path.removesuffix(".md"))
 
     def _search(self, values: Mapping[str, object]) -> str:
         words = pick(values, _WORDS)
-        target = self.find(pick(values, PATH_KEYS) or "memory")
-        if target.where == "memory":
+        where, path = self.find(pick(values, PATH_KEYS) or "memory")
+        if where == "memory":
             hits = _search(self._read_memories(), words)
         else:
-            hits = self._project().search(words, target.path or "*")
+            hits = self._project().search(words, path or "*")
             self._see("\n".join(hits))
         return "\n".join(hits) or "No line matches."
 
@@ -284,13 +279,13 @@ class MemoryTools:
                 yield header.file, self.staging.read(header.name)
 
     def _write(self, values: Mapping[str, object]) -> str:
-        name, text = self._find_memory(pick(values, PATH_KEYS)), pick(values, TEXT_KEYS)
+        name, text = self._find_memory(values), pick(values, TEXT_KEYS)
         if name is None:
             return _INDEX_KEPT
         return self._put(name, text) if text.strip() else self._forget(name)
 
     def _edit(self, values: Mapping[str, object]) -> str:
-        name = self._find_memory(pick(values, PATH_KEYS))
+        name = self._find_memory(values)
         if name is None:
             return _INDEX_KEPT
         old, new, text = pick(values, OLD_KEYS), pick(values, NEW_KEYS), self.staging.read(name)
@@ -300,7 +295,7 @@ class MemoryTools:
         return self._put(name, text.replace(old, new))
 
     def _delete(self, values: Mapping[str, object]) -> str:
-        name = self._find_memory(pick(values, PATH_KEYS))
+        name = self._find_memory(values)
         return _INDEX_KEPT if name is None else self._forget(name)
 
     def _put(self, name: str, text: str) -> str:
@@ -329,12 +324,12 @@ class MemoryTools:
             raise _Refused("there is no project to look into in this run")
         return self._tree
 
-    def _find_memory(self, path: str) -> str | None:
-        """The memory that a path names; None for the index, which is updated automatically."""
-        target = self.find(path)
-        if target.where != "memory":
+    def _find_memory(self, values: Mapping[str, object]) -> str | None:
+        """The memory that a call names; None for the index, which is updated automatically."""
+        where, path = self.find(pick(values, PATH_KEYS))
+        if where != "memory":
             raise _Refused("only memory files may be changed in this run", hint=f"write to {self._memory}")
-        return None if PurePosixPath(target.path).name == INDEX_FILE else target.path.removesuffix(".md")
+        return None if PurePosixPath(path).name == INDEX_FILE else path.removesuffix(".md")
 
     def find(self, path: str) -> ToolTarget:
         """What a path refers to; raises for a path that a fork may not use."""
@@ -419,16 +414,13 @@ def render_usage(usage: Usage) -> dict[str, int]:
     return {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
 
 
-def read_runs(state: Path, *, limit: int = _RUNS_KEPT) -> tuple[dict[str, object], ...]:
-    """The last runs, newest first; damaged lines are skipped."""
+def read_runs(state: Path) -> tuple[dict[str, object], ...]:
     rows: list[dict[str, object]] = []
     for line in reversed(_read_lines(state / FILE)):
         with suppress(ValueError, RecursionError):
             row = json.loads(line)
             rows += [row] if isinstance(row, dict) else []
-        if len(rows) >= limit:
-            break
-    return tuple(rows)
+    return tuple(rows[:_RUNS_KEPT])
 
 
 def _read_lines(path: Path) -> list[bytes]:

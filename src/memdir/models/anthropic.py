@@ -13,17 +13,8 @@ from contextlib import closing, suppress
 
 from memdir.errors import ReplyError, UnreachableError
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
-from memdir.models.connection import (
-    Connection,
-    as_count,
-    as_list,
-    as_table,
-    as_text,
-    check_request,
-    narrow_schema,
-    role_of,
-    wrong_parent,
-)
+from memdir.models import connection
+from memdir.models.connection import Connection, as_count, as_list, as_table, as_text, role_of, wrong_parent
 from memdir.models.openai import THINKS, AdaptedReply, ask_adapting, gather
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 
@@ -50,7 +41,7 @@ class AnthropicModel:
         self._quirks: set[str] = set()
 
     def __call__(self, request: Request) -> Reply:
-        check_request(request)
+        connection.check_request(request)
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
     def render(self, request: Request) -> dict[str, object]:
@@ -77,8 +68,7 @@ def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = 
         return _extend(name, request.parent, request, room)
     body: dict[str, object] = {"model": name, "max_tokens": room}
     tools: list[Block] = [
-        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
-        for tool in request.tools
+        {"name": at.name, "description": at.description, "input_schema": dict(at.schema)} for at in request.tools
     ]
     if request.system:
         body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
@@ -90,7 +80,8 @@ def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = 
     _mark_stable(request, rendered)
     body["messages"] = _merge(request.messages, rendered)
     if request.schema is not None and _PLAIN not in quirks:
-        body["output_config"] = {"format": {"type": "json_schema", "schema": narrow_schema(request.schema)}}
+        schema = connection.narrow_schema(request.schema)
+        body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return body
 
 
@@ -116,7 +107,6 @@ def _extend(name: str, parent: Mapping[str, object], request: Request, room: int
 
 
 def check_anthropic_parent(parent: Mapping[str, object]) -> None:
-    """Raises if this is not a body of the Messages API."""
     messages = parent.get("messages")
     if not isinstance(messages, list | tuple) or not messages:
         raise wrong_parent("the Messages API", "it has no messages")
@@ -132,7 +122,6 @@ def check_anthropic_parent(parent: Mapping[str, object]) -> None:
 
 
 def count_marks(body: Mapping[str, object]) -> int:
-    """The number of breakpoints in a body."""
     blocks = [*as_list(body.get("tools")), *as_list(body.get("system"))]
     for message in as_list(body.get("messages")):
         for block in as_list(as_table(message).get("content")):
@@ -212,17 +201,11 @@ def read_anthropic_reply(message: Mapping[str, object], who: str) -> AdaptedRepl
 
 
 def read_anthropic_usage(usage: Mapping[str, object]) -> Usage:
-    return Usage(
-        fresh=as_count(usage.get("input_tokens")),
-        cached=as_count(usage.get("cache_read_input_tokens")),
-        output=as_count(usage.get("output_tokens")),
-        stored=as_count(usage.get("cache_creation_input_tokens")),
-    )
+    names = ("input_tokens", "cache_read_input_tokens", "output_tokens", "cache_creation_input_tokens")
+    return Usage(*(as_count(usage.get(name)) for name in names))
 
 
 class AnthropicStream:
-    """A message assembled from the events of a stream."""
-
     def __init__(self) -> None:
         self.usage: dict[str, object] = {}
         self.is_whole = False

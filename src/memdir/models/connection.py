@@ -106,7 +106,6 @@ def _narrow(value: object) -> object:
 
 
 def check_request(request: Request) -> None:
-    """Raises for a request that no endpoint accepts."""
     if request.max_tokens < 1:
         raise ModelError("a request needs room for an answer: max_tokens is below 1")
     if not any(message.text.strip() or message.calls or message.raw for message in request.messages):
@@ -116,7 +115,6 @@ def check_request(request: Request) -> None:
 
 
 def wrong_parent(provider: str, why: str) -> ModelError:
-    """The error for a parent in another provider's format."""
     hint = "give the body exactly as the host sent it, to a model of the same provider"
     return ModelError(f"the parent is not a request of {provider}: {why}", hint=hint)
 
@@ -278,7 +276,6 @@ class Connection:
         self._tls: Any = None
 
     def ask(self, body: Mapping[str, object], request: Request, headers: Mapping[str, str]) -> Mapping[str, object]:
-        """Sends a body and returns the whole answer."""
         with self._open(request) as (client, _, http):
             response = client.post(self._path, cast_to=http.Response, body=dict(body), options={"headers": headers})
             data = response.json()

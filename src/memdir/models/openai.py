@@ -17,19 +17,8 @@ from typing import Protocol
 from memdir.errors import ModelError, ReplyError, UnreachableError
 from memdir.frozen import dataclass, replace
 from memdir.limits import STREAM_TOKENS, THINKING_TOKENS
-from memdir.models.connection import (
-    Connection,
-    add_usage,
-    as_count,
-    as_list,
-    as_table,
-    as_text,
-    check_request,
-    make_fault,
-    make_status_fault,
-    narrow_schema,
-    wrong_parent,
-)
+from memdir.models import connection
+from memdir.models.connection import Connection, as_count, as_list, as_table, as_text, make_fault, wrong_parent
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 
 THINKS = "thinks"  # the quirk of a model whose thinking needs more tokens
@@ -76,7 +65,7 @@ def ask_adapting(
                 raise
             quirks.add(quirk)
             continue
-        usage = adapted.reply.usage if spent is None else add_usage(spent, adapted.reply.usage)
+        usage = adapted.reply.usage if spent is None else connection.add_usage(spent, adapted.reply.usage)
         if not adapted.starved or THINKS in quirks:
             return replace(adapted.reply, usage=usage)
         quirks.add(THINKS)
@@ -84,8 +73,6 @@ def ask_adapting(
 
 
 class ReplyStream(Protocol):
-    """A reply that is assembled from events."""
-
     @property
     def is_whole(self) -> bool: ...
     @property
@@ -124,7 +111,7 @@ class OpenAIModel:
         self._quirks: set[str] = set()
 
     def __call__(self, request: Request) -> Reply:
-        check_request(request)
+        connection.check_request(request)
         return ask_adapting(self._send, request, self._quirks, _CURES)
 
     def render(self, request: Request) -> dict[str, object]:
@@ -164,7 +151,7 @@ def render_openai_body(
             for at in request.tools
         ]
     if request.schema is not None and PLAIN not in quirks:
-        schema = narrow_schema(request.schema)
+        schema = connection.narrow_schema(request.schema)
         bound = {"name": "answer", "strict": is_strict(schema), "schema": schema}
         body["response_format"] = {"type": "json_schema", "json_schema": bound}
     return body
@@ -181,7 +168,6 @@ def is_strict(schema: object) -> bool:
 
 
 def check_openai_parent(parent: Mapping[str, object]) -> None:
-    """Raises if this is not a body of the chat completions API."""
     what = "the chat completions shape"
     messages = parent.get("messages")
     if not isinstance(messages, list | tuple) or not messages:
@@ -277,7 +263,7 @@ def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who
     found = next((at for at in (answer, choice) if as_table(at.get("error"))), None)
     if found is not None:
         code = as_count(as_table(found["error"]).get("code"))
-        raise make_status_fault(who, code if 400 <= code < 600 else 200, found)
+        raise connection.make_status_fault(who, code if 400 <= code < 600 else 200, found)
     if choice.get("finish_reason") == "error":
         raise make_fault(who, "broken")
 
@@ -303,8 +289,6 @@ def _read_call(call: Mapping[str, object], number: int, finish: str, usage: Usag
 
 
 class OpenAIStream:
-    """An answer assembled from the deltas of a stream."""
-
     def __init__(self) -> None:
         self.usage: Mapping[str, object] = {}
         self.finish = self._text = self._refusal = ""

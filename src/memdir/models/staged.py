@@ -4,27 +4,29 @@ A run that fails half way has changed nothing, and one that succeeds changes eve
 when it is made, by the store's own rules, so that the model can still correct it. Nothing is written to the store here.
 
 A model without tools, or a host whose prompt prefix is unknown, uses operations instead: one JSON list, which
-`parse_operations` reads and `stage` carries out as a whole; an error is one sentence that can be sent back once.
+`parse_operations` reads and `stage` carries out, each operation by itself. What cannot be done is returned in words, all
+of it at once, so that it can be sent back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 from memdir.errors import FormatError, MemdirError, NotFoundError, ReplyError
 from memdir.format import frontmatter
-from memdir.format.drafts import check_description, compose_body
+from memdir.format.frontmatter import check_description, compose_body, decode, digest_of, encode, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.guard import check_name
-from memdir.limits import FORK_CALLS, FORK_WRITTEN_BYTES
+from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
 from memdir.records import Draft, Edit, Forget, Header, Kind, Memory, Rewrite, Save
-from memdir.store.plan import StoreView, WriteRules, check_kind, check_text, digest_of, encode, plan_write
+from memdir.store.plan import StoreView, WriteRules, check_kind, check_text, plan_write, resolve_text
 from memdir.text import find_json, fold, one_line, shorten
 
 KEY = "operations"
 _ACTIONS = ("create", "update", "delete")
 _TEXTS = ("action", "name", "type", "title", "description", "body", "why", "how", "evidence")
-_REASON = "reason"
+_REASON, _CUES = "reason", "cues"
+_DESCRIPTION_CHARS = 140  # of a description made from the body
 
 
 class StagedView(StoreView, Protocol):
@@ -47,14 +49,13 @@ class StagedMemory:
 
 
 class Staging:
-    """The writes of one run over one store."""
-
     def __init__(self, store: StagedView, *, now: datetime) -> None:
-        self.store, self._now = store, now
+        self.store = store
+        # Dates are seen from here, in the zone of whoever speaks; UTC is the clock's, not a person's.
+        self._now = now.astimezone() if now.tzinfo is UTC else now
         self._staged: dict[str, StagedMemory] = {}
 
     def scan(self) -> tuple[Header, ...]:
-        """The headers before the run."""
         return self.store.scan()
 
     def read(self, name: str) -> str:
@@ -69,7 +70,6 @@ class Staging:
         return self.store.read(name).text
 
     def find_before(self, name: str) -> str | None:
-        """A memory's text before the run."""
         check_name(name)
         return self._find(name).before
 
@@ -77,6 +77,7 @@ class Staging:
         """Write a whole file, frontmatter included; returns whether the memory is new."""
         check_name(name)
         found = self._find(name)
+        text = resolve_text(frontmatter.quote_values(text), self._now, found.before or "")
         if found.before is None:
             draft = parse_draft(name, text)
             check_description(draft.description, draft.kind)
@@ -108,8 +109,18 @@ class Staging:
             self._staged[fold(name)] = replace(found, text=None)
 
     def drop(self, name: str) -> None:
-        """Undo all changes to one memory."""
         self._staged.pop(fold(name), None)
+
+    def put(self, staged: StagedMemory) -> str:
+        """Stage a memory that was judged; a new one whose name is taken gets a free one, unless it says the same there."""
+        name, number = staged.name, 1
+        while staged.before is None and (found := self.read_bytes(f"{name}.md")) is not None:
+            if split_frontmatter(decode(found)).body.strip() == split_frontmatter(staged.text or "").body.strip():
+                return name
+            number += 1
+            name = f"{staged.name[:90]}-{number}"
+        self._staged[fold(name)] = replace(staged, name=name)
+        return name
 
     def copy(self) -> dict[str, StagedMemory]:
         """The state of the run, for `take_back`."""
@@ -148,7 +159,6 @@ class Staging:
 
 
 def make_edits(staged: Iterable[StagedMemory]) -> tuple[Edit, ...]:
-    """The batch of edits that makes these changes in the store."""
     edits: list[Edit] = []
     for at in staged:
         if at.text is None:
@@ -167,8 +177,9 @@ def parse_draft(name: str, text: str) -> Draft:
         why = fields.problem or "it has no type"
         hint = "it needs name, description and type (user, feedback, project or reference) between two --- lines"
         raise FormatError(f"{name}.md cannot be saved: {why}", field="frontmatter", hint=hint)
-    body = frontmatter.split_frontmatter(text).body.lstrip("\r\n")
-    return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, fields.pinned or None)
+    body = split_frontmatter(text).body.lstrip("\r\n")
+    pinned, cues = fields.pinned or None, fields.cues[:CUES] or None
+    return Draft(Kind(fields.kind), fields.title or name, fields.description, body, name, pinned, cues)
 
 
 def make_object(properties: Mapping[str, object]) -> Mapping[str, object]:
@@ -178,9 +189,11 @@ def make_object(properties: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _make_schema(keys: Sequence[str]) -> Mapping[str, object]:
-    enums = {"action": {"enum": list(_ACTIONS)}, "type": {"enum": [kind.value for kind in Kind]}}
-    row = make_object({key: {"type": "string", **enums.get(key, {})} for key in keys})
-    return make_object({KEY: {"type": "array", "items": row}})
+    # Every key is required, as strict schemas have it: what a deletion does not need is empty.
+    enums = {"action": {"enum": list(_ACTIONS)}, "type": {"enum": ["", *(kind.value for kind in Kind)]}}
+    row = {key: {"type": "string", **enums.get(key, {})} for key in keys}
+    cues = {_CUES: {"type": "array", "items": {"type": "string"}}}
+    return make_object({KEY: {"type": "array", "items": make_object({**row, **cues})}})
 
 
 SCHEMA = _make_schema(_TEXTS)
@@ -199,36 +212,46 @@ class Operation:
     body: str = ""
     evidence: str = ""
     reason: str = ""
+    cues: tuple[str, ...] = ()
+    problem: str = ""  # why it cannot be carried out, if that shows already
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """The operations that were carried out, by the name of their memory, and in words what could not be."""
+
+    done: Mapping[str, Operation]
+    problems: tuple[str, ...] = ()
 
 
 def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, ...]:
-    """The operations in a reply, at most `limit`; text around the JSON is ignored. Raises ReplyError."""
+    """The operations in a reply, at most `limit`; text around the JSON is ignored. Raises ReplyError if there is no list."""
     found = list(find_json(text))
     for value in found:
         rows = value.get(KEY) if isinstance(value, dict) else value
         if isinstance(rows, list):
-            return tuple(_parse_row(row, number) for number, row in enumerate(rows[:limit], 1))
+            return tuple(_parse_row(row) for row in rows[:limit])
     if not found:
         raise ReplyError(f"there is no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
     raise ReplyError(f'the JSON has no list "{KEY}"')
 
 
-def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> dict[str, str]:
-    """Carry out all operations; returns evidence by name. Raises ReplyError for the first that is impossible."""
-    evidence: dict[str, str] = {}
+def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> StageResult:
+    """Carry out what can be carried out; one operation that is impossible does not stop the others."""
+    done: dict[str, Operation] = {}
+    problems: list[str] = []
     size = 0
     for number, operation in enumerate(operations, 1):
         size += len((operation.body + operation.description).encode("utf-8", "replace"))
-        if size > limit:
-            raise ReplyError(f"a run may write {limit:,} bytes, and these are more")
         try:
-            name = _stage_one(operation, staging)
+            if operation.problem or size > limit:
+                raise ReplyError(operation.problem or f"a run may write {limit:,} bytes, and with this one it is more")
+            done[_stage_one(operation, staging)] = operation
         except MemdirError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            named = shorten(one_line(operation.name), 80)
-            raise ReplyError(f"operation {number} ({operation.action} {named}): {error}{hint}") from None
-        evidence[name] = operation.evidence
-    return evidence
+            named = shorten(one_line(f"{operation.action} {operation.name}".strip() or "no object"), 80)
+            problems.append(f"operation {number} ({named}): {error}{hint}")
+    return StageResult(done, tuple(problems))
 
 
 def _stage_one(operation: Operation, staging: Staging) -> str:
@@ -236,8 +259,9 @@ def _stage_one(operation: Operation, staging: Staging) -> str:
     if operation.action == "delete":
         staging.forget(name)
         return name
+    was = ""
     try:
-        staging.read(name)
+        was = frontmatter.parse_fields(staging.read(name)).description
     except NotFoundError:
         if operation.action == "update":
             raise
@@ -246,19 +270,26 @@ def _stage_one(operation: Operation, staging: Staging) -> str:
             raise FormatError(f"{name} exists already", hint="update it instead")
     if operation.kind is None:
         raise FormatError("it has no type", field="type", hint="user, feedback, project or reference")
-    return staging.save(Draft(operation.kind, operation.title or name, operation.description, operation.body, name))
+    cues = operation.cues or None
+    title, description, body = operation.title or name, operation.description, operation.body
+    try:
+        if description != was:
+            check_description(description, operation.kind)
+    except FormatError:  # one odd field does not cost the memory: what it says describes it well enough
+        description = shorten(one_line(body), _DESCRIPTION_CHARS)
+    return staging.save(Draft(operation.kind, title, description, body, name, cues=cues))
 
 
-def _parse_row(row: object, number: int) -> Operation:
+def _parse_row(row: object) -> Operation:
     if not isinstance(row, dict):
-        raise ReplyError(f"operation {number} is not an object")
+        return Operation("", "", problem="it is not an object")
     values = {key: value.strip() for key in (*_TEXTS, _REASON) if isinstance(value := row.get(key), str)}
     action = values.get("action", "").lower()
-    if action not in _ACTIONS:
-        raise ReplyError(f"operation {number} has no action of {', '.join(_ACTIONS)}")
-    if not (name := values.get("name", "").removeprefix("./").removesuffix(".md")):
-        raise ReplyError(f"operation {number} has no name")
+    name = values.get("name", "").removeprefix("./").removesuffix(".md")
+    problem = "" if action in _ACTIONS else f"it has no action of {', '.join(_ACTIONS)}"
     kind = values.get("type", "").lower()
+    cues = row.get(_CUES)
+    lines = [one_line(cue) for cue in cues if isinstance(cue, str)] if isinstance(cues, list) else []
     return Operation(
         action,
         name,
@@ -268,4 +299,6 @@ def _parse_row(row: object, number: int) -> Operation:
         compose_body(values.get("body", ""), values.get("why"), values.get("how")),
         values.get("evidence", ""),
         one_line(values.get(_REASON, "")),
+        tuple(line for line in lines if 0 < len(line) <= CUE_CHARS)[:CUES],
+        problem or ("" if name else "it has no name"),
     )

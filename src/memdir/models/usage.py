@@ -13,21 +13,19 @@ provider or a lost connection, and never after text was shown to a person, who w
 
 import json
 import logging
-import os
 import random
 import re
-import threading
 import time
-import weakref
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from memdir.errors import BudgetError, DiskError, ModelError, ReplyError, StoppedError, UnreachableError
 from memdir.files import disk_error, make_private_dirs
-from memdir.frozen import dataclass, field, replace
+from memdir.frozen import dataclass, replace
 from memdir.limits import CACHED_WEIGHT, MODEL_RETRY_SECONDS, MODEL_TRIES, USAGE_DAYS, USAGE_ROWS
 from memdir.models.connection import as_text, can_use_tools
 from memdir.records import Model, Reply, Request, Usage
@@ -36,7 +34,6 @@ from memdir.text import estimate_tokens
 
 FILE = "usage.db"
 OPEN = "open"  # under way, or its process was killed
-WRITTEN = "2026-11-16"  # the date of the prices
 MIGRATIONS = (
     """
     CREATE TABLE requests (
@@ -50,6 +47,7 @@ MIGRATIONS = (
     """,
 )
 _BUSY_SECONDS = 10.0
+_WEEKS, _LAST = 8, 20  # of a report: weeks, and newest requests
 _CACHED_TEXTS = 256  # a conversation sends nearly all of its texts again with each request
 _JSON_CHARS = 4  # per token, in a parent's body: exact enough for what counts a tenth
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 20.0
@@ -100,30 +98,9 @@ class UsageTotal:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """The tokens that count today, the weeks, and the newest requests."""
-
     today: int = 0
     totals: Sequence[UsageTotal] = ()
     last: Sequence[UsageRow] = ()
-
-
-class UsageFile:
-    """Keeps the file open between requests: when the last connection is closed, SQLite waits for the disk."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._file: tuple[int, int] | None = None
-        self._close: Callable[[], object] = lambda: None
-
-    def hold(self, path: Path) -> None:
-        """Keep this file open, and no longer one that was moved or deleted; if that fails, requests take longer."""
-        with self._lock, suppress(OSError, DiskError):
-            facts = os.stat(path)
-            if self._file != (facts.st_dev, facts.st_ino):
-                self._close()
-                self._file = None
-                self._close = weakref.finalize(self, open_book(path).close)
-                self._file = facts.st_dev, facts.st_ino
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +113,9 @@ class UsageMeter:
     clock: Callable[[], datetime]
     run: str
     project: str = ""
-    held: UsageFile = field(default_factory=UsageFile, repr=False, compare=False)
 
 
 def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
-    """Call `model` within the caps, and record the usage."""
     needed = estimate_input(request)
     purpose = request.purpose if _PURPOSE.fullmatch(request.purpose) else "other" if request.purpose else ""
     inherited = as_text((request.parent or {}).get("model"))
@@ -182,7 +157,6 @@ def render_usage_row(entry: UsageRow) -> str:
 def _begin(entry: UsageRow, meter: UsageMeter) -> int | None:
     try:
         with closing(open_book(meter.path)) as book:
-            meter.held.hold(meter.path)
             row = book.begin(entry, meter.run, meter.caps)
             if row % 100 == 1:
                 book.prune(entry.at)
@@ -285,7 +259,6 @@ class UsageBook(Database):
             db.execute(f"UPDATE requests SET {columns} WHERE id = ?", values)
 
     def prune(self, now: datetime) -> None:
-        """Delete rows that are too old, and the oldest if there are too many."""
         oldest = (now - timedelta(days=USAGE_DAYS)).timestamp()
         with self.transaction(durable=False) as db:
             db.execute("DELETE FROM requests WHERE at < ?", (oldest,))
@@ -301,7 +274,6 @@ class UsageBook(Database):
         return SpentTokens(of_run or 0, of_day or 0)
 
     def read_last(self, limit: int) -> tuple[UsageRow, ...]:
-        """The newest requests, newest first."""
         columns = "at, project, purpose, model, outcome, fresh, cached, output, stored, dollars, counted"
         with self.reading() as db:
             rows = db.execute(f"SELECT {columns} FROM requests ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
@@ -326,15 +298,15 @@ class UsageBook(Database):
         )
 
 
-def read_usage_report(path: Path, *, now: datetime, weeks: int = 8, last: int = 20) -> UsageReport:
+def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
     """A summary of the file, empty when there is none."""
     if not path.exists():
         return UsageReport()
     with closing(UsageBook(path, MIGRATIONS, readonly=True, busy_seconds=_BUSY_SECONDS)) as book:
         if book.version < len(MIGRATIONS):
             return UsageReport()
-        since = datetime.fromisoformat(find_week(now - timedelta(weeks=weeks - 1))).astimezone()
-        return UsageReport(book.read_spent("", now).day, book.read_totals(since), book.read_last(last))
+        since = datetime.fromisoformat(find_week(now - timedelta(weeks=_WEEKS - 1))).astimezone()
+        return UsageReport(book.read_spent("", now).day, book.read_totals(since), book.read_last(_LAST))
 
 
 def open_book(path: Path) -> UsageBook:
@@ -354,12 +326,10 @@ def find_week(at: datetime) -> str:
 
 
 def count_tokens_spent(usage: Usage) -> int:
-    """The tokens that a request counts for."""
     return usage.fresh + usage.stored + usage.output + round(usage.cached * CACHED_WEIGHT)
 
 
 def estimate_input(request: Request) -> int:
-    """About how many tokens a request's input will count for."""
     parts = [request.system, *(message.text for message in request.messages)]
     parts += [json.dumps(call.input, default=str) for message in request.messages for call in message.calls]
     parts += [f"{tool.name} {tool.description} {_dump(tool.schema)}" for tool in request.tools]
@@ -372,7 +342,6 @@ _estimate = lru_cache(maxsize=_CACHED_TEXTS)(estimate_tokens)
 
 
 def check_caps(caps: TokenCaps, spent: SpentTokens, needed: int, now: datetime) -> None:
-    """Raises if a request for so many tokens would exceed a cap."""
     renewed = f"it begins anew at {find_day(now) + timedelta(days=1):%Y-%m-%d %H:%M}"
     rows = (
         (caps.run, spent.run, "one run", "budget.run_tokens", "the next run begins at nothing"),
@@ -404,31 +373,15 @@ class Price:
     cached: float
 
 
-# By the providers' lists: an estimate, not a bill, without tiers by length, region or hour, batches, and long caches. A
-# model that is not listed has no price.
-PRICES: Mapping[str, Price] = {
-    "claude-fable-5-1": Price(10, 50, 0.25),
-    "claude-fable-5": Price(10, 50, 1),
-    "claude-opus-5-5": Price(4, 20, 0.2),
-    **dict.fromkeys((f"claude-opus-{at}" for at in ("5", "4-8", "4-7", "4-6", "4-5")), Price(5, 25, 0.5)),
-    "claude-opus-4-1": Price(15, 75, 1.5),
-    "claude-sonnet-5-5": Price(2, 10, 0.1),
-    "claude-sonnet-5": Price(2, 10, 0.2),
-    **dict.fromkeys(("claude-sonnet-4-6", "claude-sonnet-4-5"), Price(3, 15, 0.3)),
-    "claude-haiku-4-5": Price(1, 5, 0.1),
-    "gpt-5.4": Price(2.5, 15, 0.25),
-    "gpt-5.4-mini": Price(0.75, 4.5, 0.075),
-    **dict.fromkeys(("gpt-5.1", "gpt-5"), Price(1.25, 10, 0.125)),
-    "gpt-4.1": Price(2, 8, 0.5),
-    "gpt-4.1-mini": Price(0.4, 1.6, 0.1),
-    "gpt-4o": Price(2.5, 10, 1.25),
-    "gpt-4o-mini": Price(0.15, 0.6, 0.075),
-}
+@cache
+def _read_prices() -> dict[str, list[float]]:
+    return tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
 
 
 def find_price(name: str) -> Price | None:
     """The price of a model by its name, with or without a date, a vendor before it, or a window after it."""
-    return PRICES.get(_DATE.sub("", re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower())))
+    plain = _DATE.sub("", re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower()))
+    return Price(*_read_prices()[plain]) if plain in _read_prices() else None
 
 
 def find_cost(name: str, usage: Usage) -> float | None:

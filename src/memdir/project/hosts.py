@@ -5,20 +5,19 @@ real clients, the others only against their documented forms.
 """
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
 from memdir.files import read_small, write_private
-from memdir.frozen import asdict, dataclass, field
+from memdir.frozen import asdict, compile_late, dataclass, field
 from memdir.limits import FILE_BYTES
-from memdir.project.settings import Environment
+from memdir.project.settings import DEFAULT, Environment, Settings
 
 _RECORD_BYTES = 1_048_576
 # A hook of memdir's, however the program is spelled: a script, `python -m memdir`, `uvx memdir`, each quoted or not.
-OURS = re.compile(r"(?:^|[\s\"'/\\])memdir[\"']?\s+hook\s+([\w-]+)\s+--host[\s=]+([\w-]+)")
+OURS = compile_late(r"(?:^|[\s\"'/\\])memdir[\"']?\s+hook\s+([\w-]+)\s+--host[\s=]+([\w-]+)")
 
 
 class HookEvent(StrEnum):
@@ -35,18 +34,14 @@ class HookEvent(StrEnum):
 
 
 class ReplyStyle(StrEnum):
-    """The JSON of an answer."""
-
     CLAUDE = "claude"  # hookSpecificOutput, permissionDecision; also Codex and VS Code
     GEMINI = "gemini"  # the same but for refusals: decision and reason
 
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One event of one host: its name there, the tools it is for, and how long the host waits.
-
-    `seconds` is far above memdir's own limit, because it includes the start of the interpreter.
-    """
+    """One event of one host: its name there, the tools it is for, and how long the host waits. `seconds` is far
+    above memdir's own limit, because it includes the start of the interpreter."""
 
     event: HookEvent
     name: str
@@ -57,7 +52,8 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """`loads_index`: it shows the project's MEMORY.md to the model itself. `learns`: its transcripts can be read.
+    """`loads_index`: it shows the project's MEMORY.md to the model itself. `learns`: its transcripts can be read. `model` is
+    its own program as a model.
 
     `unit` is how many of the host's units of time make a second. `shows_after` are the events after which it shows context to
     the model; if the start of a session is not among them, the index goes with the first prompt.
@@ -74,6 +70,7 @@ class Host:
         (HookEvent.START, HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AGENT)
     )
     aliases: Mapping[str, HookEvent] = field(default_factory=dict)
+    model: str = ""
 
 
 _OPENING = (Hook(HookEvent.START, "SessionStart"), Hook(HookEvent.PROMPT, "UserPromptSubmit"))
@@ -91,6 +88,7 @@ CLAUDE_CODE = Host(
     ),
     loads_index=True,
     learns=True,
+    model="claude-cli",
 )
 CODEX = Host(
     "codex",
@@ -102,6 +100,7 @@ CODEX = Host(
         Hook(HookEvent.END, "SessionEnd", seconds=3),  # more is cut to this
     ),
     learns=True,
+    model="codex-cli",
 )
 GEMINI = Host(
     "gemini-cli",
@@ -122,6 +121,7 @@ GEMINI = Host(
     shows_after=frozenset((HookEvent.PROMPT,)),
     # Not installed: it comes with every turn, before Gemini knows whether there is anything to compress.
     aliases={"precompress": HookEvent.COMPACT},
+    model="gemini-cli",
 )
 VSCODE = Host(
     "vscode",
@@ -168,6 +168,16 @@ def find_name(event: HookEvent, host: Host) -> str:
     return next((hook.name for hook in hooks if hook.event is event), event.value)
 
 
+def render_undecided(settings: Settings, hosts: Iterable[Host]) -> str:
+    """One line for a person who has not decided about a model; empty if that is done, or no host's program is one."""
+    host = next((at for at in hosts if at.model), None)
+    if host is None or settings.sources["model"] != DEFAULT:
+        return ""
+    agreed, declined = f"`memdir config set model {host.model}`", "`memdir config set model none`"
+    cost = f"{agreed} lets {host.title} do it, for a small request or two a turn; {declined} ends this line"
+    return f"memdir learns by built-in patterns alone: {cost}"
+
+
 def _plain(text: str) -> str:
     return "".join(char for char in text.lower() if "a" <= char <= "z")
 
@@ -182,9 +192,7 @@ FILE = "installed.json"
 @dataclass(frozen=True, slots=True)
 class InstallRow:
     """One file of a host as `install` left it: `splices` are the texts put in, in order, each with its offset.
-
-    `made` are containers that were not there before, `folders` likewise; `created`: so was the file itself.
-    """
+    `made` are containers that were not there before, `folders` likewise; `created`: so was the file itself."""
 
     host: str
     digest: str
@@ -252,7 +260,6 @@ class InstalledHost:
 
 
 def find_folder(host: Host, environment: Environment) -> Path:
-    """Returns the host's folder in the person's home."""
     folders = {
         CLAUDE_CODE.key: environment.claude_home,
         CODEX.key: environment.codex_home,

@@ -7,28 +7,46 @@ The private directory comes from the first of these that names one:
     3. <base>/projects/<name>/memory, with CLAUDE_CODE_PROJECT_DIR_NAME or the root's slug as the name
 
 A value that is refused does not stop the search (Claude Code continues as well, and both must find the same directory);
-it leaves a step and a note. Whether a directory found by its slug really belongs to this project is `identity`'s.
+it leaves a step and a note. Whether a directory found by its slug really belongs to this project is checked in `store/open`.
 """
 
 import json
 import os
 import re
+import stat
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from memdir.errors import PathError
 from memdir.files import ReadResult, read_head, read_small
-from memdir.frozen import dataclass, field, replace
+from memdir.frozen import compile_late, dataclass, field, replace
 from memdir.guard import STATE, check_root
 from memdir.limits import FILE_BYTES, SLUG_UNITS
-from memdir.project.git import GitRoot, find_root, find_top, is_tracked
-from memdir.project.options import parse_flag
-from memdir.project.settings import DEFAULT, Environment, Settings, read_settings
+from memdir.project.settings import DEFAULT, Environment, Settings, git_environ, parse_flag, read_settings
 from memdir.records import Scope
 from memdir.text import fold, one_line, shorten
+
+Kind = Literal["git", "worktree", "plain"]
+_POINTER_BYTES = 4_096  # one path a file: no path is longer
+CONFIG_BYTES = 262_144  # a repository's config with some hundred branches has 20 KB
+_GIT_SECONDS = 2.0  # a person waits for `where`, not for the whole history of a large repository
+_SECTION = compile_late(r'\[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]\s*(.*)')
+_REMOTE = compile_late(r'remote\s+"((?:[^"\\]|\\.)*)"', re.IGNORECASE)
+_ADDRESS = compile_late(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*@)?([^?#]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class GitRoot:
+    """A project's root. `kind` is `worktree` if the working directory is in a linked worktree."""
+
+    path: Path
+    kind: Kind
+    note: str = ""
+
 
 DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
 MEMBERSHIP = "team.json"  # in the state folder of a project that takes part in a team
@@ -48,8 +66,6 @@ _TRANSCRIPT_BYTES = 65_536  # the first records name the directory; a transcript
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One rule that was tried, its value, and the outcome."""
-
     rule: str
     value: str
     verdict: str
@@ -57,8 +73,6 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class MemoryDirectory:
-    """A memory directory and the rule that chose it."""
-
     scope: Scope
     path: Path
     rule: str
@@ -72,16 +86,12 @@ class MemoryDirectory:
 
 @dataclass(frozen=True, slots=True)
 class MemorySwitch:
-    """Whether memory is on, and the rule that decided it."""
-
     on: bool
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectPaths:
-    """Everything that follows from a working directory."""
-
     root: GitRoot
     switch: MemorySwitch
     private: MemoryDirectory
@@ -215,7 +225,6 @@ def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoo
 
 
 def _find_keyed(environment: Environment, root: GitRoot, base: Path) -> Path:
-    """The memory directory below the slug of the project's root."""
 
     def is_taken(project: Path) -> bool:
         record = read_root_record(find_state_dir(project / "memory", environment))
@@ -282,7 +291,6 @@ def _list_tables(claude: ClaudeSettings) -> tuple[tuple[str, Mapping[str, object
 
 
 def _are_nested(one: Path, other: Path) -> bool:
-    """Whether one directory is the other, or is inside it."""
     here, there = os.path.join(os.path.realpath(one), ""), os.path.join(os.path.realpath(other), "")
     return here.startswith(there) or there.startswith(here)
 
@@ -432,3 +440,183 @@ def _is_path(text: str | None) -> bool:
         return text is not None and os.path.isabs(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
+
+
+# --- the canonical git root, found from files alone -------------------------------------------------------------------
+# All worktrees of one repository have one root, so that they share one memory. A `.git` file is a claim, and anybody can
+# put one into an archive; it is trusted only if the repository's own record of the worktree points back to this very
+# file. Otherwise the directory stands for itself: it can never use the memory of another project.
+#
+#     .git is a directory              that directory's parent is the root
+#     .git file, worktree, trusted     the main work tree; for a bare repository the repository itself
+#     .git file, no `commondir`        a submodule, or --separate-git-dir: a project of its own
+#     .git file, not trusted           the directory itself, and a note that says why
+#     no .git on the way up            the working directory
+#
+# A link named `.git` counts if it leads to a directory, and then only for the directory it is in. GIT_DIR and the like
+# are not read. Git itself is asked, with a time limit, only for the first commit and whether a file is tracked.
+
+
+def find_root(cwd: Path, *, worktree: str = "shared") -> GitRoot:
+    """Returns the root of the project that `cwd` is in; `worktree="own"` stays in the worktree. Never raises."""
+    start = os.path.realpath(cwd)
+    top = find_top(start)
+    if top is None:
+        return GitRoot(Path(start), "plain")
+    kind, common, note = _read_repository(top)
+    if kind != "worktree" or common is None or worktree == "own":
+        return GitRoot(Path(top), kind, note)
+    main = common.parent if common.name == ".git" else common
+    return GitRoot(main, "worktree", f"{top} is a worktree of it")
+
+
+def find_git_dir(root: Path) -> Path | None:
+    """Returns the directory with the repository's config and history; None if there is none, or an untrusted one."""
+    if os.path.lexists(root / ".git"):
+        return _read_repository(os.path.realpath(root))[1]
+    return root if (root / "HEAD").is_file() and (root / "objects").is_dir() else None
+
+
+def find_remote(root: Path) -> str | None:
+    """Returns the address of `origin`, else of the first remote, without any credentials."""
+    address = find_address(root)
+    return strip_credentials(address) if address else None
+
+
+def find_address(root: Path) -> str | None:
+    """The same as it is in the repository's config, with credentials: for use, not for storing."""
+    common = find_git_dir(root)
+    data = read_small(common / "config", CONFIG_BYTES).data if common else None
+    addresses = _parse_remotes((data or b"").decode("utf-8", "replace"))
+    return addresses.get("origin") or next(iter(addresses.values()), None)
+
+
+def find_root_commit(root: Path, timeout: float = _GIT_SECONDS) -> str | None:
+    """Returns the oldest commit without parents, which all clones share; None if git does not answer in time."""
+    common = find_git_dir(root)
+    if common is None or (common / "shallow").exists():  # a shallow clone ends somewhere in the middle
+        return None
+    code, output = run_git(root, ("rev-list", "--max-parents=0", "HEAD", "--"), timeout)
+    commits = output.split()
+    return commits[-1] if code == 0 and commits and re.fullmatch(r"[0-9a-f]{40,64}", commits[-1]) else None
+
+
+def is_tracked(root: Path, name: str, timeout: float = _GIT_SECONDS) -> bool:
+    """Whether a file below the root came with the repository. False only if git says so, or there is no repository."""
+    top = os.path.realpath(root)
+    if find_top(top) is None:
+        return False
+    if os.path.realpath(os.path.join(top, name)) != os.path.join(top, name):
+        return True  # git knows nothing of files behind a link, and the link itself may be what came with the clone
+    # Without regard to case: on many file systems `.Claude/` is the same folder, and git would not say so.
+    code, _ = run_git(root, ("ls-files", "--error-unmatch", "--", f":(icase){name}"), timeout)
+    return code != 1
+
+
+def strip_credentials(address: str) -> str:
+    """Returns a remote's address without user, password, query or fragment; `git@host:path` has no secret."""
+    match = _ADDRESS.match(address)
+    return one_line(match[1] + match[3] if match else address)
+
+
+def find_top(start: str) -> str | None:
+    """The nearest directory upwards with a `.git` that is a directory, a file or a link."""
+    directory, below = start, ""
+    while directory != below:
+        try:
+            mode = stat.S_IFMT(os.lstat(os.path.join(directory, ".git")).st_mode)
+        except (OSError, ValueError):
+            mode = 0
+        if mode in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
+            return directory
+        directory, below = os.path.dirname(directory), directory
+    return None
+
+
+def _read_repository(top: str) -> tuple[Kind, Path | None, str]:
+    """What the `.git` of a directory is, where config and history are if it is trusted, and why it is not."""
+    dot_git = os.path.join(top, ".git")
+    if os.path.isdir(dot_git):
+        return "git", Path(os.path.realpath(dot_git)), ""
+    if os.path.islink(dot_git):
+        return "plain", None, f"{dot_git} is a link to no directory and is not followed"
+    pointer = _read_line(dot_git)
+    if not pointer.startswith("gitdir:"):
+        return "plain", None, f"{dot_git} does not name a git directory"
+    admin = os.path.realpath(os.path.join(top, pointer.removeprefix("gitdir:").strip()))
+    if not os.path.isdir(admin):
+        return "plain", None, f"{dot_git} names a git directory that is not there"
+    link = _read_line(os.path.join(admin, "commondir"))
+    if not link:
+        return "git", Path(admin), ""
+    common = os.path.realpath(os.path.join(admin, link))
+    # The worktree's record must name this very file; the record may be relative to itself.
+    back = _read_line(os.path.join(admin, "gitdir"))
+    is_known = bool(back) and os.path.realpath(os.path.join(admin, back)) == os.path.realpath(dot_git)
+    if os.path.dirname(admin) != os.path.join(common, "worktrees") or not is_known:
+        return "plain", None, f"{dot_git} names a worktree of {common} that does not point back here"
+    return "worktree", Path(common), ""
+
+
+def _read_line(path: str) -> str:
+    data = read_small(path, _POINTER_BYTES, follow=False).data or b""
+    text = os.fsdecode(data).rstrip("\r\n")
+    return "" if "\n" in text or "\0" in text else text
+
+
+def _parse_remotes(config: str) -> dict[str, str]:
+    """Each remote's first address, in the order of the file. Includes and rewritten addresses are not followed."""
+    remotes: dict[str, str] = {}
+    for section, key, value in _parse_lines(config):
+        if key == "url" and value and (remote := _REMOTE.fullmatch(section)):
+            remotes.setdefault(remote[1], value)
+    return remotes
+
+
+def parse_config(config: str, section: str) -> list[tuple[str, str]]:
+    """Returns keys, in lower case, and values of a plain section such as [user], in the order of the file."""
+    return [(key, value) for name, key, value in _parse_lines(config) if name.lower() == section]
+
+
+def _parse_lines(config: str) -> Iterator[tuple[str, str, str]]:
+    section = ""
+    for line in config.splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            head = _SECTION.match(text)
+            section, text = (head[1].strip(), head[2]) if head else ("", "")
+        key, equals, value = text.partition("=")
+        if equals:
+            yield section, key.strip().lower(), _unquote(value)
+
+
+def _unquote(value: str) -> str:
+    plain, quoted, escaped = "", False, False
+    for char in value.strip():
+        if escaped:
+            plain, escaped = plain + char, False
+        elif char == "\\":
+            escaped = True
+        elif char == '"':
+            quoted = not quoted
+        elif char in "#;" and not quoted:
+            break
+        else:
+            plain += char
+    return plain.strip()
+
+
+def run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int, str]:
+    """Returns exit code and output; -1 if git is missing or took too long. Hooks and monitors are not run."""
+    # Imported here: hooks need no git process, and subprocess costs milliseconds.
+    import subprocess
+
+    quiet = ("--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
+    try:
+        null, command = subprocess.DEVNULL, ("git", "-C", str(root), *quiet, *arguments)
+        done = subprocess.run(
+            command, stdin=null, stdout=subprocess.PIPE, stderr=null, env=git_environ(), timeout=timeout, check=False
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return -1, ""
+    return done.returncode, done.stdout.decode("utf-8", "replace")

@@ -2,10 +2,10 @@
 
 One file, `index.db`, written in transactions, so that several processes can use it at once and a killed one leaves it
 intact. A file that has not changed is not read again. If anything is wrong with the index it is deleted and made anew:
-the files are canonical. Scores are computed in `rank`.
+the files are canonical. Scores are computed in `select`.
 
     files     path, stat signature, document number
-    bodies    a document's passages, vectors, and what counts before any question
+    bodies    a document's passages (cues among them), vectors, and what counts before any question
     terms     each word of the directory, and the number of documents that contain it
     postings  for each word, blocks of document numbers with counts, as strings of 32-bit integers
     totals    counts over all documents; the kind of this index; the listing it was brought up to
@@ -14,32 +14,182 @@ Documents of a term lie in blocks by their number, so that changing one document
 """
 
 import heapq
+import json
 import math
+import mmap
 import sqlite3
+import struct
 import sys
 import zlib
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 from memdir.format import frontmatter
 from memdir.format.age import find_links
+from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass
 from memdir.guard import Stat
-from memdir.recall.table import WordTable, pack_vector, pool
-from memdir.recall.terms import parse_terms, split_passages
+from memdir.recall.terms import find_heads, parse_terms, split_passages
 from memdir.records import Kind
 from memdir.store import files
-from memdir.store.contract import read_time
 from memdir.text import fold_link
+
+# --- the word table: for 30,000 English stems how rare each is, which others are near it, and a vector ---------------
+# A file that is mapped into memory, so that a cold process reads only the pages it needs. `benchmarks/build_words.py`
+# makes it; docs/decisions describes how. It has single English words, no names and no phrases; a word it does not know
+# counts as rare and is near nothing.
+#
+# Vectors of passages and queries are weighted sums of word vectors, one byte a value, added and compared without numpy:
+# importing numpy costs a cold process more than a whole query. Two loops that run in C do the work: Python's long
+# integers add many slots of 64 bits at once, and `math.dist` measures from one byte string to another.
+
+FILE = Path(__file__).with_name("words.bin")
+Vector = tuple[bytes, float]  # each value plus 128, and the length of the vector
+
+_HEAD_BYTES = 4096  # a longer head is no head
+_ZERO = 128  # the byte that stands for 0
+_LIFT = bytes(value ^ 0x80 for value in range(256))  # signed bytes to lifted ones
+_SLOT = 8  # bytes of a slot
+_TOTAL_WEIGHT = 1 << 22  # all weights of a sum: with the 8 bits of a value this fills half a slot
+_POINT = 32  # bits behind the point when sums are scaled to a byte: the other half
+
+
+class WordTable:
+    """Lookups only. The words are sorted, since bisection can start at once; a dictionary would have to be built."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        size = struct.unpack_from("<I", self._map, 0)[0]
+        if size > _HEAD_BYTES:
+            raise ValueError(f"{path} does not begin like a word table")
+        head = json.loads(self._map[4 : 4 + size])
+        self.count, self.dim, self.near_count = (_read_size(head, name) for name in ("n", "dim", "k"))
+        self.name = f"{path.name}-{self.count}-{self.dim}-{head.get('kind', '')}"
+        start = 4 + size
+        self._vectors = start + _read_size(head, "words")
+        self._weights = self._vectors + self.count * self.dim
+        self._rarity = self._weights + self.count
+        self._near = self._rarity + self.count
+        self._similar = self._near + self.count * self.near_count * 2
+        self._words = self._map[start : self._vectors].split(b"\n")
+        # Checked once here, so that no lookup can run over an end.
+        if len(self._map) != self._similar + self.count * self.near_count or len(self._words) != self.count:
+            raise ValueError(f"{path} is truncated, or not of the size it says")
+
+    def find(self, word: str) -> int | None:
+        """Return a word's number; None for a word the table does not know."""
+        key = word.encode("utf-8", "replace")
+        place = bisect_left(self._words, key)
+        return place if place < self.count and self._words[place] == key else None
+
+    def rarity(self, word: str) -> float:
+        """0.1 for the commonest words of the language, 1 for rare and unknown ones."""
+        number = self.find(word)
+        return 1.0 if number is None else self._map[self._rarity + number] / 255
+
+    def near(self, word: str) -> list[tuple[str, float]]:
+        """Return the nearest words with their cosine, nearest first."""
+        number = self.find(word)
+        if number is None:
+            return []
+        ids = struct.unpack_from(f"<{self.near_count}H", self._map, self._near + number * self.near_count * 2)
+        start = self._similar + number * self.near_count
+        pairs = zip(ids, self._map[start : start + self.near_count], strict=True)
+        return [(self._words[at].decode("utf-8", "replace"), value / 255) for at, value in pairs if at < self.count]
+
+    def vector(self, word: str) -> tuple[bytes, float] | None:
+        """Return a word's vector as signed bytes, and its weight in a sum."""
+        number = self.find(word)
+        if number is None:
+            return None
+        start = self._vectors + number * self.dim
+        return self._map[start : start + self.dim], self._map[self._weights + number] / 4
+
+
+@cache
+def open_words(path: Path = FILE) -> WordTable | None:
+    """Open the table that came with memdir; None if it is missing or broken: then ranking is by words alone."""
+    try:
+        return WordTable(path)
+    except (OSError, ValueError, struct.error):
+        return None
+
+
+def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | None:
+    """Return the direction of weighted words; None if the table knows none of them."""
+    found = [(at[0], weight * at[1]) for word, weight in weighted if (at := _find_slots(table, word)) is not None]
+    total = sum([weight for _, weight in found])
+    if not total:
+        return None
+    scale = _TOTAL_WEIGHT / total
+    slots = lifted = 0
+    for values, weight in found:
+        share = int(weight * scale)
+        slots += values * share
+        lifted += share
+    packed = _scale_down(slots, _ZERO * lifted, table.dim)
+    return packed, _find_length(packed)
+
+
+def pack_vector(vectors: Iterable[Vector | None], dim: int) -> bytes:
+    """Pack vectors one after another; a missing one has length 0."""
+    blank = bytes(dim + 4)
+    return b"".join(blank if at is None else at[0] + struct.pack("<f", at[1]) for at in vectors)
+
+
+def _read_size(head: object, name: str) -> int:
+    value = head.get(name) if isinstance(head, dict) else None
+    if type(value) is not int or value < 1:
+        raise ValueError(f"the head of the word table has no {name}")
+    return value
+
+
+def _scale_down(slots: int, zero: int, dim: int) -> bytes:
+    """The sums as bytes, the largest at the end of the range: one multiplication and one addition for all of them."""
+    size = dim * _SLOT
+    sums = array("Q", slots.to_bytes(size, sys.byteorder))
+    factor = (127 << _POINT) // (max(max(sums) - zero, zero - min(sums)) or 1)
+    start = (_ZERO << _POINT) + (1 << _POINT - 1) - zero * factor
+    made = (slots * factor + start * _make_ones(dim)).to_bytes(size, sys.byteorder)
+    return made[_POINT // 8 :: _SLOT] if sys.byteorder == "little" else made[_SLOT - 1 - _POINT // 8 :: _SLOT]
+
+
+@cache
+def _make_ones(dim: int) -> int:
+    """A 1 in every slot."""
+    return int.from_bytes((1).to_bytes(_SLOT, sys.byteorder) * dim, sys.byteorder)
+
+
+@lru_cache(maxsize=8_192)
+def _find_slots(table: WordTable, word: str) -> tuple[int, float] | None:
+    """A word's lifted values, each in a slot of one long integer, and the factor for a sum."""
+    found = table.vector(word)
+    if found is None:
+        return None
+    values = found[0].translate(_LIFT)
+    slots = bytearray(table.dim * _SLOT)
+    slots[0 if sys.byteorder == "little" else _SLOT - 1 :: _SLOT] = values
+    length = _find_length(values)
+    return (int.from_bytes(slots, sys.byteorder), found[1] / length) if length else None
+
+
+def _find_length(values: bytes) -> float:
+    return math.dist(values, bytes([_ZERO]) * len(values))
+
+
+# --- the index -------------------------------------------------------------------------------------------------------
 
 SATURATION = 0.9  # BM25's k1: how soon more occurrences of the same word count no more
 _BLOCK_BITS = 11  # 2,048 documents a block
 _COUNT_BITS, _MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
-_SCHEMA = f"1-{sys.byteorder}"  # how rows are written; an index of another kind is made anew
+_SCHEMA = f"2-{sys.byteorder}"  # how rows are written; an index of another kind is made anew
 _TABLES = {
     "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL",
     "bodies": "doc INTEGER PRIMARY KEY, path TEXT, length INTEGER, passages TEXT, vectors BLOB, links TEXT,"
@@ -78,7 +228,8 @@ class MemoryPriors:
 class IndexRow:
     """One document as stored: passages on lines of their own, words separated by a space, and the number of words.
 
-    `vectors` has the vector of the whole document, then one for each passage if there are several.
+    `vectors` has the vector of its cues (of title and description, if it has none), that of the whole document, then one
+    for each passage if there are several. `heads` are the words of the first; they are not stored.
     """
 
     path: str
@@ -86,6 +237,7 @@ class IndexRow:
     passages: str
     vectors: bytes
     priors: MemoryPriors
+    heads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +339,17 @@ class Catalog:
             found += [doc for (doc,) in rows]
         return found
 
-    def read_rows(self, docs: Iterable[int] | None) -> Iterator[IndexRow]:
-        """Yield some documents, or all if None."""
+    def read_rows(self, docs: Iterable[int] | None) -> list[IndexRow]:
+        """Return some documents, or all if None."""
         select = "SELECT path, length, passages, vectors, links, modified, pinned, kind FROM bodies"
         if docs is not None:
             select += f" WHERE doc IN ({','.join(map(str, docs))})"
+        rows = []
         for path, length, passages, data, links, modified, pinned, kind in self._db.execute(select):
             linked = frozenset(links.split("\n")) if links else _NO_LINKS
             priors = MemoryPriors(_read_moment(modified), bool(pinned), _KINDS[kind], linked)
-            yield IndexRow(path, length, passages, data, priors)
+            rows.append(IndexRow(path, length, passages, data, priors))
+        return rows
 
     def _read_signatures(self) -> dict[str, str]:
         return dict(self._db.execute("SELECT path, sig FROM files"))
@@ -234,7 +388,7 @@ class Catalog:
         table = self.table if self._keeps_vectors else None
         bodies, blocks = [], dict[tuple[int, int], list[int]]()
         for doc, (row, count) in enumerate(zip(rows, counts, strict=True), first):
-            vectors = _make_vectors(table, row.passages, count, rarity) if table else b""
+            vectors = _make_vectors(table, row, count, rarity) if table else b""
             at = row.priors
             links, kind = "\n".join(sorted(at.links)), at.kind.value if at.kind else ""
             moment = at.modified.timestamp()
@@ -316,27 +470,27 @@ class Catalog:
 
 
 def _parse_memory(path: str, text: str, signature: str) -> IndexRow:
-    """A memory as terms, without vectors. The first passage is title and description, unless the body repeats them."""
+    """A memory as terms, without vectors. The first passage is title and description, unless the body repeats them; the
+    next are its cues."""
     fields = frontmatter.parse_fields(text)
     body = frontmatter.split_frontmatter(text).body
-    plain = " ".join(body.split())
-    stem = path.removesuffix(".md").replace("/", " ").replace("_", " ").replace("-", " ")
-    heads = [fields.title or stem, fields.description]
-    heads = [at for at in heads if at and " ".join(at.rstrip("….").split()) not in plain]
-    parsed = [parse_terms("\n".join(heads)), *map(parse_terms, split_passages(body))]
-    passages = [passage for passage in parsed if passage]
+    title = fields.title or path.removesuffix(".md").replace("/", " ").replace("_", " ").replace("-", " ")
+    heads = parse_terms("\n".join(fields.cues or (title, fields.description)))
+    lines = ["\n".join(find_heads(title, fields.description, body)), *fields.cues, *split_passages(body)]
+    passages = [passage for passage in map(parse_terms, lines) if passage]
     links = frozenset(fold_link(link.removesuffix(".md")) for link, _ in find_links(text))
     written = read_time(fields.modified) or datetime.fromtimestamp(int(signature.split()[2]) / 1e9, UTC)
     modified = max(written, read_time(fields.verified) or written)
     priors = MemoryPriors(modified, fields.pinned, fields.kind, links)
-    return IndexRow(path, sum(map(len, passages)), "\n".join(map(" ".join, passages)), b"", priors)
+    joined = "\n".join(map(" ".join, passages))
+    return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads))
 
 
-def _make_vectors(table: WordTable, passages: str, total: Mapping[str, int], rarity: Mapping[str, float]) -> bytes:
-    groups = [total]
-    if "\n" in passages:
-        groups += [Counter(passage.split()) for passage in passages.split("\n")]
-    made = [pool(table, [(word, rarity[word] * math.sqrt(tf)) for word, tf in group.items()]) for group in groups]
+def _make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rarity: Mapping[str, float]) -> bytes:
+    groups = [Counter(row.heads), total]
+    if "\n" in row.passages:
+        groups += [Counter(passage.split()) for passage in row.passages.split("\n")]
+    made = [pool(table, [(word, rarity.get(word, 1.0) * math.sqrt(tf)) for word, tf in at.items()]) for at in groups]
     return pack_vector(made, table.dim)
 
 

@@ -24,15 +24,16 @@ from typing import Protocol, runtime_checkable
 
 from memdir.errors import MemdirError
 from memdir.format.age import HalfLives, count_from
-from memdir.format.frontmatter import parse_fields
+from memdir.format.frontmatter import parse_fields, read_time
 from memdir.frozen import dataclass, field, replace
-from memdir.language.ignore import IgnoreReach, find_ignoring
+from memdir.language.ignore import IgnoreReach, find_ignored, find_ignoring
 from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
 from memdir.project.settings import Settings
-from memdir.recall.query import is_one_word, mask_secrets
+from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
+from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Kind, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
-from memdir.store.contract import Ledger, Store, read_time, utc_now
+from memdir.store.contract import Ledger, Store, utc_now
 from memdir.store.files import FileStore, find_header_cache
 from memdir.store.history import ChangeDate
 from memdir.store.open import Project
@@ -46,6 +47,7 @@ READ = "the agent has read it already"
 UNREADABLE = "it cannot be read"
 OVER_BUDGET = "it would exceed the conversation's budget"
 TEAM_OFF = "the team's memory is off"
+IGNORED = "the message asks to leave it out"
 _BUSY_SECONDS = 0.05  # a busy index is not worth waiting for
 
 
@@ -77,7 +79,8 @@ class StoreFinder(Protocol):
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
     """The input of a recall. `stores` in order of precedence: of two memories with one name the project's hides the
-    user's. `on` and `paused` are the person's settings."""
+    user's. Without a `limit` only what surely helps is selected, with one the best that match, up to so many. `on` and
+    `paused` are the person's settings."""
 
     stores: Sequence[Store]
     text: str
@@ -85,7 +88,7 @@ class RecallRequest:
     now: datetime
     session: SessionFile | None = None
     tools: tuple[str, ...] = ()
-    limit: int = SELECTED
+    limit: int | None = None
     on: bool = True
     paused: bool = False
 
@@ -114,10 +117,10 @@ def recall(
     now: datetime | None = None,
     session: SessionFile | None = None,
     tools: Sequence[str] = (),
-    limit: int = SELECTED,
+    limit: int | None = None,
     semantic: bool = True,
 ) -> RecallResult:
-    """Return the memories that fit a question, at most `limit` and possibly none; iterate over the result.
+    """Return the memories that surely help, often none; with a `limit`, the best that match. Iterate over the result.
 
     Of several stores, the project's comes first. With a `session`, a memory is returned once a conversation. Without a
     `selector` the local index is used, by words and meaning, or by words alone if not `semantic`.
@@ -136,7 +139,7 @@ def recall_in_project(
     *,
     session: str = "",
     tools: Sequence[str] = (),
-    limit: int = SELECTED,
+    limit: int | None = None,
     semantic: bool = True,
     peek: bool = False,
     on_read: Callable[[int], None] = lambda count: None,
@@ -219,8 +222,18 @@ def record_recall(found: RecallResult, request: RecallRequest, *, seconds: float
     return found
 
 
-def make_excerpt(memory: Memory, *, path: str, score: float = 0.0) -> Excerpt:
-    """Return the part of a memory that a conversation is given: its body, at most 200 lines and 4,096 bytes of it."""
+def make_excerpt(memory: Memory, *, path: str, score: float = 0.0, store: Store | None = None) -> Excerpt:
+    """Return the part of a memory that a conversation is given: its body, at most 200 lines and 4,096 bytes of it.
+
+    Of a memory that holds a secret, by the rules of its store, only where it is.
+    """
+    find = store.rules.find if isinstance(store, FileStore) else None
+    shown = (memory.header.title, memory.header.description, memory.body)
+    if found := find_known_secrets("\n".join(shown), find):
+        text = f"(Its text is not shown, because it holds {found[0].what}. It is in the file.)"
+        title, description = (mask_secrets(at, find) for at in shown[:2])
+        header = replace(memory.header, title=title, description=description)
+        return Excerpt(header, path, text, memory.digest, 1, 1, score)
     lines = (memory.body.strip() or memory.header.description).split("\n")
     kept = lines[:SURFACED_LINES]
     size = sum(len(line.encode("utf-8", "replace")) + 1 for line in kept) - 1
@@ -260,7 +273,7 @@ def read_surfaced(stores: Sequence[FileStore], session: SessionFile, before: Ses
                 memory = store.read(names[key])
             except MemdirError:
                 continue
-            found[key] = make_excerpt(memory, path=str(store.root / memory.header.file))
+            found[key] = make_excerpt(memory, path=str(store.root / memory.header.file), store=store)
     return tuple(found[key] for key in before.surfaced if key in found)
 
 
@@ -281,22 +294,25 @@ def _make_key(session: SessionFile, store: Store, name: str) -> str:
 
 def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) -> RecallResult:
     selector, stores = request.selector, request.stores
+    limit = SELECTED if request.limit is None else max(0, request.limit)
     if isinstance(selector, StoreFinder):
-        query = Query(request.text, request.tools, now=request.now)
-        picks = selector.find(query, request.limit, lambda scope, name: _find_reason(request, record, scope, name))
+        query = Query(request.text, request.tools, now=request.now, wide=request.limit is not None)
+        picks = selector.find(query, limit, lambda scope, name: _find_reason(request, record, scope, name))
     else:
-        picks = _select_headers(selector, request, record)
-    selected = [pick for pick in picks if not pick.dropped][: max(0, request.limit)]
+        picks = _select_headers(selector, request, record, limit)
+    selected = [pick for pick in picks if not pick.dropped][:limit]
     pairs = [(pick, _read(stores, pick)) for pick in selected]
-    read = [found for _, found in pairs if found]
+    left_out = [frozenset(parse_terms(subject)) for subject in find_ignored(request.text)]
+    reasons = [_find_fault(found, left_out) for _, found in pairs]
+    read = [found for (_, found), reason in zip(pairs, reasons, strict=True) if found and not reason]
     excerpts = _add_freshness(read, request.now)
     skipped = None if read else RecallSkip.NOTHING_FITS if picks or _has_any(stores) else RecallSkip.EMPTY
     return replace(
         empty,
         selector=next((pick.by for pick in selected if pick.by), empty.selector),
         picks=(
-            *(pick for pick, found in pairs if found),
-            *(replace(pick, dropped=UNREADABLE) for pick, found in pairs if not found),
+            *(pick for (pick, _), reason in zip(pairs, reasons, strict=True) if not reason),
+            *(replace(pick, dropped=reason) for (pick, _), reason in zip(pairs, reasons, strict=True) if reason),
             *(pick for pick in picks if pick.dropped),
         ),
         memories=tuple(excerpts),
@@ -305,7 +321,15 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
     )
 
 
-def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord) -> Sequence[Pick]:
+def _find_fault(found: tuple[Memory, Excerpt, Store] | None, left_out: Sequence[frozenset[str]]) -> str:
+    """Why a selected memory is not shown: it cannot be read, or the message names its subject as one to leave out."""
+    if found is None:
+        return UNREADABLE
+    words = frozenset(parse_terms(found[0].text)) if any(left_out) else frozenset()
+    return IGNORED if any(subject and subject <= words for subject in left_out) else ""
+
+
+def _select_headers(selector: Selector, request: RecallRequest, record: SessionRecord, limit: int) -> Sequence[Pick]:
     """Select among headers; those that may not be selected are removed before."""
     headers, dropped = _scan(request.stores)
     allowed, seen = [], []
@@ -314,8 +338,8 @@ def _select_headers(selector: Selector, request: RecallRequest, record: SessionR
         seen += [_drop(header, reason)] if reason else []
         allowed += [] if reason else [header]
     shown = tuple(pick.header for pick in seen if pick.dropped != TEAM_OFF)  # a model is shown these, too
-    query = Query(request.text, request.tools, now=request.now, seen=shown)
-    return [*(selector(query, allowed, request.limit) if allowed else ()), *seen, *dropped]
+    query = Query(request.text, request.tools, now=request.now, seen=shown, wide=request.limit is not None)
+    return [*(selector(query, allowed, limit) if allowed else ()), *seen, *dropped]
 
 
 def _scan(stores: Sequence[Store]) -> tuple[list[Header], list[Pick]]:
@@ -373,7 +397,7 @@ def _read(stores: Sequence[Store], pick: Pick) -> tuple[Memory, Excerpt, Store] 
         return None
     memory, store = found
     path = str(store.root / pick.header.file) if isinstance(store, FileStore) else pick.header.file
-    excerpt = make_excerpt(memory, path=path, score=pick.score)
+    excerpt = make_excerpt(memory, path=path, score=pick.score, store=store)
     if pick.header.scope is Scope.TEAM and isinstance(store, FileStore):
         # Imported here: few recalls return what a team shares.
         from memdir.store.state import read_authors

@@ -217,7 +217,7 @@ class ModelSelector:
         if len(known) > MANIFEST_ENTRIES:
             newest = sorted(known, key=lambda header: (header.modified, header.file), reverse=True)[:MANIFEST_NEWEST]
             room = MANIFEST_ENTRIES - len(newest)
-            best = [pick.header for pick in self._fallback(query, headers, room)][:room]
+            best = [pick.header for pick in self._fallback(replace(query, wide=True), headers, room)][:room]
             known = [*newest, *(header for header in best if header not in newest)]
         return sorted(known, key=lambda header: (header.modified, header.file))
 

@@ -8,18 +8,28 @@ block's name then follows anything like a bracket are all brackets and ampersand
 
 `fit_memories` puts several memories into one reply of limited size, counted as hosts do: in UTF-16 units and in tokens,
 which are estimated.
+
+`strip_host_text` is the way back: the query in a message, without reminders and what else a host wrote into it.
 """
 
 import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING
 
+from memdir.errors import SettingsError
 from memdir.format.age import days_old, render_age, render_freshness
-from memdir.frozen import replace
+from memdir.frozen import compile_late, replace
 from memdir.limits import HOOK_CHARS, HOOK_LEAST_CHARS, HOOK_TOKENS
+from memdir.recall.terms import find_heads
 from memdir.records import Excerpt, Scope
 from memdir.text import estimate_tokens, one_line, shorten
+
+if TYPE_CHECKING:
+    from memdir.store.plan import Finder
+    from memdir.store.secrets import SecretFinding
 
 _TAG = "system-reminder"
 # Everything that is, becomes by normalisation, or looks like `<`, `>` and `&`; the last of each is invisible.
@@ -52,13 +62,15 @@ _GAP = "\n\n"
 
 def render_reminder(excerpt: Excerpt, *, now: datetime, wrap: bool = False) -> str:
     """Return what a conversation is shown of one memory; with `wrap` inside the block that hosts use for it."""
-    path = one_line(excerpt.path)
-    saved = f" (saved {render_age(excerpt.dated, now)})" if days_old(excerpt.dated, now) < 2 else ""
+    path, dated = one_line(excerpt.path), excerpt.dated
+    saved = f" (saved {render_age(dated, now)})" if days_old(dated, now) < 2 else ""
+    heads = find_heads(one_line(excerpt.header.title), one_line(excerpt.header.description), excerpt.text)
+    head = f"{' — '.join(heads)}\n" if heads else ""
     parts = [
         render_byline(excerpt),
-        render_freshness(excerpt.dated, now),
+        render_freshness(dated, now),
         one_line(excerpt.caveat),
-        f"Memory{saved}: {path}:\n\n{excerpt.text}",
+        f"Memory{saved}: {path}:\n{head}\n{excerpt.text}",
     ]
     if excerpt.truncated:
         is_lines = excerpt.lines_total > excerpt.lines
@@ -196,3 +208,114 @@ def _cut(text: str, room: int) -> str:
         if at > len(text) // 2:
             return text[:at].rstrip()
     return text.rstrip()
+
+
+# --- what the person typed in a message, without what the host wrote into it -----------------------------------------
+# Hosts add reminders, the text and output of slash commands, and results of tools to a user's message. The person asked
+# none of it, and recalling by it would let a memory match itself.
+
+# Blocks that hosts write: reminders (memdir writes these too), commands, shells, editors and tasks.
+_BLOCKS = (
+    "system-reminder|command-name|command-message|command-args|local-command-stdout|local-command-stderr|"
+    "local-command-caveat|bash-input|bash-stdout|bash-stderr|user-prompt-submit-hook|task-notification|"
+    "ide_opened_file|ide_selection|ide_diagnostics|hook_context|session_context"
+)
+_HOST_TAG = compile_late(rf"<(/?)({_BLOCKS})(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
+_HOST_LINE = re.compile(r"/[A-Za-z][\w:-]*(?=\s|$)|\[Request (?:interrupted|cancelled)\b[^\n\]]*\]\Z")
+_INDENT = 100  # more white space than this before a tag is not indentation
+
+# Chinese, Japanese and Korean write words without spaces, or in few characters.
+_CJK = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+# So do Thai, Lao, Burmese and Khmer, with an alphabet: what looks like one word may be a sentence.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_WORDS = re.compile(r"\w+(?:[^\s\w]+\w+)*")
+_CJK_CHARS, _UNSPACED_CHARS = 4, 8  # a run of this length counts as more than one word
+_READ_CHARS = 2000
+
+# A text without any of these holds no secret that the scanner knows, which takes longer to load than a recall.
+_SUSPECT = compile_late(
+    r"pass|pw|phrase|frase|login|cred|kenn|zugang|shared|identifiant|secr|contra|clave|token|key|auth|\bpin|geheim|"
+    r"bearer|curl|account|user|konto|compte|cuenta|usuario|[^\x00-\x7f—–’“”…→äöüßéèêáíóúñ]|\S{12}|://\S*@|[a-z]\d|\d[a-z]",
+    re.IGNORECASE,
+)
+
+
+def strip_host_text(text: str) -> str:
+    """Return a message without the host's blocks, slash commands and notices."""
+    lines = strip_blocks(text).splitlines()
+    return "\n".join(line for line in lines if not _HOST_LINE.match(line.strip())).strip()
+
+
+def strip_blocks(text: str) -> str:
+    """Remove `<system-reminder>…</system-reminder>` and the like; a block that is not closed extends to the end.
+
+    A single opening tag in the middle of a line is text about tags, and stays.
+    """
+    kept, start, inside = [], 0, ""
+    unclosed: set[str] = set()  # names whose end tag does not follow, so that the text is searched once for each
+    for tag in _HOST_TAG.finditer(text) if "<" in text else ():
+        is_end, name = bool(tag[1]), tag[2].lower()
+        if inside:
+            if is_end and name == inside:
+                start, inside = tag.end(), ""
+            continue
+        before = text[max(start, tag.start() - _INDENT) : tag.start()].rstrip(" \t")
+        if is_end or (before and not before.endswith("\n") and not _is_closed(text, tag, unclosed)):
+            continue
+        kept.append(text[start : tag.start()])
+        inside = name
+    return "".join(kept if inside else [*kept, text[start:]])
+
+
+def is_one_word(text: str) -> bool:
+    """Whether a query is one word or less. Four CJK characters in a row count as more than one word."""
+    if text.isascii():
+        words = _WORDS.finditer(text[:_READ_CHARS])
+        return next(words, None) is None or next(words, None) is None
+    count = 0
+    for cjk, unspaced, _ in _compile_runs().findall(text[:_READ_CHARS]):
+        count += 2 if len(cjk) >= _CJK_CHARS or len(unspaced) >= _UNSPACED_CHARS else 1
+        if count > 1:
+            return False
+    return True
+
+
+def mask_secrets(text: str, find: "Finder | None" = None) -> str:
+    """Return a text without the values of secrets: people paste keys into prompts, and these are stored in the ledger."""
+    found = find_known_secrets(text, find)
+    if not found:
+        return text
+    # Imported here, as below.
+    from memdir.store.secrets import mask
+
+    return mask(text, found)
+
+
+def find_known_secrets(text: str, find: "Finder | None" = None) -> "Sequence[SecretFinding]":
+    """Return the secrets of a text, by the rules of a store if `find` is given."""
+    if not _SUSPECT.search(text):
+        return ()
+    # Imported here: few texts have anything like a key, and the rules take longer to load than a recall.
+    from memdir.store.secrets import find_secrets
+
+    try:
+        return (find or find_secrets)(text)
+    except SettingsError:  # the person's own rules cannot be read; `doctor` reports it
+        return find_secrets(text)
+
+
+def _is_closed(text: str, tag: re.Match[str], unclosed: set[str]) -> bool:
+    if tag[2] not in unclosed and text.find(f"</{tag[2]}", tag.end()) < 0:
+        unclosed.add(tag[2])
+    return tag[2] not in unclosed
+
+
+@cache
+def _compile_runs() -> re.Pattern[str]:
+    """Runs of each kind of script, compiled when a text needs them: that takes longer than a search."""
+    word, gap = rf"[^\W{_CJK}{_UNSPACED}]+", rf"[^\s\w{_CJK}{_UNSPACED}]+"
+    return re.compile(rf"([{_CJK}]+)|([{_UNSPACED}]+)|({word}(?:{gap}{word})*)")

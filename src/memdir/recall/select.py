@@ -5,9 +5,12 @@ pin, recency, links), and returns nothing below the threshold. It works on any s
 few files that may be selected.
 """
 
+import json
+import math
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,11 +18,28 @@ from memdir.errors import MemdirError
 from memdir.format.age import HALF_LIVES, HalfLives, find_half_life, weigh_age
 from memdir.frozen import dataclass, replace
 from memdir.guard import Stat
-from memdir.recall import rank
-from memdir.recall.index import Catalog, MemoryPriors
-from memdir.recall.rank import ScoredMemory
-from memdir.recall.table import open_words
-from memdir.recall.terms import match_date, parse_dates
+from memdir.limits import SHOWN
+from memdir.recall.index import (
+    SATURATION,
+    Catalog,
+    IndexRow,
+    IndexTotals,
+    MemoryPriors,
+    Vector,
+    WordTable,
+    open_words,
+    pool,
+)
+from memdir.recall.terms import (
+    NAME,
+    NUMBER,
+    REQUEST,
+    is_date_term,
+    match_date,
+    parse_dates,
+    parse_prompt,
+    parse_terms,
+)
 from memdir.records import Evidence, Header, Pick, Query, Scope
 from memdir.store.contract import Store
 from memdir.store.files import FileStore
@@ -28,18 +48,85 @@ from memdir.text import fold, fold_link
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
+LENGTH = 0.5  # BM25's b: how much a long text is penalised for its length
+FULL_MATCH = 1.4  # the usual saturated count of a matching word, so that a full match scores about 1
+SOFT_START, SOFT_TOP = 0.25, 0.9  # a neighbour at cosine .25 counts nothing, one at 1 counts .9
+KIN_WORTH, KIN_LETTERS = 0.4, 5  # a word that only begins alike, and how long the beginning must be
+REQUEST_WORTH = 0.4  # words that phrase a request
+CANDIDATES, PLAIN_CANDIDATES = 100, 250  # scored in full, with vectors and without; more changed nothing in any set
+POSTINGS = 8_000  # how many postings a query may touch; the rest of its words only rescore
+_SHOWN = 8  # matched words that are reported
+# The parts of a score, and what each is worth in a search: the matched words of the whole memory and of its best passage,
+# the share of the question that this passage has word for word, then the direction of the whole, of the best passage,
+# and of the cues (of title and description, if there are none).
+PARTS = ("whole", "passage", "coverage", "meaning", "meaning_passage", "meaning_cues")
+SEARCH = (1.0, 1.0, 0.0, 0.5, 0.5, 0.5)
+# Whether a memory is shown at a prompt is learned from prompts of developers (`benchmarks/gate.py`; docs/recall.md).
+GATE = Path(__file__).with_name("gate.json")
+# What is known of a prompt besides its words and direction, and of a memory at this prompt.
+SIGNS = ("length", "three", "six", "names", "names_count", "asks", "number", "lines")
+SHOW = ("bias", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight", "one_term", "two_terms")
+LEAST_WORDS = 0.1  # how well words must match for a memory to be shown at all: a neighbour of one word is too little
+UNTAUGHT = 0.35  # how well words must match where the gate cannot judge; 2 is a full match
+LEADERS = 6  # the best memories that a memory is compared with
+Matches = dict[
+    str, list[tuple[int, float]]
+]  # a word of the directory -> the numbers of the terms it matches, and worth
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedQuery:
+    """A question made ready: its terms with their weights, and the words of the directory that match them.
+
+    `shares` are the terms that say what it is about, each with its part of the whole: a date that no memory mentions
+    says nothing. `unknown` is the part of those that no memory has.
+    """
+
+    weights: dict[str, float]
+    shares: dict[str, float]
+    unknown: float
+    matches: Matches
+    vector: Vector | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMemory:
+    """One memory with its PARTS, and how well it fits by what these are worth."""
+
+    path: str
+    parts: tuple[float, ...]
+    lexical: float
+    semantic: float
+    words: tuple[str, ...]
+    priors: MemoryPriors
+
+    @property
+    def score(self) -> float:
+        return self.lexical + self.semantic
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Learned weights: of a prompt's words, SIGNS and direction; of PARTS in a fit; of SHOW in the decision."""
+
+    bias: float
+    words: Mapping[str, float]
+    signs: tuple[float, ...]
+    vector: tuple[float, ...]
+    fit: tuple[float, ...]
+    show: tuple[float, ...]
+
+
 DATE = 0.2  # a question that names the day
 PINNED, RECENT, LINKED = 0.02, 0.02, 0.05  # weak evidence: it breaks near ties and nothing else
-FEW = 5  # if fewer memories match, related ones are added
 SHORTLIST = 5  # how many more than the limit are opened, to be shown by --explain
 # A memory that matches no word of the question and has less than this share of the best one's score is a candidate only
 # because all of a small directory is scored. Dropping those costs no right answer in the public sets, where such cases
 # are rare (at most 0.2 % of what is shown): the share was chosen by looking at small directories, not fitted.
 FAINT = 0.25
 # Why a candidate was dropped.
-BELOW, WORSE, HIDDEN = "below the floor", "others fit better", "the project has a memory of this name"
+BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the project has a memory of this name"
 WEAK = "too weak beside the best"
-
 T = TypeVar("T")
 Drop = Callable[[Store, str], str]  # why this memory may not be selected; empty if it may
 
@@ -55,9 +142,9 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class _StoreScores:
+    query: PreparedQuery | None
     kept: list[ScoredMemory]
     dropped: list[tuple[ScoredMemory, str]]
-    enough: bool
 
 
 class LocalSearch:
@@ -118,16 +205,22 @@ class LocalSearch:
         return self._retry(lambda: self._select(query, headers, limit))
 
     def search(self, query: Query, limit: int, *, drop: Drop = lambda store, name: "") -> SearchResult:
-        """Return the best memories, at most `limit`, and what came close. What is dropped does not count as a match."""
-        ranked: list[tuple[Pick, Store]] = []
+        """Return the best memories, at most `limit`, and what came close. What is dropped does not count as a match.
+
+        Unless the query is `wide`, only what the gate passes, and at most SHOWN.
+        """
+        table = open_words()
+        # The gate was taught in English: at other prompts a memory is shown for the words it shares with them.
+        is_taught = table is None or not query.text or knows_words(table, query.text)
+        gate = None if query.wide or not is_taught else read_gate(semantic=self._semantic and table is not None)
+        limit = limit if query.wide else min(limit, SHOWN)
+        ranked: list[tuple[Pick, Store, PreparedQuery]] = []
         dropped: list[Pick] = []
-        enough = False
         for number, store in enumerate(self._stores):
-            scores = self._score(number, query, drop)
-            enough = enough or scores.enough
-            best = _weigh(scores.kept, query, self._half_lives)[: limit + SHORTLIST]
+            scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
+            best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
             picks = (_make_pick(store, *at, self.name) for at in best)
-            ranked += [(pick, store) for pick in picks if pick is not None]
+            ranked += [(pick, store, scores.query) for pick in picks if pick is not None and scores.query is not None]
             for at, reason in sorted(scores.dropped, key=lambda at: -at[0].score)[:SHORTLIST]:
                 if (pick := _make_pick(store, at, 0.0, self.name)) is not None:
                     dropped.append(replace(pick, dropped=reason))
@@ -135,11 +228,20 @@ class LocalSearch:
         dropped.sort(key=lambda pick: -pick.score)
         selected: list[tuple[Pick, Store]] = []
         worse, weak = list[Pick](), list[Pick]()
-        for pick, store in ranked:
-            if not enough:
-                weak.append(replace(pick, dropped=BELOW))
-            elif not pick.evidence.lexical and pick.score < FAINT * ranked[0][0].score:
-                weak.append(replace(pick, dropped=WEAK))
+        fits = [pick.score for pick, _, _ in ranked]
+        prompt = weigh_prompt(gate, query.text) if gate is not None and ranked else 0.0
+        for number, (pick, store, prepared) in enumerate(ranked):
+            if gate is None:
+                is_near = bool(number) and fits[number] >= FAINT * fits[0]
+                is_met = pick.evidence.lexical > (0.0 if query.wide else UNTAUGHT)
+                reason = "" if is_met or (is_near and query.wide) else WEAK
+            else:
+                is_sure = (
+                    pick.evidence.lexical > LEAST_WORDS and weigh_showing(gate, fits, number, prompt, prepared) > 0
+                )
+                reason = "" if is_sure else BELOW
+            if reason:
+                weak.append(replace(pick, dropped=reason))
             elif len(selected) < limit:
                 selected.append((pick, store))
             else:
@@ -178,27 +280,23 @@ class LocalSearch:
             for pick, owner in zip(found.picks, found.owners, strict=True)
         ]
 
-    def _score(self, number: int, query: Query, drop: Drop) -> _StoreScores:
+    def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> _StoreScores:
         store = self._stores[number]
         if number in self._paths and not self._paths[number]:
-            return _StoreScores([], [], False)
+            return _StoreScores(None, [], [])
         catalog = self._open(number)
         totals = catalog.read_totals()
         if not totals.docs:
-            return _StoreScores([], [], False)
-        prepared, postings = rank.prepare_query(catalog, query.text, totals)
+            return _StoreScores(None, [], [])
+        prepared, postings = prepare_query(catalog, query.text, totals)
         kept: list[ScoredMemory] = []
         dropped: list[tuple[ScoredMemory, str]] = []
-        for at in rank.score_all(catalog, prepared, postings, totals):
+        for at in score_all(catalog, prepared, postings, totals, worth):
             if reason := drop(store, at.path.removesuffix(".md")):
                 dropped.append((at, reason))
             else:
                 kept.append(at)
-        enough = rank.is_enough(prepared, kept)
-        if enough and len(kept) < FEW:
-            related = rank.find_related(catalog, kept, FEW - len(kept), totals)
-            kept += [at for at in related if not drop(store, at.path.removesuffix(".md"))]
-        return _StoreScores(kept, dropped, enough)
+        return _StoreScores(prepared, kept, dropped)
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:
@@ -275,7 +373,8 @@ def _scope_of(store: Store) -> Scope:
 def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
     """Every candidate with its weak evidence, best first, the newer first of equals."""
     dates = parse_dates(query.text)
-    priors = {at.path: _find_prior(at.priors, dates, query.now, lives) for at in scored}
+    fresh = [weigh_age(at.priors.modified, query.now, find_half_life(at.priors.kind, lives)) for at in scored]
+    priors = {at.path: _find_prior(at.priors, dates, age) for at, age in zip(scored, fresh, strict=True)}
     best = sorted(scored, key=lambda at: (-(at.score + priors[at.path]), at.path))
     linked: dict[str, float] = {}
     for at in best[:5]:
@@ -289,9 +388,8 @@ def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> li
     return [(at, priors[at.path]) for at in order]
 
 
-def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], now: datetime, lives: HalfLives) -> float:
+def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: float) -> float:
     value = DATE * match_date(dates, priors.modified) if dates else 0.0
-    fresh = weigh_age(priors.modified, now, find_half_life(priors.kind, lives))
     return value + RECENT * fresh + (PINNED if priors.pinned else 0.0)
 
 
@@ -302,3 +400,209 @@ def _make_pick(store: Store, at: ScoredMemory, prior: float, by: str) -> Pick | 
     except MemdirError:
         return None
     return Pick(memory.header, at.score + prior, Evidence(at.lexical, at.semantic, prior, at.words), by=by)
+
+
+# --- scores: candidates, their scores in parts, and the threshold below which none is shown --------------------------
+# A query word can be matched by itself, by a word of the directory that begins alike, or by one of its neighbours in the
+# word table, which counts less the farther it is. A memory is scored as a whole and by its best passage, by words and by
+# the direction of its vectors. All parts are on an absolute scale: no score depends on the other candidates, so a
+# threshold means the same in every directory.
+
+
+def prepare_query(catalog: Catalog, text: str, totals: IndexTotals) -> tuple[PreparedQuery, dict[int, float]]:
+    """Prepare a question for one directory: its weights, and the postings to look at, heaviest first."""
+    table = catalog.table
+    terms = list(dict.fromkeys(parse_terms(text)))
+    soft = {term: _soften(catalog, table if catalog.semantic else None, term) for term in terms}
+    known = catalog.find_terms(list(dict.fromkeys(word for words in soft.values() for word in words)))
+    worth = {term: REQUEST_WORTH if term in REQUEST else 1.0 for term in terms}
+    idf = {term: totals.idf(known.get(term, (0, 0))[1]) for term in terms}
+    weights = {term: idf[term] * (table.rarity(term) if table else 1.0) * worth[term] for term in terms}
+    matches: Matches = {}
+    postings: list[tuple[float, int, int]] = []
+    for number, term in enumerate(terms):
+        for word, similarity in soft[term].items():
+            if word in known:
+                matches.setdefault(word, []).append((number, similarity))
+                postings.append((similarity * weights[term], *known[word]))
+    vector = None
+    if table is not None and catalog.semantic:
+        vector = pool(table, [(term, math.sqrt(idf[term]) * worth[term]) for term in terms])
+    topical = {term: weight for term, weight in weights.items() if term in known or not is_date_term(term)}
+    total = sum(topical.values()) or 1.0
+    shares = {term: weight / total for term, weight in topical.items()}
+    unknown = sum(share for term, share in shares.items() if term not in known)
+    return PreparedQuery(weights, shares, unknown, matches, vector), _choose_postings(postings)
+
+
+def score_all(
+    catalog: Catalog,
+    query: PreparedQuery,
+    postings: Mapping[int, float],
+    totals: IndexTotals,
+    worth: Sequence[float] = SEARCH,
+) -> list[ScoredMemory]:
+    """Return every candidate with its parts, in no order. All of a small directory is scored, for its meaning."""
+    limit = PLAIN_CANDIDATES if query.vector is None else CANDIDATES
+    is_small = totals.docs <= limit and query.vector is not None
+    docs = None if is_small else catalog.find_candidates(postings, limit)
+    if docs is not None and not docs:
+        return []
+    scorer = _Scorer(query, totals, catalog.table, worth)
+    scored = map(scorer.score, catalog.read_rows(docs))
+    return [at for at in scored if at.score > 0]
+
+
+# --- the gate: whether a memory is worth showing at a prompt ---------------------------------------------------------
+
+
+@cache
+def read_gate(*, semantic: bool) -> Gate:
+    # As text: the file is read by nearly every prompt hook, and is small.
+    found = json.loads(GATE.read_text(encoding="utf-8"))["semantic" if semantic else "plain"]
+    lists = {name: tuple(found[name]) for name in ("signs", "vector", "fit", "show")}
+    return Gate(found["bias"], found["words"], **lists)
+
+
+def weigh_prompt(gate: Gate, text: str) -> float:
+    """Return how much a prompt looks like one that needs a memory: thanks, "go on" and plain code tasks do not."""
+    words, signs, direction = measure_prompt(text, open_words() if gate.vector else None)
+    known = sum([gate.words[word] for word in words if word in gate.words])
+    return gate.bias + known + _dot(gate.signs, signs) + _dot(gate.vector, direction)
+
+
+def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[float, ...], tuple[float, ...]]:
+    """Return the words of a prompt with its beginning, its SIGNS, and its direction."""
+    words = parse_prompt(text)
+    count, names = len(words), words.count(NAME)
+    signs = (
+        math.log1p(count), count <= 3, count <= 6, names > 0, math.log1p(names), "?" in words, NUMBER in words,
+        "\n" in text.strip(),
+    )  # fmt: skip
+    terms = dict.fromkeys(parse_terms(text))
+    vector = table and pool(table, [(term, REQUEST_WORTH if term in REQUEST else 1.0) for term in terms])
+    direction = (
+        tuple((value - 128) / vector[1] for value in vector[0]) if vector else (0.0,) * (table.dim if table else 0)
+    )
+    begun = {f"^{' '.join(words[:size])}" for size in (1, 2) if count >= size}
+    return {*words, *begun}, tuple(map(float, signs)), direction
+
+
+def knows_words(table: WordTable, text: str) -> bool:
+    """Whether the table knows half of the terms; of other languages it knows few."""
+    terms = set(parse_terms(text))
+    return 2 * sum(table.find(term) is not None for term in terms) >= len(terms)
+
+
+def weigh_showing(gate: Gate, fits: Sequence[float], number: int, prompt: float, query: PreparedQuery) -> float:
+    """Return the worth of showing the memory of this number; above 0 it is shown. `fits` are in order, best first."""
+    return _dot(gate.show, measure_showing(fits, number, prompt, query))
+
+
+def measure_showing(fits: Sequence[float], number: int, prompt: float, query: PreparedQuery) -> tuple[float, ...]:
+    """Return the values of SHOW."""
+    fit, best, terms = fits[number], fits[:LEADERS], len(query.weights)
+    other = best[1] if not number and len(best) > 1 else best[0] if number else 0.0
+    return (
+        1.0, fit, fit - other, fit - sum(best) / len(best), prompt, min(prompt, 0.0), query.unknown, math.log1p(terms),
+        math.log1p(sum(query.weights.values())), float(terms <= 1), float(terms <= 2),
+    )  # fmt: skip
+
+
+def _dot(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum([weight * value for weight, value in zip(weights, values, strict=True)])
+
+
+def _soften(catalog: Catalog, table: WordTable | None, term: str) -> dict[str, float]:
+    """Words that may stand for a term, with what they are worth."""
+    words = {term: 1.0}
+    if len(term) >= KIN_LETTERS and term.isascii():
+        stem = term[: max(KIN_LETTERS, len(term) - 3)]
+        words |= {word: KIN_WORTH for word in catalog.find_kin(stem, len(term) + 4) if word != term}
+    for word, near in table.near(term) if table else ():
+        worth = SOFT_TOP * (near - SOFT_START) / (1 - SOFT_START)
+        if worth > words.get(word, 0.0):
+            words[word] = worth
+    return words
+
+
+def _choose_postings(postings: Iterable[tuple[float, int, int]]) -> dict[int, float]:
+    """The heaviest words whose postings fit the budget; the first always does."""
+    best: dict[int, float] = {}
+    left = POSTINGS
+    for weight, term, df in sorted(postings, reverse=True):
+        if term not in best and (df <= left or not best):
+            best[term] = weight
+            left -= df
+    return best
+
+
+class _Scorer:
+    """What all candidates of a question are measured by, computed once."""
+
+    def __init__(
+        self, query: PreparedQuery, totals: IndexTotals, table: WordTable | None, part_worth: Sequence[float]
+    ) -> None:
+        self._part_worth = part_worth
+        total = sum(query.weights.values()) or 1.0
+        shares = [weight / total for weight in query.weights.values()]
+        matches = query.matches.items()
+        bend = SATURATION * LENGTH / (totals.length or 1)
+        self._gains = {word: [(at, worth * shares[at]) for at, worth in found] for word, found in matches}
+        self._worth = {word: max(worth for _, worth in found) for word, found in matches}
+        self._exact, self._vector = query.shares, query.vector
+        self._flat = SATURATION * (1 - LENGTH)
+        self._a_word, self._a_passage_word = bend * totals.docs, bend * totals.passages
+        self._dim = table.dim if table else 0
+
+    def score(self, row: IndexRow) -> ScoredMemory:
+        gains = self._gains
+        matched: list[str] = []
+        held: list[str] = []
+        best = 0.0
+        for passage in row.passages.split("\n"):
+            words = passage.split(" ")
+            hits = [word for word in words if word in gains]
+            if hits:
+                matched += hits
+                value = self._match(hits, self._flat + self._a_passage_word * len(words))
+                if value > best:
+                    best, held = value, hits
+        whole = self._match(matched, self._flat + self._a_word * row.length) if matched else 0.0
+        heads = meaning = meaning_passage = 0.0
+        if self._vector is not None and row.vectors:
+            heads, meaning, *rest = _compare(self._vector, row.vectors, self._dim)
+            meaning_passage = max(rest, default=meaning)
+        coverage = sum([self._exact[word] for word in set(held) if word in self._exact])
+        shown = tuple(sorted(dict.fromkeys(matched), key=self._worth.__getitem__, reverse=True)[:_SHOWN])
+        parts = whole / FULL_MATCH, best / FULL_MATCH, coverage, meaning, meaning_passage, heads
+        values = [worth * part for worth, part in zip(self._part_worth, parts, strict=True)]
+        return ScoredMemory(row.path, parts, sum(values[:3]), sum(values[3:]), shown, row.priors)
+
+    def _match(self, hits: list[str], damping: float) -> float:
+        """The sum of each term's best match in these words, saturated."""
+        best: dict[int, float] = {}
+        distinct = dict.fromkeys(hits)
+        is_plain = len(distinct) == len(hits)  # the usual case, and the faster: every word once
+        for word in distinct:
+            count = 1 if is_plain else hits.count(word)
+            saturated = count * (SATURATION + 1) / (count + damping)
+            for number, value in self._gains[word]:
+                if value * saturated > best.get(number, 0.0):
+                    best[number] = value * saturated
+        return sum(best.values())
+
+
+def _compare(query: Vector, data: bytes, dim: int) -> list[float]:
+    """Return the cosine of a query with each of several packed vectors."""
+    values, length = query
+    point = tuple(values)
+    found = []
+    for start in range(0, len(data), dim + 4):
+        middle = start + dim
+        other: float = struct.unpack_from("<f", data, middle)[0]
+        # |q - d|² = |q|² + |d|² - 2 q·d, and lifting both moves neither.
+        distance = math.dist(point, data[start:middle])
+        product = (length * length + other * other - distance * distance) / 2
+        found.append(product / (length * other) if other else 0.0)
+    return found

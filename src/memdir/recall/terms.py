@@ -28,10 +28,12 @@ know plan best good great better provide explain describe list show example info
 wondering curious guide guidance way kind type sort thing
 """.split()
 
-_ADVICE = compile_late(
-    r"\b(?:recommend\w*|suggest\w*|advi[cs]e|tips?|ideas?|options?|what are (?:some|the best)|should i)\b",
-    re.IGNORECASE,
+NAME, NUMBER = "@name", "@number"  # how a prompt's identifiers and numbers are read
+_CODE = compile_late(
+    r"`[^`\n]*`|\b\w+(?:\.\w+)+(?:\(\))?|\b\w+\(\)|\b[a-z]+[A-Z]\w*|\b\w+_\w+|\b[A-Z]{2,}\b|\w*/\w[\w/.]*|\"[^\"\n]*\"|\S*[{}<>=|&;$\\]\S*"
 )
+_DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
+_PROMPT = re.compile(r"@\w+|[^\W\d_]+(?:['’][^\W\d_]+)*|\?")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CJK = compile_late(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _CAMEL = compile_late(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -80,15 +82,10 @@ def parse_terms(text: str) -> list[str]:
     return terms
 
 
-def parse_names(text: str) -> list[str]:
-    """Return the terms that are written like names, except the first word."""
-    terms = (make_term(word) for word in _WORD.findall(text)[1:] if word[:1].isupper())
-    return list(dict.fromkeys(term for term in terms if term not in STOP and term not in _CALENDAR))
-
-
-def asks_advice(text: str) -> bool:
-    """Whether a question asks for advice, in English: "which options", "should I"."""
-    return _ADVICE.search(text) is not None
+def parse_prompt(text: str) -> list[str]:
+    """Return every word of a prompt in lower case, stop words too; code, paths and numbers as one sign each."""
+    plain = _DIGITS.sub(f" {NUMBER} ", _CODE.sub(f" {NAME} ", text))
+    return _PROMPT.findall(plain.lower())
 
 
 def is_date_term(term: str) -> bool:
@@ -107,6 +104,12 @@ def split_passages(text: str) -> list[str]:
         else:
             passages += _join_sentences(_SENTENCE.split(line))
     return passages
+
+
+def find_heads(title: str, description: str, body: str) -> list[str]:
+    """Return title and description, each only if the body does not repeat it."""
+    plain = " ".join(body.split())
+    return [at for at in (title, description) if at and " ".join(at.rstrip("….").split()) not in plain]
 
 
 def parse_dates(text: str) -> list[tuple[int, int, int]]:

@@ -9,13 +9,13 @@ from datetime import datetime
 
 from memdir import records
 from memdir.errors import ConflictError, NotFoundError
-from memdir.format.frontmatter import parse_fields
+from memdir.format.frontmatter import decode, digest_of, make_memory, parse_fields
 from memdir.frozen import dataclass, replace
 from memdir.guard import check_name, check_path
 from memdir.records import Edit, Header, Memory, Signature
 from memdir.store import plan
-from memdir.store.contract import StoreBase, make_memory
-from memdir.store.plan import FileChange, Overlay, StoreView, WriteRules, decode, digest_of, is_index_path
+from memdir.store.contract import StoreBase
+from memdir.store.plan import FileChange, Overlay, StoreView, WriteRules, is_index_path
 
 # One edit, or several that stand or fall together.
 Edits = Sequence[Edit | Sequence[Edit]]
@@ -71,8 +71,8 @@ def _plan_edit(
         name = plan.find_write_target(overlay, edit.draft)[0]
     else:
         name = edit.name
-        if is_line:
-            check_path(f"{name}.md")  # a line may point to what no memory could be called
+        if is_line or isinstance(edit, records.Forget):
+            check_path(f"{name}.md")  # a line may point to what no memory could be called, and such a file may go
         else:
             check_name(name)
     try:
@@ -94,7 +94,7 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
     if isinstance(edit, records.ReplaceLine):
         return plan.plan_line(overlay, name, edit.was, edit.line)
     if isinstance(edit, records.Put):
-        return plan.plan_put(overlay, name, edit.text, edit.hook, rules)
+        return plan.plan_put(overlay, name, edit.text, edit.hook, now, rules)
     expect, path = edit.expect, f"{name}.md"
     before, current = overlay.read_before(path), overlay.read_bytes(path)
     # Who has seen the memory before the batch may replace what the batch made of it.
@@ -105,7 +105,7 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
     if expect is not None:
         plan.check_expected(name, current, expect)
     if isinstance(edit, records.Rewrite):
-        return plan.plan_text(overlay, name, edit.text, expect, rules)
+        return plan.plan_text(overlay, name, edit.text, expect, now, rules)
     return plan.plan_delete(overlay, name, expect)
 
 

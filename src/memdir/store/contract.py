@@ -12,15 +12,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memdir.errors import ConflictError, NotFoundError
-from memdir.format.drafts import make_slug
-from memdir.format.frontmatter import FrontmatterFields, parse_fields, split_frontmatter
+from memdir.format.frontmatter import decode, digest_of, make_slug
 from memdir.frozen import dataclass
 from memdir.guard import check_name
-from memdir.records import BatchResult, Change, Draft, Header, Memory, Origin, Scope, Signature, Surfacing
+from memdir.records import BatchResult, Change, Draft, Header, Memory, Origin, Scope, Surfacing
 from memdir.store import plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
-from memdir.text import fold, fold_link, one_line, replace_surrogates, shorten
+from memdir.text import fold, fold_link, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.store.batch import Edits, PlannedBatch
@@ -114,7 +113,6 @@ class StoreBase(Inbox):
             return past.read_content(digest)
 
     def has_mark(self, mark: str) -> bool:
-        """Whether a change with this mark has happened."""
         with self._reading_history() as past:
             return past is not None and past.find_marked(mark) is not None
 
@@ -123,7 +121,7 @@ class StoreBase(Inbox):
         names: list[str] = []
 
         def planner(view: StoreView) -> list[FileChange]:
-            name, changes = plan.plan_write(view, draft, expect, self.clock(), self.rules)
+            name, changes = plan.plan_write(view, draft, expect, self.clock().astimezone(), self.rules)
             names.append(name)
             return changes
 
@@ -132,7 +130,11 @@ class StoreBase(Inbox):
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
         """Replace a memory's whole text, frontmatter included."""
-        self.carry_out(lambda view: plan.plan_text(view, name, text, expect, self.rules), verb="edit", origin=origin)
+
+        def planner(view: StoreView) -> list[FileChange]:
+            return plan.plan_text(view, name, text, expect, self.clock().astimezone(), self.rules)
+
+        self.carry_out(planner, verb="edit", origin=origin)
         return self.read(name)
 
     def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> Memory:
@@ -166,7 +168,7 @@ class StoreBase(Inbox):
         planned: list[PlannedBatch] = []
 
         def planner(view: StoreView) -> list[FileChange]:
-            now = self.clock()
+            now = self.clock().astimezone()
             batch = plan_batch(view, edits, now, self.rules, drop_conflicts=drop_conflicts, keep_pinned=keep_pinned)
             planned.append(batch)
             return list(batch.changes)
@@ -186,12 +188,10 @@ class StoreBase(Inbox):
         return self._commit(verb, origin, checked, mark=mark)
 
     def add_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
-        """Index lines for memories that have none."""
         wanted = list(names)
         return self.carry_out(lambda view: plan.plan_pointers(view, wanted), verb="index", origin=origin).changes
 
     def drop_pointers(self, names: Iterable[str], *, origin: Origin = PERSON) -> tuple[FileChange, ...]:
-        """Remove index lines whose memory does not exist."""
         wanted = list(names)
         return self._commit("index", origin, lambda view: plan.plan_dead_pointers(view, wanted)).changes
 
@@ -211,53 +211,16 @@ class StoreBase(Inbox):
         return found, self._commit("undo", origin, planner, undoes=undone.id).changes
 
     def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> Memory:
-        """Bring back an earlier version of a memory, deleted or not."""
         changes = self.changes(name)
 
         def planner(view: StoreView) -> list[FileChange]:
             current = view.read_bytes(f"{name}.md")
-            known = plan.digest_of(current) if current is not None else None
+            known = digest_of(current) if current is not None else None
             digest = plan.find_version(changes, name, change, known)
             return plan.plan_restore(view, name, self.read_content(digest))
 
         self.carry_out(planner, verb="restore", origin=origin)
         return self.read(name)
-
-
-def make_header(name: str, fields: FrontmatterFields, signature: Signature, scope: Scope) -> Header:
-    if name.startswith(plan.TEAM_FOLDER + "/") and scope is Scope.PRIVATE:
-        scope = Scope.TEAM
-    return Header(
-        name=replace_surrogates(name),
-        title=fields.title or name,
-        description=fields.description,
-        kind=fields.kind,
-        scope=scope,
-        modified=read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC),
-        pinned=fields.pinned,
-        signature=signature,
-        dialect=fields.dialect,
-        problem=fields.problem,
-    )
-
-
-def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> Memory:
-    text = data.decode("utf-8", "replace")
-    return Memory(
-        header=make_header(name, parse_fields(text), signature, scope),
-        text=text,
-        body=split_frontmatter(text).body.lstrip("\r\n"),
-        digest=plan.digest_of(data),
-    )
-
-
-def read_time(text: str) -> datetime | None:
-    """A time written into a file, UTC if it names no zone; None if it is none."""
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def find_header(headers: Sequence[Header], text: str) -> Header:
@@ -292,10 +255,9 @@ def find_existing(store: StoreBase, draft: Draft) -> Memory | None:
 
 
 def preview_text(store: StoreBase, draft: Draft, memory: Memory, now: datetime) -> str:
-    """The text of a memory after the draft has replaced it."""
     path = memory.header.file
     _, changes = plan.plan_write(store, draft, memory.digest, now, store.rules)
-    return next((plan.decode(at.after) for at in changes if at.path == path and at.after is not None), memory.text)
+    return next((decode(at.after) for at in changes if at.path == path and at.after is not None), memory.text)
 
 
 def find_free_name(store: StoreBase, draft: Draft) -> str:

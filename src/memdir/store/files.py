@@ -21,15 +21,15 @@ from memdir import guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.files import hold
 from memdir.format import frontmatter
-from memdir.format.frontmatter import FrontmatterFields
+from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
-from memdir.records import Change, Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
+from memdir.records import TEAM_FOLDER, Change, Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import history, inbox, plan
-from memdir.store.contract import ChangeResult, Clock, StoreBase, make_header, make_memory, utc_now
+from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import History, create_file
-from memdir.store.plan import TEAM_FOLDER, FileChange, Finder, Planner, WriteRules, decode, is_index_path, is_team
+from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 
 if TYPE_CHECKING:
     from memdir.store.state import Author
@@ -121,10 +121,8 @@ class FileStore(StoreBase):
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
 
     def signatures(self, marks: dict[str, int] | None = None) -> dict[str, guard.Stat]:
-        """Every memory file with its stat signature: the cheapest way to see that nothing has changed.
-
-        `marks` receives the folders that were looked into, each with the time of its last change.
-        """
+        """Every memory file with its stat signature: the cheapest way to see that nothing has changed. `marks`
+        receives the folders that were looked into, each with the time of its last change."""
         with self._reading_root() as root:
             return {} if root is None else guard.read_signatures(root, marks=marks)
 
@@ -146,7 +144,7 @@ class FileStore(StoreBase):
             return () if root is None else tuple(guard.walk(root))
 
     def read(self, name: str) -> Memory:
-        found = self._read_file(f"{name}.md")
+        found = guard.read_below(self.root, f"{name}.md")
         if found is None:
             raise NotFoundError(f"no memory named {name}", name=name)
         return make_memory(name, *found, self.scope)
@@ -154,14 +152,14 @@ class FileStore(StoreBase):
     def index(self, folder: str = "") -> str:
         """The index as it stands in the file; empty if there is none or it may not be read."""
         try:
-            found = self._read_file(f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE)
+            found = guard.read_below(self.root, f"{folder}/{INDEX_FILE}" if folder else INDEX_FILE)
         except (PathError, DiskError):
             return ""
         return decode(found[0]) if found else ""
 
     def read_bytes(self, path: str) -> bytes | None:
         """The exact bytes of a file; `read` decodes them forgivingly."""
-        return (self._read_file(path) or (None,))[0]
+        return (guard.read_below(self.root, path) or (None,))[0]
 
     def list_files(self, folder: str) -> list[str]:
         with self._reading_root() as root:
@@ -267,7 +265,6 @@ class FileStore(StoreBase):
         return count
 
     def _find_said(self, name: str) -> tuple[set[str], list[str]]:
-        """The conversations that a memory was learned in or shown to, and all it ever said."""
         changes, path = self.changes(name), f"{name}.md"
         sessions = {change.origin.session for change in changes} | {row.session for row in self.recalls(name)}
         files = [file for change in changes for file in change.files if file.path == path and not file.splice]
@@ -285,7 +282,6 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _locked(self, name: str, seconds: float) -> Iterator[tuple[int, int]]:
-        """The directory and its state folder while a lock is held."""
         root = guard.open_root(self.root, create=True)
         try:
             with (
@@ -317,7 +313,7 @@ class FileStore(StoreBase):
             if not changes:
                 return ChangeResult()
             seen = {planned.path: view.find_seen(planned.path) for planned in changes}
-            change = past.begin(verb, origin, self.clock(), changes, undoes=undoes, mark=mark)
+            change = past.begin(verb, origin, self.clock(), changes, seen=seen, undoes=undoes, mark=mark)
             try:
                 written = apply(root, changes, seen)
             except ConflictError:
@@ -352,7 +348,6 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
-        """The directory, locked and healed."""
         wait = self._lock_seconds if seconds is None else seconds
         with self._threads, self._locked("lock", wait) as (root, state):
             if self._history is None or self._pid != os.getpid():
@@ -373,7 +368,6 @@ class FileStore(StoreBase):
                     pass
 
     def _make_history(self) -> bool:
-        """Make an empty history under the lock; whether there is one now."""
         if not self._threads.acquire(timeout=_NOTICE_SECONDS):
             return False
         try:
@@ -417,7 +411,6 @@ class FileStore(StoreBase):
 
     @contextmanager
     def _reading_root(self) -> Iterator[int | None]:
-        """A descriptor of the directory, None if there is none."""
         try:
             root = guard.open_root(self.root)
         except NotFoundError:
@@ -427,14 +420,6 @@ class FileStore(StoreBase):
             yield root
         finally:
             os.close(root)
-
-    def _read_file(self, path: str) -> tuple[bytes, Signature] | None:
-        with self._reading_root() as root:
-            if root is None:
-                return None
-            guard.check_path(path)
-            with guard.disk_errors(path):
-                return guard.read_file(root, path)
 
     def _keep_cache(self, fresh: "dict[str, _CachedHeader]", gone: list[str]) -> None:
         """Renew the cache; if files with a history changed, let history see them first."""
@@ -548,7 +533,7 @@ def _read(root: int, path: str) -> bytes | None:
 
 
 def _digest(data: bytes | None) -> str | None:
-    return plan.digest_of(data) if data is not None else None
+    return digest_of(data) if data is not None else None
 
 
 def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:

@@ -18,18 +18,19 @@ import os
 import re
 import sqlite3
 from _thread import allocate_lock  # as `threading.Lock`, a module that takes too long for a cold recall
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from memdir.errors import DiskError, NotFoundError
+from memdir.format.frontmatter import digest_of
 from memdir.format.index import find_splice
 from memdir.frozen import dataclass
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Change, ChangedFile, Origin, Signature, Surfacing
 from memdir.store import inbox
-from memdir.store.plan import FileChange, digest_of, is_index_path
+from memdir.store.plan import FileChange, is_index_path
 from memdir.text import fold_link, replace_surrogates
 
 FILE = "history.db"
@@ -70,14 +71,19 @@ MIGRATIONS = (
     ALTER TABLE files ADD COLUMN since_ns INTEGER;
     ALTER TABLE files ADD COLUMN touched_ns INTEGER
     """,
+    """
+    CREATE TABLE seen (path TEXT, digest TEXT, since_ns INTEGER NOT NULL, PRIMARY KEY (path, digest)) WITHOUT ROWID
+    """,
 )
 # The migrations with which a table or columns came: a reader may meet a file of an older shape, since only writers migrate.
 RECALLS_SINCE = 2
 _MARKS_SINCE = 3
 _DATES_SINCE = 5
-_SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp"})
+_SEEN_SINCE = 6
+# Verbs that say nothing new of the world: a memory is as old as before.
+_SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
 _BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert"})
-_BRINGING_WHO = frozenset({"sync", "import"})
+_BRINGING_WHO = frozenset({"sync", "import", "dream"})
 _FILE_TIMES = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
 _CREATING = allocate_lock()
 _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
@@ -188,19 +194,32 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 class History(Database):
-    """One open history database."""
-
     def __init__(self, path: Path, *, readonly: bool = False, busy_seconds: float = 30.0) -> None:
         super().__init__(path, MIGRATIONS, readonly=readonly, busy_seconds=busy_seconds)
 
     # Writing, under the directory's lock
 
     def begin(
-        self, verb: str, origin: Origin, at: datetime, plan: Sequence[FileChange], *, undoes: int | None, mark: str
+        self,
+        verb: str,
+        origin: Origin,
+        at: datetime,
+        plan: Sequence[FileChange],
+        *,
+        seen: Mapping[str, Signature | None],
+        undoes: int | None,
+        mark: str,
     ) -> int:
-        """Record a change as pending. When this returns, the change survives a power cut."""
+        """Record a change as pending, and since when the bytes it replaces have been there by their file (`seen`).
+        When this returns, the change survives a power cut."""
         with self.transaction(durable=True):
             for planned in plan:
+                signature = seen.get(planned.path)
+                if planned.before is not None and signature is not None and not planned.is_index:
+                    digest = digest_of(planned.before)
+                    kept = self._db.execute(_FILE_TIMES, (planned.path,)).fetchone()
+                    row = (planned.path, digest, _find_times(kept, digest, signature)[0])
+                    self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", row)
                 self._note_outside(planned.path, planned.before, at)
             who = (origin.who, origin.why, origin.session)
             return self._insert((at.isoformat(), verb, *who, undoes, True, replace_surrogates(mark)), plan)
@@ -240,10 +259,11 @@ class History(Database):
             inbox.drop_rows(self._db, path.removesuffix(".md"), set(marks.values()) - {""})
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
+            self._db.execute("DELETE FROM seen WHERE path = ?", (path,))
             # Contents nobody else refers to; an identical file of another name keeps its own.
-            used = "SELECT 1 FROM changes WHERE ?1 IN (before, after) UNION ALL SELECT 1 FROM files WHERE digest = ?1"
-            delete = f"DELETE FROM contents WHERE digest = ?1 AND NOT EXISTS ({used})"
-            self._db.executemany(delete, [(digest,) for digest in digests])
+            used = "SELECT 1 FROM changes WHERE :at IN (before, after) UNION ALL SELECT 1 FROM files WHERE digest = :at"
+            delete = f"DELETE FROM contents WHERE digest = :at AND NOT EXISTS ({used})"
+            self._db.executemany(delete, [{"at": digest} for digest in digests])
             # Index changes that hold such a line keep their digests and lose their text.
             select = "SELECT act, seq, removed, inserted FROM changes WHERE splice_at IS NOT NULL"
             redact = "UPDATE changes SET removed = NULL, inserted = NULL WHERE act = ? AND seq = ?"
@@ -274,7 +294,6 @@ class History(Database):
         return next((at for at in self._read_changes(where, (OUTSIDE,)) if at.undone_by is None), None)
 
     def read_changes(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]:
-        """Changes newest first, all or those that changed one file."""
         if path is None:
             return tuple(self._read_changes("WHERE NOT pending ORDER BY id DESC LIMIT ?", (limit,)))
         where = "WHERE NOT pending AND id IN (SELECT act FROM changes WHERE path = ?) ORDER BY id DESC LIMIT ?"
@@ -329,21 +348,17 @@ class History(Database):
         insert = "INSERT INTO acts (at, verb, who, why, session, undoes, pending, mark) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         change = self._db.execute(insert, row).lastrowid or 0
         for number, planned in enumerate(plan):
-            before, after = self._keep(planned, planned.before), self._keep(planned, planned.after)
+            sides = (planned.before, planned.after)
+            digests = [None if data is None else digest_of(data) for data in sides]
             splice: tuple[int | None, bytes | None, bytes | None] = (None, None, None)
             if planned.is_index:
                 splice = find_splice(planned.before or b"", planned.after or b"")
-            values = (change, number, planned.path, before, after, *splice)
+            else:
+                kept = [pair for pair in zip(digests, sides, strict=True) if pair[0] is not None]
+                self._db.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?)", kept)
+            values = (change, number, planned.path, *digests, *splice)
             self._db.execute("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return change
-
-    def _keep(self, planned: FileChange, data: bytes | None) -> str | None:
-        if data is None:
-            return None
-        digest = digest_of(data)
-        if not planned.is_index:
-            self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, data))
-        return digest
 
     def _note_outside(self, path: str, data: bytes | None, at: datetime) -> FileChange | None:
         row = self._db.execute("SELECT digest FROM files WHERE path = ?", (path,)).fetchone()
@@ -457,10 +472,8 @@ def find_dates(db: sqlite3.Connection, path: str, digest: str, signature: Signat
 def _find_times(
     known: tuple[str, int, int, int | None, int | None] | None, digest: str, signature: Signature
 ) -> tuple[int, int | None]:
-    """What to keep of a file's times: since when its bytes are there, and the last touch, in nanoseconds.
-
-    `known` is what was kept: digest, inode, time of change, and these two.
-    """
+    """What to keep of a file's times: since when its bytes are there, and the last touch, in nanoseconds. `known`
+    is what was kept: digest, inode, time of change, and these two."""
     if known is None or known[0] != digest:
         return signature.mtime_ns, None
     _, inode, mtime, since, touched = known
@@ -472,14 +485,15 @@ def _find_times(
 def _find_change(
     db: sqlite3.Connection, path: str, digest: str, since: datetime | None
 ) -> tuple[datetime | None, bool]:
-    """When these bytes were said, and whether that is only when they were brought."""
-    wanted, earliest, brought = digest, None, False
+    """When these bytes were said, and whether that is only when they were brought; then what the file says counts
+    first. A dream writes into the file from when on its text counts: the newest of what it was made of."""
+    wanted, earliest, brought, dreamed = digest, None, False, False
     changes = _read_steps(db, path, None)
     while (row := next(changes, None)) is not None:
         change, at, verb, who, before, after = row
         moment = datetime.fromisoformat(at)
         if after == wanted and verb in _SAME_WORDS and before is not None:
-            wanted = before
+            wanted, dreamed = before, dreamed or who == "dream"
         elif after == wanted and before is None and (source := _find_source(db, change, wanted, path)):
             path, changes = source, _read_steps(db, source, change)
             earliest = moment if earliest is None else min(earliest, moment)
@@ -489,18 +503,22 @@ def _find_change(
                 # It was noticed afterwards, or came with the time it had elsewhere; the file may show when it was.
                 moment = moment if since is None else min(moment, since)
             elif not brought:
-                return moment, False
+                return moment, dreamed
             earliest = moment if earliest is None else min(earliest, moment)
         elif before == wanted and earliest is not None:
             earliest = min(earliest, moment)  # they were there before this change, which replaced them
-    return earliest, brought
+    if db.execute("PRAGMA user_version").fetchone()[0] < _SEEN_SINCE:
+        return earliest, brought or dreamed
+    # memdir did not write them: the file's time when memdir first replaced them is the best there is.
+    seen = db.execute("SELECT since_ns FROM seen WHERE path = ? AND digest = ?", (path, wanted)).fetchone()
+    moments = [at for at in (earliest, _make_time(seen[0]) if seen else None) if at is not None]
+    return min(moments, default=None), brought or dreamed or seen is not None
 
 
 def _read_steps(db: sqlite3.Connection, path: str, below: int | None) -> Iterator[tuple[int, str, str, str, str, str]]:
-    """The changes that changed a file, newest first, all or those before one."""
     select = "SELECT id, at, verb, who, before, after FROM changes JOIN acts ON act = id"
-    where = "WHERE path = ?1 AND NOT pending AND (?2 IS NULL OR id < ?2) ORDER BY id DESC"
-    return iter(db.execute(f"{select} {where}", (path, below)).fetchall())
+    where = "WHERE path = :path AND NOT pending AND (:below IS NULL OR id < :below) ORDER BY id DESC"
+    return iter(db.execute(f"{select} {where}", {"path": path, "below": below}).fetchall())
 
 
 def _find_source(db: sqlite3.Connection, change: int, digest: str, path: str) -> str | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdir import records
 from memdir.errors import ConflictError, FormatError, NotFoundError
-from memdir.format.drafts import make_slug
+from memdir.format.frontmatter import make_slug
 from memdir.frozen import dataclass, list_fields, replace
 from memdir.records import BatchResult, Draft, Edit, InboxItem, InboxKind, InboxState, Kind, Origin
 from memdir.text import fold, one_line, replace_surrogates, shorten
@@ -93,7 +93,6 @@ class Inbox(ABC):
             return _read_one(db, id)
 
     def inbox_find(self, key: str) -> InboxItem | None:
-        """The item with this key, waiting or decided."""
         with self._using_inbox(write=False) as db:
             return None if db is None or not key else next(read_rows(db, "WHERE key = ?", (key,)), None)
 
@@ -156,10 +155,8 @@ def make_mark(item: InboxItem) -> str:
 
 
 def drop_rows(db: sqlite3.Connection, name: str, marks: Collection[str] = ()) -> None:
-    """Remove what waits about one memory, and the text of what was decided about it; `marks` are its changes'.
-
-    The key of a decided item stays, so that the same thing is not asked again, unless it contains the name.
-    """
+    """Remove what waits about one memory, and the text of what was decided about it; `marks` are its changes'. The
+    key of a decided item stays, so that the same thing is not asked again, unless it contains the name."""
     for item in list(read_rows(db)):
         if not (is_about(item, name) or make_mark(item) in marks):
             continue
@@ -229,8 +226,6 @@ def _make_item(row: Sequence[Any]) -> InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class InboxQuote:
-    """A passage on which an item rests, and where it stood."""
-
     quote: str
     source: str = ""
     message: str = ""
@@ -241,7 +236,6 @@ def render_edits(edits: Iterable[Edit]) -> list[dict[str, object]]:
 
 
 def parse_edits(value: object) -> tuple[Edit, ...]:
-    """The edits of a payload; FormatError if one of them is none."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise _refusal("edits")
     return tuple(_parse_edit(at) for at in value)
@@ -289,7 +283,7 @@ def mask_text(text: str, payload: Mapping[str, object]) -> str:
 
 def _render_edit(edit: Edit) -> dict[str, object]:
     if isinstance(edit, records.Save):
-        fields = {key: getattr(edit.draft, key) for key in ("title", "description", "body", "name", "pinned")}
+        fields = {key: getattr(edit.draft, key) for key in ("title", "description", "body", "name", "pinned", "cues")}
         return {"edit": "save", "type": edit.draft.kind.value, **fields, "expect": edit.expect}
     word = next(word for word, (kind, _, _) in _EDITS.items() if isinstance(edit, kind))
     return {"edit": word, **{key: getattr(edit, key) for key in list_fields(edit)}}
@@ -308,7 +302,9 @@ def _parse_edit(value: object) -> Edit:
     title, description, body = (_text(value, key) for key in ("title", "description", "body"))
     pinned = value.get("pinned")
     kept = pinned if isinstance(pinned, bool) else None
-    draft = Draft(Kind(_text(value, "type")), title, description, body, _maybe(value, "name"), kept)
+    listed = value.get("cues")
+    cues = tuple(cue for cue in listed if isinstance(cue, str)) if isinstance(listed, list | tuple) else None
+    draft = Draft(Kind(_text(value, "type")), title, description, body, _maybe(value, "name"), kept, cues)
     return records.Save(draft, _maybe(value, "expect"))
 
 

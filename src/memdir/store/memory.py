@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memdir.errors import NotFoundError
+from memdir.format.frontmatter import decode, make_memory
 from memdir.format.index import INDEX_FILE
 from memdir.guard import check_name
 from memdir.records import Header, Memory, Origin, Scope, Signature
-from memdir.store.contract import ChangeResult, Clock, StoreBase, make_memory, utc_now
+from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import IN_MEMORY, History
-from memdir.store.plan import FileChange, Planner, WriteRules, decode, is_index_path
+from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path
 
 
 class MemoryStore(StoreBase):
@@ -78,7 +79,7 @@ class MemoryStore(StoreBase):
             if not changes:
                 return ChangeResult()
             now = self.clock()
-            number = self._history.begin(verb, origin, now, changes, undoes=undoes, mark=mark)
+            number = self._history.begin(verb, origin, now, changes, seen={}, undoes=undoes, mark=mark)
             written: list[tuple[FileChange, Signature | None]] = []
             at = int(now.timestamp() * 1e9)
             for planned in changes:

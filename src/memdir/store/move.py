@@ -15,15 +15,15 @@ from memdir.errors import ConflictError, MemdirError, NotFoundError, SettingsErr
 from memdir.files import hold
 from memdir.format import index
 from memdir.format.age import find_links
+from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
 from memdir.guard import disk_errors
-from memdir.project.identity import Identity, relink, write_identity
 from memdir.project.paths import find_state_dir
 from memdir.project.settings import Environment
-from memdir.records import Edit, Forget, Memory, Origin, Put, Rewrite, Scope
+from memdir.records import TEAM_FOLDER, Edit, Forget, Memory, Origin, Put, Rewrite, Scope
 from memdir.store.files import FileStore
-from memdir.store.open import Project
-from memdir.store.plan import TEAM_FOLDER, decode, digest_of, index_path, is_team
+from memdir.store.open import Identity, Project, relink, write_identity
+from memdir.store.plan import index_path, is_team
 from memdir.text import fold_link
 
 _VERBS = ("promote", "demote")
@@ -122,9 +122,7 @@ def _find_hook(store: FileStore, name: str) -> str:
 
 def _relink(store: FileStore, old: str, new: str, to: Scope) -> Iterator[Edit]:
     """Rewrites of links that contain the whole path with its folder; any other names the memory by its last part.
-
-    What the team shares is not made to point to what others cannot see.
-    """
+    What the team shares is not made to point to what others cannot see."""
     if "/" not in old:
         return
     for header in store.scan():

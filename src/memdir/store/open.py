@@ -13,7 +13,9 @@ A local one is kept out of version control by a line in the repository's `info/e
 written or shown. What lies in a work tree came with a clone, so a link on the way to it is refused.
 """
 
+import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -22,22 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdir.errors import NotFoundError, PathError, SettingsError
-from memdir.files import disk_error, read_head, read_small
+from memdir.files import disk_error, make_private_dirs, read_head, read_small, sync_dir, write_private
 from memdir.format import frontmatter
-from memdir.frozen import dataclass
-from memdir.guard import check_root, find_refusal
+from memdir.frozen import asdict, dataclass
+from memdir.guard import STATE, check_root, find_refusal
 from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES
-from memdir.project.git import CONFIG_BYTES, find_git_dir
-from memdir.project.identity import check_identity, find_identity, read_identity, write_identity
-from memdir.project.paths import (
-    MemoryDirectory,
-    ProjectPaths,
-    find_base,
-    find_state_dir,
-    is_shared_dir,
-    read_paths,
-    slug,
-)
+from memdir.project import paths
+from memdir.project.paths import MemoryDirectory, ProjectPaths, find_git_dir, find_state_dir, slug
 from memdir.project.settings import Environment, Settings, read_environment
 from memdir.records import Scope
 from memdir.store.contract import Clock, utc_now
@@ -45,8 +38,30 @@ from memdir.store.files import FileStore
 from memdir.text import fold, one_line, shorten
 
 if TYPE_CHECKING:
-    from memdir.store.secret_text import SecretFinding
+    from memdir.store.secrets import SecretFinding
     from memdir.store.state import Author
+
+_LEFT_BEHIND = frozenset({STATE, ".consolidate-lock"})  # what a directory without memories may hold
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A project by its path, and by what stays the same when the path changes."""
+
+    root: str
+    remote: str | None = None
+    root_commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelinkCandidate:
+    """A memory directory that may be the one searched for; `rank` is lower for better ones."""
+
+    path: Path
+    root: str
+    reason: str
+    rank: int
+
 
 EXCLUDED = "/.claude/agent-memory-local/"
 _NAME_CHARS = 100
@@ -54,8 +69,6 @@ _NAME_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """All that follows from one working directory."""
-
     environment: Environment
     settings: Settings
     places: ProjectPaths
@@ -83,15 +96,41 @@ class Project:
             store.close()
 
 
+class AgentScope(StrEnum):
+    USER = "user"
+    PROJECT = "project"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDirectory:
+    """An agent's memory directory; `name` is the agent's as in the path."""
+
+    name: str
+    scope: AgentScope
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDefinition:
+    """An agent as its file describes it; `memory` is None where it asks for none, `problem` says what is wrong."""
+
+    name: str
+    memory: AgentScope | None
+    path: Path
+    description: str = ""
+    problem: str = ""
+
+
 def open_project(
     cwd: Path | None = None, *, environ: Mapping[str, str] | None = None, directory: Path | None = None
 ) -> Project:
     """Everything for a working directory; `directory` replaces the project's memory directory."""
     environment = read_environment(environ)
-    settings, paths = read_paths(environment, (cwd or Path.cwd()).absolute())
+    settings, places = paths.read_paths(environment, (cwd or Path.cwd()).absolute())
     fixed = environment.now
     clock = utc_now if fixed is None else lambda: fixed
-    root = paths.root.path
+    root = places.root.path
 
     def open_directory(place: MemoryDirectory, root: Path | None = None, *, shared: bool = False) -> FileStore:
         state = find_state_dir(place.path, environment)
@@ -101,16 +140,16 @@ def open_project(
         author = partial(_find_author, environment, root) if place.scope is Scope.PRIVATE else None
         on_open = partial(_record_identity, state, keyed)
         opening = (environment, settings, clock, on_open)
-        return _open_files(place.path, place.scope, *opening, shared=shared, find_author=author)
+        return _open_files(place.path, state, place.scope, *opening, shared=shared, find_author=author)
 
     if directory is not None:
         place = MemoryDirectory(Scope.PRIVATE, directory.absolute(), "--dir")
-        private = open_directory(place, shared=is_shared_dir(directory, environment))
-        return Project(environment, settings, paths, private, None, clock)
-    private = open_directory(paths.private, root)
-    user = None if paths.user is None else open_directory(paths.user)
-    own = None if paths.project is None else open_directory(paths.project)
-    return Project(environment, settings, paths, private, user, clock, own)
+        private = open_directory(place, shared=paths.is_shared_dir(directory, environment))
+        return Project(environment, settings, places, private, None, clock)
+    private = open_directory(places.private, root)
+    user = None if places.user is None else open_directory(places.user)
+    own = None if places.project is None else open_directory(places.project)
+    return Project(environment, settings, places, private, user, clock, own)
 
 
 def open_store(path: Path | str | None = None, *, cwd: Path | None = None, scope: Scope = Scope.PRIVATE) -> FileStore:
@@ -129,6 +168,7 @@ def open_store(path: Path | str | None = None, *, cwd: Path | None = None, scope
 
 def _open_files(
     path: Path,
+    state: Path,
     scope: Scope,
     environment: Environment,
     settings: Settings,
@@ -140,7 +180,7 @@ def _open_files(
 ) -> FileStore:
     return FileStore(
         path,
-        state=find_state_dir(path, environment),
+        state=state,
         cache=environment.cache_home / "dirs" / slug(str(path))[-100:].strip("-"),
         scope=scope,
         skip_index=settings.flag("skip_index"),
@@ -176,44 +216,14 @@ def _find_author(environment: Environment, root: Path | None) -> "Author":
     return find_own_author(environment, root)
 
 
-class AgentScope(StrEnum):
-    """Where an agent's memory counts."""
-
-    USER = "user"
-    PROJECT = "project"
-    LOCAL = "local"
-
-
-@dataclass(frozen=True, slots=True)
-class AgentDirectory:
-    """An agent's memory directory; `name` is the agent's as in the path."""
-
-    name: str
-    scope: AgentScope
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class AgentDefinition:
-    """An agent as its file describes it; `memory` is None where it asks for none, `problem` says what is wrong."""
-
-    name: str
-    memory: AgentScope | None
-    path: Path
-    description: str = ""
-    problem: str = ""
-
-
 def find_agent_place(name: str, scope: AgentScope, *, environment: Environment, root: Path) -> AgentDirectory:
-    """The directory of that agent; raises PathError for a name or path that is not allowed.
-
-    A name is one segment of the guard's grammar once its `:` have become `-` (plugins write `plugin:agent`).
-    """
+    """The directory of that agent; raises PathError for a name or path that is not allowed. A name is one segment
+    of the guard's grammar once its `:` have become `-` (plugins write `plugin:agent`)."""
     leaf = name.replace(":", "-")
     if reason := find_refusal(leaf):
         raise PathError(name, reason, hint="an agent's name is letters, digits, `-`, `_` and `:`")
     if scope is AgentScope.USER:
-        folder = find_base(environment)[0] / "agent-memory"
+        folder = paths.find_base(environment)[0] / "agent-memory"
     elif scope is AgentScope.PROJECT:
         folder = root / ".claude" / "agent-memory"
     elif mount := environment.remote_memory_dir:
@@ -282,7 +292,8 @@ def find_agent_directory(project: Project, name: str, scope: AgentScope | None =
 def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
     """An agent's memory with the same guard as any other; nothing is made until something is written."""
     opening = (project.environment, project.settings, project.clock, partial(keep_out, place))
-    return _open_files(place.path, Scope.AGENT, *opening, shared=place.scope is AgentScope.PROJECT)
+    state = find_state_dir(place.path, project.environment)
+    return _open_files(place.path, state, Scope.AGENT, *opening, shared=place.scope is AgentScope.PROJECT)
 
 
 def keep_out(place: AgentDirectory) -> bool:
@@ -293,7 +304,7 @@ def keep_out(place: AgentDirectory) -> bool:
     if (git_dir := find_git_dir(root)) is None:
         return False
     path = git_dir / "info" / "exclude"
-    reading = read_small(path, CONFIG_BYTES)
+    reading = read_small(path, paths.CONFIG_BYTES)
     text = (reading.data or b"").decode("utf-8", "surrogateescape")
     if reading.problem or any(line.strip() in (EXCLUDED, EXCLUDED.rstrip("/")) for line in text.splitlines()):
         return False
@@ -349,3 +360,170 @@ def _read_definition(path: Path) -> AgentDefinition | None:
     scope = next((at for at in AgentScope if at.value == memory), None)
     short = one_line(name or path.stem)[:_NAME_CHARS]
     return AgentDefinition(short, scope, path, shorten(one_line(description), 200), one_line(problem))
+
+
+# --- which project a memory directory belongs to, and finding the memory of a project that has moved ------------------
+# Two projects can have the same slug, and the slug follows the path, so a project that is moved, renamed or cloned again
+# leaves its memory behind. Against both, memdir records root, remote and first commit in the state folder. A directory
+# of a project that still exists is never taken over silently. `relink` moves one memory; its caller holds the locks of
+# both directories.
+
+
+def find_identity(root: Path) -> Identity:
+    """Returns the identity of a project; runs git for the first commit, so it is not for hooks."""
+    return Identity(str(root), paths.find_remote(root), paths.find_root_commit(root))
+
+
+def read_identity(state_dir: Path) -> Identity | None:
+    """Returns the recorded project; None if there is no record that can be read."""
+    record = paths.read_root_record(state_dir)
+    return Identity(record["root"], record.get("remote"), record.get("root_commit")) if record else None
+
+
+def write_identity(state_dir: Path, identity: Identity) -> None:
+    text = json.dumps(asdict(identity), indent=2, sort_keys=True) + "\n"
+    write_private(state_dir / paths.RECORD, text.encode("ascii"))
+
+
+def check_identity(state_dir: Path, root: Path) -> None:
+    """Raise PathError for a directory that belongs to another project which still exists. Only for a directory
+    whose `is_keyed` is true: one that a person has chosen may be shared."""
+    known = read_identity(state_dir)
+    if known is None or _is_same(known.root, str(root)) or not os.path.isdir(known.root):
+        return
+    raise PathError(
+        str(root),
+        f"its memory directory already belongs to {known.root}; both paths have the same short name",
+        hint="set autoMemoryDirectory in the project's .claude/settings.local.json or CLAUDE_CODE_PROJECT_DIR_NAME to"
+        " give this project a directory of its own, or say `memdir relink --claim` if it is the same project",
+    )
+
+
+def find_moved_directories(environment: Environment, identity: Identity) -> tuple[RelinkCandidate, ...]:
+    """Returns memory directories that may be those of `identity` under an earlier path, best first."""
+    try:
+        with os.scandir(environment.claude_home / "projects") as entries:
+            projects = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        projects = []
+    found = [candidate for at in projects if (candidate := _judge(at, environment, identity)) is not None]
+    return tuple(sorted(found, key=lambda candidate: (candidate.rank, str(candidate.path))))
+
+
+def relink(source: Path, target: Path, *, environment: Environment) -> None:
+    """Move a memory directory, and memdir's own files for it, to another path; raises and leaves all as it was.
+
+    Raises PathError if the target holds anything of its own. What memdir kept for an empty target is moved into the new
+    state directory and not deleted: it may be the history of memories forgotten there.
+    """
+    for path in (source, source.parent, target, target.parent):
+        if path.is_symlink():
+            raise PathError(str(path), "it is a link", hint="move by hand what the link leads to")
+    if not source.is_dir():
+        raise NotFoundError(f"there is no memory directory {source}", name=str(source))
+    if _holds_anything(target):
+        hint = "move or forget what is in there first; memdir does not mix two memories"
+        raise PathError(str(target), "it already holds memories", hint=hint)
+    old_state, new_state = find_state_dir(source, environment), find_state_dir(target, environment)
+    moved_state = target / STATE if old_state == source / STATE else old_state
+    try:
+        make_private_dirs(target.parent)
+        # A rename cannot cross file systems: that is checked before the first one.
+        for old, new in ((source, target), (old_state, new_state), (target, new_state)):
+            parent = next(path for path in new.parents if path.exists())
+            if old.exists() and os.stat(old).st_dev != os.stat(parent).st_dev:
+                raise PathError(str(old), f"it is on another file system than {parent}", hint="move it by hand")
+        aside = _move(source, target)
+        if moved_state != new_state and moved_state.is_dir():
+            make_private_dirs(new_state.parent)
+            _keep(_move(moved_state, new_state), new_state)
+        _keep(aside, new_state)
+    except OSError as error:
+        raise disk_error(error, target) from error
+
+
+def _judge(project: Path, environment: Environment, identity: Identity) -> RelinkCandidate | None:
+    memory = project / "memory"
+    if memory.is_symlink() or not memory.is_dir() or not _holds_anything(memory):
+        return None
+    known = read_identity(find_state_dir(memory, environment))
+    if known is None:  # memdir has never recorded it; a project that exists keeps its own
+        cwd = paths.find_transcript_cwd(project)
+        if cwd is None or os.path.isdir(cwd) or not _is_same_name(cwd, identity.root):
+            return None
+        return RelinkCandidate(memory, cwd, f"same name in its transcripts; {cwd} is gone", 3)
+    if _is_same(known.root, identity.root):
+        return None
+    alive = os.path.isdir(known.root)
+    where = f"{known.root} is still there" if alive else f"{known.root} is gone"
+    if identity.root_commit and known.root_commit == identity.root_commit:
+        return RelinkCandidate(memory, known.root, f"same first commit; {where}", 4 if alive else 0)
+    if identity.remote and known.remote and _address(known.remote) == _address(identity.remote):
+        return RelinkCandidate(memory, known.root, f"same remote; {where}", 5 if alive else 1)
+    if not alive and _is_same_name(known.root, identity.root):
+        return RelinkCandidate(memory, known.root, f"same name; {where}", 2)
+    return None if alive else RelinkCandidate(memory, known.root, where, 6)
+
+
+def _holds_anything(memory: Path) -> bool:
+    try:
+        with os.scandir(memory) as entries:
+            for entry in entries:
+                if entry.name in _LEFT_BEHIND:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    found = _holds_anything(Path(entry.path))
+                else:
+                    found = entry.is_symlink() or entry.stat(follow_symlinks=False).st_size > 0
+                if found:
+                    return True
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # what cannot be listed is not empty
+    return False
+
+
+def _move(source: Path, target: Path) -> Path | None:
+    aside = _find_free(target.parent, ".memdir-replaced") if target.exists() else None
+    if aside is not None:
+        os.rename(target, aside)
+    try:
+        os.rename(source, target)
+    except OSError:
+        if aside is not None:
+            os.rename(aside, target)
+        raise
+    sync_dir(target.parent)
+    sync_dir(source.parent)
+    return aside
+
+
+def _keep(aside: Path | None, state: Path) -> None:
+    if aside is not None:
+        make_private_dirs(state)
+        os.rename(aside, _find_free(state, "replaced"))
+
+
+def _find_free(directory: Path, name: str) -> Path:
+    return next(path for n in range(1, 1_000_000) if not os.path.lexists(path := directory / f"{name}-{n}"))
+
+
+def _is_same(one: str, other: str) -> bool:
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _is_same_name(one: str, other: str) -> bool:
+    return os.path.basename(one.rstrip("/")).casefold() == os.path.basename(other.rstrip("/")).casefold()
+
+
+def _address(remote: str) -> str:
+    """Host and path, so that a clone over ssh and one over https are the same."""
+    plain = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://", "", remote)
+    plain = re.sub(r"^[^@/:]+@", "", plain)
+    return re.sub(r"^([^/:]+):(?:\d+/)?", r"\1/", plain).rstrip("/").removesuffix(".git").casefold()

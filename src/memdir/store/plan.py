@@ -9,31 +9,28 @@ into what others read.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache, lru_cache
-from importlib import import_module
+from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memdir.errors import ConflictError, FormatError, NotFoundError, PathError, SecretError, SettingsError
 from memdir.format import frontmatter, index
-from memdir.format.drafts import check_description, check_title, make_slug
-from memdir.frozen import dataclass
-from memdir.guard import check_name
+from memdir.format.frontmatter import FieldValue, check_description, decode, digest_of, encode, make_slug
+from memdir.frozen import dataclass, replace
+from memdir.guard import check_name, check_path
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
-from memdir.records import Change, ChangedFile, Dialect, Draft, Header, Kind, Scope
+from memdir.records import TEAM_FOLDER, Change, ChangedFile, Dialect, Draft, Header, Kind, Scope
 from memdir.text import find_forbidden, fold
 
 if TYPE_CHECKING:
-    from memdir.store.secret_text import SecretFinding
+    from memdir.language.dates import ReplacedDate
+    from memdir.store.secrets import SecretFinding
 
 
-TEAM_FOLDER = "team"
 _DIALECT_SAMPLE = 16  # neighbours that are looked at to learn which dialect a directory mostly uses
 
 
 class StoreView(Protocol):
-    """The files of a store as they are now."""
-
     def read_bytes(self, path: str) -> bytes | None: ...
     def list_files(self, folder: str) -> Iterable[str]: ...
 
@@ -55,36 +52,8 @@ Planner = Callable[[StoreView], list[FileChange]]
 Finder = Callable[[str], "Sequence[SecretFinding]"]
 
 
-def digest_of(data: bytes) -> str:
-    digest: str = _find_sha256()(data).hexdigest()
-    return digest
-
-
-@cache
-def _find_sha256() -> Callable[[bytes], Any]:
-    """The interpreter's own where it has one: `hashlib` loads OpenSSL, which takes milliseconds of every recall."""
-    for name in ("_sha2", "_sha256"):
-        try:
-            own: Callable[[bytes], Any] = import_module(name).sha256
-            return own
-        except ImportError:
-            continue
-    import hashlib
-
-    return hashlib.sha256
-
-
 def is_index_path(path: str) -> bool:
     return path == index.INDEX_FILE or path.endswith("/" + index.INDEX_FILE)
-
-
-def decode(data: bytes) -> str:
-    """Text that encodes back to the same bytes, valid UTF-8 or not."""
-    return data.decode("utf-8", "surrogateescape")
-
-
-def encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 @lru_cache(maxsize=4)  # a batch asks for the same megabyte at every edit, and then knows its lines already
@@ -102,10 +71,8 @@ def index_path(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class WriteRules:
-    """What a store requires of everything written into it. `find` looks for secrets, by default the built-in rules.
-
-    `shared` says that others will read all of it; else others read only the team's folder.
-    """
+    """What a store requires of everything written into it. `find` looks for secrets, by default the built-in
+    rules. `shared` says that others will read all of it; else others read only the team's folder."""
 
     scope: Scope = Scope.PRIVATE
     skip_index: bool = False
@@ -165,12 +132,18 @@ def plan_write(
     check_draft(draft, rules)
     name, found = find_write_target(view, draft)
     check_expected(name, found, expect)
+    draft, _ = resolve_dates(draft, now, decode(found or b""))
     before = None if found is None else frontmatter.parse_fields(decode(found))
     if before is None or before.description != draft.description:
         check_description(draft.description, draft.kind)
     if found is None:
-        fields = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
-        fields |= {"pinned": "true"} if draft.pinned else {}
+        fields: dict[str, FieldValue] = {
+            "name": draft.title,
+            "description": draft.description,
+            "type": draft.kind.value,
+            "pinned": "true" if draft.pinned else None,
+            "cues": draft.cues or None,
+        }
         dialect = _find_dialect(view, name.rpartition("/")[0])
         text = frontmatter.compose_file(fields, _clean_body(draft.body), dialect)
     else:
@@ -180,11 +153,15 @@ def plan_write(
     return name, changes if rules.skip_index else changes + _plan_pointer(view, name, draft, before)
 
 
-def plan_text(view: StoreView, name: str, text: str, expect: str | None, rules: WriteRules) -> list[FileChange]:
+def plan_text(
+    view: StoreView, name: str, text: str, expect: str | None, now: datetime, rules: WriteRules
+) -> list[FileChange]:
     """The changes of a whole-file edit: the text as somebody left it in an editor."""
     found = _read_existing(view, name)
     check_expected(name, found, expect)
-    old, data = decode(found), encode(text)
+    old = decode(found)
+    text = resolve_text(text, now, old)
+    data = encode(text)
     if data == found:
         return []
     fields = frontmatter.parse_fields(text)
@@ -196,8 +173,9 @@ def plan_text(view: StoreView, name: str, text: str, expect: str | None, rules: 
     return [FileChange(f"{name}.md", found, data), *pointers]
 
 
-def plan_put(view: StoreView, name: str, text: str, hook: str, rules: WriteRules) -> list[FileChange]:
-    """The changes that lay a whole file where none is: its bytes stay, and it is checked as if it were new."""
+def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, rules: WriteRules) -> list[FileChange]:
+    """The changes that lay a whole file where none is: it is checked as if it were new, and its bytes stay but for dates."""
+    text = resolve_text(text, now)
     *folders, leaf = check_name(name)
     if any(fold(at) == fold(f"{leaf}.md") for at in view.list_files("/".join(folders))):
         raise ConflictError(f"{name} exists already", hint="read it first, then choose another name or merge by hand")
@@ -221,8 +199,7 @@ def plan_pin(view: StoreView, name: str, *, pinned: bool) -> list[FileChange]:
 
 
 def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChange]:
-    """The changes that forget a memory: its file and every pointer to it."""
-    found = _read_existing(view, name)
+    found = _read_existing(view, name, is_written=False)
     if expect is not None:
         check_expected(name, found, expect)
     path, short = index_path(name)
@@ -274,10 +251,8 @@ def plan_line(view: StoreView, name: str, was: str, line: str) -> list[FileChang
 
 
 def plan_undo(view: StoreView, change: Change, contents: Callable[[str], bytes]) -> list[FileChange]:
-    """The changes that take a change back; ConflictError if a topic file is not what the change left behind.
-
-    An index goes back byte for byte if nothing else touched it, and line by line if something did.
-    """
+    """The changes that take a change back; ConflictError if a topic file is not what the change left behind. An
+    index goes back byte for byte if nothing else touched it, and line by line if something did."""
     changes = []
     for file in change.files:
         current = view.read_bytes(file.path)
@@ -353,10 +328,40 @@ def redo_index(change: ChangedFile, current: bytes | None) -> bytes | None:
     return encode(_merge_lines(decode(current or b""), change.splice[1], change.splice[2]))
 
 
+def resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, "tuple[ReplacedDate, ...]"]:
+    """A project draft with its relative dates absolute, seen from `now` in its zone, and what was replaced. Lines
+    that `old`, the file before, has already stay: they were said on another day."""
+    if draft.kind is not Kind.PROJECT or "\n" in draft.description:
+        return draft, ()
+    # Imported here: recalling needs no dates, and most memories are of another type.
+    from memdir.language.dates import make_absolute
+
+    known = {line.strip() for line in old.splitlines()} | {frontmatter.parse_fields(old).description}
+    text, replaced = make_absolute(f"{draft.description}\n\n{draft.body}", now, known if old else ())
+    description, _, body = text.partition("\n\n")
+    return replace(draft, description=description, body=body), replaced
+
+
+def resolve_text(text: str, now: datetime, old: str = "") -> str:
+    """A whole file with the relative dates of a project memory absolute, as `resolve_dates`."""
+    fields = frontmatter.parse_fields(text)
+    if fields.kind is not Kind.PROJECT or fields.problem:
+        return text
+    body = frontmatter.split_frontmatter(text).body
+    dated, replaced = resolve_dates(Draft(fields.kind, fields.title, fields.description, body), now, old)
+    if not replaced:
+        return text
+    try:
+        return frontmatter.replace_body(frontmatter.set_fields(text, {"description": dated.description}), dated.body)
+    except FormatError:
+        return text
+
+
 def check_draft(draft: Draft, rules: WriteRules) -> None:
-    check_title(draft.title)
+    frontmatter.check_title(draft.title)
     for field in ("title", "description", "body"):
         check_text(getattr(draft, field), field)
+    frontmatter.check_cues(draft.cues or ())
     if draft.kind not in Kind.__members__.values():
         raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
     _check_scope(draft.kind, rules.scope)
@@ -434,7 +439,9 @@ def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
 def _render_over(text: str, draft: Draft, now: datetime) -> str:
     """An existing file with the draft's fields and body; what it says besides stays."""
     before = frontmatter.parse_fields(text)
-    changes: dict[str, str | None] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
+    changes: dict[str, FieldValue] = {"name": draft.title, "description": draft.description, "type": draft.kind.value}
+    if draft.cues is not None:
+        changes["cues"] = draft.cues or None
     if before.dialect is None:
         return frontmatter.compose_file(changes, _clean_body(draft.body), Dialect.FLAT)
     if draft.pinned is not None and draft.pinned != before.pinned:
@@ -452,8 +459,12 @@ def _encode_checked(text: str) -> bytes:
     return data
 
 
-def _read_existing(view: StoreView, name: str) -> bytes:
-    check_name(name)
+def _read_existing(view: StoreView, name: str, *, is_written: bool = True) -> bytes:
+    """The bytes of a memory; one that is not written may have a name that no memory gets, such as a conflict copy's."""
+    if is_written:
+        check_name(name)
+    else:
+        check_path(f"{name}.md")
     found = view.read_bytes(f"{name}.md")
     if found is None:
         raise NotFoundError(f"no memory named {name}", name=name)
@@ -465,7 +476,6 @@ def _clean_body(body: str) -> str:
 
 
 def _find_dialect(view: StoreView, folder: str) -> Dialect:
-    """What most of the neighbours use; flat among none."""
     leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
     heads = (frontmatter.take_head(view.read_bytes(f"{folder}/{leaf}" if folder else leaf) or b"") for leaf in leaves)
     known = (at for head in heads if (at := frontmatter.parse_fields(decode(head)).dialect) is not None)
@@ -492,10 +502,8 @@ def _add_pointer(text: str, short: str, kind: Kind, title: str, description: str
 
 
 def check_shared(changes: list[FileChange], rules: WriteRules) -> list[FileChange]:
-    """The changes as they are; raises for a secret that would come into what a team shares, or for a `user` memory.
-
-    A secret that was there already is no reason to refuse another change: the index must still be fixed.
-    """
+    """The changes as they are; raises for a secret that would come into what a team shares, or for a `user`
+    memory. A secret that was there already is no reason to refuse another change: the index must still be fixed."""
     for planned in changes:
         if planned.after is not None and is_shared(planned.path, rules):
             name = planned.path.removesuffix(".md")

@@ -5,32 +5,113 @@
     mask(text, findings)    the text without the values
     holds_token(text)       only whether it contains a token or key with a known format
 
-Formats of tokens are searched in all readings of a text (`secret_text`), what depends on the words around it
-(`secret_context`) only where these stand as written. Of overlapping matches the one of the more particular rule is kept.
+Formats of tokens are searched in all readings of a text (`text.FoldedText`, and base64 decoded), what depends on the words
+around it only where these stand as written. Of overlapping matches the one of the more particular rule is kept.
 
 It does not know a secret that looks like an ordinary word, nor see through encryption, two levels of encoding, letters of
 other alphabets that look alike, or pictures.
 """
 
 import re
+from binascii import a2b_base64
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice, pairwise
+from math import log2
 from pathlib import Path
+from typing import Any
 
 from memdir.errors import SettingsError
-from memdir.frozen import dataclass
+from memdir.format.frontmatter import digest_of
+from memdir.frozen import dataclass, replace
 from memdir.project.settings import Environment, read_config
-from memdir.store import secret_text
-from memdir.store.secret_context import find_placed, find_told, is_masked, is_published, measure_bits, measure_mixing
-from memdir.store.secret_text import AllowedValue, FoldedText, SecretFinding, SecretMatch, SecretRule, compile_pattern
+from memdir.text import FoldedText, decode_percent, find_dense, fold_text, join_pieces
 
+_TABLES_FILE = Path(__file__).with_name("secret_rules.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRule:
+    """One format of a secret: a pattern for the value, or with a group `value` for its surroundings too.
+
+    The text must contain one of `hints` (lower case). `bits` is the lowest entropy per character of a value. A match may
+    be no part of a longer word, unless `inside` says that the pattern checks it.
+    """
+
+    id: str
+    what: str
+    pattern: str
+    hints: tuple[str, ...] = ()
+    bits: float = 0.0
+    inside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedValue:
+    """A value that is no secret although a rule finds it, and why. With `rule`, for that rule only. The pattern is
+    searched in the value, or with `on_line` in the line the value begins on."""
+
+    pattern: str
+    why: str
+    rule: str = ""
+    on_line: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFinding:
+    """A secret in a text: which rule, in words what it is, and where; never the value. Lines count from 1, once it is known
+    where a match in some reading of a text stands in the text itself."""
+
+    rule: str
+    what: str
+    start: int
+    end: int
+    line: int = 0
+
+
+_JUDGED = 200  # characters of a value that are looked at; more of it says nothing new
+_WINDOW = 110  # characters of a sentence that are looked at
+_TOKENS = 16  # and words
+_HEADERS = ("apikey", "api_key", "token")
+_CJK_LEADS = "是为為成叫即は:=→を"
+_STRIP_LEFT = "\"'`(*[<“”„«‘「『,;:"
+_STRIP_RIGHT = "\"'`)*]>“”»’」』.,;:"
 # A person's own rules and exceptions, beside the config file; never from a project's committed files.
 FILE = "secrets.toml"
 _LEFT = r"(?<![A-Za-z0-9_])(?:"
 _RIGHT = r")(?![A-Za-z0-9_-])"
 # What a match in joined text must mix at least: words that happen to stand together do not.
 _JOINED_MIXING = 0.25
+_BASE64 = (
+    r"(?<![A-Za-z0-9+/_-])(?:[A-Za-z0-9+/_-]{20,20000}+={0,2}(?!\r?\n)"
+    r"|(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t>]{0,40}+){1,400}+[A-Za-z0-9+/]{0,76}+={0,2}|[A-Za-z0-9+/_-]{20,20000}+={0,2})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSecretRules:
+    """What a person adds to the built-in rules, and which values they allow."""
+
+    rules: tuple[SecretRule, ...] = ()
+    allow: tuple[AllowedValue, ...] = ()
+
+
+_RULE = {"id": str, "pattern": str, "what": str, "hints": list, "bits": float}
+_ALLOW = {"pattern": str, "why": str, "rule": str, "on_line": bool}
+
+
+@cache
+def _read_tables() -> dict[str, Any]:
+    import tomllib  # most processes scan nothing
+
+    return tomllib.loads(_TABLES_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def find_secrets(
@@ -42,7 +123,7 @@ def find_secrets(
     matches = _drop_overlaps(_find_matches(text, extra))
     breaks = [at.start() for at in compile_pattern(r"\n").finditer(text)] if matches else []
     return tuple(
-        SecretFinding(at.rule, at.what, bisect_right(breaks, at.start - 1) + 1, at.start, at.end)
+        replace(at, line=bisect_right(breaks, at.start - 1) + 1)
         for at in matches
         if not any(_allows(allowed, text, at) for allowed in allow)
     )
@@ -50,8 +131,13 @@ def find_secrets(
 
 def find_for(environment: Environment, text: str) -> tuple[SecretFinding, ...]:
     """The secrets of a text by the built-in rules and the person's own."""
+    return find_for_each(environment, (text,))[0]
+
+
+def find_for_each(environment: Environment, texts: Iterable[str]) -> tuple[tuple[SecretFinding, ...], ...]:
+    """The same for each of several texts; the person's own rules are read once."""
     own = read_own_rules(environment.config_file.with_name(FILE))
-    return find_secrets(text, allow=own.allow, extra=own.rules)
+    return tuple(find_secrets(text, allow=own.allow, extra=own.rules) for text in texts)
 
 
 def holds_token(text: str) -> bool:
@@ -60,7 +146,6 @@ def holds_token(text: str) -> bool:
 
 
 def mask(text: str, findings: Iterable[SecretFinding]) -> str:
-    """The text with `[masked: rule]` in the place of each value."""
     parts: list[str] = []
     at = 0
     for finding in sorted(findings, key=lambda finding: finding.start):
@@ -81,7 +166,7 @@ def render_findings(findings: Iterable[SecretFinding], *, place: str = "") -> tu
 @cache
 def read_rules() -> tuple[SecretRule, ...]:
     """The built-in formats, in the order of their precedence."""
-    rows = [{"bits": 0.0 if row.get("inside") else 2.0, **row} for row in secret_text.read_tables()["rules"]]
+    rows = [{"bits": 0.0 if row.get("inside") else 2.0, **row} for row in _read_tables()["rules"]]
     return tuple(SecretRule(**{**row, "hints": tuple(row["hints"])}) for row in rows)
 
 
@@ -91,26 +176,27 @@ def _list_rules(*, inside: bool) -> tuple[SecretRule, ...]:
     return tuple(rule for rule in read_rules() if rule.inside is inside)
 
 
-def _find_matches(text: str, extra: Sequence[SecretRule] = (), *, tokens_only: bool = False) -> Iterator[SecretMatch]:
+def _find_matches(text: str, extra: Sequence[SecretRule] = (), *, tokens_only: bool = False) -> Iterator[SecretFinding]:
     """Every match, placed in the text as given; they may overlap, the more particular ones come first."""
-    folded = secret_text.fold_text(text)
-    yield from _place(folded, _find_plain(folded.text, extra, tokens_only=tokens_only))
-    if (joined := secret_text.join_pieces(folded.text)) is not None:
+    folded = fold_text(text)
+    dense, joined, decoded = find_dense(folded.text), join_pieces(folded.text), decode_percent(folded.text)
+    yield from _place(folded, _find_plain(folded.text, dense, extra, tokens_only=tokens_only))
+    if joined is not None:
         yield from _place(folded, _place(joined, _find_joined(joined)))
-    if (decoded := secret_text.decode_percent(folded.text)) is not None:
-        again = secret_text.fold_text(decoded.text)
-        matches = _find_plain(again.text, extra, tokens_only=tokens_only)
+    if decoded is not None:
+        again = fold_text(decoded.text)
+        matches = _find_plain(again.text, find_dense(again.text), extra, tokens_only=tokens_only)
         yield from _place(folded, _place(decoded, _place(again, matches)))
-    for start, end, said in secret_text.find_base64(folded.text):
-        inner = next(_find_plain(secret_text.fold_text(said).text, extra, tokens_only=tokens_only), None)
+    for start, end, said in _find_base64(folded.text):
+        inside = fold_text(said).text
+        inner = next(_find_plain(inside, find_dense(inside), extra, tokens_only=tokens_only), None)
         if inner is not None:
-            yield from _place(folded, [SecretMatch(inner.rule, f"{inner.what}, in base64", start, end)])
+            yield from _place(folded, [SecretFinding(inner.rule, f"{inner.what}, in base64", start, end)])
 
 
-def _drop_overlaps(matches: Iterable[SecretMatch]) -> list[SecretMatch]:
-    """Of matches that overlap the first; the rest in the order of the text."""
+def _drop_overlaps(matches: Iterable[SecretFinding]) -> list[SecretFinding]:
     ordered = sorted(enumerate(matches), key=lambda at: (at[1].start, at[0]))
-    apart: list[tuple[int, SecretMatch]] = []
+    apart: list[tuple[int, SecretFinding]] = []
     for rank, match in ordered:
         while apart and apart[-1][1].end > match.start and apart[-1][0] > rank:
             apart.pop()
@@ -119,18 +205,19 @@ def _drop_overlaps(matches: Iterable[SecretMatch]) -> list[SecretMatch]:
     return [match for _, match in apart]
 
 
-def _find_plain(text: str, extra: Sequence[SecretRule], *, tokens_only: bool) -> Iterator[SecretMatch]:
+def _find_plain(
+    text: str, dense: FoldedText, extra: Sequence[SecretRule], *, tokens_only: bool
+) -> Iterator[SecretFinding]:
     low = _lower(text)
     yield from _match(text, low, extra)
     yield from _match(text, low, _list_rules(inside=True))
-    dense = secret_text.find_dense(text)
     yield from _place(dense, _match(dense.text, _lower(dense.text), _list_rules(inside=False)))
     if not tokens_only:
-        yield from find_placed(text, low)
-        yield from find_told(text, low, dense)
+        yield from _find_placed(text, low)
+        yield from _find_told(text, low, dense)
 
 
-def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretMatch]:
+def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretFinding]:
     for rule in rules:
         if not rule.hints or any(hint in low for hint in rule.hints):
             pattern = rule.pattern if rule.inside else f"{_LEFT}{rule.pattern}{_RIGHT}"
@@ -138,17 +225,17 @@ def _match(text: str, low: str, rules: Sequence[SecretRule]) -> Iterator[SecretM
                 yield from _judge(rule, match)
 
 
-def _find_joined(reading: FoldedText) -> Iterator[SecretMatch]:
+def _find_joined(reading: FoldedText) -> Iterator[SecretFinding]:
     low = _lower(reading.text)
     for rule in _list_rules(inside=False):
         if any(hint in low for hint in rule.hints):
             for match in compile_pattern(rule.pattern).finditer(reading.text):
                 for found in _judge(rule, match):
                     if _is_joined(reading, match.start(), found):
-                        yield SecretMatch(found.rule, f"{found.what}, in pieces", found.start, found.end)
+                        yield replace(found, what=f"{found.what}, in pieces")
 
 
-def _is_joined(reading: FoldedText, start: int, match: SecretMatch) -> bool:
+def _is_joined(reading: FoldedText, start: int, match: SecretFinding) -> bool:
     """Whether a match goes over a joint, begins and ends where a piece does, and is no row of words."""
     text, end = reading.text, match.end
     if (
@@ -160,7 +247,7 @@ def _is_joined(reading: FoldedText, start: int, match: SecretMatch) -> bool:
     value = text[match.start : end]
     if value.isupper():  # in base32 digits are few
         return any(at.isdigit() for at in value)
-    return measure_mixing(value[len(value) // 4 :]) >= _JOINED_MIXING
+    return _measure_mixing(value[len(value) // 4 :]) >= _JOINED_MIXING
 
 
 def _is_edge(at: str) -> bool:
@@ -174,26 +261,48 @@ def _lower(text: str) -> str:
     return low
 
 
-def _judge(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretMatch]:
+def _judge(rule: SecretRule, match: re.Match[str]) -> Iterator[SecretFinding]:
     group = "value" if match.re.groupindex.get("value") and match["value"] else 0
     value = match[group]
-    if not rule.inside and (is_masked(value) or measure_bits(value) < rule.bits):
+    if not rule.inside and (_is_masked(value) or _measure_bits(value) < rule.bits):
         return
-    if rule.id == "google-api-key" and is_published(value):
+    if rule.id == "google-api-key" and _is_published(value):
         return
     if rule.id == "jwt":
-        said = secret_text.decode_base64(value.partition(".")[0])
+        said = _decode_base64(value.partition(".")[0])
         if not (said.startswith("{") and said.rstrip().endswith("}") and ('"alg"' in said or '"typ"' in said)):
             return
-    yield SecretMatch(rule.id, rule.what, *match.span(group))
+    yield SecretFinding(rule.id, rule.what, *match.span(group))
 
 
-def _place(reading: FoldedText, matches: Iterable[SecretMatch]) -> Iterator[SecretMatch]:
-    for at in matches:
-        yield SecretMatch(at.rule, at.what, *reading.find_place(at.start, at.end))
+def _find_base64(text: str) -> Iterator[tuple[int, int, str]]:
+    """Runs of base64 that hold text, decoded once: start, end, what they say."""
+    for match in compile_pattern(_BASE64).finditer(text):
+        run = match.group()
+        said = "" if run.islower() or run.isupper() else _decode_base64(compile_pattern(r"[\s>]+").sub("", run))
+        if said:
+            yield match.start(), match.end(), said
 
 
-def _allows(allow: AllowedValue, text: str, match: SecretMatch) -> bool:
+def _decode_base64(run: str) -> str:
+    """The text behind a run of base64, of either alphabet; empty if it is not text."""
+    bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(bare) % 4 == 1:
+        return ""
+    try:
+        text = a2b_base64(bare + "=" * (-len(bare) % 4)).decode("utf-8")
+    except ValueError:
+        return ""
+    odd = sum(1 for at in text if at < " " and at not in "\t\n\r")
+    return text if odd * 20 <= len(text) else ""
+
+
+def _place(reading: FoldedText, matches: Iterable[SecretFinding]) -> Iterator[SecretFinding]:
+    places = ((at, *reading.find_place(at.start, at.end)) for at in matches)
+    return (replace(at, start=start, end=end) for at, start, end in places)
+
+
+def _allows(allow: AllowedValue, text: str, match: SecretFinding) -> bool:
     if allow.rule and allow.rule != match.rule:
         return False
     start, end = match.start, match.end
@@ -204,23 +313,9 @@ def _allows(allow: AllowedValue, text: str, match: SecretMatch) -> bool:
     return bool(compile_pattern(allow.pattern).search(text[start:end]))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSecretRules:
-    """What a person adds to the built-in rules, and which values they allow."""
-
-    rules: tuple[SecretRule, ...] = ()
-    allow: tuple[AllowedValue, ...] = ()
-
-
-_RULE = {"id": str, "pattern": str, "what": str, "hints": list, "bits": float}
-_ALLOW = {"pattern": str, "why": str, "rule": str, "on_line": bool}
-
-
 def read_own_rules(path: Path) -> OwnSecretRules:
     """The rows [[rule]] and [[allow]] of a file, none if there is no such file (docs/secrets.md describes them).
-
-    Raises SettingsError for anything wrong: a rule that is silently missing would be worse than none.
-    """
+    Raises SettingsError for anything wrong: a rule that is silently missing would be worse than none."""
     table = read_config(path)
     for key in table:
         if key not in ("rule", "allow"):
@@ -269,3 +364,328 @@ def _check_pattern(pattern: object, path: Path) -> str:
         message = f"{path}: a pattern fits nothing at all, so it would fit everywhere"
         raise SettingsError(message, key="pattern", hint="make it more particular")
     return str(pattern)
+
+
+# --- secrets known by what stands around them: a name such as `db_password =`, a header, an address or a sentence -----
+# The value may look like anything, so it is judged. Entropy counts how varied its characters are; mixing, how often two
+# neighbours are of different classes (small, capital, digit, other). Random strings mix in half of their places, words
+# and names in few: that tells them apart where entropy does not. Linear in the text. The words are in `secret_rules.toml`.
+#
+#     _find_placed(text, low)        assignments, headers, addresses, options, tags
+#     _find_told(text, low, dense)   sentences: "the password is …", "der Schlüssel lautet …", "密码是…"
+
+
+def _find_placed(text: str, low: str) -> Iterator[SecretFinding]:
+    """All matches, the surest first; `low` is the text in lower case."""
+    if "://" in text and "@" in text:
+        for match in _pattern("contexts", "url").finditer(text):
+            value = match["value"]
+            if not _is_standin(value) and value != match["user"] and text[match.start() - 1 : match.start()].isalnum():
+                yield SecretFinding("url-password", "a password in an address", *match.span("value"))
+    if "curl" in low and "-u" in low:
+        yield from _find_users(text)
+    yield from _find_given(text)
+    if "bearer" in low:
+        for match in _pattern("contexts", "bearer").finditer(text):
+            if _is_random(match["value"], shortest=20):
+                yield SecretFinding("bearer-token", "a bearer token", *match.span("value"))
+    if " -" in text or "\n-" in text or text.startswith("-"):
+        yield from _find_named(text, "option")
+    if "</" in text:
+        yield from _find_named(text, "tag")
+
+
+def _find_users(text: str) -> Iterator[SecretFinding]:
+    for match in _pattern("contexts", "user").finditer(text):
+        if "curl" not in text[max(match.start() - 600, 0) : match.start()]:
+            continue
+        given = match["given"].replace('"', "").replace("'", "")
+        user, _, password = given.partition(":")
+        value = (password or (user if given.endswith(":") else "")).removeprefix("{").removesuffix("}")
+        if len(value) > 3 and "{" not in value and not _is_standin(value) and not (value.isalpha() and value.islower()):
+            yield SecretFinding("curl-password", "a password on a command line", *match.span("given"))
+
+
+def _find_given(text: str) -> Iterator[SecretFinding]:
+    for operator in _pattern("contexts", "operator").finditer(text):
+        name, before = _read_name(text, operator.start())
+        kind = _name_kind(name)
+        match = _pattern("contexts", "value").match(text, operator.end()) if kind else None
+        if match is None:
+            continue
+        group = "quoted" if match["quoted"] else "bare"
+        value = match[group].rstrip(".,;:)]}*\\") if group == "bare" else match[group]
+        start = match.start(group)
+        if not value or match[group].endswith("..."):
+            continue
+        low = name.lower()
+        is_header = low.endswith(("authorization", "-key", "-token", "-auth", "-apikey")) or low in _HEADERS
+        if is_header and _is_sent(value, match["scheme"] or "", before):
+            yield SecretFinding("auth-header", "a credential in a header", start, start + len(value))
+        elif _is_likely(kind, value, is_quoted=group == "quoted"):
+            yield _make_match(kind, start, start + len(value))
+
+
+def _find_named(text: str, key: str) -> Iterator[SecretFinding]:
+    for match in _pattern("contexts", key).finditer(text):
+        kind = _name_kind(match["name"])
+        if kind and _is_likely(kind, match["value"], is_quoted=False):
+            yield _make_match(kind, *match.span("value"))
+
+
+def _make_match(kind: str, start: int, end: int) -> SecretFinding:
+    if kind == "password":
+        return SecretFinding("assigned-password", "a password given to a name", start, end)
+    return SecretFinding("assigned-secret", "a key or token given to a name", start, end)
+
+
+def _read_name(text: str, end: int) -> tuple[str, str]:
+    """The name that ends there, quotes and stars aside, and what stands before it."""
+    before = text[max(end - 100, 0) : end].rstrip(" \t").rstrip("*_").rstrip("\"'])`\\")
+    match = _pattern("contexts", "name").match(before[::-1])
+    return (match.group()[::-1], before[: -match.end()]) if match else ("", "")
+
+
+def _is_sent(value: str, scheme: str, before: str) -> bool:
+    """Whether a header's value is a credential; on a command line that sends it, shorter ones count too."""
+    sends = before.rstrip("\"'=").rstrip().endswith(("-H", "--header"))
+    if _is_standin(value) or value[0] in "${([*" or not (sends or scheme):
+        return False
+    if scheme.lower() == "basic" and compile_pattern(r"[A-Za-z0-9+/]{8,}={0,2}").fullmatch(value):
+        return True
+    return _is_uuid(value) or _is_random(value, shortest=10 if sends else 16)
+
+
+def _is_likely(kind: str, value: str, *, is_quoted: bool) -> bool:
+    is_call = not is_quoted and compile_pattern(r"\{?[A-Za-z_][\w.]*[(\[]").match(value)
+    if is_call or "://" in value or _is_standin(value):
+        return False
+    if kind == "password":
+        return " " not in value and (_is_password(value, told=True) or _is_random(value, shortest=10))
+    if kind == "key":
+        return _is_random(value, shortest=24)
+    return _is_random(value) or _is_uuid(value) or (is_quoted and _is_random(value, shortest=12))
+
+
+def _name_kind(name: str) -> str:
+    """What a name promises: a password, a secret, perhaps a key; or nothing."""
+    words = [at.lower() for at in _pattern("contexts", "name_words").findall(name) if not at.isdigit()]
+    if not words or words[-1] in _words("about") or not _words("open").isdisjoint(words):
+        return ""
+    bare = "".join(words)
+    if words[-1] in _words("passwords") or bare.endswith(("password", "passwd", "pwd", "passwort")):
+        return "password"
+    if words[-1] in _words("secrets") or bare.endswith(tuple(_words("ends"))):
+        return "secret"
+    if words[-1] in ("key", "keys"):
+        return "secret" if len(words) > 1 and words[-2] in _words("keyed") else "key"
+    return ""
+
+
+def _find_told(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding]:
+    if any(at in low for at in _read_tables()["prose"]["stems"].split()):
+        yield from _find_passwords(text, low)
+    yield from _find_keys(text, low, dense)
+    if "pin" in low or "geheimzahl" in low or "暗証" in low:
+        yield from _find_pins(text)
+    if "phrase" in low or "frase" in low:
+        for match in _pattern("prose", "phrase").finditer(text):
+            if set(_read_tables()["prose"]["not_phrase"].split()).isdisjoint(match["value"].lower().split()):
+                yield SecretFinding("told-password", "a passphrase in a sentence", *match.span("value"))
+    for match in _pattern("prose", "pairs").finditer(low):
+        if _is_apart(low, match.start(), match.end()):
+            yield from _find_pair(text, match.end())
+
+
+def _find_passwords(text: str, low: str) -> Iterator[SecretFinding]:
+    nouns = [at.span() for at in _pattern("prose", "passwords").finditer(low) if _is_apart(low, *at.span())]
+    for number, (_, begin) in enumerate(nouns):
+        # Up to the next such word: that one speaks for what follows it, and no word is looked at twice.
+        end = nouns[number + 1][0] if number + 1 < len(nouns) else len(text)
+        window = _cut(text[begin : min(begin + _WINDOW, end)])
+        for token in islice(_pattern("contexts", "token").finditer(window), _TOKENS):
+            start, value = _strip(token.group(), token.start())
+            is_argument = _pattern("values", "argument").match(value)
+            if not is_argument and _leads(window[:start]) and _is_password(value, told=True):
+                at = begin + start
+                yield SecretFinding("told-password", "a password in a sentence", at, at + len(value))
+                break
+
+
+def _find_keys(text: str, low: str, dense: FoldedText) -> Iterator[SecretFinding]:
+    """From each long run back: is it made by chance, and does its sentence speak of a key before it?"""
+    for run in compile_pattern(r"[!-~]{16,}").finditer(dense.text):
+        begin = dense.find_place(run.start(), run.end())[0]
+        start, value = _strip(run.group(), begin)
+        before = low[max(start - _WINDOW, 0) : start]
+        nouns = [at for at in _pattern("prose", "keys").finditer(before) if _is_apart(before, at.start(), at.end())]
+        if (
+            not nouns
+            or _pattern("prose", "public").search(before, 0, nouns[-1].start())
+            or _pattern("contexts", "end").search(before, nouns[-1].end() + 2)
+        ):
+            continue
+        since = before[nouns[-1].end() :]
+        if nouns[-1].group().isascii() and _pattern("contexts", "given").match(since):
+            continue  # an assignment, which `_find_placed` judges
+        if _is_key(value, since, before):
+            yield SecretFinding("told-secret", "a key or token in a sentence", start, start + len(value))
+
+
+def _is_apart(low: str, start: int, end: int) -> bool:
+    """Whether a word stands for itself and not in a name such as `credentials.url`; Chinese and Japanese always do."""
+    if low[start] > "\u2e80":
+        return True
+    left = low[start - 1 : start]
+    if (left.isalnum() and left < "\u2e80") or left in ("_", ".", "$"):
+        return False
+    return not compile_pattern(r"[a-z0-9_]|[./-][a-z0-9_]").match(low, end)
+
+
+def _is_key(value: str, before: str, context: str) -> bool:
+    if (
+        "://" in value
+        or "/" in value[:2]
+        or compile_pattern(r"[\"'<>{}()]").search(value)
+        or _pattern("values", "file").search(value)
+        or _pattern("values", "open").match(value)
+        or _pattern("prose", "not_keys").search(context)
+    ):
+        return False
+    if _is_uuid(value):
+        return _leads(before) and not _is_standin(value)
+    return _is_random(value, shortest=32 if _is_hex(value) and not _leads(before) else 16)
+
+
+def _find_pins(text: str) -> Iterator[SecretFinding]:
+    for match in _pattern("prose", "pins").finditer(text):
+        if not _is_apart(text, match.start(), match.end()):
+            continue
+        window = _cut(text[match.end() : match.end() + 45])
+        for number in compile_pattern(r"(?<![\w.,:/-])\d{4,8}(?![\w:/-]|[.,]\d)").finditer(window):
+            if _leads(window[: number.start()]) and not 1900 <= int(number.group()) <= 2100:
+                start, end = (match.end() + at for at in number.span())
+                yield SecretFinding("told-pin", "a PIN in a sentence", start, end)
+                break
+
+
+def _find_pair(text: str, begin: int) -> Iterator[SecretFinding]:
+    window = _cut(text[begin : begin + 70])
+    for match in _pattern("contexts", "pair").finditer(window):
+        value = match["value"].rstrip(_STRIP_RIGHT)
+        if _is_password(value, told=False):
+            start = begin + match.start("value")
+            yield SecretFinding("told-password", "a name and its password in a sentence", start, start + len(value))
+            return
+
+
+def _leads(before: str) -> bool:
+    """Whether what stands before a value says that the value comes now: nothing but signs, or a word like "is"."""
+    bare = before.rstrip(" \t\"'`“”„‘’«»「『*(,")
+    return not bare.strip(" \t:=*_-") or bare[-1] in _CJK_LEADS or bool(_lead().search(bare.lower()))
+
+
+def _strip(token: str, start: int) -> tuple[int, str]:
+    left = token.lstrip(_STRIP_LEFT)
+    return start + len(token) - len(left), left.rstrip(_STRIP_RIGHT)
+
+
+def _cut(window: str) -> str:
+    lead = len(window) - len(window.lstrip(" \t:=*\n"))
+    end = _pattern("contexts", "end").search(window, lead)
+    return window[: end.start()] if end else window
+
+
+@cache
+def _lead() -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{_pattern('prose', 'leads').pattern})\Z")
+
+
+@cache
+def _words(key: str) -> frozenset[str]:
+    return frozenset(_read_tables()["names"][key].split())
+
+
+@cache
+def _pattern(table: str, key: str) -> re.Pattern[str]:
+    """A pattern of a table; those of several languages as alternatives."""
+    found = _read_tables()[table][key]
+    return re.compile(found if isinstance(found, str) else "|".join(found))
+
+
+def _measure_bits(value: str) -> float:
+    counts = Counter(value).values()
+    return -sum(n / len(value) * log2(n / len(value)) for n in counts) if value else 0.0
+
+
+def _measure_mixing(value: str) -> float:
+    """In which share of its places two neighbours are of different classes."""
+    if len(value) < 2:
+        return 0.0
+    classes = [1 if at.islower() else 2 if at.isupper() else 3 if at.isdigit() else 4 for at in value]
+    return sum(a != b for a, b in pairwise(classes)) / (len(value) - 1)
+
+
+def _is_masked(value: str) -> bool:
+    return bool(_pattern("values", "masks").search(value))
+
+
+def _is_standin(value: str) -> bool:
+    """Whether this is what people write where a secret would be; asked of a value without a known format."""
+    value = value[:_JUDGED]
+    return _is_masked(value) or any(_pattern("values", key).search(value) for key in ("words", "standins"))
+
+
+def _is_published(value: str) -> bool:
+    return digest_of(value.encode("utf-8", "replace"))[:16] in _read_tables()["values"]["published"].split()
+
+
+def _is_uuid(value: str) -> bool:
+    return bool(_pattern("values", "uuid").fullmatch(value))
+
+
+def _is_hex(value: str) -> bool:
+    return bool(_pattern("values", "hex").fullmatch(value))
+
+
+def _is_random(value: str, *, shortest: int = 16) -> bool:
+    value = value[:_JUDGED]
+    if len(value) < shortest or _is_standin(value) or compile_pattern(r"\s").search(value):
+        return False
+    bits, mixing = _measure_bits(value), _measure_mixing(value)
+    if _is_hex(value):
+        return len(value) >= shortest and bits >= 2.7 and mixing >= 0.1
+    if sum(at.isdigit() for at in value) < (2 if len(value) < 32 else 1) and len(value) < 40:
+        return False
+    if _is_spoken(value):
+        return False
+    if compile_pattern(r"[A-Z2-7]+").fullmatch(value):  # base32 has few digits
+        return bits >= 3.3 and mixing >= 0.15
+    return bits >= (3.0 if len(value) < 24 else 3.3) and mixing >= (0.3 if len(value) < 32 else 0.22)
+
+
+def _is_password(value: str, *, told: bool) -> bool:
+    """Whether a word looks chosen as a password: letters with digits or signs, and no name that has such too. With
+    `told`, the text says outright that this is one; then names of few letters and a number pass as well."""
+    if not 5 <= len(value) <= 128 or _is_standin(value):
+        return False
+    letters = sum(at.isalpha() for at in value)
+    digits = sum(at.isdigit() for at in value)
+    signs = sum(not at.isalnum() and at not in "-_.'’," for at in value.rstrip("!?@"))
+    if (
+        letters < 3
+        or not (digits or signs)
+        or _pattern("values", "code").search(value)
+        or _pattern("values", "techniques").fullmatch(value)
+    ):
+        return False
+    return not _pattern("values", "names").fullmatch(value) or (
+        told and bool(_pattern("values", "told_name").fullmatch(value))
+    )
+
+
+def _is_spoken(value: str) -> bool:
+    """Words put together with `-`, `_`, `.` or capitals: an identifier, whatever its length."""
+    words = [at for at in re.split(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])", value) if at]
+    plain = sum(len(at) for at in words if compile_pattern(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}").fullmatch(at))
+    return plain * 4 >= 3 * sum(len(at) for at in words)

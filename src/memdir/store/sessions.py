@@ -1,4 +1,4 @@
-"""A conversation's record on disk, opened by id, and how far the conversation has been learned from.
+"""A conversation's record on disk, opened by id, how far it has been learned from, and the queue of ended turns.
 
 Each hook is a new process, so the state of a conversation is a small table, `<state>/sessions/<id>.json`. A change is made
 under a lock on what the file contains at that moment; reads take no lock. A missing or broken record counts as empty: it can
@@ -10,26 +10,35 @@ lines, so any purge drops them all, and `reset` those of its conversation.
 
 A cursor marks the last message that was learned from, by id, or by content and position. If its message is gone (the host
 compacted the conversation), the recent messages count.
+
+The queue is a folder of small files, `<state>/queue/`, each on the disk before `enqueue` returns: one entry never
+overwrites another, and a worker removes exactly the entries it has seen. An entry names the conversation and its
+transcript; nothing that anybody said is kept in it.
 """
 
+import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
+from memdir.files import disk_error
 from memdir.frozen import dataclass, field, list_fields, replace
 from memdir.limits import EXTRACT_WINDOW, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
 from memdir.records import Message
 from memdir.store import state as files
-from memdir.store.state import digest_text, find_link, make_leaf, read_table, write_table
+from memdir.store.state import check_no_link, digest_text, find_link, make_leaf, read_table, write_table
 
 PROMPT = ".prompt"
+DAY = "day"  # in a record: the last day that the conversation was given
 _INDEXED = "indexed"
+_FOREIGN = "foreign"
+_ENTRY_BYTES = 16_384  # of the queue: two paths and an id
+_ENTRY_SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
 class SurfacedMemory:
-    """A memory as it was given to the conversation."""
-
     digest: str
     bytes: int
 
@@ -42,7 +51,6 @@ class SessionRecord:
     read: frozenset[str] = frozenset()
     ignoring: bool = False
     private: bool = False
-    turns: int = 0
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -82,6 +90,18 @@ class SessionFile:
         write_table(path.parent, path.name, table)
         _prune(path)
 
+    def read_foreign(self) -> tuple[int, ...]:
+        """The runs of foreign text in what was learned from so far."""
+        data = self.read_prompt(_FOREIGN).get("runs")
+        try:
+            return tuple(int(run, 16) for run in data.split()) if isinstance(data, str) else ()
+        except ValueError:
+            return ()
+
+    def write_foreign(self, runs: Sequence[int]) -> None:
+        if runs:
+            self.write_prompt(_FOREIGN, {"runs": " ".join(f"{run:08x}" for run in runs)})
+
     def read(self) -> SessionRecord:
         return parse_record(self._read_table(self.path))
 
@@ -103,13 +123,9 @@ class SessionFile:
         return after
 
     def note_read(self, keys: Iterable[str]) -> None:
-        """Record that the agent has read these files itself."""
         new = frozenset(keys)
         if not new <= self.read().read:
             self.change(lambda at: replace(at, read=at.read | new))
-
-    def count_turn(self) -> int:
-        return self.change(lambda at: replace(at, turns=at.turns + 1)).turns
 
     def set_private(self, private: bool = True) -> None:
         """From now on nothing is remembered from this conversation, or again."""
@@ -142,7 +158,7 @@ class SessionFile:
                 path.unlink(missing_ok=True)
             extra = {key: value for key, value in record.extra.items() if key != _INDEXED}
             fresh = replace(record, surfaced={}, read=frozenset(), extra=extra)
-            return replace(fresh, ignoring=False, turns=0) if cleared else fresh
+            return replace(fresh, ignoring=False) if cleared else fresh
 
         self.change(step)
         return old[0]
@@ -155,15 +171,23 @@ def make_key(session: SessionFile, name: str, *, state: Path | None, place: str)
 
 def parse_record(table: Mapping[str, object]) -> SessionRecord:
     """A record from whatever the file contained; a field of the wrong shape counts as absent."""
-    surfaced, read, turns = table.get("surfaced"), table.get("read"), table.get("turns")
+    surfaced, read = table.get("surfaced"), table.get("read")
     return SessionRecord(
         surfaced={key: _parse_surfaced(at) for key, at in surfaced.items()} if isinstance(surfaced, dict) else {},
         read=frozenset(at for at in read if isinstance(at, str)) if isinstance(read, list) else frozenset(),
         ignoring=table.get("ignoring") is True,
         private=table.get("private") is True,
-        turns=turns if type(turns) is int and turns >= 0 else 0,
         extra={key: value for key, value in table.items() if key not in _OWN},
     )
+
+
+def read_day(record: SessionRecord) -> date | None:
+    """The last day that a conversation was given; None if it was given none."""
+    value = record.extra.get(DAY)
+    try:
+        return date.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def render_record(record: SessionRecord) -> dict[str, object]:
@@ -172,7 +196,6 @@ def render_record(record: SessionRecord) -> dict[str, object]:
         "read": sorted(record.read),
         "ignoring": record.ignoring,
         "private": record.private,
-        "turns": record.turns,
         **record.extra,
     }
 
@@ -185,16 +208,16 @@ def _parse_surfaced(value: object) -> SurfacedMemory:
 def _prune(newest: Path) -> None:
     """Remove records that nobody has touched for long, by the file system's clock: the one just written is its now."""
     oldest = newest.stat().st_mtime - SESSION_DAYS * 86_400
-    for path in files.list_session_files(newest.parent):
-        with suppress(FileNotFoundError):
-            if path.lstat().st_mtime < oldest:
-                path.unlink()
+    for entry in files.list_session_files(newest.parent):
+        try:
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                os.unlink(entry.path)
+        except FileNotFoundError:
+            continue
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last message that was learned from."""
-
     id: str = ""
     digest: str = ""
     position: int = 0
@@ -215,10 +238,8 @@ class MessageSlice:
 
 
 def make_cursor(messages: Sequence[Message], position: int | None = None, *, before: int = 0) -> Cursor | None:
-    """The cursor that stands on a message, the last one if none is named; None where there is no message.
-
-    `before` is how many messages of the conversation came before these.
-    """
+    """The cursor that stands on a message, the last one if none is named; None where there is no message. `before`
+    is how many messages of the conversation came before these."""
     at = len(messages) - 1 if position is None else position
     if not 0 <= at < len(messages):
         return None
@@ -227,7 +248,6 @@ def make_cursor(messages: Sequence[Message], position: int | None = None, *, bef
 
 
 def slice_after(messages: Sequence[Message], cursor: Cursor | None) -> MessageSlice:
-    """What is new since the cursor."""
     if cursor is None:
         return MessageSlice(tuple(messages), 0)
     found = find_position(messages, cursor)
@@ -238,10 +258,8 @@ def slice_after(messages: Sequence[Message], cursor: Cursor | None) -> MessageSl
 
 
 def find_position(messages: Sequence[Message], cursor: Cursor) -> int | None:
-    """The position of the cursor's message now: by id if it has one, else its old position or, moved, the only equal one.
-
-    "Done." may occur anywhere: to choose the last would skip everything before it.
-    """
+    """The position of the cursor's message now: by id if it has one, else its old position or, moved, the only
+    equal one. "Done." may occur anywhere: to choose the last would skip everything before it."""
     if cursor.id:
         return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].id == cursor.id), None)
     bare = [at for at, message in enumerate(messages) if not message.id]  # one with an id would be known by it
@@ -252,7 +270,6 @@ def find_position(messages: Sequence[Message], cursor: Cursor) -> int | None:
 
 
 def parse_cursor(value: object) -> Cursor | None:
-    """A cursor from whatever a record held."""
     if not isinstance(value, dict):
         return None
     id, digest, position = value.get("id"), value.get("digest"), value.get("position")
@@ -267,3 +284,48 @@ def render_cursor(cursor: Cursor) -> Mapping[str, object]:
 
 def digest_message(message: Message) -> str:
     return digest_text(f"{message.role}\0{message.text}\0{message.answers}")
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedTurn:
+    session: str
+    transcript: str
+    headless: bool = False
+    path: Path = Path()
+
+
+def enqueue(state: Path, entry: QueuedTurn) -> Path:
+    """Put a turn into the queue; when this returns it survives a power cut."""
+    folder = state / files.QUEUE_FOLDER
+    check_no_link(folder)
+    leaf = f"{time.time_ns():020d}-{os.urandom(4).hex()}{_ENTRY_SUFFIX}"
+    table = {"session": entry.session, "transcript": entry.transcript, "headless": entry.headless}
+    write_table(folder, leaf, table)
+    return folder / leaf
+
+
+def read_queue(state: Path) -> tuple[QueuedTurn, ...]:
+    """The entries, oldest first; a file that is no entry is left in place and not listed."""
+    folder = state / files.QUEUE_FOLDER
+    if find_link(folder):
+        return ()
+    try:
+        leaves = sorted(at for at in os.listdir(folder) if at.endswith(_ENTRY_SUFFIX) and not at.startswith("."))
+    except OSError:
+        return ()
+    return tuple(entry for leaf in leaves if (entry := _read_entry(folder, leaf)) is not None)
+
+
+def _read_entry(folder: Path, leaf: str) -> QueuedTurn | None:
+    match read_table(folder, leaf, _ENTRY_BYTES):
+        case {"session": str(session), "transcript": str(transcript), **rest}:
+            return QueuedTurn(session, transcript, rest.get("headless") is True, folder / leaf)
+    return None
+
+
+def drop_turns(entries: Iterable[QueuedTurn]) -> None:
+    for entry in entries:
+        try:
+            entry.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(error, entry.path) from error

@@ -9,21 +9,24 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
-from memdir.errors import PathError
-from memdir.files import disk_error, hold, make_private_dirs, read_small, sync_dir, write_private
-from memdir.frozen import dataclass
+from memdir.errors import DiskError, PathError
+from memdir.files import append_private, disk_error, hold, make_private_dirs, read_small, sync_dir, write_private
+from memdir.format.frontmatter import digest_of
+from memdir.frozen import compile_late, dataclass, replace
+from memdir.guard import NOFOLLOW
 from memdir.limits import DREAM_SETS, SESSION_BYTES, SESSION_SECONDS
-from memdir.project.git import CONFIG_BYTES, find_git_dir, parse_config
-from memdir.project.paths import slug
+from memdir.project.paths import CONFIG_BYTES, find_git_dir, parse_config, slug
 from memdir.project.settings import Environment, read_settings
-from memdir.store.plan import digest_of, is_team
+from memdir.store.plan import is_team
 from memdir.text import fold, one_line, replace_surrogates, shorten
 
 SESSIONS_FOLDER = "sessions"
+QUEUE_FOLDER = "queue"
 DREAMS_FOLDER = "dreams"
 CHATS_FOLDER = "chats"
 COPY = "team.git"
@@ -31,9 +34,16 @@ POINT = "team-point.json"
 RECORD = "team-sync.json"
 NEWS = "team-news.json"
 AUTHORS = "team-authors.json"
+EVENTS_FOLDER = "events"
+PROBLEMS = "problems.jsonl"
+_EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; a dot separates the two
+_PROBLEM_CHARS = 300  # characters of one problem
+_PROBLEMS_KEPT = 20  # problems
+_PROBLEM_BYTES = 65_536  # far above what _PROBLEMS_KEPT lines can need
+_EVENTS_READ = 500  # files that are looked at; nobody has so many, but a folder may be filled by anybody
 _SESSIONS_LOCK = "lock"
 _TABLE_BYTES = 67_108_864  # the names of all that a team may have and its index; far more than a dream may write
-_SET_ID = re.compile(r"[0-9a-z][0-9a-z-]{0,60}")
+_SET_ID = compile_late(r"[0-9a-z][0-9a-z-]{0,60}")
 _PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 _CHAT_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _QUOTED = 16  # characters of a sentence: a shorter one occurs in many a conversation by chance
@@ -99,7 +109,6 @@ def write_table(folder: Path, file: str, table: Mapping[str, object]) -> None:
 
 
 def digest_text(text: str) -> str:
-    """A short digest, to name things by."""
     return digest_of(text.encode("utf-8", "surrogatepass"))[:20]
 
 
@@ -127,23 +136,20 @@ def hold_sessions(folder: Path, seconds: float) -> Iterator[None]:
         raise disk_error(error, folder) from error
 
 
-def list_session_files(folder: Path) -> list[Path]:
+def list_session_files(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
-        found = (at for at in entries if at.name != _SESSIONS_LOCK and not at.is_dir(follow_symlinks=False))
-        return sorted(Path(at.path) for at in found)
+        return [at for at in entries if at.name != _SESSIONS_LOCK and not at.is_dir(follow_symlinks=False)]
 
 
 def drop_name(state: Path, name: str, *, seconds: float) -> int:
-    """Take a memory's name out of every conversation's record; returns how many records contained it.
-
-    It goes by shape, not by field, so that fields other modules add are covered: a key of a table, an item of a list.
-    """
+    """Take a memory's name out of every conversation's record; returns how many records contained it. It goes by
+    shape, not by field, so that fields other modules add are covered: a key of a table, an item of a list."""
     folder = state / SESSIONS_FOLDER
     if not folder.is_dir() or find_link(folder):
         return 0
     count = 0
     with hold_sessions(folder, seconds):
-        for path in list_session_files(folder):
+        for path in (folder / at.name for at in list_session_files(folder)):
             before = read_table(folder, path.name, SESSION_BYTES) if path.suffix == ".json" else {}
             after = dict(before)
             for key, value in before.items():
@@ -207,10 +213,8 @@ def find_chat_file(state: Path, id: str) -> Path:
 
 
 def append_record(path: Path, record: dict[str, object]) -> None:
-    """Add a record to a conversation, so that a killed process loses nothing that was said before.
-
-    After a line that a killed writer left incomplete the record begins a line of its own.
-    """
+    """Add a record to a conversation, so that a killed process loses nothing that was said before. After a line
+    that a killed writer left incomplete the record begins a line of its own."""
     check_no_link(path.parent)
     line = json.dumps(record, ensure_ascii=True).encode("ascii") + b"\n"
     try:
@@ -325,7 +329,7 @@ STATE_FILES = (
     StateFile(CHATS_FOLDER, "conversations of `memdir chat`", _drop_chats),
     StateFile(AUTHORS, "who changed what a team shares", lambda state, memory: drop_author(state, memory.name)),
     StateFile("runs.jsonl", "background runs; an error may name a memory", _drop_file("runs.jsonl")),
-    StateFile("problems.jsonl", "problems of hooks; an error may name a memory", _drop_file("problems.jsonl")),
+    StateFile(PROBLEMS, "problems of hooks; an error may name a memory", _drop_file(PROBLEMS)),
     StateFile(
         COPY,
         "a bare repository: memdir's own copy of the team's branch",
@@ -338,8 +342,8 @@ STATE_FILES = (
     StateFile("project.json", "which project the directory belongs to"),
     StateFile("distilled.json", "which daily logs a dream has read, by digest"),
     StateFile("dream-scan.json", "when conversations were last counted"),
-    StateFile("queue", "turns that wait to be learned from: ids and paths of transcripts"),
-    StateFile("events", "when each host last called a hook"),
+    StateFile(QUEUE_FOLDER, "turns that wait to be learned from: ids and paths of transcripts"),
+    StateFile(EVENTS_FOLDER, "when each host last called a hook"),
     StateFile("*lock", "locks: of changes, of extraction, of dreams, of sync, of the worker"),
 )
 
@@ -422,10 +426,8 @@ def _parse_author(row: object) -> Author | None:
 
 
 def open_edit(environment: Environment, root: Path, name: str, data: bytes) -> Path:
-    """A file with the text of a memory for the person's editor, mode 0600.
-
-    It is kept until it is saved: an edit that cannot be saved (broken frontmatter, a conflict, a full disk) is not lost.
-    """
+    """A file with the text of a memory for the person's editor, mode 0600. It is kept until it is saved: an edit
+    that cannot be saved (broken frontmatter, a conflict, a full disk) is not lost."""
     import tempfile  # only an editor needs it
 
     folder = _find_edits_folder(environment, root)
@@ -467,3 +469,125 @@ def _flatten(name: str) -> str:
     if len(data) <= _EDIT_BYTES:
         return flat
     return data[: _EDIT_BYTES - 20].decode("utf-8", "ignore") + "-" + digest_of(data)[:16]
+
+
+# --- events and problems of hooks -----------------------------------------------------------------------------------
+# An event is an empty file `<state>/events/HOST.EVENT` whose time of change is when it last arrived. Problems are lines
+# in `<state>/problems.jsonl`, the newest kept; a text may contain a memory's name, so purging removes the file. Neither
+# is flushed, recording never raises, and both can be deleted at any time.
+
+
+@dataclass(frozen=True, slots=True)
+class LastEvent:
+    host: str
+    event: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class HookProblem:
+    """What went wrong in a hook; `times` counts the same text of the same host, `at` is the last time."""
+
+    host: str
+    text: str
+    at: datetime
+    times: int = 1
+
+
+def note_event(state: Path, host: str, event: str, now: datetime) -> None:
+    """Record that this event has arrived. Never raises."""
+    if not (_EVENT_NAME.fullmatch(host) and _EVENT_NAME.fullmatch(event)) or state.is_symlink():
+        return
+    path = state / EVENTS_FOLDER / f"{host}.{event}"
+    with suppress(OSError, OverflowError):  # or a time that no file can have
+        try:
+            _stamp(path, now)
+        except FileNotFoundError:
+            make_private_dirs(path.parent)
+            _stamp(path, now)
+
+
+def read_events(state: Path) -> tuple[LastEvent, ...]:
+    """Returns the last arrival of every event of every host, newest first."""
+    folder = state / EVENTS_FOLDER
+    if state.is_symlink() or folder.is_symlink():
+        return ()
+    found = []
+    # Gone, closed to us, or of a year that has no date.
+    with suppress(OSError, OverflowError, ValueError), os.scandir(folder) as entries:
+        for entry in islice(entries, _EVENTS_READ):
+            host, _, event = entry.name.partition(".")
+            if _EVENT_NAME.fullmatch(host) and _EVENT_NAME.fullmatch(event) and entry.is_file(follow_symlinks=False):
+                at = datetime.fromtimestamp(entry.stat(follow_symlinks=False).st_mtime, UTC)
+                found.append(LastEvent(host, event, at))
+    return tuple(sorted(found, key=lambda at: (at.at, at.host, at.event), reverse=True))
+
+
+def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
+    """Record what went wrong in a hook; several processes may at once. Never raises."""
+    path = state / PROBLEMS
+    if state.is_symlink() or path.is_symlink():
+        return
+    with suppress(OSError, DiskError):
+        if (
+            append_private(path, _render_problem(host[:48], shorten(one_line(text), _PROBLEM_CHARS), now))
+            > _PROBLEM_BYTES // 2
+        ):
+            _write_problems(path, _read_problem_rows(path)[-_PROBLEMS_KEPT:])
+
+
+def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookProblem, ...]:
+    """Returns what went wrong, newest first, the same text of one host once; with `since` only what came after."""
+    found: dict[tuple[str, str], HookProblem] = {}
+    for problem in () if state.is_symlink() else _read_problem_rows(state / PROBLEMS):
+        if since is None or problem.at > since:
+            key = problem.host, problem.text
+            times = found.pop(key).times + 1 if key in found else 1
+            found[key] = replace(problem, times=times)
+    return tuple(reversed(found.values()))[:_PROBLEMS_KEPT]
+
+
+def clear_problems(state: Path, *, until: datetime | None = None) -> int:
+    """Delete the problems, with `until` only those up to then; returns how many lines were deleted."""
+    path = state / PROBLEMS
+    if state.is_symlink() or path.is_symlink():
+        return 0
+    rows = _read_problem_rows(path)
+    left = [] if until is None else [problem for problem in rows if problem.at > until]
+    try:
+        if left:
+            _write_problems(path, left)
+        else:
+            path.unlink(missing_ok=True)
+    except (OSError, DiskError):
+        return 0
+    return len(rows) - len(left)
+
+
+def _stamp(path: Path, now: datetime) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        os.utime(handle, (now.timestamp(), now.timestamp()))
+    finally:
+        os.close(handle)
+
+
+def _write_problems(path: Path, problems: list[HookProblem]) -> None:
+    write_private(path, b"".join(_render_problem(at.host, at.text, at.at) + b"\n" for at in problems))
+
+
+def _render_problem(host: str, text: str, at: datetime) -> bytes:
+    return json.dumps({"at": at.isoformat(), "host": host, "text": text}).encode("ascii")
+
+
+def _read_problem_rows(path: Path) -> list[HookProblem]:
+    found = []
+    for line in (read_small(path, _PROBLEM_BYTES, follow=False).data or b"").splitlines():
+        try:
+            row = json.loads(line)
+            at, host, text = datetime.fromisoformat(row["at"]), row["host"], row["text"]
+        except (ValueError, RecursionError, KeyError, TypeError):
+            continue
+        if isinstance(host, str) and isinstance(text, str) and at.tzinfo is not None:
+            found.append(HookProblem(one_line(host), shorten(one_line(text), _PROBLEM_CHARS), at))
+    return found

@@ -20,34 +20,30 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
 
-from memdir.errors import FormatError, MemdirError
-from memdir.frozen import dataclass
+from memdir import guard
+from memdir.errors import FormatError, MemdirError, NotFoundError, PathError, SettingsError
+from memdir.format.frontmatter import decode
+from memdir.format.index import INDEX_FILE
+from memdir.frozen import dataclass, field
 from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
+from memdir.records import TEAM_FOLDER
+from memdir.store.files import FileStore
 from memdir.store.state import Author, make_author
+from memdir.team.state import BRANCH, SyncPoint
 from memdir.text import one_line, shorten
 
 LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
 _HINT = "`memdir team status` shows the remote; nothing of yours is lost"
 _LIMITED = 'ulimit -f "$0" && exec "$@"'
 _BLOCK = 512  # the unit of `ulimit -f` in a POSIX shell
-_QUIET = (
-    f"core.hooksPath={os.devnull}",
-    "core.fsmonitor=false",
-    "core.bigFileThreshold=1m",  # what is larger is streamed, never held in memory
-    "core.fsync=all",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "fetch.unpackLimit=1",  # one pack a fetch, so that the limit for a file is the limit for a fetch
-    "fetch.writeCommitGraph=false",
-    "transfer.fsckObjects=true",
-    "transfer.credentialsInUrl=die",
-    "submodule.recurse=false",
-    "push.gpgSign=false",
-    "push.pushOption=",  # the person's, for their own pushes
-    "credential.interactive=false",
-    "http.followRedirects=false",
-)
+# What is larger than the threshold is streamed, never held in memory. One pack a fetch, so that the limit for a file is the
+# limit for a fetch. Push options are the person's, for their own pushes.
+_QUIET = f"""
+    core.hooksPath={os.devnull} core.fsmonitor=false core.bigFileThreshold=1m core.fsync=all gc.auto=0 maintenance.auto=false
+    fetch.unpackLimit=1 fetch.writeCommitGraph=false transfer.fsckObjects=true transfer.credentialsInUrl=die
+    submodule.recurse=false push.gpgSign=false push.pushOption= credential.interactive=false http.followRedirects=false
+""".split()
 # Names that no checkout would survive. There is never a checkout, and each is refused when the tree is read.
 _NAMES = """
     hasDot hasDotdot hasDotgit fullPathname emptyName zeroPaddedFilemode nullSha1
@@ -57,7 +53,6 @@ _NAMES = """
     missingEmail missingNameBeforeEmail missingSpaceBeforeEmail badEmail badName missingSpaceBeforeDate
     zeroPaddedDate badDateOverflow badTimezone
 """.split()
-_PROTOCOLS = "file:ssh:https"
 _SAID = 4_000  # bytes of git's complaints; the end says what it was
 _UNSIGNED = str.maketrans(dict.fromkeys("<>\n\r\x00"))
 _LISTING_BYTES = 16_777_216  # of the names in one tree
@@ -117,9 +112,8 @@ class TeamClone:
         environ = make_git_environ(self._environment, remote)
         return _run(command, given, environ, seconds or self.deadline - monotonic())
 
-    def ask(self, *arguments: str, given: bytes = b"", seconds: float = 0) -> bytes:
-        """The output of a call that has to work."""
-        ran = self.run(*arguments, given=given, seconds=seconds)
+    def ask(self, *arguments: str, given: bytes = b"") -> bytes:
+        ran = self.run(*arguments, given=given)
         if ran.code != 0:
             raise make_git_error(arguments[0], ran)
         return ran.out
@@ -145,20 +139,12 @@ def make_git_error(verb: str, ran: GitResult) -> GitError:
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
     """The environment of a git process: nothing that redirects it, no prompts, the person's keys for ssh and https."""
     kept = {name: value for name, value in environment.inherited.items() if not name.startswith("GIT_")}
-    env = kept | {
-        "LC_ALL": "C",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "",
-        "SSH_ASKPASS": "",
-        "SSH_ASKPASS_REQUIRE": "never",
-        "GCM_INTERACTIVE": "never",
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=15",
-        "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_ATTR_NOSYSTEM": "1",
-    }
+    env = kept | dict.fromkeys(("GIT_ASKPASS", "SSH_ASKPASS"), "")
+    env |= dict.fromkeys(("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"), "0")
+    env |= dict.fromkeys(("GIT_NO_LAZY_FETCH", "GIT_NO_REPLACE_OBJECTS", "GIT_ATTR_NOSYSTEM"), "1")
+    env |= dict.fromkeys(("SSH_ASKPASS_REQUIRE", "GCM_INTERACTIVE"), "never")
+    env |= {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "file:ssh:https"}
+    env["GIT_SSH_COMMAND"] = "ssh -oBatchMode=yes -oConnectTimeout=15"
     if not remote or remote.startswith(("/", "file:")):
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     return env
@@ -227,7 +213,6 @@ def open_copy(copy: TeamClone) -> TeamClone:
 
 
 def hash_blob(data: bytes) -> str:
-    """The name git gives to this content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
@@ -285,7 +270,6 @@ def read_versions(copy: TeamClone, wanted: Sequence[tuple[str, str]]) -> dict[tu
 
 
 def has_commit(copy: TeamClone, commit: str) -> bool:
-    """Whether the copy holds this commit."""
     return bool(_SHA.fullmatch(commit)) and copy.run("cat-file", "-e", f"{commit}^{{commit}}").code == 0
 
 
@@ -329,19 +313,19 @@ def keep_commit(copy: TeamClone, commit: str) -> None:
     copy.ask("update-ref", _KEPT, commit)
 
 
-def tidy_copy(copy: TeamClone, *, packs: int = 50, loose: int = 40) -> None:
+def tidy_copy(copy: TeamClone) -> None:
     """One pack instead of many; best effort, and only when there are many."""
-    counts = [len(list(copy.path.glob(pattern))) for pattern in ("objects/pack/*.pack", "objects/??")]
-    if counts[0] > packs or counts[1] > loose * 4:
+    packs, loose = (len(list(copy.path.glob(pattern))) for pattern in ("objects/pack/*.pack", "objects/??"))
+    if packs > 50 or loose > 160:
         copy.run("update-ref", "-d", _NEXT)
         copy.run("gc", "--quiet", "--prune=now")
 
 
-def read_commits(copy: TeamClone, head: str, *, after: str = "", limit: int = TEAM_LOG) -> tuple[TeamCommit, ...]:
+def read_commits(copy: TeamClone, head: str, *, after: str = "") -> tuple[TeamCommit, ...]:
     """Commits with what each changed, newest first; only those that `after` does not know."""
     mark = os.urandom(12).hex()  # nobody can have written it into a name
     span = f"{after}..{head}" if after else head
-    out = copy.ask("log", *_LOG, "--name-status", "-n", str(limit), f"--format={mark}%x00{_RECORD}", span, "--")
+    out = copy.ask("log", *_LOG, "--name-status", "-n", str(TEAM_LOG), f"--format={mark}%x00{_RECORD}", span, "--")
     return tuple(_parse_commit(part) for part in out.split(mark.encode("ascii"))[1:])
 
 
@@ -364,15 +348,12 @@ def _parse_commit(part: bytes) -> TeamCommit:
     words = [word.strip(b"\n") for word in rest if word.strip(b"\n")]
     pairs = zip(words[::2], words[1::2], strict=False)
     changes = {_read_name(path)[0]: _VERBS.get(letter[:1], "changed") for letter, path in pairs}
-    author = make_author(name.decode("utf-8", "replace"), email.decode("utf-8", "replace"), _read_time(at))
-    return TeamCommit(sha.decode("ascii", "replace"), author, changes)
-
-
-def _read_time(text: bytes) -> datetime | None:
     try:
-        return datetime.fromtimestamp(int(text), UTC)
+        when = datetime.fromtimestamp(int(at), UTC)
     except (ValueError, OverflowError, OSError):
-        return None
+        when = None
+    author = make_author(name.decode("utf-8", "replace"), email.decode("utf-8", "replace"), when)
+    return TeamCommit(sha.decode("ascii", "replace"), author, changes)
 
 
 def _read_name(name: bytes) -> tuple[str, bool]:
@@ -443,3 +424,99 @@ def _read_refusal(ran: GitResult) -> PushState:
         found = re.search(r"\(([^()]*)\)\s*$", told)
         return PushState(PushResult.DENIED, f"the remote refused: {found.group(1)}" if rows and found else said)
     return PushState(PushResult.SILENT, said)
+
+
+# --- both sides: the team's folder here, the branch there, with what is odd about its history -------------------------
+
+
+PLAIN_MODE = "100644"
+TEAM_FILE = ".memdir-team.json"
+_TEAM_FILE_BYTES = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTeam:
+    """The team's folder here: files by path, the index or None, and what lies there that may not be touched."""
+
+    files: Mapping[str, bytes]
+    index: str | None = None
+    blocked: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def objects(self) -> Mapping[str, str]:
+        return {path: hash_blob(data) for path, data in self.files.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TeamBranch:
+    """The branch as it was fetched; `head` is empty if there is none.
+
+    `mark` is the object of the team's own file, `is_team` whether there is one, of whatever kind. `is_gone`: the remote
+    has lost the branch, and this is what was known of it. `common`: the files both come from if history was rewritten.
+    """
+
+    head: str = ""
+    tree: Mapping[str, TreeEntry] = field(default_factory=dict)
+    mark: str = ""
+    is_gone: bool = False
+    common: Mapping[str, TreeEntry] | None = None
+    is_team: bool = False
+
+
+def read_local(store: FileStore) -> LocalTeam:
+    """The team's folder as it is now; without a folder there is nothing in it."""
+    try:
+        root = guard.open_root(store.root)
+    except NotFoundError:
+        return LocalTeam({})
+    files: dict[str, bytes] = {}
+    blocked: dict[str, str] = {}
+    try:
+        for found in guard.walk(root, folder=TEAM_FOLDER):
+            path = found.path.removeprefix(f"{TEAM_FOLDER}/")
+            data = None if found.refusal else _read(root, found.path)
+            if data is None:
+                why = found.refusal or "unreadable"
+                blocked[path] = f"in its place here lies something that is no plain file ({why})"
+            else:
+                files[path] = data
+        index = _read(root, f"{TEAM_FOLDER}/{INDEX_FILE}")
+    finally:
+        os.close(root)
+    return LocalTeam(files, None if index is None else decode(index), blocked)
+
+
+def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> TeamBranch:
+    """Fetch the branch and look at what it holds; raises GitError where the remote cannot be reached."""
+    head = fetch_branch(copy, remote, name)
+    if head is not None and (point.head in ("", head) or is_ancestor(copy, point.head, head)):
+        return look_at(copy, head)
+    is_known = bool(point.head) and has_commit(copy, point.head)
+    if head is None:
+        return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
+    common = find_common(copy, point.head, head) if is_known else None
+    return look_at(copy, head, common=read_tree(copy, common) if common else {})
+
+
+def look_at(
+    copy: TeamClone, head: str, *, is_gone: bool = False, common: Mapping[str, TreeEntry] | None = None
+) -> TeamBranch:
+    tree = read_tree(copy, head)
+    mark = tree.pop(TEAM_FILE, None)
+    is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _TEAM_FILE_BYTES
+    return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
+
+
+def check_is_team(branch: TeamBranch, name: str) -> None:
+    """Raises SettingsError for a branch that holds something else than a team's memory: nothing is added to that."""
+    if branch.head and not branch.is_team:
+        hint = f"choose another: --branch {BRANCH}; a team's own branch holds {TEAM_FILE}"
+        raise SettingsError(f"the branch {name} is no team's memory: it holds other work", key="branch", hint=hint)
+
+
+def _read(root: int, path: str) -> bytes | None:
+    try:
+        found = guard.read_file(root, path)
+    except (OSError, PathError):
+        return None
+    return found[0] if found else None

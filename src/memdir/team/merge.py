@@ -109,7 +109,6 @@ def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[
 
 
 def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
-    """The places of the base that both sides changed in different ways."""
     known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together, by one and the same thing
     both = sorted(first.gone & second.gone)
     for one, other in ((first.changed[at], second.changed[at]) for at in both):
@@ -164,16 +163,15 @@ def tidy_index(
     lines = index.parse_index(text)
     best: dict[str, int] = {}
     for line in lines:
-        key = fold(line.name)
-        if line.is_pointer and (key not in best or (line.text in liked and lines[best[key]].text not in liked)):
-            best[key] = line.number
-    kept = (at for at in lines if not at.is_pointer or (fold(at.name) in alive and best[fold(at.name)] == at.number))
+        is_better = line.key not in best or (line.text in liked and lines[best[line.key]].text not in liked)
+        if line.is_pointer and is_better:
+            best[line.key] = line.number
+    kept = (at for at in lines if not at.is_pointer or (at.key in alive and best[at.key] == at.number))
     tidied = "".join(at.text for at in kept)
     missing: dict[str, str] = {}
     for line in (line for other in known for line in index.parse_index(other)):
-        key = fold(line.name)
-        if line.is_pointer and key in alive & back and key not in best:
-            missing[key] = min(missing.get(key, line.text.strip()), line.text.strip())
+        if line.is_pointer and line.key in alive & back and line.key not in best:
+            missing[line.key] = min(missing.get(line.key, line.text.strip()), line.text.strip())
     for line_text in missing.values():
         tidied = index.append_pointer(tidied, line_text)
     return tidied
@@ -232,7 +230,6 @@ def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _join_fields(head: str, one: str, other: str, clashed: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Title and description of both sides where both changed it, as far as they fit."""
     told: dict[str, str] = {}
     for key in clashed:
         values = [_read_field(text, key) for text in (one, other)]
@@ -278,4 +275,4 @@ def _split_keys(head: str) -> dict[str, str]:
 
 def _split_index(text: str) -> list[str]:
     """Lines with one kind of end: the last line of a file without one is the same line."""
-    return [line.rstrip("\r\n") + "\n" for line in frontmatter.split_lines(text)]
+    return [line.rstrip("\r") + "\n" for line in text.removesuffix("\n").split("\n")] if text else []

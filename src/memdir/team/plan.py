@@ -15,33 +15,38 @@ change it, so a member may also ask for review for themselves.
 """
 
 import json
-import os
-from collections.abc import Callable, Mapping
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
+from urllib.parse import unquote
 
-import memdir.team.admit as admit
-import memdir.team.git as git
-from memdir import guard
-from memdir.errors import DiskError, FormatError, NotFoundError, PathError, SettingsError
-from memdir.format import index
-from memdir.format.frontmatter import parse_fields
+from memdir.errors import DiskError, FormatError, PathError
+from memdir.format import frontmatter, index
+from memdir.format.frontmatter import decode, encode, parse_fields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, field, replace
-from memdir.limits import TEAM_BYTES, TEAM_ENTRIES
-from memdir.records import Kind
+from memdir.guard import check_name
+from memdir.limits import DESCRIPTION_CHARS, FILE_BYTES, INDEX_FILE_BYTES, TEAM_BYTES, TEAM_ENTRIES, TITLE_CHARS
+from memdir.records import TEAM_FOLDER, Kind
 from memdir.store.files import FileStore
-from memdir.store.plan import TEAM_FOLDER, Finder, decode, encode
+from memdir.store.plan import Finder
 from memdir.store.secrets import find_secrets, mask, render_findings
-from memdir.team.admit import PLAIN_MODE, AdmitRuling, AdmitVerdict
-from memdir.team.git import TeamClone, TreeEntry, hash_blob
+from memdir.team import git
+from memdir.team.git import PLAIN_MODE, LocalTeam, TeamBranch, TeamClone, TreeEntry
 from memdir.team.merge import merge_index, merge_memory, tidy_index
-from memdir.team.state import BRANCH, SyncPoint, hash_path
-from memdir.text import find_forbidden, fold, one_line
+from memdir.team.state import SyncPoint, hash_path
+from memdir.text import find_forbidden, fold, fold_text, one_line, shorten
 
-TEAM_FILE = ".memdir-team.json"
+_MODES = {
+    "120000": "it is a symbolic link",
+    "160000": "it is another repository",
+    "040000": "it is a folder",
+    "100755": "it is a program",
+}
 GONE = "gone"  # in place of an object, for a file that somebody deleted
-_TEAM_FILE_BYTES = 4_096
 _MANY = 3  # memories that nobody forgets all at once
 _INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
 # Whether a person has approved this version of a file, by path and object.
@@ -49,23 +54,63 @@ Approved = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class LocalTeam:
-    """The team's folder here: files by path, the index or None, and what lies there that may not be touched."""
+class AdmitVerdict:
+    """Why something may not come in, or only after review; both are empty if it may."""
 
-    files: Mapping[str, bytes]
-    index: str | None = None
-    blocked: Mapping[str, str] = field(default_factory=dict)
+    refused: str = ""
+    held: str = ""
 
-    @property
-    def objects(self) -> Mapping[str, str]:
-        return {path: hash_blob(data) for path, data in self.files.items()}
+
+@dataclass(frozen=True, slots=True)
+class SyncClash:
+    """A file that both sides changed in different ways: where, and what each had."""
+
+    path: str
+    told: tuple[str, ...]
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingChanges:
+    """`files` are to be written or, where None, deleted; `moved` are ours that got another's spelling."""
+
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    clashes: tuple[SyncClash, ...] = ()
+    moved: Mapping[str, str] = field(default_factory=dict)
+
+
+class ArrivedChange(StrEnum):
+    ADDED = "added"
+    CHANGED = "changed"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingChange:
+    """What needs review: path, object (`gone` for a deletion), why, and the text."""
+
+    path: str
+    sha: str
+    why: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingChanges:
+    """`files` are to be written here, None for deleted; `received` says which of them others changed, and how."""
+
+    files: Mapping[str, bytes | None]
+    point: SyncPoint
+    received: Mapping[str, ArrivedChange] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    waiting: tuple[WaitingChange, ...] = ()
 
 
 class SyncInputs:
-    """Both sides. `common` replaces the point if the branch's history was rewritten.
-
-    `seen`, path -> object, are files here that the branch has had since the point: what it made of them is no clash.
-    """
+    """Both sides. `common` replaces the point if the branch's history was rewritten. `seen`, path -> object, are
+    files here that the branch has had since the point: what it made of them is no clash."""
 
     def __init__(
         self,
@@ -86,7 +131,7 @@ class SyncInputs:
 
     @cached_property
     def _twins(self) -> Mapping[str, str]:
-        return admit.find_twins(self.theirs, self.local.files)
+        return find_twins(self.theirs, self.local.files)
 
     def list_known(self) -> list[str]:
         """Files of the branch that the point knows."""
@@ -107,17 +152,13 @@ class SyncInputs:
         return None if data is None else decode(data)
 
     def judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
-        """Whether a file of the branch may come in."""
         if (path, entry.sha) not in self._verdicts:
             self._verdicts[path, entry.sha] = self._judge(path, entry)
         return self._verdicts[path, entry.sha]
 
     def judge_own(self, path: str, data: bytes) -> str:
         """Why a file here is not sent; empty if it may be."""
-        if why := admit.judge_place(path, "100644", len(data)):
-            return why
-        verdict = admit.judge_text(path, data, self.find)
-        return verdict.why if verdict.ruling is AdmitRuling.REFUSE else ""
+        return judge_place(path, PLAIN_MODE, len(data)) or judge_text(path, data, self.find).refused
 
     def show(self, path: str) -> str:
         """A path without a secret in it."""
@@ -125,83 +166,16 @@ class SyncInputs:
 
     def _judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
         why = "" if entry.is_text else "its name is not UTF-8"
-        why = why or admit.judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
+        why = why or judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
         if not why and path in self._twins:
             why = f"it is another spelling of {self._twins[path]}"
         if not why and entry.sha not in self.blobs:
             why = "it could not be read"
         if not why and path == INDEX_FILE and self.blobs[entry.sha].count(b"\n") > _INDEX_LINES:
             why = f"it has more than {_INDEX_LINES:,} lines"
-        if why:
-            return AdmitVerdict(AdmitRuling.REFUSE, why)
-        return admit.ACCEPTED if path == INDEX_FILE else admit.judge_text(path, self.blobs[entry.sha], self.find)
-
-
-@dataclass(frozen=True, slots=True)
-class TeamBranch:
-    """The branch as it was fetched; `head` is empty if there is none.
-
-    `mark` is the object of the team's own file, `is_team` whether there is one, of whatever kind. `is_gone`: the remote
-    has lost the branch, and this is what was known of it. `common`: the files both come from if history was rewritten.
-    """
-
-    head: str = ""
-    tree: Mapping[str, TreeEntry] = field(default_factory=dict)
-    mark: str = ""
-    is_gone: bool = False
-    common: Mapping[str, TreeEntry] | None = None
-    is_team: bool = False
-
-
-def read_local(store: FileStore) -> LocalTeam:
-    """The team's folder as it is now; without a folder there is nothing in it."""
-    try:
-        root = guard.open_root(store.root)
-    except NotFoundError:
-        return LocalTeam({})
-    files: dict[str, bytes] = {}
-    blocked: dict[str, str] = {}
-    try:
-        for found in guard.walk(root, folder=TEAM_FOLDER):
-            path = found.path.removeprefix(f"{TEAM_FOLDER}/")
-            data = None if found.refusal else _read(root, found.path)
-            if data is None:
-                why = found.refusal or "unreadable"
-                blocked[path] = f"in its place here lies something that is no plain file ({why})"
-            else:
-                files[path] = data
-        index = _read(root, f"{TEAM_FOLDER}/{INDEX_FILE}")
-    finally:
-        os.close(root)
-    return LocalTeam(files, None if index is None else decode(index), blocked)
-
-
-def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> TeamBranch:
-    """Fetch the branch and look at what it holds; raises GitError where the remote cannot be reached."""
-    head = git.fetch_branch(copy, remote, name)
-    if head is not None and (point.head in ("", head) or git.is_ancestor(copy, point.head, head)):
-        return look_at(copy, head)
-    is_known = bool(point.head) and git.has_commit(copy, point.head)
-    if head is None:
-        return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
-    common = git.find_common(copy, point.head, head) if is_known else None
-    return look_at(copy, head, common=git.read_tree(copy, common) if common else {})
-
-
-def look_at(
-    copy: TeamClone, head: str, *, is_gone: bool = False, common: Mapping[str, TreeEntry] | None = None
-) -> TeamBranch:
-    tree = git.read_tree(copy, head)
-    mark = tree.pop(TEAM_FILE, None)
-    is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _TEAM_FILE_BYTES
-    return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
-
-
-def check_is_team(branch: TeamBranch, name: str) -> None:
-    """Raises SettingsError for a branch that holds something else than a team's memory: nothing is added to that."""
-    if branch.head and not branch.is_team:
-        hint = f"choose another: --branch {BRANCH}; a team's own branch holds {TEAM_FILE}"
-        raise SettingsError(f"the branch {name} is no team's memory: it holds other work", key="branch", hint=hint)
+        if why or path == INDEX_FILE:
+            return AdmitVerdict(why)
+        return judge_text(path, self.blobs[entry.sha], self.find)
 
 
 def asks_review(branch: TeamBranch, inputs: SyncInputs) -> bool:
@@ -226,25 +200,18 @@ def make_inputs(
     if sum(needed.values()) > TEAM_BYTES:
         message = f"more than {TEAM_BYTES // 1_048_576} MiB would come from the team's branch: nothing of it was taken"
         raise FormatError(message, hint="`memdir team log` shows who wrote last")
-    return SyncInputs(
-        local,
-        point,
-        branch.tree,
-        git.read_blobs(copy, [*needed, branch.mark]),
-        find=store.rules.find or find_secrets,
-        common=branch.common,
-        seen=_find_seen(copy, local, point, branch),
-        has_index=not store.rules.skip_index,
-    )
+    blobs = git.read_blobs(copy, [*needed, branch.mark])
+    find, seen = store.rules.find or find_secrets, _find_seen(copy, local, point, branch)
+    has_index = not store.rules.skip_index
+    return SyncInputs(local, point, branch.tree, blobs, find=find, common=branch.common, seen=seen, has_index=has_index)
 
 
 def _find_needed(local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, int]:
-    """The objects that have to be read, with their sizes as far as the branch says."""
     ours, theirs, common = local.objects, branch.tree, branch.common
     needed: dict[str, int] = {}
     for path, entry in theirs.items():
         is_other = path == INDEX_FILE or (entry.sha != ours.get(path) and entry.is_text)
-        if is_other and not admit.judge_place(path, entry.mode, entry.size):
+        if is_other and not judge_place(path, entry.mode, entry.size):
             needed[entry.sha] = entry.size
         if path not in ours and (base := point.find(path)) is not None:
             needed.setdefault(base, 0)
@@ -258,20 +225,16 @@ def _find_needed(local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict
 
 
 def restore_if_all_lost(local: LocalTeam, point: SyncPoint) -> SyncPoint:
-    """The point, or one without files if all of them and the index are gone here.
-
-    A folder that somebody removed by hand, or that is not mounted, must not take everybody's memories with it.
-    """
+    """The point, or one without files if all of them and the index are gone here. A folder that somebody removed
+    by hand, or that is not mounted, must not take everybody's memories with it."""
     if local.files or local.index is not None or len(point.files) < _MANY:
         return point
     return replace(point, files={}, index=None)
 
 
 def _find_seen(copy: TeamClone, local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, str]:
-    """Files here that the branch has had in this very version since the point, path -> object.
-
-    Who was in no team yet sends what lies here, so then only what the branch still has counts.
-    """
+    """Files here that the branch has had in this very version since the point, path -> object. Who was in no team
+    yet sends what lies here, so then only what the branch still has counts."""
     if branch.common is not None or branch.head in ("", point.head):
         return {}
     there = {path: entry.sha for path, entry in branch.tree.items()}
@@ -285,7 +248,7 @@ def _find_blocked(store: FileStore, local: LocalTeam, tree: Mapping[str, TreeEnt
     """Files of the branch that seem not to be here, and cannot be looked at either: they are not gone."""
     blocked = {}
     for path, entry in tree.items():
-        if path not in local.files and not admit.judge_place(path, entry.mode, entry.size):
+        if path not in local.files and not judge_place(path, entry.mode, entry.size):
             try:
                 store.read_bytes(f"{TEAM_FOLDER}/{path}")
             except (PathError, DiskError) as error:
@@ -293,36 +256,7 @@ def _find_blocked(store: FileStore, local: LocalTeam, tree: Mapping[str, TreeEnt
     return blocked
 
 
-def _read(root: int, path: str) -> bytes | None:
-    try:
-        found = guard.read_file(root, path)
-    except (OSError, PathError):
-        return None
-    return found[0] if found else None
-
-
-@dataclass(frozen=True, slots=True)
-class SyncClash:
-    """A file that both sides changed in different ways: where, and what each had."""
-
-    path: str
-    told: tuple[str, ...]
-    ours: str
-    theirs: str
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingChanges:
-    """`files` are to be written or, where None, deleted; `moved` are ours that got another's spelling."""
-
-    files: Mapping[str, bytes | None] = field(default_factory=dict)
-    withheld: Mapping[str, str] = field(default_factory=dict)
-    clashes: tuple[SyncClash, ...] = ()
-    moved: Mapping[str, str] = field(default_factory=dict)
-
-
 def plan_outgoing(inputs: SyncInputs) -> OutgoingChanges:
-    """What this side adds to the branch."""
     plan = _OutgoingPlan(inputs)
     gone = {path for path in inputs.list_known() if path not in inputs.local.blocked}
     for path in sorted({*inputs.ours, *gone} - {INDEX_FILE}):
@@ -371,7 +305,7 @@ class _OutgoingPlan:
 
     def _merge(self, path: str, target: str, data: bytes | None) -> None:
         inputs, entry = self.inputs, self.inputs.theirs[target]
-        if inputs.judge(target, entry).ruling is AdmitRuling.REFUSE:
+        if inputs.judge(target, entry).refused:
             if data is not None and target == path:
                 self.files[path] = data
             elif data is not None:
@@ -407,7 +341,7 @@ class _OutgoingPlan:
         if ours == base and not self.files:
             return
         entry = inputs.theirs.get(INDEX_FILE)
-        is_readable = entry is not None and inputs.judge(INDEX_FILE, entry).ruling is AdmitRuling.ACCEPT
+        is_readable = entry is not None and not inputs.judge(INDEX_FILE, entry).refused
         there = inputs.read(entry.sha) if entry is not None and is_readable else None
         theirs = base if there is None else there
         secrets, forbidden = render_findings(inputs.find(ours)), find_forbidden(ours, lines=True)
@@ -418,37 +352,10 @@ class _OutgoingPlan:
         paths = {*inputs.theirs, *self.files}
         names = [path.removesuffix(".md") for path in paths if self.files.get(path, b"") is not None]
         tidied = tidy_index(merged, names, theirs, revived=self._revived, known=(base, ours, theirs))
-        if why := admit.judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
+        if why := judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
             self.withheld[INDEX_FILE] = why
         elif tidied != (there or ""):
             self.files[INDEX_FILE] = data
-
-
-class ArrivedChange(StrEnum):
-    ADDED = "added"
-    CHANGED = "changed"
-    DELETED = "deleted"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingChange:
-    """What needs review: path, object (`gone` for a deletion), why, and the text."""
-
-    path: str
-    sha: str
-    why: str
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class IncomingChanges:
-    """`files` are to be written here, None for deleted; `received` says which of them others changed, and how."""
-
-    files: Mapping[str, bytes | None]
-    point: SyncPoint
-    received: Mapping[str, ArrivedChange] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
-    waiting: tuple[WaitingChange, ...] = ()
 
 
 def plan_incoming(
@@ -497,7 +404,6 @@ class _IncomingPlan:
             self._add_other(path, entry)
 
     def _add_absent(self, path: str, mine: str | None) -> None:
-        """A file that is not in the branch."""
         base = self.inputs.find_base(path)
         if mine is None or base is None or self._is_back(path):
             return
@@ -508,13 +414,12 @@ class _IncomingPlan:
             self._write(path, None)
 
     def _add_other(self, path: str, entry: TreeEntry) -> None:
-        """A file that the branch has in another version, or that is not here."""
         verdict = self.inputs.judge(path, entry)
-        if verdict.ruling is AdmitRuling.REFUSE:
-            self.refused[self.inputs.show(path)] = verdict.why
+        if verdict.refused:
+            self.refused[self.inputs.show(path)] = verdict.refused
             self._keep_point(path)
             return
-        why = verdict.why or ("this team looks at what others write" if self.review else "")
+        why = verdict.held or ("this team looks at what others write" if self.review else "")
         is_known = entry.sha == self.inputs.point.find(path)  # it came in before, and was changed here since
         if why and not is_known and not self.approved(path, entry.sha):
             self.waiting.append(WaitingChange(path, entry.sha, why, self.inputs.read(entry.sha)))
@@ -554,9 +459,8 @@ class _IncomingPlan:
     def add_index(self) -> str | None:
         """The index here after the sync; returns what of the branch's index it goes by."""
         inputs, entry = self.inputs, self.branch.get(INDEX_FILE)
-        verdict = inputs.judge(INDEX_FILE, entry) if entry is not None else None
-        if verdict is not None and verdict.ruling is AdmitRuling.REFUSE:
-            self.refused[INDEX_FILE] = verdict.why
+        if entry is not None and (why := inputs.judge(INDEX_FILE, entry).refused):
+            self.refused[INDEX_FILE] = why
         theirs = inputs.read(entry.sha) if entry is not None and INDEX_FILE not in self.refused else None
         ours, base = inputs.local.index or "", inputs.point.index or ""
         there = {path for path in inputs.ours if self.files.get(path, b"") is not None}
@@ -568,7 +472,7 @@ class _IncomingPlan:
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
         revived = [name for name in revived if inputs.find_base(f"{name}.md") is not None]
         wanted = tidy_index(merged, names, seen, revived=revived, known=(seen, base))
-        why = admit.judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
+        why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
         if why and wanted != ours:
             self.refused[INDEX_FILE] = f"with ours {why}"
         if wanted != ours and (why or list(inputs.find(wanted))):
@@ -579,17 +483,118 @@ class _IncomingPlan:
         return seen
 
     def _filter(self, text: str, ours: str, names: list[str]) -> str:
-        """The branch's index without lines that are neither here already nor harmless."""
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
         alive = {fold(name) for name in names}
         kept = []
         for line in index.parse_index(text):
             is_blank, is_ours = not line.text.strip(), line.text.rstrip("\r\n") in mine
-            why = "" if is_blank or is_ours else admit.judge_line(line.text, self.inputs.find)
+            why = "" if is_blank or is_ours else judge_line(line.text, self.inputs.find)
             if why:
                 self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
             # A line for what is not here waits with it; if the team reviews, so does prose.
-            waits = fold(line.name) not in alive if line.is_pointer else self.review and not is_blank
+            waits = line.key not in alive if line.is_pointer else self.review and not is_blank
             if is_ours or not (why or waits):
                 kept.append(line.text)
         return "".join(kept)
+
+
+# --- whether a file may come into the team's folder, or leave it ------------------------------------------------------
+# What is refused stays as it is on either side. A text that speaks to the agent like an instruction needs review. That check
+# is a second line only, because whoever knows the patterns can avoid them: text from others is always shown with its author
+# and never as an instruction. Authors are not considered: a teammate's machine may be anybody's.
+
+
+def judge_place(path: str, mode: str, size: int) -> str:
+    """Why a file cannot be a memory by its name, kind or size; empty if it can. The index is one of its own."""
+    if mode != PLAIN_MODE:
+        return _MODES.get(mode, "it is no plain file")
+    if not path.endswith(".md"):
+        return "it is no memory: its name does not end in .md"
+    if size > (limit := INDEX_FILE_BYTES if path == INDEX_FILE else FILE_BYTES):
+        return f"it is larger than {limit:,} bytes"
+    if path == INDEX_FILE:
+        return ""
+    try:
+        check_name(f"{TEAM_FOLDER}/{path.removesuffix('.md')}")
+    except PathError as error:
+        return error.reason
+    return ""
+
+
+def judge_text(path: str, data: bytes, find: Finder) -> AdmitVerdict:
+    """What may become of a memory file by its content."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return AdmitVerdict("it is not UTF-8")
+    if why := _find_fault(path, text):
+        return AdmitVerdict(why)
+    if secrets := (*render_findings(find(text)), *render_findings(find(path.removesuffix(".md")), place="its name")):
+        return AdmitVerdict(f"it holds a secret: {', '.join(secrets[:3])}")
+    return AdmitVerdict(held=find_instruction(text))
+
+
+def judge_line(line: str, find: Finder) -> str:
+    """Why a line of somebody else's index is left out; empty if it may stand."""
+    if found := find_forbidden(line, lines=True):
+        return f"it holds {found}"
+    if _leads_outside(line):
+        return "it points outside of the team's folder"
+    if secrets := render_findings(find(line)):
+        return f"it holds a secret: {secrets[0]}"
+    return find_instruction(line)
+
+
+def find_twins(paths: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
+    """Paths that are another spelling of one that is there -> that one; ours comes before, then the alphabet."""
+    mine = set(ours)
+    seen: dict[str, str] = {}
+    firsts = {path: seen.setdefault(fold(path), path) for path in sorted(paths, key=lambda at: (at not in mine, at))}
+    return {path: first for path, first in firsts.items() if first != path}
+
+
+def _find_fault(path: str, text: str) -> str:
+    if found := find_forbidden(text, lines=True):
+        return f"it holds {found}"
+    fields = frontmatter.parse_fields(text)
+    if fields.problem:
+        return shorten(one_line(fields.problem), 200)
+    if fields.kind is None:
+        return "it has no type that memdir knows"
+    if fields.kind is Kind.USER:
+        return "it is about a person: a `user` memory never leaves its owner"
+    if not fields.description or len(fields.description) > DESCRIPTION_CHARS or len(fields.title) > TITLE_CHARS:
+        return "its title or description is missing or too long"
+    if find_forbidden(fields.title + fields.description, lines=False):
+        return "its title or description holds a control character"
+    return "" if path != INDEX_FILE else "it is the index"
+
+
+def _leads_outside(line: str) -> bool:
+    """Whether a list item's link goes to a file, but to none below the index."""
+    for part in line.split("](")[1:]:
+        target = unquote(unquote(part.split(")", 1)[0].strip().strip("<>").split("#", 1)[0]))
+        folded = fold(target).replace("\\", "/")
+        if ".." in folded.split("/") or folded.startswith(("/", "~", "file:")) or folded[1:3] == ":/":
+            return True
+        is_file = folded.endswith(".md") and "://" not in folded
+        if is_file and not index.parse_index(f"- [x]({target})")[0].is_pointer:
+            return True
+    return False
+
+
+def find_instruction(text: str) -> str:
+    """What in a text speaks to the agent itself, in words; empty if nothing does."""
+    folded = fold_text(text).text
+    # Once with the lines as they are, once on one line, so that a sentence may go over several.
+    readings = {text, folded, " ".join(folded.split())}
+    small = folded.lower()
+    likely = ((why, pattern) for why, hints, pattern in _read_signs() if any(hint in small for hint in hints))
+    return next((why for why, pattern in likely if any(map(pattern.search, readings))), "")
+
+
+@cache
+def _read_signs() -> list[tuple[str, list[str], re.Pattern[str]]]:
+    rows = tomllib.loads(Path(__file__).with_name("signs.toml").read_text(encoding="utf-8"))["sign"]
+    compiled = [re.compile("|".join(row["patterns"]), re.IGNORECASE | re.MULTILINE) for row in rows]
+    return [(row["why"], row["hints"].split("|"), pattern) for row, pattern in zip(rows, compiled, strict=True)]

@@ -11,19 +11,23 @@ becomes the true one if the change with its mark has happened: the sync was kill
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from memdir.errors import SettingsError
+from memdir.errors import DiskError, PathError, SettingsError
 from memdir.frozen import dataclass, field
-from memdir.project.git import find_address
-from memdir.project.paths import MEMBERSHIP
-from memdir.store.state import POINT, read_table, write_table
-from memdir.text import one_line, printable
+from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
+from memdir.project.paths import MEMBERSHIP, find_address
+from memdir.store.state import NEWS, POINT, RECORD, read_table, write_table
+from memdir.text import one_line, printable, shorten
 
 BRANCH = "memdir/team"
+FILES = (MEMBERSHIP, POINT, RECORD, NEWS)  # all that a member keeps but the copy of the branch
 _SCHEMES = ("file", "ssh", "https")
 _SCP = re.compile(r"(?:[\w.+-]+@)?\[?[A-Za-z0-9][\w.:-]*\]?:(?!//)[^\s:][^\n]*")
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|\Z)|/\.|/\Z|\.\Z))[\w][\w./+-]{0,200}")
@@ -144,3 +148,165 @@ def _parse(table: Mapping[str, object]) -> SyncPoint:
 
 def _render(point: SyncPoint) -> dict[str, object]:
     return {"head": point.head, "files": dict(point.files), "index": point.index, "mark": point.mark}
+
+
+# --- the record of the last sync, and news of others ------------------------------------------------------------------
+#     <state>/team-sync.json   the last sync, for `status` and `doctor`, with what was refused
+#     <state>/team-news.json   what came from others since the last session, newest last
+#
+# News are quoted text of others: one line each, cut, with its author, and never an instruction.
+
+_CHARS = 120  # of one memory's first line
+_WHY_CHARS = 300
+_SHOWN = 10  # memories shown one by one
+
+
+@dataclass(frozen=True, slots=True)
+class TeamNews:
+    name: str
+    change: str
+    author: str = ""
+    line: str = ""
+    at: datetime | None = None
+
+
+def read_team_news(state: Path) -> tuple[TeamNews, ...]:
+    """What nobody has looked at yet, oldest first; nothing if that cannot be read."""
+    rows = read_table(state, NEWS).get("news")
+    found = []
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and isinstance(row.get("name"), str):
+            name, change, author, line = (str(row.get(key) or "") for key in ("name", "change", "author", "line"))
+            found.append(TeamNews(name, change, author, line, _read_time(row.get("at"))))
+    return tuple(found)
+
+
+def add_news(state: Path, news: Sequence[TeamNews]) -> None:
+    """Keep what came; of one memory only the newest."""
+    if not news:
+        return
+    names = {at.name for at in news}
+    kept = [at for at in read_team_news(state) if at.name not in names]
+    _write(state, [*kept, *news][-TEAM_NEWS:])
+
+
+def mark_seen(state: Path) -> None:
+    """Everything was shown; best effort, since showing it twice does no harm."""
+    with suppress(DiskError, PathError):
+        if read_team_news(state):
+            _write(state, [])
+
+
+def render_news(news: Sequence[TeamNews], *, limit: int = _SHOWN) -> str:
+    """What came, for the beginning of a session; empty for nothing."""
+    if not news:
+        return ""
+    lines = []
+    for at in news[::-1][:limit]:
+        by = f" by {one_line(at.author)}" if at.author else ""
+        words = f": {shorten(one_line(at.line), _CHARS)}" if at.line and at.change != "deleted" else ""
+        lines.append(f"- {one_line(at.name)} ({at.change}{by}){words}")
+    if len(news) > limit:
+        lines.append(f"- and {len(news) - limit} more (`memdir team log`)")
+    return "\n".join(["New in team memory since the last session, written by others:", *lines]) + "\n"
+
+
+def _write(state: Path, news: Iterable[TeamNews]) -> None:
+    write_table(state, NEWS, {"news": [render_row(at) for at in news]})
+
+
+def render_row(at: TeamNews) -> dict[str, object]:
+    when = at.at.isoformat(timespec="seconds") if at.at else None
+    return {"name": at.name, "change": at.change, "author": at.author, "line": at.line, "at": when}
+
+
+class SyncOutcome(StrEnum):
+    SYNCED = "synced"
+    OFFLINE = "offline"  # the remote does not answer
+    DENIED = "denied"  # it accepts nothing from us
+    BUSY = "busy"  # another sync is running
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRefusal:
+    """A file that was not taken, or not sent; `is_new` if the last sync did not say so already."""
+
+    path: str
+    why: str
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """Names of memories as they are here, `team/…`; `change` is what `undo` takes, None if nothing changed here."""
+
+    outcome: SyncOutcome
+    error: str = ""
+    sent: tuple[str, ...] = ()
+    received: tuple[TeamNews, ...] = ()
+    clashes: tuple[str, ...] = ()
+    refused: tuple[SyncRefusal, ...] = ()
+    withheld: tuple[SyncRefusal, ...] = ()
+    waiting: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    change: int | None = None
+    commit: str = ""
+    is_news: bool = True  # whether the error is another than last time
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRecord:
+    at: datetime | None = None
+    outcome: str = ""
+    error: str = ""
+    last_good: datetime | None = None
+    refused: Mapping[str, str] = field(default_factory=dict)
+    withheld: Mapping[str, str] = field(default_factory=dict)
+
+
+def mark_known(refused: Mapping[str, str], known: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
+    """Refusals with whether they are new, names and reasons as they may be printed."""
+    rows = {one_line(path): shorten(one_line(why), _WHY_CHARS) for path, why in refused.items()}
+    return tuple(SyncRefusal(path, why, known.get(path) != why) for path, why in sorted(rows.items()))
+
+
+def read_sync_record(state: Path) -> SyncRecord:
+    table = read_table(state, RECORD)
+    reasons = (value if isinstance(value := table.get(key), dict) else {} for key in ("refused", "withheld"))
+    refused, withheld = ({str(path): str(why) for path, why in rows.items()} for rows in reasons)
+    at, last_good = (_read_time(table.get(key)) for key in ("at", "last_good"))
+    return SyncRecord(at, str(table.get("outcome", "")), str(table.get("error", "")), last_good, refused, withheld)
+
+
+def write_sync_record(state: Path, done: SyncResult, now: datetime) -> None:
+    """Keep how it went; best effort. What could not be looked at this time is refused as before."""
+    if done.outcome is SyncOutcome.BUSY:
+        return
+    before = read_sync_record(state)
+    looked = done.outcome in (SyncOutcome.SYNCED, SyncOutcome.DENIED)
+    last_good = now if looked else before.last_good
+    table = {
+        "at": now.isoformat(),
+        "outcome": done.outcome.value,
+        "error": done.error,
+        "last_good": last_good.isoformat() if last_good else None,
+        "refused": {at.path: at.why for at in done.refused} if looked else dict(before.refused),
+        "withheld": {at.path: at.why for at in done.withheld} if looked else dict(before.withheld),
+    }
+    with suppress(DiskError, PathError):
+        write_table(state, RECORD, table)
+
+
+def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES) -> bool:
+    """Whether the last sync is long enough ago; a time in the future counts as now."""
+    at = read_sync_record(state).at
+    return at is None or abs(now - at) >= timedelta(minutes=minutes)
+
+
+def _read_time(value: object) -> datetime | None:
+    try:
+        when = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return when if when.tzinfo else None

@@ -5,38 +5,26 @@ which is about no project in particular) only dates and links are checked. A wor
 conversation, so that recall has caveats without looking at a project.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from memdir.errors import DiskError, FormatError, MemdirError, NotFoundError
-from memdir.files import note_event, read_events
 from memdir.format.age import find_link_target, make_targets
-from memdir.format.frontmatter import set_fields
+from memdir.format.frontmatter import digest_of, set_fields
 from memdir.frozen import dataclass, replace
 from memdir.limits import VERIFY_EVERY_MINUTES, VERIFY_GIT_SECONDS, VERIFY_PAST_SECONDS, VERIFY_REFRESH_SECONDS
-from memdir.project.git import run_git
+from memdir.project.paths import run_git
 from memdir.records import Header, Memory, Origin, Rewrite, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import Project
+from memdir.store.state import note_event, read_events
+from memdir.verify import records
 from memdir.verify.claims import find_claims
-from memdir.verify.lookup import LookupContext, check_claims, drop_weak, read_branches
+from memdir.verify.lookup import LookupContext, check_claims, drop_weak
 from memdir.verify.project import ProjectListing, open_project
-from memdir.verify.records import (
-    CachedVerdict,
-    CheckedClaim,
-    Claim,
-    ClaimKind,
-    ClaimStatus,
-    Verdict,
-    VerifyState,
-    find_state,
-    read_known,
-    render_signature,
-    write_verdicts,
-)
+from memdir.verify.records import CachedVerdict, CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
 
 HOST, EVENT = "memdir", "verify"  # in the diary of events
 _CUT = " cut:"  # in the key of a verdict for which the time was too short, followed by that time in seconds
@@ -45,9 +33,7 @@ _CUT = " cut:"  # in the key of a verdict for which the time was too short, foll
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
     """The verdict on each memory that was asked for, in the store's order; `fresh` is how many were reached now.
-
-    `problem` says why the project could not be read; then only verdicts on dates and links are kept.
-    """
+    `problem` says why the project could not be read; then only verdicts on dates and links are kept."""
 
     verdicts: tuple[Verdict, ...]
     fresh: int = 0
@@ -89,7 +75,7 @@ def verify(
         if name not in by_name:
             raise NotFoundError(f"no memory named {name}", name=name)
     chosen = headers if names is None else [by_name[name] for name in dict.fromkeys(names)]
-    known = read_known(store)
+    known = records.read_known(store)
     on_progress("listing the project")
     project = None if root is None else open_project(root)
     context = VerifyContext(store, headers, project, now)
@@ -103,7 +89,7 @@ def verify(
     alone = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
     kept = [at for at in fresh if not problem or all(one.claim.kind in alone for one in at.verdict.claims)]
     if kept or moved or (gone and not problem):
-        write_verdicts(store, [*kept, *moved], gone)
+        records.write_verdicts(store, [*kept, *moved], gone)
     reached = {at.verdict.name: at.verdict for at in fresh}
     wanted = [memory.header.name for memory in due] if changed_only else readable
     found = [reached.get(name) or known[name].verdict for name in wanted]
@@ -145,10 +131,8 @@ def is_refresh_due(project: Project, now: datetime) -> bool:
 
 
 def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Origin) -> StampResult:
-    """Write `verified:` into each memory whose claims all hold, as one change; every other byte stays.
-
-    Nothing is stamped if the project could not be read.
-    """
+    """Write `verified:` into each memory whose claims all hold, as one change; every other byte stays. Nothing is
+    stamped if the project could not be read."""
     moment = now.astimezone().isoformat(timespec="seconds")
     edits: list[Rewrite] = []
     refused: list[tuple[str, str]] = []
@@ -174,7 +158,7 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
 
 def _keep_verdicts(store: FileStore, names: Sequence[str]) -> None:
     """A stamp changes a memory's bytes but none of its claims: the verdict still holds, at other positions."""
-    known = read_known(store)
+    known = records.read_known(store)
     kept = []
     for name in names:
         memory, at = _read(store, name), known.get(name)
@@ -187,9 +171,9 @@ def _keep_verdicts(store: FileStore, names: Sequence[str]) -> None:
                 same = places.get((one.claim.kind, one.claim.text))
                 claims.append(replace(one, claim=same.pop(0)) if same else one)
             verdict = replace(at.verdict, digest=memory.digest, claims=tuple(claims))
-            kept.append(CachedVerdict(verdict, at.tree, render_signature(memory.header.signature)))
+            kept.append(CachedVerdict(verdict, at.tree, records.render_signature(memory.header.signature)))
     if kept:
-        write_verdicts(store, kept)
+        records.write_verdicts(store, kept)
 
 
 def _read(store: FileStore, name: str) -> Memory | None:
@@ -217,14 +201,14 @@ def _find_due(
         give_way()
         at = known.get(header.name)
         at = at if at is not None and holds(at) else None
-        if at is None or at.signature != render_signature(header.signature):
+        if at is None or at.signature != records.render_signature(header.signature):
             memory = _read(store, header.name)
             if memory is None:
                 continue
             if at is None or at.verdict.digest != memory.digest:
                 due.append(memory)
             else:
-                moved.append(replace(at, signature=render_signature(memory.header.signature)))
+                moved.append(replace(at, signature=records.render_signature(memory.header.signature)))
         names.append(header.name)
     return names, due, moved
 
@@ -238,8 +222,7 @@ class VerifyContext:
         self.store, self.project, self.now = store, project, now
         self.targets = make_targets(headers)
         self.today = now.astimezone().date()
-        self._names = _digest("\n".join(sorted(header.name for header in headers)))
-        self._branches: str | None = None
+        self._names = digest_of("\n".join(sorted(header.name for header in headers)).encode("utf-8", "replace"))[:16]
         self._changed: dict[tuple[str, datetime], frozenset[str] | None] = {}
 
     def holds(self, known: CachedVerdict, seconds: float) -> bool:
@@ -251,7 +234,7 @@ class VerifyContext:
         """Whether something the memory names lies in a file that has changed since it was verified."""
         if known is None or known.verdict.digest != memory.digest:
             return True
-        if any(at.claim.kind in (ClaimKind.DATE, ClaimKind.LINK, ClaimKind.BRANCH) for at in known.verdict.claims):
+        if any(at.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for at in known.verdict.claims):
             return True
         since = known.tree.partition(" ")[0], known.verdict.checked
         if since not in self._changed:
@@ -266,7 +249,6 @@ class VerifyContext:
         )
 
     def check(self, memories: Sequence[Memory], seconds: float, give_way: Callable[[], object]) -> list[CachedVerdict]:
-        """Return verdicts on these memories, all their claims looked up together."""
         claims = {}
         for memory in memories:
             give_way()
@@ -280,10 +262,10 @@ class VerifyContext:
         for memory in memories:
             give_way()
             checked = drop_weak([next(results) for _ in claims[memory.header.name]])
-            verdict = Verdict(memory.header.name, memory.digest, find_state(checked), self.now, checked)
+            verdict = Verdict(memory.header.name, memory.digest, records.find_state(checked), self.now, checked)
             is_open = is_cut and any(at.status is ClaimStatus.UNKNOWN and not at.claim.reason for at in checked)
             tree = self._make_key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")
-            made.append(CachedVerdict(verdict, tree, render_signature(memory.header.signature)))
+            made.append(CachedVerdict(verdict, tree, records.render_signature(memory.header.signature)))
         return made
 
     def _make_key(self, claims: Sequence[CheckedClaim]) -> str:
@@ -294,10 +276,6 @@ class VerifyContext:
             parts.append(self.today.isoformat())
         if ClaimKind.LINK in kinds:
             parts.append(self._names)
-        if ClaimKind.BRANCH in kinds and self.project:
-            if self._branches is None:
-                self._branches = _digest("\n".join(sorted(read_branches(self.project))))
-            parts.append(self._branches)
         return " ".join(parts)
 
     def _find_changed(self, commit: str, checked: datetime) -> frozenset[str] | None:
@@ -317,7 +295,3 @@ class VerifyContext:
             return bool(self.store.changes(link.strip().removesuffix(".md")))
         except MemdirError:
             return False
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

@@ -11,6 +11,7 @@ cannot pass, nor can a sentence about the past. Relative dates became absolute w
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from itertools import islice
 
 from memdir.format.age import find_links
@@ -20,7 +21,7 @@ from memdir.limits import CLAIMS
 from memdir.records import Kind
 from memdir.verify import shapes
 from memdir.verify.records import Claim, ClaimKind
-from memdir.verify.shapes import NamedThing, is_command, read_command
+from memdir.verify.shapes import NamedThing, find_pattern, is_command, read_command
 
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})[ \t]*([\w+-]*)")
 _TICKS = re.compile(r"`+")
@@ -37,43 +38,6 @@ _BLANKED = re.compile(
 _SHELLS = frozenset({"", "sh", "bash", "zsh", "shell", "console", "shell-session", "shellsession", "terminal"})
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 
-_MONTHS = """
-january jan januar janvier enero | february feb februar février febrero | march mar märz mars marzo
-| april apr avril abril | may mai mayo | june jun juni juin junio | july jul juli juillet julio
-| august aug août agosto | september sep sept septembre septiembre | october oct oktober octobre octubre
-| november nov novembre noviembre | december dec dezember décembre diciembre
-"""
-_MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS.split("|"), 1) for name in names.split()}
-_MONTH = "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
-_DATE = re.compile(
-    rf"""
-      (?<![\d/-])(?P<y1>\d{{4}})-(?P<m1>\d{{2}})-(?P<d1>\d{{2}})(?![\d])
-    | (?<!\w)(?P<m2>{_MONTH})\.?\ (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y2>\d{{4}})(?!\w)
-    | (?<!\w)(?P<d3>\d{{1,2}})(?:\.|st|nd|rd|th)?\ (?:de\ )?(?P<m3>{_MONTH})\.?(?:,|\ de)?\ (?P<y3>\d{{4}})(?!\w)
-    | (?P<y4>\d{{4}})年(?P<m4>\d{{1,2}})月(?P<d4>\d{{1,2}})日
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_LEADS = re.compile(
-    r"\b(?:until|till|deadline|no later than|expires?|"
-    r"bis|spätestens|frist|jusqu'?\w*|au plus tard|échéance|hasta|fecha límite|a más tardar)\b|截止|期限|最迟|最晚",
-    re.IGNORECASE,
-)
-# Words that end something only right before a date: "by Anna on", "due to the outage of" say when something was.
-_CLOSE_LEADS = re.compile(
-    r"\b(?:by|due(?: date)?|end(?:s|ing)?(?: date)?|closes?|freeze|frozen|at the latest)\b"
-    r"(?:[\s:,(*]|\b(?:on|at|is|the|of|end|eod|cob|noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)*\Z",
-    re.IGNORECASE,
-)
-_STARTS = re.compile(
-    r"\b(?:from|since|after|start(?:s|ing)?|begin(?:s|ning)?|seit|ab|von|desde|depuis)(?: on)?[\s:(]*\Z", re.IGNORECASE
-)
-_TRAILS = re.compile(r"(?:まで|前|之前|为止|\s+(?:deadline|cut-?off|freeze)\b)")
-_PAST = re.compile(
-    r"\b(?:was|were|had|did|ended|expired|shipped|released|merged|happened|closed|fixed|done|completed|passed|finished|"
-    r"war|waren|wurde|était|fue|decided|since|as of|verified|observed|measured)\b",
-    re.IGNORECASE,
-)
 _LEAD_CHARS = 50
 _STOPS = re.compile(r"[.;!?。！？]\s|[。！？]")
 
@@ -87,25 +51,7 @@ _DEFINING = re.compile(r"\b(?:def|class|function|func|fn|interface|struct|enum|t
 _BARE_FILE = re.compile(r"[A-Z]{3,}\Z|\.[a-z][a-z0-9]*(?:[-_.][a-z0-9]+)*\Z")
 _PLAIN = re.compile(r"_?[A-Za-z][A-Za-z0-9]{2,}\Z")
 _LINK_TARGET = re.compile(r"\]\(([^()\s]{1,300})\)")
-_ENV = re.compile(r"\benv(?:ironment)?\b|\.env\b|\bUmgebungsvariable|环境变量|環境変数", re.IGNORECASE)
-_THING = (
-    r"(?:class|function|method|component|hook|struct|interface|trait|enum|helper|constructor|decorator|macro|module|type|"
-    r"property|field|attribute|variable|constant|Klasse|Funktion|Methode|classe|fonction|méthode|clase|función|método)"
-)
-_THING_BEFORE = re.compile(rf"\b{_THING}\s+(?:named\s+|called\s+)?[`*\s]*\Z")
-_THING_AFTER = re.compile(rf"[`*]*\s+{_THING}s?\b")
 _PASCAL = re.compile(r"(?<![\w$.`-])([A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+)(?![\w$-])")
-_PACKAGE_AFTER = re.compile(
-    r"[`*]*\s+(?:npm\s+|Python\s+|pip\s+)?(?:package|library|dependency|crate|gem)\b", re.IGNORECASE
-)
-_PACKAGE_BEFORE = re.compile(
-    r"\b(?:package|library|crate|gem|dependency(?:\s+on)?|depends\s+on|depend\s+on)\s+[`*\s]*\Z", re.IGNORECASE
-)
-_PACKAGE = re.compile(r"(?:@[\w.-]+/)?[A-Za-z][\w.-]*\Z")
-_BRANCH_AFTER = re.compile(r"[`*]*\s+(?:git\s+)?branch\b", re.IGNORECASE)
-_BRANCH_BEFORE = re.compile(r"\bbranch(?:\s+is|\s+named|\s+called|:)?\s+[`*\s]*\Z", re.IGNORECASE)
-_BRANCH = re.compile(r"[A-Za-z][\w./-]*\Z")
-_FOLDER_AFTER = re.compile(r"[`*]*\s+(?:folder|directory|dir)\b", re.IGNORECASE)
 _PROSE_RUN = re.compile(
     r"(?<![\w-])(?:(?:npm|pnpm|yarn|bun) run [A-Za-z][\w:.-]*\w|python3? -m [A-Za-z_]\w*(?:\.\w+)*)"
 )
@@ -113,22 +59,6 @@ _NO_MORE = "the memory itself says it is no more"
 # The line that an approved repair adds, and the things it is about (`dream.stale`, `records.render_claim`).
 _CHECKED = re.compile(r"^\*\*Checked \d{4}-\d{2}-\d{2}:\*\*.*$", re.MULTILINE)
 _KNOWN = re.compile(r"`([^`]+)`(?: is gone| is now |: )|the date (\d{4}-\d{2}-\d{2}) has passed")
-# What is said of a thing that is gone.
-_DENIED_BEFORE = re.compile(
-    r"(?:\b(?:removed|deleted|dropped|deprecated|legacy|former|formerly|previously|old|obsolete|dead|instead of|"
-    r"rather than|renamed(?: from)?|replac(?:es|ed|ing)|superseded|used to (?:be|use|call|live in)|was called|"
-    r"there is no|there are no|no longer (?:uses?|has|have|in|at)|"
-    r"früher|ehemals|statt|entfernt|gelöscht|ancien|supprimé|antiguo|eliminado)\b|不再|已删除|以前|旧|廃止)"
-    r"[^`.;!?]{0,24}\Z",
-    re.IGNORECASE,
-)
-_DENIED_AFTER = re.compile(
-    r"[`*)\s]*(?:\([^()]{0,40}\)\s*)?(?:\w+\s+){0,2}?"
-    r"(?:was|were|is|are|has been|have been|had been|got|wurde|ist|a été|fue)?\s*(?:since\s+|now\s+|been\s+|all\s+)?"
-    r"(?:removed|deleted|gone|dropped|renamed|deprecated|replaced|superseded|no longer|does not exist|doesn't exist|"
-    r"do not exist|don't exist|entfernt|gelöscht|ersetzt|umbenannt|supprimé|eliminad)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +123,13 @@ def _read_line(line: _Line) -> Iterator[NamedThing]:
 def _make_claim(line: _Line, named: NamedThing) -> Claim:
     begin, end, kind, reason = named.start, named.end, named.kind, ""
     before, after = line.text[max(0, begin - _NEAR) : begin], line.text[end : end + _NEAR]
-    if kind is ClaimKind.CONSTANT and _ENV.search(line.text[max(0, begin - _NEAR) : end + _NEAR]):
+    if kind is ClaimKind.CONSTANT and find_pattern("env").search(line.text[max(0, begin - _NEAR) : end + _NEAR]):
         kind = ClaimKind.VARIABLE
     if kind is ClaimKind.PATH:
         reason = shapes.find_path_problem(named.text)
-    if not reason and (_DENIED_BEFORE.search(before.rstrip("`*([ ")) or _DENIED_AFTER.match(after)):
+    if not reason and (
+        find_pattern("denied_before").search(before.rstrip("`*([ ")) or find_pattern("denied_after").match(after)
+    ):
         reason = _NO_MORE
     at = line.start
     return Claim(kind, named.text, line.number, begin + 1, at + begin, at + end, named.extra, reason, named.is_weak)
@@ -261,16 +193,44 @@ def _find_codes(line: str) -> Iterator[tuple[int, int]]:
         place += 1
 
 
+@cache
+def _read_months() -> dict[str, int]:
+    rows = shapes.read_tables()["months"].split("|")
+    return {name: number for number, names in enumerate(rows, 1) for name in names.split()}
+
+
+@cache
+def _compile_date() -> re.Pattern[str]:
+    month = "|".join(sorted(_read_months(), key=len, reverse=True))
+    return re.compile(
+        rf"""
+          (?<![\d/-])(?P<y1>\d{{4}})-(?P<m1>\d{{2}})-(?P<d1>\d{{2}})(?![\d])
+        | (?<!\w)(?P<m2>{month})\.?\ (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,?\ (?P<y2>\d{{4}})(?!\w)
+        | (?<!\w)(?P<d3>\d{{1,2}})(?:\.|st|nd|rd|th)?\ (?:de\ )?(?P<m3>{month})\.?(?:,|\ de)?\ (?P<y3>\d{{4}})(?!\w)
+        | (?P<y4>\d{{4}})年(?P<m4>\d{{1,2}})月(?P<d4>\d{{1,2}})日
+        """,
+        re.VERBOSE | re.IGNORECASE,
+    )
+
+
 def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
     """Each date in a line that something ends with, and its position."""
-    for match in _DATE.finditer(line):
+    for match in _compile_date().finditer(line):
         lead = _STOPS.split(line[max(0, match.start() - _LEAD_CHARS) : match.start()])[-1]
         trail = line[match.end() : match.end() + _LEAD_CHARS]
-        ends = _LEADS.search(lead) or _CLOSE_LEADS.search(lead) or _TRAILS.match(trail)
-        if not ends or _STARTS.search(lead) or _PAST.search(lead + " " + _STOPS.split(trail)[0]):
+        ends = (
+            find_pattern("leads").search(lead)
+            or find_pattern("close_leads").search(lead)
+            or find_pattern("trails").match(trail)
+        )
+        if (
+            not ends
+            or find_pattern("starts").search(lead)
+            or find_pattern("past").search(lead + " " + _STOPS.split(trail)[0])
+        ):
             continue
         parts = {key[0]: value for key, value in match.groupdict().items() if value is not None}
-        month = _MONTH_NUMBERS.get(parts["m"].lower()) or (int(parts["m"]) if parts["m"].isdecimal() else 0)
+        month = _read_months().get(parts["m"].lower()) or (int(parts["m"]) if parts["m"].isdecimal() else 0)
         try:
             yield date(int(parts["y"]), month, int(parts["d"])), match.start(), match.end()
         except ValueError:
@@ -278,7 +238,6 @@ def _find_deadlines(line: str) -> Iterator[tuple[date, int, int]]:
 
 
 def _read_code(line: _Line, begin: int, end: int) -> Iterator[NamedThing]:
-    """What a code span names; positions are within the span."""
     code = line.text[begin:end]
     lead = len(code) - len(code.lstrip())
     code = code.strip()
@@ -294,15 +253,10 @@ def _read_code(line: _Line, begin: int, end: int) -> Iterator[NamedThing]:
 
 
 def _read_whole(code: str, before: str, after: str) -> Iterator[NamedThing]:
-    """A span that is one thing."""
     whole = (0, len(code))
     if (" " in code and not code.endswith(")")) or "://" in code or code.startswith("www."):
         return
-    if (_BRANCH_AFTER.match(after) or _BRANCH_BEFORE.search(before)) and _BRANCH.match(code):
-        yield NamedThing(ClaimKind.BRANCH, code.removeprefix("origin/"), *whole)
-    elif (_PACKAGE_AFTER.match(after) or _PACKAGE_BEFORE.search(before)) and _PACKAGE.match(code):
-        yield NamedThing(ClaimKind.PACKAGE, code, *whole)
-    elif flag := shapes.FLAG.match(code):
+    if flag := shapes.FLAG.match(code):
         yield NamedThing(ClaimKind.FLAG, flag[1], 0, len(flag[1]))
     elif variable := shapes.VARIABLE.match(code):
         name = variable[1] or variable[2]
@@ -317,7 +271,7 @@ def _read_name(code: str, before: str, after: str) -> Iterator[NamedThing]:
     path, place = shapes.find_place(code)
     symbol = shapes.SYMBOL.match(code)
     if shapes.is_path(path, is_code=True) or (
-        path.strip("/") and _FOLDER_AFTER.match(after) and re.fullmatch(r"[\w./@+-]+", path)
+        path.strip("/") and find_pattern("folder_after").match(after) and re.fullmatch(r"[\w./@+-]+", path)
     ):
         yield NamedThing(ClaimKind.PATH, path, 0, len(path), place)
     elif shapes.CONSTANT.match(code):
@@ -340,7 +294,10 @@ def _is_symbol(symbol: re.Match[str], before: str, after: str) -> bool:
         return not (called and " " in called and not re.match(r"\([^()]*\)\Z", called))
     if len(parts) > 1:
         return len(name) > 4 and not all(part.isdigit() for part in parts)
-    return bool(_THING_AFTER.match(after) or _THING_BEFORE.search(before)) and name[0].isalpha()
+    return (
+        bool(find_pattern("thing_after").match(after) or find_pattern("thing_before").search(before))
+        and name[0].isalpha()
+    )
 
 
 def _read_fragment(code: str) -> Iterator[NamedThing]:
@@ -370,7 +327,7 @@ def _read_prose(prose: str) -> Iterator[NamedThing]:
             yield from _read_word(word, token, match.end() - len(token))
     for match in _PASCAL.finditer(prose):
         before = prose[max(0, match.start() - _NEAR) : match.start()]
-        near = _THING_BEFORE.search(before) or _THING_AFTER.match(prose, match.end())
+        near = find_pattern("thing_before").search(before) or find_pattern("thing_after").match(prose, match.end())
         if near and shapes.is_identifier(match[1]):
             yield NamedThing(ClaimKind.SYMBOL, match[1], *match.span(1))
 

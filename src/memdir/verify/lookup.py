@@ -8,26 +8,16 @@ false alarm is worse than silence.
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from functools import cached_property
 
 from memdir.frozen import dataclass, replace
-from memdir.limits import VERIFY_GIT_SECONDS, VERIFY_PAST_SECONDS
-from memdir.project.git import run_git
-from memdir.verify import past
+from memdir.limits import VERIFY_GIT_SECONDS
+from memdir.project.paths import run_git
+from memdir.verify import past, project
 from memdir.verify.past import PathHistory, RemovedBy, WordTrace
-from memdir.verify.project import (
-    FoundWords,
-    ProjectListing,
-    ProjectManifests,
-    fold_package,
-    has_member,
-    has_partial_history,
-    look_up,
-    read_entry,
-    read_manifests,
-)
+from memdir.verify.project import FoundWords, ProjectListing, has_member, look_up, read_entry
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus
 from memdir.verify.shapes import PARTS
 
@@ -37,11 +27,7 @@ _NO_PAST = "no history to look in"
 _OWN = frozenset({"self", "this", "cls", "super", "window", "document", "console", "process", "module", "exports"})
 _MANY = 200  # paths in one call of git
 _HOPS = 3  # renames of a word that are followed, a pass over history each
-_MERGES = 5_000  # searched for a branch's name
-_MANIFESTS = (
-    "package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", "pyproject.toml", "setup.py",
-    "setup.cfg", "requirements*.txt", "Cargo.toml", "go.mod", "Gemfile", "composer.json",
-)  # fmt: skip
+_MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +40,7 @@ class LookupContext:
 
 
 def check_claims(
-    claims: Sequence[Claim],
-    project: ProjectListing | None,
-    context: LookupContext,
-    *,
-    seconds: float = VERIFY_PAST_SECONDS,
+    claims: Sequence[Claim], project: ProjectListing | None, context: LookupContext, *, seconds: float
 ) -> tuple[CheckedClaim, ...]:
     """Return one result a claim, in their order; without a project only dates and links can be checked."""
     check = _make_check([claim for claim in claims if not claim.reason], project, seconds)
@@ -70,17 +52,6 @@ def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
     return tuple(
         at for at in checked if not (at.claim.is_weak and at.status is ClaimStatus.UNKNOWN and not at.claim.reason)
     )
-
-
-def read_branches(project: ProjectListing) -> Iterator[str]:
-    """Yield the branches of this repository and those known of its remotes, these without the remote's name too."""
-    if project.is_git:
-        arguments = ("for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes")
-        for line in run_git(project.root, arguments, VERIFY_GIT_SECONDS)[1].splitlines():
-            kind, _, name = line.removeprefix("refs/").partition("/")
-            yield name
-            if kind == "remotes":
-                yield name.partition("/")[2]
 
 
 def _check_without_project(claim: Claim, context: LookupContext) -> CheckedClaim | None:
@@ -110,21 +81,13 @@ def _make_check(
         tool, _, name = claim.extra.partition(":")
         return paths.check_module(claim, name.replace(".", "/")) if tool == "module" else tools.check_script(claim)
 
-    special = {
-        ClaimKind.PATH: paths.check,
-        ClaimKind.COMMAND: check_command,
-        ClaimKind.PACKAGE: tools.check_package,
-        ClaimKind.FLAG: tools.check_flag,
-        ClaimKind.BRANCH: tools.check_branch,
-    }
+    special = {ClaimKind.PATH: paths.check, ClaimKind.COMMAND: check_command, ClaimKind.FLAG: tools.check_flag}
     return lambda claim: special.get(claim.kind, words.check)(claim)
 
 
 class _ProjectContext:
-    """A project, the claims that are looked up in it, and until when history may be searched.
-
-    What costs a pass over files or history is done when first needed, and shared by the lookups.
-    """
+    """A project, the claims that are looked up in it, and until when history may be searched. What costs a pass
+    over files or history is done when first needed, and shared by the lookups."""
 
     def __init__(self, project: ProjectListing, claims: Sequence[Claim], seconds: float) -> None:
         self.project = project
@@ -142,8 +105,8 @@ class _ProjectContext:
         return {leaf.partition(".")[0]: paths[0] for leaf, paths in self.leaves.items()}
 
     @cached_property
-    def manifests(self) -> ProjectManifests:
-        return read_manifests(self.project)
+    def scripts(self) -> dict[str, str]:
+        return project.read_scripts(self.project)
 
     @cached_property
     def lookup(self) -> FoundWords:
@@ -158,7 +121,7 @@ class _ProjectContext:
 
     @cached_property
     def has_past(self) -> bool:
-        return bool(self.project.commit) and not has_partial_history(self.project.root)
+        return bool(self.project.commit) and not project.has_partial_history(self.project.root)
 
     @cached_property
     def names(self) -> PathHistory:
@@ -175,13 +138,12 @@ class _ProjectContext:
 
 
 def _list_words(claim: Claim) -> tuple[str, ...]:
-    """The words that must exist for a claim to hold."""
     if claim.kind in (ClaimKind.CONSTANT, ClaimKind.VARIABLE):
         return tuple(PARTS.split(claim.text))
     if claim.kind is ClaimKind.SYMBOL:
         parts = [part.rstrip("!?") for part in PARTS.split(claim.text)]
         return tuple(part for part in parts if part and (part not in _OWN or len(parts) == 1))
-    return (claim.text.replace("-", "_"),) if claim.kind is ClaimKind.PACKAGE else ()
+    return ()
 
 
 def _group_by_leaf(paths: Iterable[str]) -> dict[str, list[str]]:
@@ -269,7 +231,6 @@ class _PathLookup:
 
     @cached_property
     def _ignored(self) -> frozenset[str]:
-        """The missing paths of all claims that git ignores, asked together."""
         claims = [claim.text for claim in self.context.claims if claim.kind is ClaimKind.PATH]
         bared = [(text, bare) for text in claims if (bare := self._make_relative(text)) and not self._find_path(bare)]
         missing = sorted({_spell_for_git(text, bare) for text, bare in bared}) if self.project.is_git else []
@@ -282,12 +243,10 @@ class _PathLookup:
 
     @cached_property
     def _gone_leaves(self) -> dict[str, list[str]]:
-        """Paths and folders that history removed, by their last part, the newest first."""
         return _group_by_leaf((*self.context.names.gone, *self._gone_folders))
 
     @cached_property
     def _gone_folders(self) -> dict[str, list[str]]:
-        """Folders that no longer exist, each with the files that history removed from it."""
         found: dict[str, list[str]] = {}
         for path in self.context.names.gone:
             folder = path.rpartition("/")[0]
@@ -298,7 +257,6 @@ class _PathLookup:
         return found
 
     def _follow_folder(self, folder: str) -> RemovedBy:
-        """Where most of a folder's files went."""
         targets: Counter[str] = Counter()
         files = self._gone_folders[folder]
         for path in files:
@@ -443,41 +401,22 @@ class _WordLookup:
 
 
 def _replace_part(claim: Claim, word: str, came: str) -> str:
-    """The claim's text with its missing part replaced."""
     if not came or claim.text == word:
         return came
     return re.sub(rf"(?<![\w$]){re.escape(word)}(?![\w$])", lambda _: came, claim.text)
 
 
 class _ToolLookup:
-    """Scripts, targets, flags, packages and branches."""
+    """Scripts, targets and flags."""
 
     def __init__(self, context: _ProjectContext) -> None:
         self.context, self.project = context, context.project
 
     def check_script(self, claim: Claim) -> CheckedClaim:
-        where = self.context.manifests.scripts.get(claim.extra)
-        return self._report(claim, where, lambda: self._lines_gone.get(claim.extra))
-
-    def check_package(self, claim: Claim) -> CheckedClaim:
-        where = self.context.manifests.packages.get(fold_package(claim.text))
-        if not where and (found := self.context.lookup.find(claim.text.replace("-", "_")).code):
-            where = found[0]
-        return self._report(claim, where, lambda: self._lines_gone.get(claim.text))
+        return self._report(claim, self.context.scripts.get(claim.extra), lambda: self._scripts_gone.get(claim.extra))
 
     def check_flag(self, claim: Claim) -> CheckedClaim:
-        where = self.context.lookup.flags.get(claim.text)
-        return self._report(claim, where, lambda: self._flags_gone.get(claim.text))
-
-    def check_branch(self, claim: Claim) -> CheckedClaim:
-        if claim.text in self._branches:
-            return CheckedClaim(claim, ClaimStatus.PRESENT)
-        for line in self._merges:
-            commit, _, subject = line.partition(" ")
-            if f"branch '{claim.text}'" in subject or subject.endswith(f"/{claim.text}"):
-                note = f"the branch was merged in {commit} and is gone"
-                return CheckedClaim(claim, ClaimStatus.GONE, commit=commit, note=note)
-        return CheckedClaim(claim, ClaimStatus.UNKNOWN, note="no such branch here")
+        return self._report(claim, self.context.lookup.flags.get(claim.text), lambda: self._flags_gone.get(claim.text))
 
     def _report(self, claim: Claim, where: str | None, find_gone: Callable[[], RemovedBy | None]) -> CheckedClaim:
         if where:
@@ -488,45 +427,29 @@ class _ToolLookup:
         return CheckedClaim(claim, ClaimStatus.GONE, commit=gone.commit)
 
     @cached_property
-    def _branches(self) -> frozenset[str]:
-        return frozenset(read_branches(self.project))
-
-    @cached_property
-    def _merges(self) -> tuple[str, ...]:
-        """The newest merges, each with its commit and subject."""
-        arguments = ("log", "--merges", f"--max-count={_MERGES}", "--no-show-signature", "--format=%h %s", "HEAD", "--")
-        code, output = run_git(self.project.root, arguments, VERIFY_GIT_SECONDS) if self.context.has_past else (1, "")
-        return tuple(output.splitlines()) if code == 0 else ()
-
-    @cached_property
-    def _lines_gone(self) -> dict[str, RemovedBy]:
-        """Scripts and packages that some commit removed from the manifests."""
-        wanted: dict[str, re.Pattern[bytes]] = {}
-        for claim in self.context.claims:
-            if claim.kind is ClaimKind.COMMAND and claim.extra not in self.context.manifests.scripts:
-                wanted.update(_compile_script(claim.extra))
-            elif claim.kind is ClaimKind.PACKAGE:
-                parts = [re.escape(part.encode("utf-8", "replace")) for part in re.split("[-_]", claim.text)]
-                name = rb"(?<![\w@/-])" + b"[-_]".join(parts) + rb"(?![\w/-])"
-                wanted[claim.text] = re.compile(name, re.IGNORECASE)
-        root, ends = self.project.root, self.context.ends
-        return past.read_git_lines(root, wanted, ends, _MANIFESTS) if self.context.has_past else {}
+    def _scripts_gone(self) -> dict[str, RemovedBy]:
+        extras = {claim.extra for claim in self.context.claims if claim.kind is ClaimKind.COMMAND}
+        patterns = {extra: _compile_script(extra) for extra in extras - set(self.context.scripts)}
+        return self._find_gone({extra: pattern for extra, pattern in patterns.items() if pattern}, _MANIFESTS)
 
     @cached_property
     def _flags_gone(self) -> dict[str, RemovedBy]:
         """Flags that some commit removed from code where they were quoted, as code that parses flags has them."""
         missing = {at.text for at in self.context.claims if at.kind is ClaimKind.FLAG} - set(self.context.lookup.flags)
-        wanted = {flag: re.compile(rb"[\"'`(|,]" + re.escape(flag.encode()) + rb"(?![\w-])") for flag in missing}
-        return past.read_git_lines(self.project.root, wanted, self.context.ends) if self.context.has_past else {}
+        return self._find_gone(
+            {flag: re.compile(rb"[\"'`(|,]" + re.escape(flag.encode()) + rb"(?![\w-])") for flag in missing}
+        )
+
+    def _find_gone(self, wanted: dict[str, re.Pattern[bytes]], globs: tuple[str, ...] = ()) -> dict[str, RemovedBy]:
+        has_past, root, ends = self.context.has_past, self.project.root, self.context.ends
+        return past.read_git_lines(root, wanted, ends, globs) if has_past else {}
 
 
-def _compile_script(extra: str) -> Iterator[tuple[str, re.Pattern[bytes]]]:
+def _compile_script(extra: str) -> re.Pattern[bytes] | None:
     """How a script stands in its manifest; a module stands in none."""
     tool, _, name = extra.partition(":")
     spelled = re.escape(name.encode("utf-8", "replace"))
-    if tool == "npm":
-        yield extra, re.compile(rb"\"" + spelled + rb"\"[ \t]*:")
-    elif tool in ("make", "just"):
-        yield extra, re.compile(rb"(?m)^[-+]?@?" + spelled + rb"(?:[ \t][^\n:=]*)?::?(?!=)")
-    elif tool == "script":
-        yield extra, re.compile(rb"(?m)^[-+]?[\"']?" + spelled + rb"[\"']?[ \t]*=")
+    make = rb"(?m)^[-+]?@?" + spelled + rb"(?:[ \t][^\n:=]*)?::?(?!=)"
+    script = rb"(?m)^[-+]?[\"']?" + spelled + rb"[\"']?[ \t]*="
+    patterns = {"npm": rb"\"" + spelled + rb"\"[ \t]*:", "make": make, "just": make, "script": script}
+    return re.compile(patterns[tool]) if tool in patterns else None

@@ -58,9 +58,7 @@ class RemovedBy:
 @dataclass(frozen=True, slots=True)
 class PathHistory:
     """Each path that some commit renamed or deleted, with the newest such commit; and what each commit added.
-
-    `is_whole` says that the whole history was read.
-    """
+    `is_whole` says that the whole history was read."""
 
     gone: dict[str, RemovedBy] = field(default_factory=dict)
     added: dict[str, list[str]] = field(default_factory=dict)
@@ -69,10 +67,8 @@ class PathHistory:
 
 @dataclass(frozen=True, slots=True)
 class WordTrace:
-    """The newest commit that removed some of a word, its definition, and its named definition.
-
-    A named definition is one after `def`, `class`, `function` and the like. `files` are where it was defined.
-    """
+    """The newest commit that removed some of a word, its definition, and its named definition. A named definition
+    is one after `def`, `class`, `function` and the like. `files` are where it was defined."""
 
     vanished: RemovedBy | None = None
     undefined: RemovedBy | None = None
@@ -90,7 +86,6 @@ class _Hunk:
 
 
 def read_names(root: Path, ends: float) -> PathHistory:
-    """Return the renames and deletions of the whole history."""
     names = PathHistory(is_whole=False)
     arguments = (*_LOG, "--name-status", "-z", "--diff-filter=ADR", "--format=%x01%h", "HEAD", "--")
     tokens = _split_stream(_stream(root, arguments, ends), b"\0")
@@ -206,7 +201,6 @@ def _find_successor(word: bytes, hunks: Sequence[_Hunk], fewer: Counter[bytes], 
 
 
 def _find_swapped(word: bytes, tokens: list[bytes], added: Sequence[list[bytes]]) -> set[bytes]:
-    """What stands in the word's place in an added line that is otherwise the same."""
     swapped: set[bytes] = set()
     for other in added:
         if len(other) == len(tokens):
@@ -227,7 +221,6 @@ def _find_new_definitions(word: bytes, hunk: _Hunk) -> set[bytes]:
 
 
 def _find_name(line: bytes) -> bytes:
-    """The name that a line defines, if it does so by name."""
     match = _NAMING.match(line)
     return match[1] or match[2] or match[3] if match else b""
 
@@ -258,7 +251,6 @@ def _read_hunks(patch: bytes) -> Iterator[_Hunk]:
 
 
 def _join_sides(hunks: Sequence[_Hunk]) -> tuple[bytes, bytes]:
-    """All lines that were removed, and all that were added."""
     return b"\n".join(line for at in hunks for line in at.minus), b"\n".join(line for at in hunks for line in at.plus)
 
 

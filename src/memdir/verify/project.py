@@ -23,7 +23,7 @@ from pathlib import Path
 from memdir.files import read_small
 from memdir.frozen import dataclass, field, replace
 from memdir.limits import VERIFY_BYTES, VERIFY_FILE_BYTES, VERIFY_FILES, VERIFY_GIT_SECONDS
-from memdir.project.git import find_git_dir, run_git
+from memdir.project.paths import find_git_dir, run_git
 
 _ENTRY = re.compile(r"([HSMRCK?]) (?:(\d{6}) [0-9a-f]+ \d\t)?(.+)", re.DOTALL)
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", "target", "dist", "build"})
@@ -87,12 +87,7 @@ _TARGETS = re.compile(
     r"|^@?([A-Za-z0-9_./%-]+(?:[ \t]+[A-Za-z0-9_./%-]+)*)(?:[ \t]+[^:=\n]*)?[ \t]*::?(?!=)",
     re.MULTILINE,
 )
-_PACKAGE = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)*")
-_DEPENDING = re.compile(
-    r"(?:^|/)(?:package\.json|pyproject\.toml|setup\.(?:py|cfg)|requirements[^/]*\.(?:txt|in)|constraints[^/]*\.txt|Pipfile|"
-    r"environment\.ya?ml|Cargo\.toml|go\.mod|Gemfile|[^/]+\.gemspec|composer\.json|pom\.xml|build\.gradle(?:\.kts)?|"
-    r"pubspec\.yaml|mix\.exs|Package\.swift|deno\.jsonc?|[^/]+\.csproj)\Z"
-)
+_SCRIPTED = re.compile(r"(?:^|/)(?:package\.json|pyproject\.toml)\Z")
 _MAKEFILE = re.compile(r"(?:^|/)(?:GNUm|M|m)akefile\Z|\.mk\Z")
 _JUSTFILE = re.compile(r"(?:^|/)\.?[Jj]ustfile\Z")
 _SCRIPT_TABLES = ("project scripts", "project gui-scripts", "tool poetry scripts", "tool pdm scripts", "tool poe tasks")
@@ -112,9 +107,7 @@ class ProjectFile:
 @dataclass(frozen=True, slots=True)
 class ProjectListing:
     """`commit` is empty outside git and before the first commit. `inner` are folders whose files are not listed.
-
-    `key` is the same as long as no listed file and no commit has changed. `problem` says why there is no listing.
-    """
+    `key` is the same as long as no listed file and no commit has changed. `problem` says why there is no listing."""
 
     root: Path
     entries: dict[str, ProjectFile]
@@ -156,14 +149,6 @@ class FoundWords:
 
     def find(self, word: str) -> WordPlaces:
         return self.words.get(word, WordPlaces())
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectManifests:
-    """`scripts` by `tool:name` (npm:build, make:test, script:memdir) to the file; `packages` folded, to the file."""
-
-    scripts: dict[str, str] = field(default_factory=dict)
-    packages: dict[str, str] = field(default_factory=dict)
 
 
 def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectListing:
@@ -262,23 +247,15 @@ def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
     return None if b"\0" in data[:8_000] else data
 
 
-def fold_package(name: str) -> str:
-    return name.lower().replace("_", "-")
-
-
-def read_manifests(project: ProjectListing) -> ProjectManifests:
-    """Return the scripts, targets and dependencies that manifests name; one that cannot be parsed names none."""
+def read_scripts(project: ProjectListing) -> dict[str, str]:
+    """Return scripts and targets by `tool:name` (npm:build, make:test, script:memdir), each with the file that names it."""
     scripts: dict[str, str] = {}
-    packages: dict[str, str] = {}
-    paths = [at for at in project.entries if any(kind.search(at) for kind in (_DEPENDING, _MAKEFILE, _JUSTFILE))]
+    paths = [at for at in project.entries if any(kind.search(at) for kind in (_SCRIPTED, _MAKEFILE, _JUSTFILE))]
     for path in sorted(paths, key=lambda path: (path.count("/"), path))[:_MANIFESTS]:
         text = (read_entry(project.root, project.entries[path]) or b"").decode("utf-8", "replace")
         for script in _read_scripts(path, text):
             scripts.setdefault(script, path)
-        if _DEPENDING.search(path):
-            for match in _PACKAGE.finditer(text):
-                packages.setdefault(fold_package(match[0]), path)
-    return ProjectManifests(scripts, packages)
+    return scripts
 
 
 def _read_scripts(path: str, text: str) -> Iterator[str]:
@@ -287,10 +264,10 @@ def _read_scripts(path: str, text: str) -> Iterator[str]:
         for match in _TARGETS.finditer(text):
             yield from (f"{tool}:{name}" for name in (match[1] or match[2]).split())
         return
-    is_node, is_python = path.endswith("package.json"), path.endswith("pyproject.toml")
+    is_node = path.endswith("package.json")
     try:
-        found = json.loads(text) if is_node else tomllib.loads(text) if is_python else None
-    except (ValueError, RecursionError):
+        found = json.loads(text) if is_node else tomllib.loads(text)
+    except (ValueError, RecursionError):  # one that cannot be parsed names none
         return
     for keys in ("scripts", "bin") if is_node else _SCRIPT_TABLES:
         table = found

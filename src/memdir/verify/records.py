@@ -12,7 +12,7 @@ from contextlib import closing
 from datetime import datetime
 from enum import StrEnum
 
-from memdir.frozen import dataclass
+from memdir.frozen import asdict, dataclass
 from memdir.records import Signature
 from memdir.store import files
 from memdir.store.files import FileStore
@@ -36,8 +36,6 @@ class ClaimKind(StrEnum):
     COMMAND = "command"
     FLAG = "flag"
     VARIABLE = "variable"
-    PACKAGE = "package"
-    BRANCH = "branch"
     DATE = "date"
     LINK = "link"
 
@@ -120,9 +118,7 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class CachedVerdict:
     """A verdict and the state of the project it was reached on: commit, work tree, what else its claims look at.
-
-    While the memory's file has this `signature`, its text need not be read to know that it is the same.
-    """
+    While the memory's file has this `signature`, its text need not be read to know that it is the same."""
 
     verdict: Verdict
     tree: str
@@ -223,14 +219,8 @@ def _quote(name: str) -> str:
 
 def _make_row(known: CachedVerdict) -> tuple[str, ...]:
     at = known.verdict
-    claims = [
-        [
-            one.claim.kind.value, one.claim.text, one.claim.line, one.claim.column, one.claim.start, one.claim.end,
-            one.claim.extra, one.claim.reason, one.claim.is_weak,
-            one.status.value, one.where, one.to, one.commit, one.came, one.note,
-        ]
-        for one in at.claims
-    ]  # fmt: skip
+    # A claim and what was found of it, field by field, as `_read_row` takes them.
+    claims = [[*asdict(one.claim).values(), *list(asdict(one).values())[1:]] for one in at.claims]
     said = json.dumps(claims, ensure_ascii=True)
     return at.name, _SCHEMA, at.digest, at.state.value, at.checked.isoformat(), known.tree, said, known.signature
 

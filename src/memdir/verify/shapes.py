@@ -10,11 +10,11 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from memdir.frozen import dataclass, replace
 from memdir.verify.records import ClaimKind
 
-_FILE = Path(__file__).with_name("words.toml")
 # Objects whose members look like file endings: `console.log`, `process.env`.
 _OBJECTS = frozenset("console process logger log math np os sys self this window document e.g i.e".split())
 _MEMBERS = frozenset({"map", "env", "in", "m", "v", "s", "r", "ac", "am", "snap", "log", "mod", "sum"})
@@ -48,29 +48,17 @@ _BREAKS = frozenset({"&&", "||", ";", "|", "&"})
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _SCRIPT = re.compile(r"[A-Za-z][\w:./-]*\Z")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\Z")
-_PACKAGE = re.compile(r"(@[\w.-]+/[\w.-]+|[A-Za-z][\w.-]*[A-Za-z0-9])(?:\[[\w,.-]+\])?(?:[=<>~!@^].*)?\Z")
-_BRANCH = re.compile(r"[A-Za-z][\w./-]*[\w]\Z")
 _NODE = frozenset({"npm", "pnpm", "yarn", "bun"})
 _PYTHONS = frozenset({"python", "python3", "py", "pypy", "pypy3"})
 _INTERPRETERS = _PYTHONS | {"node", "bash", "sh", "ruby", "php", "deno"}
 _PREFIXES = frozenset({"sudo", "time", "nohup", "exec", "env", "command", "xargs", "then", "do", "npx", "bunx"})
 _TARGETS = {"make": "make", "gmake": "make", "just": "just"}
-# The verbs by which each tool is given packages.
-_INSTALLS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("pip", "pip3", "pipx", "conda", "gem"), frozenset({"install", "uninstall"})),
-    **dict.fromkeys(("uv", "poetry", "pdm", "yarn", "bun", "cargo"), frozenset({"add", "remove"})),
-    **dict.fromkeys(("npm", "pnpm"), frozenset({"install", "i", "add", "uninstall"})),
-    "go": frozenset({"get"}),
-}
 _RUNNERS = frozenset({"poetry", "uv", "pdm", "hatch", "poe", "rye"})
-_BRANCHED = frozenset({"checkout", "switch", "merge", "rebase", "push", "pull", "fetch", "log", "diff"})
 _Token = tuple[str, int, int]  # a word of a command, where it starts and ends
 
 
 @dataclass(frozen=True, slots=True)
 class NamedThing:
-    """A thing that a text names, at a position in that text."""
-
     kind: ClaimKind
     text: str
     start: int
@@ -83,9 +71,18 @@ class NamedThing:
 
 
 @cache
+def read_tables() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def find_words(table: str) -> frozenset[str]:
-    """Return a table of words.toml."""
-    return frozenset(tomllib.loads(_FILE.read_text(encoding="utf-8"))[table].split())
+    return frozenset(read_tables()[table].split())
+
+
+@cache
+def find_pattern(key: str) -> re.Pattern[str]:
+    return re.compile(read_tables()["patterns"][key])
 
 
 def find_place(token: str) -> tuple[str, str]:
@@ -169,7 +166,6 @@ def is_snake(word: str) -> bool:
 
 
 def is_command(text: str) -> bool:
-    """Whether a piece of code is a command line and not an expression."""
     words = text.removeprefix("$ ").split(None, 8)
     while words and (_ASSIGNED.match(words[0]) or words[0] in _PREFIXES):
         words = words[1:]
@@ -207,7 +203,6 @@ def _has_ending(leaf: str, *, is_code: bool) -> bool:
 
 
 def _read_simple(tokens: Sequence[_Token]) -> Iterator[NamedThing]:
-    """What one command of a line names."""
     while tokens:
         assigned = _ASSIGNED.match(tokens[0][0])
         if assigned and assigned[1].isupper() and len(assigned[1]) > 2:
@@ -249,19 +244,13 @@ def _read_argument(token: str, start: int, *, is_foreign: bool) -> Iterator[Name
 
 
 def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[NamedThing]:
-    """What the tool's own grammar makes of its words."""
     words, begin = [token for token, _, _ in tokens], tokens[0][1]
     plain = [at for at in tokens[1:] if not at[0].startswith("-")]
     if len(words) < 2:
         return
-    if words[1] in _INSTALLS.get(tool, ()):
-        yield from _read_packages(plain[1:])
-    elif tool in _PYTHONS and "-m" in words[1:-1]:
-        place = words.index("-m") + 1
-        module, _, end = tokens[place]
-        if words[place : place + 2] == ["pip", "install"]:
-            yield from _read_packages(tokens[place + 2 :])
-        elif _MODULE.match(module):
+    if tool in _PYTHONS and "-m" in words[1:-1]:
+        module, _, end = tokens[words.index("-m") + 1]
+        if module != "pip" and _MODULE.match(module):
             yield NamedThing(ClaimKind.COMMAND, f"{tool} -m {module}", begin, end, f"module:{module}")
     elif tool in _NODE:
         yield from _read_node(tool, begin, plain)
@@ -277,11 +266,6 @@ def _read_tool(tool: str, tokens: Sequence[_Token]) -> Iterator[NamedThing]:
             if _SCRIPT.match(script) and script not in find_words("tools") and not is_path(script, is_code=True):
                 said = f"{tool} {prefix}{script}"
                 yield NamedThing(ClaimKind.COMMAND, said, begin, end, f"script:{script}", bool(prefix))
-    elif tool == "git" and words[1] in _BRANCHED and not {"-b", "-c", "-B", "-C", "--"} & set(words):
-        at = 2 if words[1] in ("push", "pull", "fetch") else 1
-        for branch, start, end in plain[at : at + 1]:
-            if _BRANCH.match(branch) and branch != "HEAD" and ".." not in branch and not is_path(branch, is_code=True):
-                yield NamedThing(ClaimKind.BRANCH, branch.removeprefix("origin/"), start, end)
 
 
 def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[NamedThing]:
@@ -297,10 +281,3 @@ def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Named
     if _SCRIPT.match(script) and not is_path(script, is_code=True):
         said = f"{tool} {'run ' if is_run else ''}{script}"
         yield NamedThing(ClaimKind.COMMAND, said, begin, end, f"npm:{script}", not is_run)
-
-
-def _read_packages(tokens: Sequence[_Token]) -> Iterator[NamedThing]:
-    for token, start, _ in tokens:
-        match = _PACKAGE.match(token)
-        if match and not is_path(token, is_code=True) and "/" not in match[1].removeprefix("@").partition("/")[2]:
-            yield NamedThing(ClaimKind.PACKAGE, match[1], start, start + len(match[1]))

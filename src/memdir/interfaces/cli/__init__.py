@@ -115,7 +115,7 @@ class CliContext:
     def choose_model(self, spec: str | None) -> "Model | None":
         """The model that a call names, or that of the settings; None for built-in patterns alone."""
         # Imported here: few verbs ask a model, and all verbs import this module.
-        from memdir.models import find_model, open_model
+        from memdir.models.open import find_model, open_model
 
         project = self.open()
         settings, environment, root = project.settings, project.environment, str(project.places.root.path)

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from difflib import get_close_matches
@@ -18,19 +18,20 @@ from memdir import __version__
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.interfaces.cli import CliContext, choose_stores, output
 from memdir.interfaces.cli.output import COLOR_CHOICES, Styled, count_words, is_terminal
+from memdir.limits import FILE_BYTES
 from memdir.project.settings import Environment
-from memdir.records import Header, Kind, Scope
+from memdir.records import TEAM_FOLDER, Header, Kind, Scope
 from memdir.store.contract import find_header
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.plan import TEAM_FOLDER, is_team
-from memdir.store.secrets import find_for, find_secrets, mask, render_findings
+from memdir.store.plan import is_team
+from memdir.store.secrets import find_for, find_for_each, find_secrets, mask, render_findings
 from memdir.text import fold, one_line, printable, shorten
 
 # Subject -> module -> its verbs.
 SUBJECTS: dict[str, dict[str, str]] = {
     "Talk": {"hosts": "chat demo"},
-    "Write": {"write": "save remember edit pin forget log", "team": "promote demote"},
+    "Write": {"write": "save remember edit pin forget", "dream": "log", "team": "promote demote"},
     "Read": {"read": "list read", "context": "show prompt context"},
     "Find": {"recall": "recall search why"},
     "Look back": {"read": "history diff undo restore"},
@@ -136,21 +137,12 @@ class CliProgram(CliGroup):
                 formatter.write_dl([(verb, at.get_short_help_str(80)) for verb, at in commands if at is not None])
 
 
-class JsonOption(click.Option):
-    """`--json`; `shape` is the type of what is printed, of which docs/schemas.json has the schema."""
-
-    def __init__(self, *args: Any, shape: object = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.shape = shape
-
-
 def verb(name: str, short_help: str, *examples: str, **more: Any) -> Callable[[Callable[..., Any]], CliVerb]:
     return click.command(name, short_help=short_help, cls=CliVerb, examples=examples, **more)
 
 
-def json_option(shape: object) -> Callable[[Decorated], Decorated]:
-    text = "Print JSON (docs/json.md)."
-    return click.option("--json", "as_json", cls=JsonOption, shape=shape, is_flag=True, help=text)
+def json_option(decorated: Decorated) -> Decorated:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON (docs/json.md).")(decorated)
 
 
 def model_option(decorated: Decorated) -> Decorated:
@@ -163,8 +155,11 @@ def scope_option(decorated: Decorated) -> Decorated:
     return click.option("--scope", type=click.Choice(SCOPES), help=text)(decorated)
 
 
-def limit_option(default: int, text: str, least: int = 1, name: str = "--limit") -> Callable[[Decorated], Decorated]:
-    return click.option(name, type=click.IntRange(min=least), default=default, show_default=True, help=text)
+def limit_option(
+    default: int | None, text: str, least: int = 1, name: str = "--limit"
+) -> Callable[[Decorated], Decorated]:
+    is_shown = default is not None
+    return click.option(name, type=click.IntRange(min=least), default=default, show_default=is_shown, help=text)
 
 
 def name_argument(required: bool = True, name: str = "name", metavar: str = "NAME") -> Callable[[Decorated], Decorated]:
@@ -253,13 +248,13 @@ def notice(store: FileStore) -> None:
             store.notice(seconds=1.0)  # how long it waits for the lock
 
 
-def warn_of_secrets(text: str, place: str, environment: Environment) -> list[str]:
-    """Which secrets a text holds, by rule and place; never the value."""
+def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[str]:
+    """Which secrets texts hold, by rule and place; never the value. Each text has the name of its place as its key."""
     try:
-        found = find_for(environment, text)
+        found = find_for_each(environment, texts.values())
     except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
         return [f"secrets were not looked for: {error}"]
-    rendered = render_findings(found, place=place)
+    rendered = (at for place, each in zip(texts, found, strict=True) for at in render_findings(each, place=place))
     return [f"this looks like a secret: {at}; say where it is kept instead" for at in rendered]
 
 
@@ -347,3 +342,21 @@ def _show_orientation(call: CliContext) -> None:
     width = max(map(len, _TRY))
     for command, meaning in _TRY.items():
         out.line("  ", Styled(f"{command:<{width}}", "cyan"), f"  {meaning}")
+
+
+def read_body(text: str) -> str:
+    """The text itself, or for `-` all of standard input."""
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise FormatError("standard input is closed", field="body", hint="give the text with --body")
+    if output.is_terminal(sys.stdin):
+        output.complain("type the text, then Ctrl-D on a line of its own")
+    # One byte more than a memory may hold: enough to be refused, whatever is piped in.
+    data = sys.stdin.buffer.read(FILE_BYTES + 1)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        if len(data) > FILE_BYTES:
+            raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes", field="body", hint="keep the gist") from None
+        raise FormatError("the text on standard input is not UTF-8", field="body", hint="convert it first") from None

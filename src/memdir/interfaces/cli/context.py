@@ -2,142 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypedDict
 
 import click
 
 from memdir.conversation import instructions, project_files
 from memdir.conversation.instructions import InstructionMode, Instructions, LoadedIndex, build_instructions, find_frame
-from memdir.conversation.project_files import InstructionLayer, NotLoadedReason
 from memdir.frozen import replace
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import json_option, verb
-from memdir.interfaces.cli.output import Count, Output, Styled, complain, fill
-from memdir.records import InboxItem, Scope
+from memdir.interfaces.cli.output import Output, Row, Styled, complain, fill
+from memdir.records import InboxItem
 from memdir.store.open import AgentScope, find_agent_place
 from memdir.text import estimate_tokens
 
-
-class LoadedIndexRow(TypedDict):
-    """An index as a session loads it. `dead` counts pointers to missing files, which are left out."""
-
-    scope: Scope
-    path: str
-    text: str
-    lines: Count
-    lines_total: Count
-    bytes: Count
-    bytes_total: Count
-    dead: Count
-    over_lines: bool
-    over_bytes: bool
-    warning: str
-
-
-class PromptIndexRow(LoadedIndexRow):
-    tokens: Count
-
-
-class ShowRow(TypedDict):
-    """Each index as a session loads it; there are none when memory is off."""
-
-    on: bool
-    rule: str
-    indexes: list[LoadedIndexRow]
-
-
-class PromptTokensRow(TypedDict):
-    guidance: Count
-    index: Count
-
-
-class GuidanceRow(TypedDict):
-    name: str
-    text: str
-    tokens: Count
-
-
-class PromptRow(TypedDict):
-    """What an agent is given of its memory: `guidance` stays the same, `index` is what is remembered now; `parts` and
-    `indexes` are their parts. Tokens are estimates. `made` are the directories that were created. With memory off the
-    texts are empty."""
-
-    on: bool
-    rule: str
-    mode: InstructionMode
-    guidance: str
-    index: str
-    tokens: PromptTokensRow
-    parts: list[GuidanceRow]
-    indexes: list[PromptIndexRow]
-    made: list[str]
-
-
-class SizeRow(TypedDict):
-    """The size of a text; tokens are estimates."""
-
-    chars: Count
-    bytes: Count
-    tokens: Count
-
-
-class PartRow(SizeRow):
-    """A part of the memory's own instructions; an index has a path."""
-
-    part: str
-    path: str | None
-
-
-class ContextFileRow(SizeRow):
-    """An instruction file. `by` is the file that includes it; `added`: reading a `--file` would add it."""
-
-    path: str
-    real: str
-    layer: InstructionLayer
-    what: str
-    why: str
-    by: str | None
-    depth: Count
-    added: bool
-    oversize: bool
-
-
-class PendingRow(TypedDict):
-    """A rule that is loaded when a file is read that its `paths` match, from the folder `base`."""
-
-    path: str
-    layer: InstructionLayer
-    base: str
-    paths: list[str]
-
-
-class RefusedRow(TypedDict):
-    """What was not loaded. `inbox` is the item under which a file outside the project needs review."""
-
-    path: str
-    real: str | None
-    reason: NotLoadedReason
-    words: str
-    by: str
-    inbox: int | None
-
-
-class ContextRow(TypedDict):
-    """What a session is given at its start: instruction files, lowest first, then the memory's own instructions and
-    indexes. Sizes are of the text as loaded. `disabled` names the switch that turned instruction files and indexes off."""
-
-    cwd: str
-    root: str
-    disabled: str | None
-    files: list[ContextFileRow]
-    memory: list[PartRow]
-    total: SizeRow
-    pending: list[PendingRow]
-    refused: list[RefusedRow]
+_CLIP = "text lines lines_total bytes bytes_total dead over_lines over_bytes warning"
 
 
 @verb("show", "What a session loads of the index; `read` prints one memory.", "memdir show", "memdir show --json")
-@json_option(ShowRow)
+@json_option
 @click.pass_obj
 def show_verb(call: CliContext, as_json: bool) -> None:
     """Print what a session would load: each index after the cut, with the warning if there was one."""
@@ -145,7 +27,7 @@ def show_verb(call: CliContext, as_json: bool) -> None:
     switch = project.places.switch
     indexes = instructions.load_indexes(find_frame(project))
     if as_json:
-        call.out.json(fill(ShowRow, switch, indexes=[make_index_row(at) for at in indexes]))
+        call.out.json(fill("on rule", switch, indexes=[make_index_row(at) for at in indexes]))
         return
     if not switch.on:
         call.out.line(f"memory is off ({switch.rule}): a session loads nothing")
@@ -168,7 +50,7 @@ def show_verb(call: CliContext, as_json: bool) -> None:
     "--part", type=click.Choice(("all", "guidance", "index")), default="all", show_default=True,
     help="Print only this of the text.",
 )  # fmt: skip
-@json_option(PromptRow)
+@json_option
 @click.pass_obj
 def prompt_verb(
     call: CliContext, mode: str | None, agent: str | None, scope: str | None, part: str, as_json: bool
@@ -193,9 +75,10 @@ def prompt_verb(
     built = build_instructions(project, mode=frame.mode, agent=own)
     if as_json:
         tokens = {"guidance": estimate_tokens(built.guidance), "index": estimate_tokens(built.index)}
-        parts = [fill(GuidanceRow, at, tokens=estimate_tokens(at.text)) for at in built.parts]
-        indexes = [fill(PromptIndexRow, make_index_row(at), tokens=estimate_tokens(at.text)) for at in built.clips]
-        call.out.json(fill(PromptRow, switch, built, tokens=tokens, parts=parts, indexes=indexes, made=made))
+        parts = [fill("name text", at, tokens=estimate_tokens(at.text)) for at in built.parts]
+        indexes = [make_index_row(at) | {"tokens": estimate_tokens(at.text)} for at in built.clips]
+        facts = {"tokens": tokens, "parts": parts, "indexes": indexes, "made": made}
+        call.out.json(fill("on rule mode guidance index", switch, built, **facts))
     elif built.mode is InstructionMode.OFF:
         complain("memory is off" + (f" ({switch.rule})" if not switch.on else ""))
     else:
@@ -211,7 +94,7 @@ def prompt_verb(
     "--file", "files", multiple=True, metavar="PATH", type=click.Path(), help="Also what reading this file would add."
 )
 @click.option("--text", "as_text", is_flag=True, help="Print the text itself.")
-@json_option(ContextRow)
+@json_option
 @click.pass_obj
 def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_json: bool) -> None:
     """List everything a session is given at its start: instruction files in order, then the memory's own instructions.
@@ -245,23 +128,31 @@ def context_verb(call: CliContext, files: tuple[str, ...], as_text: bool, as_jso
         return
     items = {str(item.payload.get("real")): item.id for item in waiting}
     file_rows = [
-        fill(ContextFileRow, _measure(file.text), file, added=number >= started, oversize=file.is_oversize)
+        _measure(file.text) | fill("path real layer what why by? depth oversize", file, added=number >= started)
         for number, file in enumerate(loaded.files)
     ]
     memory = make_part_rows(built)
-    sizes: list[Literal["chars", "bytes", "tokens"]] = ["chars", "bytes", "tokens"]
-    total = {key: sum(row[key] for row in (*file_rows, *memory)) for key in sizes}
-    refused = [fill(RefusedRow, at, words=at.reason.words, inbox=items.get(at.real)) for at in loaded.refusals]
-    facts = {"cwd": cwd, "root": places.root.path, "files": file_rows, "memory": memory, "total": total}
-    row = fill(ContextRow, loaded, refused=refused, **facts)
+    row = fill(
+        "disabled?",
+        loaded,
+        cwd=cwd,
+        root=places.root.path,
+        files=file_rows,
+        memory=memory,
+        total={key: sum(at[key] for at in (*file_rows, *memory)) for key in ("chars", "bytes", "tokens")},
+        pending=[fill("path layer base paths", at) for at in loaded.pending],
+        refused=[
+            fill("path real? reason by", at, words=at.reason.words, inbox=items.get(at.real)) for at in loaded.refusals
+        ],
+    )
     if as_json:
         call.out.json(row)
     else:
         _show_context(call.out, row)
 
 
-def make_index_row(loaded: LoadedIndex) -> LoadedIndexRow:
-    return fill(LoadedIndexRow, loaded.clip, scope=loaded.scope, path=loaded.path)
+def make_index_row(loaded: LoadedIndex) -> Row:
+    return fill(_CLIP, loaded.clip, scope=loaded.scope, path=loaded.path)
 
 
 def show_index(out: Output, loaded: LoadedIndex) -> None:
@@ -274,15 +165,15 @@ def show_index(out: Output, loaded: LoadedIndex) -> None:
         out.line(Styled(f"> {clip.warning}", "yellow"))
 
 
-def make_part_rows(built: Instructions) -> list[PartRow]:
+def make_part_rows(built: Instructions) -> list[Row]:
     """What a session is given of its memory, part by part and how large."""
     parts = [(part.name, None, part.text) for part in built.parts]
     parts += [("index", None, built.heading)] if built.heading else []
     indexes = [(f"index of {at.scope.value} memory", at.path, at.text) for at in built.clips if at.text]
-    return [fill(PartRow, _measure(text), part=part, path=path) for part, path, text in (*parts, *indexes)]
+    return [_measure(text) | {"part": part, "path": path} for part, path, text in (*parts, *indexes)]
 
 
-def _measure(text: str) -> SizeRow:
+def _measure(text: str) -> Row:
     return {"chars": len(text), "bytes": len(text.encode("utf-8", "replace")), "tokens": estimate_tokens(text)}
 
 
@@ -293,7 +184,7 @@ def _make_directories(frame: instructions.InstructionsContext) -> list[str]:
     return made
 
 
-def _show_context(out: Output, row: ContextRow) -> None:
+def _show_context(out: Output, row: Row) -> None:
     total = row["total"]
     out.line(Styled(f"about {total['tokens']:,} tokens", "bold"), f" ({total['bytes']:,} bytes) before the first word")
     if row["disabled"]:

@@ -1,132 +1,36 @@
-"""`dream`: tidy the memory between sessions; preview it, apply it, or ask whether it is time."""
+"""`dream`: tidy the memory between sessions, preview it, or ask whether it is time. `log`: what it reads of a day."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import Any, Literal, TypedDict
+from datetime import date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from memdir.dream import (
-    DreamResult,
-    DreamSkip,
-    apply_kept,
-    count_failures,
-    dream,
-    find_dream_context,
-    find_due,
-    note_failure,
-    preview_dream,
-)
+from memdir.dream import DreamResult, DreamSkip, apply_kept, dream, find_dream_context, find_due, preview_dream
 from memdir.dream.lock import find_holder, read_last
+from memdir.dream.logs import append_log, list_logs, list_undistilled, read_log
 from memdir.dream.records import DreamPhase, OnProgress, Patch, PatchSet, ProgressStep, list_sets
-from memdir.errors import LockedError, MemdirError
-from memdir.frozen import replace
-from memdir.interfaces.cli import CliContext, output
+from memdir.errors import LockedError, MemdirError, ModelError
+from memdir.format.frontmatter import decode
+from memdir.interfaces.cli import CliContext, app, output
 from memdir.interfaces.cli.app import json_option, model_option, verb
-from memdir.interfaces.cli.output import Count, Output, Row, Styled, Time, TokensRow, count_words, fill, show_time
-from memdir.limits import DREAM_FAILURES
-from memdir.records import InboxKind
+from memdir.interfaces.cli.output import Output, Row, Styled, TableColumn, count_words, fill, show_time
+from memdir.records import InboxItem, Model, Reply, Request, make_log_path
 from memdir.store.batch import StoreOverlay
 from memdir.store.files import FileStore
 from memdir.store.inbox import mask_text
 from memdir.store.open import Project
-from memdir.store.plan import FileChange, decode
+from memdir.store.plan import FileChange
 from memdir.text import one_line, shorten
 
 _BAR = 20
 _SHOWN_SETS = 5
-
-
-class PatchRow(TypedDict):
-    """A change of a dream, its reason and what it rests on."""
-
-    kind: str
-    names: list[str]
-    reason: str
-    evidence: list[str]
-
-
-class ProposalRow(TypedDict):
-    kind: InboxKind
-    name: str
-    title: str
-    why: str
-
-
-class SentencesRow(TypedDict):
-    """How many sentences were removed, and how many of them another memory and the history hold."""
-
-    removed: Count
-    elsewhere: Count
-    in_history: Count
-
-
-class DreamedRow(TypedDict):
-    """What a dream, a preview or `--apply` came to. `proposals` are left to the person, and `waiting` are their numbers in
-    the inbox. `diff` is given by `--preview` only: the files before and after, null for no file. `dropped` are memories
-    that were changed or pinned meanwhile, so that nothing was done to them. `change` is the number `memdir undo` takes.
-    `spared` counts changes that are not made again because a dream that made them was undone; `failures` is above 0 where
-    the model was not asked because it failed so many times in a row."""
-
-    id: str | None
-    at: Time
-    by: Literal["rules", "model"] | None
-    skipped: DreamSkip | None
-    change: int | None
-    repeated: bool
-    changed: list[str]
-    dropped: list[str]
-    waiting: list[int]
-    patches: list[PatchRow]
-    proposals: list[ProposalRow]
-    diff: list[output.FileChangeRow]
-    spared: Count
-    failures: Count
-    sentences: SentencesRow | None
-    requests: Count
-    tokens: TokensRow | None
-    dollars: float | None
-    summary: str
-
-
-class DreamHolderRow(TypedDict):
-    """Who dreams now; `late`: for more than an hour."""
-
-    pid: int
-    since: Time
-    ours: bool
-    late: bool
-
-
-class KeptDreamRow(TypedDict):
-    """A preview that can be applied."""
-
-    id: str
-    at: Time
-    by: Literal["rules", "model"]
-    patches: Count
-    applied: bool
-
-
-class DreamStatusRow(TypedDict):
-    due: bool
-    reason: DreamSkip | None
-    words: str
-    last: Time | None
-    sessions: int | None
-    next: Time | None
-    holder: DreamHolderRow | None
-    kept: list[KeptDreamRow]
-
-
-class DreamRow(TypedDict):
-    """`status` is what `--status` prints, `dream` everything else; the other one is null."""
-
-    dream: DreamedRow | None
-    status: DreamStatusRow | None
 
 
 @verb(
@@ -138,7 +42,7 @@ class DreamRow(TypedDict):
 @click.option("--status", is_flag=True, help="When the last one was, and whether the next is due.")
 @click.option("--if-due", is_flag=True, help="Only if enough time and sessions have passed.")
 @model_option
-@json_option(DreamRow)
+@json_option
 @click.pass_obj
 def dream_verb(
     call: CliContext, preview: bool, apply_id: str | None, status: bool, if_due: bool, spec: str | None, as_json: bool
@@ -167,7 +71,7 @@ def dream_verb(
         else:
             done = _dream(call, project, spec, show, is_gated=if_due)
     if as_json:
-        call.out.json(DreamRow(dream=_make_dreamed(store, done, project.now()), status=None))
+        call.out.json({"dream": _make_dreamed(store, done, project.now()), "status": None})
     elif preview and done.patches is not None:
         _show_preview(call.out, store, done.patches, project.now())
     else:
@@ -178,23 +82,25 @@ def _dream(call: CliContext, project: Project, spec: str | None, show: OnProgres
     due = find_due(project, now=project.now(), session=project.environment.session) if is_gated else None
     if due is not None and due.skip is not None:
         return DreamResult(skipped=due.skip, due=due)
-    around, now, insist, failures = find_dream_context(project), project.now(), spec is not None, 0
+    around, now, insist = find_dream_context(project), project.now(), spec is not None
+    model: Model | None
     try:
         model = call.choose_model(spec)
     except MemdirError as error:
-        failures = count_failures(project.private.state)
-        if insist or failures < DREAM_FAILURES:
-            if not insist and project.private.root.is_dir():
-                note_failure(project.private, error, now=project.now())
+        if insist:
             raise
-        model = None
+        model = partial(_fail, error)
     try:
-        done = dream(project.private, model=model, now=now, context=around, insist=insist, on_progress=show)
-        return replace(done, failures=failures or done.failures)
+        return dream(project.private, model=model, now=now, context=around, insist=insist, on_progress=show)
     except LockedError:
         if not is_gated:
             raise
         return DreamResult(skipped=DreamSkip.LOCKED, due=due)
+
+
+def _fail(error: MemdirError, _: Request) -> Reply:
+    """A model that cannot be opened, because a key is missing or its name is wrong, is one that fails."""
+    raise ModelError(str(error), hint=error.hint)
 
 
 @contextmanager
@@ -258,6 +164,8 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
     if done.failures:
         text = f"without a model: it failed in the last {done.failures} dreams; `--model NAME` asks it again"
         out.line(Styled(text, "yellow"))
+    if patches.error:
+        out.line(Styled(f"the model failed, so only what patterns repair was done: {patches.error}", "yellow"))
     if applied.change is None and not applied.waiting and not applied.dropped:
         out.line(f"nothing to tidy, by {patches.by}")
         _show_spared(out, patches)
@@ -276,7 +184,7 @@ def _show_dreamed(out: Output, done: DreamResult) -> None:
         out.line(f"nothing lost: of {count_words(proof.removed, 'sentence')} removed {kept}")
     _show_cost(out, patches)
     if applied.change is not None:
-        out.line(f"{undo} takes all of it back")
+        out.line(f"{done.text}; {undo} takes all of it back")
 
 
 def _show_patch(out: Output, patch: Patch) -> None:
@@ -306,29 +214,29 @@ def _show_cost(out: Output, patches: PatchSet) -> None:
         out.line(Styled(f"the model says: {patches.summary}", "dim"))
 
 
-def _make_dreamed(store: FileStore, done: DreamResult, now: datetime) -> DreamedRow:
-    patches, applied = done.patches, done.applied
-    nothing: Row = {"id": None, "at": output.make_time(now), "by": None, "patches": [], "spared": 0, "requests": 0}
+def _make_dreamed(store: FileStore, done: DreamResult, now: datetime) -> Row:
+    patches, applied = done.patches or PatchSet("", now, ""), done.applied
     untouched: Row = {"change": None, "repeated": False, "changed": [], "dropped": [], "waiting": []}
     return fill(
-        DreamedRow,
-        patches or nothing | {"summary": ""},
-        applied or untouched,
+        "id? at by? skipped spared failures requests summary error",
+        patches,
         done,
-        proposals=map(_make_proposal, patches.proposals if patches else ()),
-        diff=map(_make_diff, _plan(store, patches, now) if patches and applied is None else ()),
-        sentences=applied.proof if applied else None,
-        tokens=patches.usage if patches and patches.requests else None,
-        dollars=patches.usage.dollars if patches else None,
+        **(fill("change repeated changed dropped waiting", applied) if applied else untouched),
+        patches=[fill("kind names reason evidence", at) for at in patches.patches],
+        proposals=[_make_proposal(at) for at in patches.proposals],
+        diff=[_make_diff(at) for at in ([] if applied else _plan(store, patches, now))],
+        sentences=fill("removed elsewhere in_history", applied.proof) if applied else None,
+        tokens=fill(output.TOKENS, patches.usage) if patches.requests else None,
+        dollars=patches.usage.dollars if done.patches else None,
     )
 
 
-def _make_proposal(item: Any) -> ProposalRow:
+def _make_proposal(item: InboxItem) -> Row:
     title, why = (mask_text(text, item.payload) for text in (item.title, item.why))
-    return fill(ProposalRow, item, title=title, why=why)
+    return fill("kind name", item, title=title, why=why)
 
 
-def _make_diff(change: FileChange) -> output.FileChangeRow:
+def _make_diff(change: FileChange) -> Row:
     before, after = (None if at is None else at.decode("utf-8", "replace") for at in (change.before, change.after))
     return {"path": change.path, "before": before, "after": after}
 
@@ -342,21 +250,12 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
     store, now = project.private, project.now()
     due = find_due(project, now=now, session=project.environment.session)
     last, holder = read_last(store.root), find_holder(store.root, now=now)
-    row = fill(
-        DreamStatusRow,
-        due,
-        reason=due.skip,
-        words=due.skip.words if due.skip else "",
-        last=last,
-        next=due.next_at,
-        holder=holder,
-        kept=[
-            fill(KeptDreamRow, at, patches=len(at.patches), applied=store.has_mark(at.mark))
-            for at in list_sets(store.state)[:_SHOWN_SETS]
-        ],
-    )
+    words, sets = due.skip.words if due.skip else "", [(at, store.has_mark(at.mark)) for at in list_sets(store.state)]
     if as_json:
-        out.json(DreamRow(dream=None, status=row))
+        kept = [fill("id at by", at, patches=len(at.patches), applied=applied) for at, applied in sets[:_SHOWN_SETS]]
+        held = fill("pid since ours late", holder) if holder else None
+        facts = {"reason": due.skip, "words": words, "last": last, "next": due.next_at, "holder": held, "kept": kept}
+        out.json({"dream": None, "status": fill("due sessions", due, **facts)})
         return
 
     def show(label: str, *pieces: str | Styled) -> None:
@@ -365,17 +264,105 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
     show("last dream", "never" if last is None else show_time(out, last, now))
     if due.sessions is not None:
         show("sessions", f"{due.sessions} since then")
-    if due.is_due:
-        show("due", Styled("yes", "green"), "; `memdir dream` starts it")
-    else:
-        show("due", f"no: {row['words']}")
-    if row["next"]:
-        show("ask again", row["next"])
+    show("due", *((Styled("yes", "green"), "; `memdir dream` starts it") if due.is_due else (f"no: {words}",)))
+    if due.next_at:
+        show("ask again", output.make_time(due.next_at))
     if holder:
         who = "memdir" if holder.is_ours else "another program"
         late = ", longer than an hour: see whether it still works" if holder.is_late else ""
         text = f"{who}, process {holder.pid}, since {show_time(out, holder.since, now)}{late}"
         show("held by", Styled(text, "yellow"))
-    for kept in row["kept"]:
-        state = "applied" if kept["applied"] else f"`memdir dream --apply {kept['id']}`"
-        show("kept", f"{kept['id']}, by {kept['by']}, {count_words(kept['patches'], 'change')}: {state}")
+    for at, applied in sets[:_SHOWN_SETS]:
+        state = "applied" if applied else f"`memdir dream --apply {at.id}`"
+        show("kept", f"{at.id}, by {at.by}, {count_words(len(at.patches), 'change')}: {state}")
+
+
+# `log`.
+
+
+_LOGS = (
+    TableColumn("DAY", "bold", "day"),
+    TableColumn("BYTES", "", "bytes"),
+    TableColumn("DREAM", "yellow", lambda row: "" if row["distilled"] else "waits"),
+    TableColumn("FILE", "dim", "path", is_cut=True),
+)
+
+
+class LogGroup(app.VerbGroup):
+    """What is no verb of its own is the text of an entry; without a word it shows today's log."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_verb = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        if not ctx.resilient_parsing and not is_verb:
+            args = ["add", *args] if args else ["show"]
+        return super().parse_args(ctx, args)
+
+
+def complete_days(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return app.complete(ctx, incomplete, lambda at: {str(log.day): "" for log in reversed(list_logs(at.private))})
+
+
+@click.group("log", short_help="Append to the log of the day, and read it.", cls=LogGroup)
+def log_verb() -> None:
+    """Keep a log, one file a day: `memdir log TEXT` appends an entry to today's, `memdir log` shows it.
+
+    Logs are only appended to. The dream turns them into memories; until then no memory is made of them, and what stands
+    in them is never changed by memdir.
+    """
+
+
+@log_verb.command("add", examples=("memdir log add 'the release is out'", "memdir log add - < report.txt"))
+@click.argument("words", metavar="TEXT|-", nargs=-1, required=True)
+@json_option
+@click.pass_obj
+def _add(call: CliContext, words: tuple[str, ...], as_json: bool) -> None:
+    """Append an entry to today's log; `-` reads it from standard input. `memdir log TEXT` does the same."""
+    project = call.open_to_write()
+    now = project.now()
+    text = app.read_body(" ".join(words))
+    log = append_log(project.private, text, now=now)
+    if as_json:
+        path = project.private.root / log.path
+        call.out.json({"day": str(log.day), "at": now, "path": path, "bytes": log.size})
+    else:
+        call.out.line("logged in ", Styled(log.path, "cyan"))
+    for warning in app.warn_of_secrets({"the entry": text}, project.environment):
+        call.out.warn(warning)
+
+
+@log_verb.command("show", examples=("memdir log show", "memdir log show 2026-03-05", "memdir log show yesterday"))
+@click.argument("day", metavar="[DAY]", required=False, shell_complete=complete_days)
+@json_option
+@click.pass_obj
+def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
+    """Print the log of a day: YYYY-MM-DD, today (the default) or yesterday."""
+    project = call.open()
+    today = project.now().astimezone().date()
+    named = {None: today, "today": today, "yesterday": today - timedelta(days=1)}
+    try:
+        wanted = named[day] if day in named else date.fromisoformat(day or "")
+    except ValueError:
+        raise click.BadParameter(f"{day!r} is no day; write it as {today.isoformat()}") from None
+    text = read_log(project.private, wanted)
+    if as_json:
+        path = project.private.root / make_log_path(wanted)
+        call.out.json({"day": str(wanted), "path": path, "text": text})
+    else:
+        call.out.block(text)
+
+
+@log_verb.command("list", examples=("memdir log list", "memdir log list --json"))
+@json_option
+@click.pass_obj
+def _list_logs(call: CliContext, as_json: bool) -> None:
+    """List the days that have a log, newest first.
+
+    In a pipe: day, bytes, `waits` if a dream has not read all of it yet, path, with tabs between.
+    """
+    store = call.open().private
+    waiting, root = {at.day for at in list_undistilled(store)}, store.root if as_json else Path()
+    rows = [
+        fill("", day=str(log.day), path=root / log.path, bytes=log.size, distilled=log.day not in waiting)
+        for log in reversed(list_logs(store))
+    ]
+    call.show_rows(_LOGS, rows, as_json=as_json, empty="there is no log yet; `memdir log TEXT` begins one")

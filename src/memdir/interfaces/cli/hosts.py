@@ -11,26 +11,36 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
 from memdir.conversation.transcripts import list_transcripts
-from memdir.errors import ConflictError, MemdirError, NotFoundError
+from memdir.errors import ConflictError, MemdirError, ModelError, NotFoundError
 from memdir.files import write_private
 from memdir.format import frontmatter
 from memdir.interfaces import imports, install
 from memdir.interfaces.cli import CliContext, choose_store, output, scope_flag
 from memdir.interfaces.cli.app import json_option, mask_secrets, parse_day, scope_option, verb
-from memdir.interfaces.cli.output import Count, Styled, TableColumn, Time, count_words, fill, flush, render_text_diff
+from memdir.interfaces.cli.output import (
+    Row,
+    Styled,
+    TableColumn,
+    count_words,
+    fill,
+    flush,
+    render_error,
+    render_text_diff,
+)
 from memdir.interfaces.exports import ExportFormat, export
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
-from memdir.limits import DAY_TOKENS
-from memdir.project.git import find_root
-from memdir.project.hosts import CLAUDE_CODE, CODEX, CURSOR, HOSTS, VSCODE, HookEvent, Host, find_host, list_present
-from memdir.records import Kind, Origin, Scope
+from memdir.project import hosts as agents
+from memdir.project.hosts import CLAUDE_CODE, CODEX, CURSOR, HOSTS, VSCODE, HookEvent, Host
+from memdir.project.paths import find_root
+from memdir.project.settings import read_settings, write_setting
+from memdir.records import Origin, Scope
 from memdir.store.files import FileStore
 from memdir.text import one_line, shorten
 
@@ -38,18 +48,6 @@ _KEYS = tuple(HOSTS)
 
 
 # `install` and `uninstall`.
-
-
-class InstallFileRow(TypedDict):
-    """A file of an agent. `written` is false with `--print`, and where nothing had to change. `diff` is a unified diff,
-    line by line."""
-
-    host: Literal["claude-code", "codex", "gemini-cli", "vscode", "cursor"]
-    path: str
-    change: Literal["created", "changed", "removed", "unchanged"]
-    written: bool
-    notes: list[str]
-    diff: list[str]
 
 
 def _host_arguments(decorated: Any) -> Any:
@@ -60,35 +58,66 @@ def _host_arguments(decorated: Any) -> Any:
     every = click.option("--all", "is_all", is_flag=True, help="Every agent that has been used on this machine.")
     project = click.option("--project", "is_project", is_flag=True, help="In this project's files instead of your own.")
     shown = click.option("--print", "is_shown", is_flag=True, help="Show what would be changed; change nothing.")
-    return names(every(project(shown(json_option(list[InstallFileRow])(decorated)))))
+    return names(every(project(shown(json_option(decorated)))))
 
 
 @verb(
     "install", "Put memory into a coding agent.",
-    "memdir install claude-code", "memdir install --all --print", "memdir install cursor --project",
+    "memdir install claude-code", "memdir install --all --print", "memdir install codex --model none",
+    "memdir install cursor --project",
 )  # fmt: skip
 @_host_arguments
+@click.option("--model", "spec", metavar="NAME", help="The model that learns, without a question; `none` for no model.")
+@click.option("--yes", "is_silent", is_flag=True, help="Ask nothing; without --model nothing is decided about one.")
 @click.option("--plugin", "is_plugin", is_flag=True, help="Claude Code: make a plugin folder; settings stay.")
 @click.pass_obj
 def install_verb(
-    call: CliContext, /, names: Sequence[str], is_all: bool, is_project: bool, is_plugin: bool, **how: bool
+    call: CliContext,
+    /,
+    names: Sequence[str],
+    is_all: bool,
+    is_project: bool,
+    is_plugin: bool,
+    spec: str | None,
+    is_silent: bool,
+    **how: bool,
 ) -> None:
     """Put memdir's hooks into the settings of coding agents: claude-code, codex, gemini-cli, vscode, cursor.
 
     What others put there stays, doing it twice changes nothing, and `memdir uninstall` takes it out again. Without a
-    name and without --all it says which agents are here.
+    name and without --all it says which agents are here. On a terminal it asks once whether the agent's own program may
+    do the learning: claude-cli, codex-cli or gemini-cli.
     """
     hosts, out = _choose_hosts(call, names, is_all), call.out
+    problem = _check_model(call, spec) if spec else ""
     program = install.SHARED if is_project else install.find_program(sys.argv[0], sys.executable, which)
+    is_asking = not (is_silent or how["as_json"]) and output.is_terminal(sys.stdin) and out.is_terminal
     if is_plugin:
         _install_plugin(call, hosts, program, **how)
+        if not how["is_shown"]:
+            _decide_model(call, hosts, spec, problem, is_asking=is_asking, as_json=how["as_json"])
         return
     now, has_mcp = call.environment.now or datetime.now(UTC), find_spec("mcp") is not None
     root = find_root(call.cwd, worktree="own").path if is_project else None
     changes = install.plan_install(hosts, call.environment, program, now=now, root=root, has_mcp=has_mcp)
     _finish(call, changes, **how)
-    if how["as_json"]:
-        return
+    if not how["as_json"]:
+        _advise(call, hosts, program, has_mcp=has_mcp, is_project=is_project, is_shown=how["is_shown"])
+    if not how["is_shown"]:
+        _decide_model(call, hosts, spec, problem, is_asking=is_asking, as_json=how["as_json"])
+
+
+def _advise(
+    call: CliContext,
+    hosts: Sequence[Host],
+    program: install.OwnCommand,
+    *,
+    has_mcp: bool,
+    is_project: bool,
+    is_shown: bool,
+) -> None:
+    """What a person may want to know or do next; nothing of it is done unasked."""
+    out = call.out
     if program.note:
         out.line(program.note)
     if not has_mcp and any(host is not CLAUDE_CODE for host in hosts):
@@ -99,22 +128,58 @@ def install_verb(
         out.line("VS Code also runs the hooks of Claude Code: with both, each of its conversations gets two starts")
     if CURSOR in hosts and not is_project:
         out.line("Cursor reads rules from a project only: `memdir install cursor --project` in each of them")
-    if how["is_shown"]:
-        return
-    # What a person may want to do next; nothing of it is done unasked.
     try:
-        project = call.open()
-        past = len(list_transcripts(project.environment, project.places.root.path))
-        model = project.settings.text("model")
+        past = 0 if is_shown else len(list_transcripts(call.environment, call.open().places.root.path))
     except MemdirError:
         return  # `status` and `doctor` say what is wrong here
     if past:
         out.line(f"{past} past conversations of this project can be learned from: `memdir extract --all`")
-    if model == "none":
-        out.line(
-            "memdir learns by built-in patterns; `memdir config set model claude-cli` lets Claude Code help. That costs one "
-            f"request of some thousand tokens of your plan for each turn, {DAY_TOKENS:,} tokens a day at most"
-        )
+
+
+def _check_model(call: CliContext, spec: str) -> str:
+    """What a known model lacks, such as its program; raises SettingsError for one that is not known."""
+    # Imported here: only a decision about a model needs the package.
+    from memdir.models.open import open_model
+
+    try:
+        open_model(spec, environment=call.environment)
+    except ModelError as error:
+        return render_error(error)
+    return ""
+
+
+def _decide_model(
+    call: CliContext, hosts: Sequence[Host], spec: str | None, problem: str, *, is_asking: bool, as_json: bool
+) -> None:
+    """Store the model that was named or agreed to; a no is stored as well, so that nobody is asked twice."""
+    settings = read_settings(call.environment, root=None)
+    undecided, host = agents.render_undecided(settings, hosts), next((at for at in hosts if at.model), None)
+    if spec is None and undecided and host is not None and is_asking:
+        problem = _check_model(call, host.model)
+        spec = None if problem else _ask_for_model(call, host, int(settings.number("budget.day_tokens")))
+    if spec is not None:
+        written = write_setting(call.environment, "model", spec)
+        undecided = "" if as_json else f"model = {written}; `memdir config set model` changes it"
+    if undecided and not as_json:
+        call.out.line(undecided)
+    if problem:
+        call.out.warn(problem)
+
+
+def _ask_for_model(call: CliContext, host: Host, day_tokens: int) -> str:
+    cap = f"; {day_tokens:,} tokens a day at most" if day_tokens else ""
+    for line in (
+        "",
+        f"Without a model memdir learns by built-in patterns, which find little. {host.title} can do it in the background,",
+        "with your login.",
+        "  sent:  what you typed, what the agent wrote, tool calls without their results; names and descriptions of your",
+        "         memories, and the text of those concerned. Session notes also send shortened results of tools.",
+        "  costs: after a turn that has something new one request of some thousand tokens and a smaller one that checks",
+        "         what was found; now and then one for session notes or a dream",
+        f"         from the plan or key of {host.title}{cap}; `memdir status` shows what was used",
+    ):
+        call.out.line(line)
+    return host.model if click.confirm(f"May {host.title} do the learning?", default=None) else "none"
 
 
 @verb(
@@ -138,7 +203,7 @@ def uninstall_verb(call: CliContext, /, names: Sequence[str], is_all: bool, is_p
 def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple[Host, ...]:
     known = ", ".join(_KEYS)
     if not names:
-        present = list_present(call.environment)
+        present = agents.list_present(call.environment)
         if is_all and present:
             return present
         if is_all:
@@ -147,7 +212,7 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
         raise click.UsageError(f"which one? Here: {here}; known: {known}; --all takes those that are here")
     found: dict[str, Host] = {}
     for name in names:
-        if (host := find_host(name)) is None:
+        if (host := agents.find_host(name)) is None:
             raise NotFoundError(f"no agent is known by the name {name!r}", hint=f"known: {known}")
         found[host.key] = host
     return tuple(found.values())
@@ -161,7 +226,7 @@ def _finish(call: CliContext, changes: Sequence[install.InstallChange], *, is_sh
         before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
         diff = render_text_diff(before, after, str(change.path), str(change.path))
         written = not is_shown and change.what != "unchanged"
-        rows.append(fill(InstallFileRow, change, change=change.what, written=written, diff=diff))
+        rows.append(fill("host path notes", change, change=change.what, written=written, diff=diff))
     if as_json:
         call.out.json(rows)
         return
@@ -182,8 +247,8 @@ def _install_plugin(
     folder = call.environment.state_home / install.PLUGIN_FOLDER
     changes = [] if is_shown else install.write_plugin(folder, program)
     if as_json:
-        facts = {"change": "created", "written": bool(changes), "notes": [], "diff": []}
-        call.out.json([fill(InstallFileRow, host=CLAUDE_CODE.key, path=folder, **facts)])
+        done = {"change": "created", "written": bool(changes), "notes": [], "diff": []}
+        call.out.json([{"host": CLAUDE_CODE.key, "path": folder, **done}])
         return
     call.out.line(Styled(CLAUDE_CODE.key, "bold"), f"  {folder}")
     start = f"start Claude Code with `claude --plugin-dir {shlex.quote(str(folder))}`"
@@ -193,35 +258,6 @@ def _install_plugin(
 # Other interfaces.
 
 _NEWEST = "*"
-
-
-class ChatEventRow(TypedDict, total=False):
-    """One event a line, as it happens: the one command that prints more than one document. `text` is what a person would
-    read; an event has the fields that it needs. `start` comes first and `end` last; `heard` is a line that was played,
-    `text` a piece of an answer and `answer` the whole of it, with the memories it quotes where no model answered;
-    `recalled` is what a model was given, `saved` what was remembered; `output` is what a command printed, `skipped` what
-    did not happen and why."""
-
-    event: Literal[
-        "start", "day", "heard", "text", "answer", "recalled", "saved", "skipped", "tool", "output", "notice",
-        "warning", "error", "end",
-    ]  # fmt: skip
-    text: str
-    session: str
-    model: str | None
-    project: str
-    names: list[str]
-    streamed: bool
-    usage: dict[Literal["input", "cached", "output"], Count]
-    tokens: Count
-    written: list[str]
-    forgotten: list[str]
-    waiting: list[str]
-    what: Literal["recall", "extract", "notes", "dream"]
-    reason: str
-    name: str
-    input: dict[str, Any]
-    hint: str
 
 
 @verb("hook", "What coding agents call at every turn.", "memdir hook user-prompt --host claude-code < event.json")
@@ -279,7 +315,7 @@ def mcp_verb(call: CliContext, project: str | None, http: bool, port: int, token
     help="What the model may do with files of the project without asking: look, change.",
 )  # fmt: skip
 @click.option("--private", is_flag=True, help="Remember and recall nothing in this conversation.")
-@json_option(ChatEventRow)
+@json_option
 @click.pass_context
 def chat_verb(ctx: click.Context, /, is_continued: bool, resume: str | None, **options: Any) -> int:
     """Talk in a terminal to an assistant that remembers what matters and finds it again when it does.
@@ -341,38 +377,6 @@ _STEPS = (
 )
 
 
-class ImportStepRow(TypedDict):
-    """What becomes of one thing that was found: `new`; `same` as a memory that is there; `merged` into one that says
-    nearly the same; `before`: imported once, changed or forgotten since; `waiting` in the inbox because of a secret; or
-    `refused`, `why` says for what reason. `name` is the memory it is or goes into. `text` is what would be written, of
-    what waits without the secret, and empty where nothing would be."""
-
-    fate: ImportAction
-    name: str | None
-    title: str
-    description: str
-    type: Kind | None
-    source: str
-    modified: Time | None
-    why: str
-    text: str
-
-
-class ImportRow(TypedDict):
-    """What becomes of each thing that was found. Without `--apply` nothing is done: `applied` is false and `change` null.
-    `dropped` are memories that somebody else changed meanwhile, `waiting` the numbers of new items in the inbox."""
-
-    source: str
-    format: ImportFormat
-    scope: Literal["private", "user"]
-    applied: bool
-    change: int | None
-    counts: dict[ImportAction, Count]
-    steps: list[ImportStepRow]
-    dropped: list[str]
-    waiting: list[int]
-
-
 @verb(
     "import", "Bring in memories of other tools and machines.",
     "memdir import ~/backup/memory",
@@ -391,7 +395,7 @@ class ImportRow(TypedDict):
 @click.option("--apply", "is_applied", is_flag=True, help="Do it, as one change that `memdir undo` takes back.")
 @click.option("--since", metavar="DATE", help="Only what was written on this day or later, where that is known.")
 @click.option("--with-team", is_flag=True, help="Of a memory directory also what a team shares; here it is shared too.")
-@json_option(ImportRow)
+@json_option
 @click.pass_obj
 def import_verb(
     call: CliContext, /, source: str, named: str | None, scope: str | None, since: str | None, **flags: bool
@@ -422,13 +426,13 @@ def import_verb(
         return
     result = done or ImportResult(None)
     counts = {fate.value: plan.count(fate) for fate in ImportAction}
-    facts = {"source": source, "applied": is_applied, "counts": counts, "steps": rows}
+    facts = {"source": source, "scope": store.scope, "applied": is_applied, "counts": counts, "steps": rows}
     waiting = [item.id for item in result.waiting]
-    call.out.json(fill(ImportRow, result, plan.found, scope=store.scope, waiting=waiting, **facts))
+    call.out.json(fill("format change dropped", result, plan.found, waiting=waiting, **facts))
 
 
 def _show_import(
-    call: CliContext, store: FileStore, plan: ImportPlan, done: ImportResult | None, rows: list[ImportStepRow]
+    call: CliContext, store: FileStore, plan: ImportPlan, done: ImportResult | None, rows: list[Row]
 ) -> None:
     out = call.out
     out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
@@ -449,7 +453,7 @@ def _show_import(
         out.line(Styled(f"{len(done.waiting)} waiting for you: `memdir inbox`", "yellow"))
 
 
-def _make_step(step: ImportStep, call: CliContext) -> ImportStepRow:
+def _make_step(step: ImportStep, call: CliContext) -> Row:
     candidate, is_waiting = step.candidate, step.fate is ImportAction.WAITING
     # What waits is shown without its secret, so by its masked text; what is refused has none.
     fields = frontmatter.parse_fields(step.text if is_waiting else candidate.text)
@@ -459,20 +463,10 @@ def _make_step(step: ImportStep, call: CliContext) -> ImportStepRow:
     if not is_searched:
         texts = {key: mask_secrets(text, call.environment) for key, text in texts.items()}
     texts["text"] = step.text if is_searched or is_waiting else ""
-    return fill(ImportStepRow, step, candidate, type=fields.kind, **texts)
+    return fill("fate name? modified", step, candidate, type=fields.kind, **texts)
 
 
 # `export`.
-
-
-class ExportRow(TypedDict):
-    """Only with `-o FILE`. `warnings` name files that could not be read and places of secrets."""
-
-    path: str
-    format: ExportFormat
-    memories: list[str]
-    bytes: Count
-    warnings: list[str]
 
 
 @verb(
@@ -489,7 +483,7 @@ class ExportRow(TypedDict):
 @click.option("--with-history", is_flag=True, help="With an archive: also the history of all changes.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @scope_option
-@json_option(ExportRow)
+@json_option
 @click.pass_obj
 def export_verb(
     call: CliContext, named: str, output: str, with_history: bool, force: bool, scope: str | None, as_json: bool
@@ -528,7 +522,7 @@ def export_verb(
         write_private(path, packed)
         if as_json:
             facts = {"format": format, "memories": done.names, "bytes": len(packed), "warnings": warnings}
-            call.out.json(fill(ExportRow, path=path, **facts))
+            call.out.json({"path": path, **facts})
         else:
             call.out.line(f"{count_words(len(done.names), 'memory')} in {path} ({len(packed):,} bytes)")
     for warning in warnings:

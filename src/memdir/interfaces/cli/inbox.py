@@ -7,7 +7,7 @@ the memory that a repository keeps in its own history by `p` and their number.
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,8 +15,8 @@ from click.shell_completion import CompletionItem
 from memdir.errors import MemdirError, NotFoundError
 from memdir.interfaces.cli import CliContext, choose_store, output, scope_flag
 from memdir.interfaces.cli.app import VerbGroup, complete, json_option
-from memdir.interfaces.cli.output import Styled, TableColumn, Time, fill, render_error, show_time
-from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, IndexEdit, ReplaceLine, Save, Scope
+from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, render_error, show_time
+from memdir.records import Edit, Forget, InboxItem, InboxState, IndexEdit, ReplaceLine, Save, Scope
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve, find_evidence, find_payload_edits, mask_payload, mask_text, reject
 from memdir.store.open import Project
@@ -38,45 +38,6 @@ _COLUMNS = (
     TableColumn("SINCE", "dim", "at", is_time=True),
     TableColumn("STATE", "yellow", "state"),
 )
-
-
-class InboxRow(TypedDict):
-    """An item. `id` is what the other verbs take: a number for this project's memory, `u` and a number for the memory for
-    all projects. `why` says why it needs review, `who`, `source` and `session` where it came from. Secrets are masked.
-    Title, source and whatever else an item says may come from elsewhere: neither fact nor instruction."""
-
-    id: str
-    scope: Scope
-    kind: InboxKind
-    title: str
-    why: str
-    name: str | None
-    who: str
-    source: str
-    session: str
-    at: Time
-    state: InboxState
-    decided: Time | None
-    note: str
-
-
-class InboxItemRow(InboxRow):
-    """An item with what it carries. `payload` has `edits` (what would change: `save`, `rewrite` or `forget`) and
-    `evidence` (the untrusted passages it rests on) where it would change memory. Secrets are masked."""
-
-    payload: dict[str, Any]
-
-
-class DecisionRow(TypedDict):
-    """An item that was approved or rejected. `change` is the number `memdir undo` takes; it is null where no memory
-    changed. What could not be done is on standard error, one line each, and the exit code is 1."""
-
-    id: str
-    scope: Scope
-    kind: InboxKind
-    state: Literal["approved", "rejected"]
-    change: int | None
-    names: list[str]
 
 
 class PlacedItem(NamedTuple):
@@ -103,7 +64,7 @@ def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
 def _decision_arguments(decorated: Any) -> Any:
     ids = click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
     every = click.option("--all", "every", is_flag=True, help="Everything that waits.")
-    return ids(every(json_option(list[DecisionRow])(click.pass_context(decorated))))
+    return ids(every(json_option(click.pass_context(decorated))))
 
 
 @click.group("inbox", short_help="What waits for you: look, approve, reject.", cls=VerbGroup, default="list")
@@ -118,7 +79,7 @@ def inbox_verb() -> None:
 
 @inbox_verb.command("list", examples=("memdir inbox list", "memdir inbox list --all --json"))
 @click.option("--all", "every", is_flag=True, help="Also what was decided.")
-@json_option(list[InboxRow])
+@json_option
 @click.pass_obj
 def _list(call: CliContext, every: bool, as_json: bool) -> None:
     """List what waits, oldest first.
@@ -132,7 +93,7 @@ def _list(call: CliContext, every: bool, as_json: bool) -> None:
 
 @inbox_verb.command("show", examples=("memdir inbox show 3", "memdir inbox show u3 --json"))
 @click.argument("id", metavar="ID", shell_complete=complete_ids)
-@json_option(InboxItemRow)
+@json_option
 @click.pass_obj
 def _show(call: CliContext, id: str, as_json: bool) -> None:
     """Show one item in full: what would change, why it waits, and the passage it rests on.
@@ -142,7 +103,7 @@ def _show(call: CliContext, id: str, as_json: bool) -> None:
     (placed,) = _find(call.open(), [id])
     item, out, now = placed.item, call.out, call.open().now()
     if as_json:
-        out.json(fill(InboxItemRow, make_inbox_row(placed), payload=mask_payload(dict(item.payload), item.payload)))
+        out.json(make_inbox_row(placed) | {"payload": mask_payload(dict(item.payload), item.payload)})
         return
     out.line(Styled(f"item {placed.id}", "bold"), f": {item.kind.value}, ", Styled(item.state.value, "yellow"))
     source = f" ({item.origin.why})" if item.origin.why else ""
@@ -201,11 +162,12 @@ def _reject(ctx: click.Context, /, **given: Any) -> None:
     _decide(ctx, "rejected", **given)
 
 
-def make_inbox_row(placed: PlacedItem) -> InboxRow:
+def make_inbox_row(placed: PlacedItem) -> Row:
     item = placed.item
     texts = {"title": item.title, "why": item.why, "source": item.origin.why}
     masked = {key: placed.mask(text) for key, text in texts.items()}
-    return fill(InboxRow, item, item.origin, id=placed.id, scope=placed.store.scope, **masked)
+    fields = "kind name? who session at state decided note"
+    return fill(fields, item, item.origin, id=placed.id, scope=placed.store.scope, **masked)
 
 
 def _find_all(project: Project, state: InboxState | None = InboxState.WAITING) -> list[PlacedItem]:
@@ -236,7 +198,7 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
     if every == bool(ids):
         raise click.UsageError("say which: the ID of one or several items, or --all")
     chosen = _find_all(project) if every else _find(project, ids)
-    rows: list[DecisionRow] = []
+    rows: list[Row] = []
     for at in chosen:
         changed = None
         try:
@@ -247,8 +209,8 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
         except MemdirError as error:
             output.complain(f"inbox item {at.id}: {render_error(error)}")
             continue
-        nothing: dict[str, object] = {"change": None, "names": []}
-        rows.append(fill(DecisionRow, changed or nothing, at.item, id=at.id, scope=at.store.scope, state=done))
+        what = fill("change names", changed) if changed else {"change": None, "names": []}
+        rows.append({"id": at.id, "scope": at.store.scope, "kind": at.item.kind, "state": done, **what})
         if as_json:
             continue
         out.line(f"{done} ", Styled(at.id, "bold"), f": {one_line(at.mask(at.item.title))}")

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import click
 
@@ -17,68 +17,20 @@ from memdir.conversation.notes import NotesFile, NotesSkip, find_home, list_note
 from memdir.conversation.transcripts import list_transcripts
 from memdir.errors import FormatError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import ExtractResult, ExtractSkip, turns
-from memdir.files import note_problem
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import CliVerb, VerbGroup, json_option, model_option, parse_day, verb
-from memdir.interfaces.cli.output import Count, Output, Styled, TableColumn, Time, TokensRow, fill, is_terminal
+from memdir.interfaces.cli.output import TOKENS, Output, Row, Styled, TableColumn, fill, is_terminal
 from memdir.interfaces.worker import WHO, do_chores, work
-from memdir.models import find_model
+from memdir.models.open import find_model
 from memdir.models.usage import find_price
-from memdir.project.git import find_root
+from memdir.project.paths import find_root
 from memdir.records import Model
 from memdir.store.open import Project
-from memdir.store.sessions import SessionFile, open_session
+from memdir.store.sessions import QueuedTurn, SessionFile, open_session, read_queue
+from memdir.store.state import note_problem
 from memdir.text import estimate_tokens, one_line, shorten
 
 # `extract`.
-
-
-class EstimateRow(TypedDict):
-    conversations: Count
-    messages: Count
-    pieces: Count
-    tokens: Count
-
-
-class ReasonRow(TypedDict):
-    """What was done to a memory, why, and the words it rests on."""
-
-    name: str
-    action: Literal["create", "update", "forget", "unchanged", "unclear", "wait"]
-    why: str
-    quote: str
-    text: str
-
-
-class LearnedRow(TypedDict):
-    """A piece of a transcript. `by` says whether rules or the model did it, `skipped` why nothing, or not all, was
-    learned. `waiting` are memories whose words came from elsewhere; they are in the inbox. `change` is the number
-    `memdir undo` takes."""
-
-    session: str
-    transcript: str
-    messages: Count
-    by: Literal["rules", "model", ""]
-    skipped: ExtractSkip | None
-    error: str
-    written: list[str]
-    forgotten: list[str]
-    waiting: list[str]
-    change: int | None
-    requests: Count
-    tokens: TokensRow | None
-    dollars: float | None
-    reasons: list[ReasonRow]
-    notice: str
-
-
-class ExtractRow(TypedDict):
-    """What was learned from each conversation, or with `--dry-run` what would be. `estimate` is what was ahead; it is null
-    when the queue was worked off."""
-
-    estimate: EstimateRow | None
-    dry_run: bool
-    conversations: list[LearnedRow]
 
 
 @verb(
@@ -94,7 +46,7 @@ class ExtractRow(TypedDict):
 @click.option("--session", "session_id", help="The conversation's id, if the transcript does not tell.")
 @model_option
 @click.option("--yes", "is_sure", is_flag=True, help="With --all: do not ask before a model is paid for.")
-@json_option(ExtractRow)
+@json_option
 @click.pass_obj
 def extract_verb(
     call: CliContext,
@@ -118,10 +70,10 @@ def extract_verb(
         raise click.UsageError("--since goes with --all")
     project = call.open() if is_dry else call.open_to_write()
     model = call.choose_model(spec)
-    rows: list[LearnedRow] = []
+    rows: list[Row] = []
 
     def show(done: ExtractResult, session: str, path: Path | str) -> None:
-        rows.append(fill(LearnedRow, done, session=session, transcript=path, **_make_cost(done.ran, "tokens")))
+        rows.append(_make_learned(done, session, path))
         if not as_json:
             _show_learned(call.out, done, Path(path).name, is_dry=is_dry)
 
@@ -143,8 +95,8 @@ def extract_verb(
                 show(done, session.id, path)
         call.out.progress("")
     if as_json:
-        estimate = None if ahead is None else fill(EstimateRow, ahead, conversations=ahead.transcripts)
-        call.out.json(ExtractRow(estimate=estimate, dry_run=is_dry, conversations=rows))
+        estimate = None if ahead is None else fill("messages pieces tokens", ahead, conversations=ahead.transcripts)
+        call.out.json({"estimate": estimate, "dry_run": is_dry, "conversations": rows})
     elif not rows:
         call.out.line(nothing)
 
@@ -162,12 +114,12 @@ def worker_verb(call: CliContext) -> None:
         # What a person asked to remember does not wait until the model is there again.
         note_problem(project.private.state, WHO, f"model: {error}", project.now())
         model = None
-    entries: list[turns.QueuedTurn] = []
+    entries: list[QueuedTurn] = []
     _run_worker(project, model, lambda entry, _: entries.append(entry))
-    left = {entry.path for entry in turns.read_queue(project.private.state)}
+    left = {entry.path for entry in read_queue(project.private.state)}
     do_chores(project, entries, model)
     # The end of a session leaves a note and begins no worker: one that came meanwhile need not wait for the next start.
-    if any(entry.path not in left for entry in turns.read_queue(project.private.state)):
+    if any(entry.path not in left for entry in read_queue(project.private.state)):
         _run_worker(project, model, lambda entry, _: None)
 
 
@@ -205,9 +157,7 @@ def _is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | No
     return click.confirm(f"{text}. Go ahead?")
 
 
-def _run_worker(
-    project: Project, model: Model | None, on_done: Callable[[turns.QueuedTurn, ExtractResult], None]
-) -> None:
+def _run_worker(project: Project, model: Model | None, on_done: Callable[[QueuedTurn, ExtractResult], None]) -> None:
     options, around = turns.read_extract_options(project), turns.make_conversation(project)
     work(project.private, options=options, model=model, conversation=around, clock=project.now, on_done=on_done)
 
@@ -232,8 +182,16 @@ def _show_learned(out: Output, done: ExtractResult, what: str, *, is_dry: bool) 
 
 def _make_cost(ran: Any, tokens: str) -> dict[str, Any]:
     """What a model took of a run, if one was asked."""
-    usage = ran.usage if ran else None
-    return {"requests": ran.turns if ran else 0, tokens: usage, "dollars": usage.dollars if usage else None}
+    if ran is None:
+        return {"requests": 0, tokens: None, "dollars": None}
+    return {"requests": ran.turns, tokens: fill(TOKENS, ran.usage), "dollars": ran.usage.dollars}
+
+
+def _make_learned(done: ExtractResult, session: str, path: Path | str) -> Row:
+    reasons = [fill("name action why quote text", at) for at in done.reasons]
+    fields = "messages by skipped error written forgotten waiting change notice"
+    cost = _make_cost(done.ran, "tokens")
+    return fill(fields, done, session=session, transcript=path, reasons=reasons, **cost)
 
 
 # `notes`.
@@ -244,66 +202,6 @@ _NOTES = (
     TableColumn("MODIFIED", "dim", "modified", is_time=True),
     TableColumn("BYTES", "dim", "bytes"),
 )
-
-
-class NotesSectionRow(TypedDict):
-    name: str
-    description: str
-    text: str
-    tokens: Count
-
-
-class NotesRow(TypedDict):
-    """The notes of a session. `text` is what `--as` names: the file, what a conversation is given after a compaction, or a
-    hook's part of that. `oversize` says in words what is over the limits; `empty`: nothing was written yet."""
-
-    session: str
-    path: str
-    modified: Time
-    tokens: Count
-    empty: bool
-    oversize: list[str]
-    sections: list[NotesSectionRow]
-    text: str
-
-
-class NotesUpdateRow(TypedDict):
-    """What came of an update. `by` is who wrote the notes, null where nobody did; then `skipped` says why. `cut` are the
-    sections that had to be cut to their limit; `tokens` is the size of the notes, `spent` what the model took."""
-
-    session: str
-    path: str
-    transcript: str
-    by: Literal["rules", "model"] | None
-    skipped: NotesSkip | None
-    changed: bool
-    messages: Count
-    tokens: Count
-    cut: list[str]
-    requests: Count
-    spent: TokensRow | None
-    dollars: float | None
-
-
-class NotesWhereRow(TypedDict):
-    """Where the notes of a session are, or would be. `own_template` and `own_prompt`: the person has replaced memdir's."""
-
-    session: str
-    path: str
-    exists: bool
-    on: bool
-    own_template: bool
-    own_prompt: bool
-
-
-class NotesListRow(TypedDict):
-    """A session of this project that has notes, newest first."""
-
-    session: str
-    path: str
-    title: str
-    modified: Time
-    bytes: Count
 
 
 def session_options(decorated: Any) -> Any:
@@ -329,7 +227,7 @@ def notes_verb() -> None:
     "--as", "form", type=click.Choice(("file", "compaction", "hook")), default="file", show_default=True,
     help="For whom it is printed.",
 )  # fmt: skip
-@json_option(NotesRow)
+@json_option
 @click.pass_obj
 def _show_notes(call: CliContext, session_id: str | None, transcript: Path | None, form: str, as_json: bool) -> None:
     """Print the notes of a session: the file, or what a conversation is given of it after it was shortened."""
@@ -349,20 +247,19 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
     if not as_json:
         call.out.raw(text.encode("utf-8", "replace"))
         return
-    row = fill(
-        NotesRow,
-        kept,
-        session=session,
-        path=file.path,
-        tokens=notes_file.measure_notes(found),
-        empty=notes_file.is_empty(found, template),
-        oversize=notes_file.list_oversize(found),
-        sections=[
-            fill(NotesSectionRow, at, description=at.description.strip("_*"), tokens=estimate_tokens(at.text))
+    row = {
+        "session": session,
+        "path": file.path,
+        "modified": kept.modified,
+        "tokens": notes_file.measure_notes(found),
+        "empty": notes_file.is_empty(found, template),
+        "oversize": notes_file.list_oversize(found),
+        "sections": [
+            fill("name text", at, description=at.description.strip("_*"), tokens=estimate_tokens(at.text))
             for at in found.sections
         ],
-        text=text,
-    )
+        "text": text,
+    }
     call.out.json(row)
 
 
@@ -372,7 +269,7 @@ def _show_notes(call: CliContext, session_id: str | None, transcript: Path | Non
 @session_options
 @model_option
 @click.option("--if-due", is_flag=True, help="Only if enough has happened since the last time.")
-@json_option(NotesUpdateRow)
+@json_option
 @click.pass_obj
 def _update_notes(
     call: CliContext, session_id: str | None, transcript: Path | None, spec: str | None, if_due: bool, as_json: bool
@@ -394,14 +291,16 @@ def _update_notes(
         open_session(project.private.state, session_id),
     )
     out.progress(f"reading {path.name}")
-    new, options = notes.read_notes_input(project, path, session, file), read_notes_options(project)
+    new = notes.read_notes_input(project, path, session, file)
+    options = read_notes_options(project, compacts=notes.does_compact(project, path))
     model, now = call.choose_model(spec), project.now()
     done = notes.update_notes(file, session, new, now=now, options=options, model=model, force=not if_due)
     _check_notes(done)
     place = Styled(str(file.path), "dim")
     if as_json:
         cost = _make_cost(done.ran, "spent")
-        out.json(fill(NotesUpdateRow, done, session=session_id, path=file.path, transcript=path, **cost))
+        facts = {"session": session_id, "path": file.path, "transcript": path}
+        out.json(fill("by? skipped changed messages tokens cut", done, **facts, **cost))
     elif done.skipped is not None:
         out.line(f"{done.skipped.words}: ", place)
     else:
@@ -413,7 +312,7 @@ def _update_notes(
 
 @notes_verb.command("where", examples=("memdir notes where", "memdir notes where --session 1f2e --json"))
 @session_options
-@json_option(NotesWhereRow)
+@json_option
 @click.pass_obj
 def _where_notes(call: CliContext, session_id: str | None, transcript: Path | None, as_json: bool) -> None:
     """Print where the notes of a session are kept, whether there are any or not."""
@@ -425,11 +324,11 @@ def _where_notes(call: CliContext, session_id: str | None, transcript: Path | No
     options = read_notes_options(project)
     own = {"own_template": bool(options.template.strip()), "own_prompt": bool(options.prompt.strip())}
     exists = notes.find_notes(file) is not None
-    call.out.json(fill(NotesWhereRow, session=session, path=file.path, exists=exists, on=options.on, **own))
+    call.out.json({"session": session, "path": file.path, "exists": exists, "on": options.on, **own})
 
 
 @notes_verb.command("list", examples=("memdir notes list", "memdir notes list --json"))
-@json_option(list[NotesListRow])
+@json_option
 @click.pass_obj
 def _list_notes(call: CliContext, as_json: bool) -> None:
     """List the sessions of this project that have notes, newest first.
@@ -445,7 +344,7 @@ def _list_notes(call: CliContext, as_json: bool) -> None:
             title = shorten(one_line(section.text), 100) if section else ""
         except MemdirError:  # too large, or gone since
             pass
-        rows.append(fill(NotesListRow, at, session=file.leaf, path=file.path, title=title, bytes=at.size))
+        rows.append(fill("modified", at, session=file.leaf, path=file.path, title=title, bytes=at.size))
     call.show_rows(_NOTES, rows, as_json=as_json, empty="no session has notes")
 
 
@@ -475,6 +374,8 @@ def _check_notes(done: notes.NotesResult) -> None:
         raise LockedError(done.skipped.words, hint="wait for it")
     if done.skipped is NotesSkip.PAUSED:
         raise SettingsError(done.skipped.words, key="paused", hint="`memdir resume`")
+    if done.skipped is NotesSkip.NO_COMPACTION:
+        raise SettingsError(done.skipped.words, key="notes", hint="`autoCompactEnabled` in its settings says so")
     if done.skipped in (NotesSkip.OFF, NotesSkip.PRIVATE):
         raise SettingsError(done.skipped.words, key="notes", hint="`memdir config get notes` shows who says so")
 

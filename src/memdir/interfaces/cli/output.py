@@ -2,31 +2,30 @@
 
 Anybody may have written the files that texts come from, so every text is made printable here, at the last step. A
 terminal gets tables that fit and, where the `color` extra is installed, colour; a pipe gets plain lines, uncut, with tabs
-between cells. A row of `--json` is a TypedDict; scripts/json_schemas.py writes its schema to docs/schemas.json.
+between cells. What `--json` prints is described in docs/schemas.json; tests check every command against it.
 """
 
 import json
 import os
 import re
 import sys
-import typing
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from io import StringIO
 from itertools import accumulate, compress, takewhile
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, TextIO, TypedDict, TypeVar, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from memdir import errors
 from memdir.errors import MemdirError
 from memdir.format.age import render_age
-from memdir.records import Change, ChangedFile, Header, Kind, Scope
+from memdir.format.frontmatter import decode
+from memdir.records import Change, ChangedFile, Header, Scope
 from memdir.store.files import FileStore
-from memdir.store.plan import decode, is_index_path
+from memdir.store.plan import is_index_path
 from memdir.text import one_line, printable, replace_surrogates, shorten
 
 if TYPE_CHECKING:
@@ -62,10 +61,7 @@ NEXT: Mapping[type[MemdirError], str] = {
 _PLAIN = (("is not a valid integer range", "is no whole number"), ("is not a valid float range", "is no number"))
 
 Row = dict[str, Any]
-RowType = TypeVar("RowType")
-Time = Annotated[str, ("format", "date-time")]
-Count = Annotated[int, ("minimum", 0)]
-Share = Annotated[float, ("minimum", 0), ("maximum", 1)]
+TOKENS = "fresh cached stored output"  # of requests to a model: read fresh, read from the cache, put into it, written
 
 
 class PipeClosedError(Exception):
@@ -276,7 +272,7 @@ def _render_cell(column: TableColumn, row: Any, now: datetime | None) -> str:
         return render_age(datetime.fromisoformat(value), now) if column.is_time and value and now else value
     if isinstance(value, bool):
         return str(column.cell) if value else ""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(value)
     return "" if value is None else str(value)
 
@@ -284,123 +280,36 @@ def _render_cell(column: TableColumn, row: Any, now: datetime | None) -> str:
 # JSON rows.
 
 
-class MemoryRow(TypedDict):
-    """A memory. `type` is null where the file has none that is known; `author` is known of team memories only."""
+def fill(fields: str, *sources: object, **given: Any) -> Row:
+    """A row of JSON: these fields, each as given or else from the first source that has it, and what else is given.
 
-    name: str
-    path: str
-    title: str
-    description: str
-    type: Kind | None
-    scope: Scope
-    modified: Time
-    pinned: bool
-    author: str | None
-
-
-class FileChangeRow(TypedDict):
-    """A file before and after, by digest; null for no file."""
-
-    path: str
-    before: str | None
-    after: str | None
-
-
-class ChangeRow(TypedDict):
-    """A change of the history. `who` is `outside` for an edit made without memdir."""
-
-    id: Annotated[int, ("minimum", 1)]
-    at: Time
-    verb: str
-    who: str
-    why: str
-    session: str
-    names: list[str]
-    files: list[FileChangeRow]
-    undoes: int | None
-    undone_by: int | None
-
-
-class FillRow(TypedDict):
-    """How full an index is."""
-
-    lines: Count
-    bytes: Count
-    share: Annotated[float, ("minimum", 0)]
-
-
-class SkipRow(TypedDict):
-    """A reason why something was not done, and the reason in words."""
-
-    reason: str
-    words: str
-
-
-class TokensRow(TypedDict):
-    """Tokens of requests to a model: read fresh, read from the cache, put into the cache, written."""
-
-    fresh: Count
-    cached: Count
-    stored: Count
-    output: Count
-
-
-def fill(shape: Callable[..., RowType], *sources: object, **given: Any) -> RowType:
-    """A row of this TypedDict: each field as given, or else from the first source that has it, as JSON has it.
-
-    A source is a record or another row; `is_NAME` of a record gives the field NAME. A time and a path become text, a
-    tuple a list, a record a row of the field's type; an empty text becomes null in a field that may be null.
+    A source is a record, and its `is_NAME` gives the field NAME. A time and a path become text; a field with a question
+    mark is null where the text is empty. docs/schemas.json has the fields of every row.
     """
-    values: Row = {}
-    for key, is_required, convert in _list_fields(shape):
-        if key in given:
-            values[key] = convert(given[key])
-            continue
-        for source in sources:
-            if isinstance(source, dict) and key in source:
-                values[key] = source[key]
-                break
-            name = key if hasattr(source, key) else f"is_{key}"
-            if hasattr(source, name):
-                values[key] = convert(getattr(source, name))
-                break
+    row: Row = {}
+    for field in fields.split():
+        key = field.removesuffix("?")
+        if key not in given:
+            value = next(getattr(at, name) for at in sources for name in (key, f"is_{key}") if hasattr(at, name))
+            row[key] = None if value == "" and field != key else value
         else:
-            if is_required:
-                raise TypeError(f"nothing gives {key} of {shape}")
-    return values  # type: ignore[return-value]
+            row[key] = given[key]
+    return {key: make_plain(value) for key, value in (row | given).items()}
 
 
-@cache
-def _list_fields(shape: Any) -> tuple[tuple[str, bool, Callable[[Any], Any]], ...]:
-    required = shape.__required_keys__
-    return tuple((key, key in required, _make_converter(kind)) for key, kind in shape.__annotations__.items())
-
-
-def _make_converter(kind: Any) -> Callable[[Any], Any]:
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin is NotRequired:
-        return _make_converter(args[0])
-    if origin in (Union, UnionType):
-        inner = next((_make_converter(at) for at in args if at is not NoneType), None)
-        return lambda value: None if value is None or value == "" else inner(value) if inner else value
-    if origin is list:
-        each = _make_converter(args[0])
-        return lambda value: [each(at) for at in value]
-    if typing.is_typeddict(kind):
-        return lambda value: value if isinstance(value, dict) else fill(kind, value)
-    return lambda value: (
-        make_time(value) if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
-    )
+def make_plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    return make_time(value) if isinstance(value, datetime) else str(value) if isinstance(value, Path) else value
 
 
 def render_json(value: object, *, ascii_only: bool = False) -> str:
     """JSON in which no character acts on a terminal: what `json` leaves bare is written as an escape."""
     if isinstance(value, list):
         # Rows one a line: easier on the eye for many, and several times faster than indented ones.
-        rows = ",\n  ".join(json.dumps(row, ensure_ascii=ascii_only) for row in value)
+        rows = ",\n  ".join(json.dumps(row, ensure_ascii=ascii_only, default=make_plain) for row in value)
         text = f"[\n  {rows}\n]" if value else "[]"
     else:
-        text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
+        text = json.dumps(value, ensure_ascii=ascii_only, indent=2, default=make_plain)
     text = replace_surrogates(text)
     if (text.isascii() and "\x7f" not in text) or printable(text) == text:
         return text
@@ -419,7 +328,7 @@ def show_time(out: Output, when: datetime, now: datetime) -> str:
     return render_age(when, now.astimezone()) if out.is_table else make_time(when)
 
 
-def make_row(header: Header, store: FileStore) -> MemoryRow:
+def make_row(header: Header, store: FileStore) -> Row:
     # By hand and not by `fill`: a list may have thousands.
     return {
         "name": header.name,
@@ -453,8 +362,10 @@ def _read_authors(state: Path, *_: int) -> dict[str, str]:
     return {name: author.name for name, author in read_authors(state).items()}
 
 
-def make_change_row(change: Change) -> ChangeRow:
-    return fill(ChangeRow, change, change.origin, names=list(find_change_names(change)))
+def make_change_row(change: Change) -> Row:
+    files = [fill("path before? after?", file) for file in change.files]
+    names = find_change_names(change)
+    return fill("id at verb who why session undoes undone_by", change, change.origin, names=names, files=files)
 
 
 def find_change_names(change: Change) -> tuple[str, ...]:
@@ -463,7 +374,7 @@ def find_change_names(change: Change) -> tuple[str, ...]:
     return tuple(path.removesuffix(".md") for path in paths if not path.endswith("MEMORY.md")) or paths
 
 
-def make_skip_rows() -> list[SkipRow]:
+def make_skip_rows() -> list[Row]:
     """The closed list of why recall brings nothing."""
     # Imported here: a list of memories has no use for it.
     from memdir.recall.pipeline import RecallSkip

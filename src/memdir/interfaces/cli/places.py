@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,13 +12,21 @@ from memdir.errors import ModelError, NotFoundError, PathError
 from memdir.guard import check_root
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import VerbGroup, confirm, json_option, verb
-from memdir.interfaces.cli.output import Styled, TableColumn, fill, render_error
-from memdir.project.identity import RelinkCandidate, check_identity, find_identity, find_moved_directories
-from memdir.project.options import SETTINGS, Setting, Value, find_setting
+from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, render_error
 from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, find_state_dir, read_paths
-from memdir.project.settings import Environment, Settings, remove_setting, write_setting
+from memdir.project.settings import (
+    SETTINGS,
+    Environment,
+    Setting,
+    Settings,
+    Value,
+    find_setting,
+    remove_setting,
+    write_setting,
+)
 from memdir.records import Scope
 from memdir.store.move import claim, move_memory
+from memdir.store.open import RelinkCandidate, check_identity, find_identity, find_moved_directories
 
 _SETTINGS = (
     TableColumn("KEY", "cyan", "key"),
@@ -30,65 +38,8 @@ _SETTINGS = (
 _ALIVE = 4
 
 
-class RootRow(TypedDict):
-    root: str
-    kind: str
-
-
-class StepRow(TypedDict):
-    """A rule that was tried, and what it said."""
-
-    rule: str
-    value: str
-    verdict: str
-
-
-class ConfigFileRow(TypedDict):
-    path: str
-    exists: bool
-
-
-class DirectoryRow(ConfigFileRow):
-    """A memory directory; `steps` are the rules that were tried, in order."""
-
-    rule: str
-    steps: list[StepRow]
-    state: str
-    state_exists: bool
-
-
-class WhereRow(TypedDict):
-    """Every directory in use; `own` is `.claude/memory` where the project keeps one in its own history."""
-
-    project: RootRow
-    on: bool
-    rule: str
-    private: DirectoryRow
-    user: DirectoryRow | None
-    own: DirectoryRow | None
-    config: ConfigFileRow
-    notes: list[str]
-
-
-class CandidateDirectoryRow(TypedDict):
-    path: str
-    root: str
-    reason: str
-
-
-class RelinkRow(TypedDict):
-    """What was found, or what was done. `source` is the directory that was (or with `dry_run` would be) moved."""
-
-    action: Literal["found", "moved", "claimed"]
-    dry_run: bool
-    source: str | None
-    target: str
-    root: str
-    candidates: list[CandidateDirectoryRow]
-
-
 @verb("where", "Which directories are used; `context` shows what is loaded.", "memdir where", "memdir where --json")
-@json_option(WhereRow)
+@json_option
 @click.pass_obj
 def where_verb(call: CliContext, as_json: bool) -> None:
     """Print each directory in use, which rule chose it, and what every rule before it said."""
@@ -102,7 +53,7 @@ def where_verb(call: CliContext, as_json: bool) -> None:
     used = (paths.private, paths.user, paths.project)
     private, user, own = (None if at is None else _make_directory(at, environment) for at in used)
     row = fill(
-        WhereRow,
+        "on rule",
         paths.switch,
         project={"root": str(paths.root.path), "kind": paths.root.kind},
         private=private,
@@ -145,9 +96,10 @@ def find_collision(environment: Environment, paths: ProjectPaths) -> PathError |
     return None
 
 
-def _make_directory(directory: MemoryDirectory, environment: Environment) -> DirectoryRow:
+def _make_directory(directory: MemoryDirectory, environment: Environment) -> Row:
     state, exists = find_state_dir(directory.path, environment), directory.path.is_dir()
-    return fill(DirectoryRow, directory, exists=exists, state=state, state_exists=state.is_dir())
+    steps = [fill("rule value verdict", at) for at in directory.steps]
+    return fill("path rule", directory, exists=exists, steps=steps, state=state, state_exists=state.is_dir())
 
 
 @verb(
@@ -160,7 +112,7 @@ def _make_directory(directory: MemoryDirectory, environment: Environment) -> Dir
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask; without --from take the one candidate that is clear.")
-@json_option(RelinkRow)
+@json_option
 @click.pass_obj
 def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Find the memory of a project that was moved, renamed or cloned anew, and move it here.
@@ -187,8 +139,9 @@ def relink_verb(call: CliContext, source: str | None, is_claim: bool, dry_run: b
         move_memory(chosen, own.path, identity, environment=environment, seconds=seconds)
     would = "would be " if dry_run else ""
     if as_json:
-        facts = {"action": action, "dry_run": dry_run, "source": chosen, "candidates": candidates}
-        out.json(fill(RelinkRow, target=own.path, root=identity.root, **facts))
+        found = [fill("path root reason", at) for at in candidates]
+        facts = {"target": own.path, "root": identity.root, "candidates": found}
+        out.json({"action": action, "dry_run": dry_run, "source": chosen, **facts})
     elif is_claim:
         out.line(f"{own.path} {would}recorded as the memory of {identity.root}")
     elif chosen is not None:
@@ -220,21 +173,11 @@ def _choose(call: CliContext, source: str | None, candidates: Sequence[RelinkCan
 # `config`, `pause` and `resume`.
 
 
-class SettingRow(TypedDict):
-    """A setting as it holds now; an environment variable may be stronger than what was written. For a key that no setting
-    has, `value` and `default` are null."""
-
-    key: str
-    value: Value | None
-    default: Value | None
-    source: str
-
-
 def _key_arguments(decorated: Any) -> Any:
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(item.key, help=item.help) for item in SETTINGS if item.key.startswith(incomplete)]
 
-    return click.argument("key", shell_complete=complete)(json_option(SettingRow)(click.pass_obj(decorated)))
+    return click.argument("key", shell_complete=complete)(json_option(click.pass_obj(decorated)))
 
 
 @click.group("config", short_help="Look at settings and change them.", cls=VerbGroup)
@@ -243,7 +186,7 @@ def config_verb() -> None:
 
 
 @config_verb.command("list", examples=("memdir config list", "memdir config list --json"))
-@json_option(list[SettingRow])
+@json_option
 @click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
     """List every setting: key, value, default, and where the value comes from."""
@@ -271,7 +214,7 @@ def _set(call: CliContext, key: str, value: str, as_json: bool) -> None:
     if key == "model":
         try:
             # Imported by name: only this one setting needs the package.
-            import_module("memdir.models").open_model(value, environment=call.environment)
+            import_module("memdir.models.open").open_model(value, environment=call.environment)
         except ModelError as error:  # the model is known, but lacks something, such as a key
             problem = render_error(error)
     written = write_setting(call.environment, key, value)
@@ -290,13 +233,13 @@ def _unset(call: CliContext, key: str, as_json: bool) -> None:
     if known is not None:
         _report_setting(call, known, done, as_json=as_json)
     elif as_json:
-        call.out.json(SettingRow(key=key, value=None, default=None, source="none"))
+        call.out.json({"key": key, "value": None, "default": None, "source": "none"})
     else:
         call.out.line(done)
 
 
 @verb("pause", "Remember and recall nothing for a while.", "memdir pause")
-@json_option(SettingRow)
+@json_option
 @click.pass_obj
 def pause_verb(call: CliContext, as_json: bool) -> None:
     """Remember nothing in the background and recall nothing until `memdir resume`; what you save is still saved."""
@@ -305,7 +248,7 @@ def pause_verb(call: CliContext, as_json: bool) -> None:
 
 
 @verb("resume", "End a pause.", "memdir resume")
-@json_option(SettingRow)
+@json_option
 @click.pass_obj
 def resume_verb(call: CliContext, as_json: bool) -> None:
     """End a pause."""
@@ -313,8 +256,8 @@ def resume_verb(call: CliContext, as_json: bool) -> None:
     _report_setting(call, find_setting("paused"), "resumed", as_json=as_json)
 
 
-def make_setting(settings: Settings, item: Setting) -> SettingRow:
-    return SettingRow(key=item.key, value=settings[item.key], default=item.default, source=settings.sources[item.key])
+def make_setting(settings: Settings, item: Setting) -> Row:
+    return fill("key default", item, value=settings[item.key], source=settings.sources[item.key])
 
 
 def show_value(value: Value | None) -> str:

@@ -4,14 +4,13 @@ What is not understood here (help, mistakes) is left to click; a test compares t
 """
 
 import re
-from typing import Any, NamedTuple, NotRequired, TypedDict
+from typing import Any, NamedTuple
 
 from memdir.format.age import render_age
 from memdir.interfaces.cli import CliContext
-from memdir.interfaces.cli.output import Output, Styled, TableColumn, Time, fill
-from memdir.limits import SELECTED
+from memdir.interfaces.cli.output import Output, Row, Styled, TableColumn, fill
 from memdir.recall.pipeline import RecallResult, RecallSkip, recall_in_project
-from memdir.records import Excerpt, Kind, Pick, Scope
+from memdir.records import Excerpt, Pick
 from memdir.store.open import Project
 
 _FLAGS = {"--explain": "explain", "--no-semantic": "no_semantic", "--json": "as_json"}
@@ -31,53 +30,10 @@ class RecallCall(NamedTuple):
     query: tuple[str, ...]
     session: str = ""
     tools: str = ""
-    limit: int = SELECTED
+    limit: int | None = None
     explain: bool = False
     no_semantic: bool = False
     as_json: bool = False
-
-
-class RecalledRow(TypedDict):
-    """A memory that fits. `age` is in words and counts from `since`: the latest of a change of the words, a verification
-    and a touch (docs/verify.md). `caveat` says what the last verification found out of date; it is empty if nothing."""
-
-    name: str
-    path: str
-    type: Kind | None
-    scope: Scope
-    description: str
-    modified: Time
-    age: str
-    since: Time
-    caveat: str
-    score: float
-    truncated: bool
-    author: str | None
-
-
-class CandidateRow(TypedDict):
-    """A candidate; `dropped` is why it was not selected. The score is the sum of its three parts."""
-
-    name: str
-    scope: Scope
-    score: float
-    lexical: float
-    semantic: float
-    prior: float
-    words: list[str]
-    dropped: str | None
-
-
-class RecallRow(TypedDict):
-    """The memories that fit a question, best first. If there are none, `skipped` says why. `candidates` is there with
-    `--explain` only: first those that were selected, then the others."""
-
-    query: str
-    selector: str
-    memories: list[RecalledRow]
-    skipped: RecallSkip | None
-    elapsed_ms: float
-    candidates: NotRequired[list[CandidateRow]]
 
 
 def parse_recall(argv: list[str]) -> tuple[str | None, RecallCall] | None:
@@ -136,7 +92,8 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
     candidates = [_make_candidate(pick) for pick in found.picks] if asked.explain else []
     if asked.as_json:
         memories = [_make_recalled(excerpt, project) for excerpt in found.memories]
-        row = fill(RecallRow, found, memories=memories, elapsed_ms=round(found.elapsed_ms, 2))
+        elapsed = round(found.elapsed_ms, 2)
+        row = fill("query selector memories skipped elapsed_ms", found, memories=memories, elapsed_ms=elapsed)
         out.json(row | {"candidates": candidates} if asked.explain else row)
         return
     if candidates:
@@ -148,15 +105,16 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
         out.line("nothing here fits" if is_usual else f"nothing is recalled: {found.skipped.words}")
 
 
-def _make_recalled(excerpt: Excerpt, project: Project) -> RecalledRow:
+def _make_recalled(excerpt: Excerpt, project: Project) -> Row:
     header, since = excerpt.header, excerpt.dated
     age, score = render_age(since, project.now().astimezone()), round(excerpt.score, 4)
-    return fill(RecalledRow, excerpt, header, type=header.kind, age=age, since=since, score=score)
+    fields = "name path type scope description modified age since caveat score truncated author?"
+    return fill(fields, excerpt, header, type=header.kind, age=age, since=since, score=score)
 
 
-def _make_candidate(pick: Pick) -> CandidateRow:
+def _make_candidate(pick: Pick) -> Row:
     numbers = {key: round(getattr(pick.evidence, key), 4) for key in ("lexical", "semantic", "prior")}
-    return fill(CandidateRow, pick, pick.header, pick.evidence, score=round(pick.score, 4), **numbers)
+    return fill("name scope words dropped?", pick, pick.header, pick.evidence, score=round(pick.score, 4), **numbers)
 
 
 def _show_memories(out: Output, found: RecallResult, project: Project) -> None:

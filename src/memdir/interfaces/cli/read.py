@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Literal, TypedDict
 
 import click
 
 from memdir.errors import MemdirError, NotFoundError
 from memdir.interfaces.cli import CliContext, app, choose_store, choose_stores, output, scope_flag
 from memdir.interfaces.cli.app import json_option, limit_option, name_argument, scope_option, verb
-from memdir.interfaces.cli.output import ChangeRow, MemoryRow, Styled, TableColumn, fill, make_change_row, make_row
+from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, make_change_row, make_row
 from memdir.records import Change, ChangedFile
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -25,14 +24,6 @@ _MEMORIES = (
 )
 
 
-class ReadRow(MemoryRow):
-    """A memory with the whole text of its file, the body without the frontmatter, and the SHA-256 digest of its bytes."""
-
-    body: str
-    text: str
-    digest: str
-
-
 @verb(
     "list", "What is remembered here.",
     "memdir list", "memdir list --type feedback --sort name", "memdir list --json",
@@ -42,7 +33,7 @@ class ReadRow(MemoryRow):
 @click.option(
     "--sort", type=click.Choice(("newest", "name", "type")), default="newest", show_default=True, help="The order."
 )
-@json_option(list[MemoryRow])
+@json_option
 @click.pass_obj
 def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, as_json: bool) -> None:
     """List what is remembered here: the project's memory, what its team shares, and the memory for all projects.
@@ -70,7 +61,7 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
 @name_argument()
 @scope_option
 @click.option("--raw", is_flag=True, help="The file's exact bytes; on a terminal they are still made printable.")
-@json_option(ReadRow)
+@json_option
 @click.pass_obj
 def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json: bool) -> None:
     """Print one memory. NAME is its name, a title that only one memory has, or its path."""
@@ -78,7 +69,7 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
     store, header = app.find_memory(project, name, scope)
     memory = store.read(header.name)
     header = memory.header
-    row = fill(ReadRow, make_row(header, store), memory)
+    row = make_row(header, store) | fill("body text digest", memory)
     if as_json:
         out.json(row)
         return
@@ -99,7 +90,7 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
     out.block(memory.body)
 
 
-def _render_scope(row: MemoryRow) -> str:
+def _render_scope(row: Row) -> str:
     return f"{row['scope']} by {row['author']}" if row["author"] else row["scope"]
 
 
@@ -118,48 +109,11 @@ _CHANGES = (
 )
 
 
-class FileDiffRow(output.FileChangeRow):
-    """A file of a change with its unified diff. Of an index only the changed lines are shown."""
-
-    diff: str
-
-
-class DiffRow(TypedDict):
-    """A change and the diff of each file it changed."""
-
-    change: ChangeRow
-    diffs: list[FileDiffRow]
-
-
-class UndoneFileRow(TypedDict):
-    """What an undo did to a file."""
-
-    path: str
-    change: Literal["created", "removed", "changed"]
-
-
-class UndoRow(TypedDict):
-    """The change that was undone, the number of the undo itself (null if nothing had to change), and what happened to
-    each file."""
-
-    undone: ChangeRow
-    change: int | None
-    changes: list[UndoneFileRow]
-
-
-class RestoreRow(MemoryRow):
-    """The memory as it is now; `version` is the change that made this version, if it is recorded."""
-
-    action: Literal["restored", "unchanged"]
-    change: int | None
-    version: Annotated[int, ("minimum", 1)] | None
-
-
 @verb("history", "What changed, when, by whom.", "memdir history", "memdir history terse-replies --limit 5")
 @name_argument(required=False)
 @limit_option(50, "At most so many, newest first; 0 all.", least=0)
 @scope_option
-@json_option(list[ChangeRow])
+@json_option
 @click.pass_obj
 def history_verb(call: CliContext, name: str | None, limit: int, scope: str | None, as_json: bool) -> None:
     """List what happened to this directory, or to one memory, forgotten or not. Edits made outside memdir are in it.
@@ -174,7 +128,7 @@ def history_verb(call: CliContext, name: str | None, limit: int, scope: str | No
 @verb("diff", "How exactly it changed.", "memdir diff", "memdir diff terse-replies", "memdir diff 12")
 @name_argument(required=False, name="target", metavar="NAME|ID")
 @scope_option
-@json_option(DiffRow)
+@json_option
 @click.pass_obj
 def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: bool) -> None:
     """Show what a change changed: the last one, the one with that ID, or the last one that touched a memory.
@@ -184,8 +138,8 @@ def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: 
     store, change, files = _find_change(call.open(), target, scope)
     diffs = [(file, output.render_change(file, store.read_content)) for file in files]
     if as_json:
-        rows = [fill(FileDiffRow, file, diff="\n".join(lines)) for file, lines in diffs]
-        call.out.json(DiffRow(change=make_change_row(change), diffs=rows))
+        rows = [fill("path before? after?", file, diff="\n".join(lines)) for file, lines in diffs]
+        call.out.json({"change": make_change_row(change), "diffs": rows})
         return
     when = output.show_time(call.out, change.at, call.open().now())
     call.out.line(Styled(f"change {change.id}", "bold"), f": {change.verb} by {change.origin.who}, {when}")
@@ -196,7 +150,7 @@ def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: 
 @verb("undo", "Undo a change; a memory of your choice goes with `forget`.", "memdir undo", "memdir undo 12")
 @click.argument("change_id", metavar="[ID]", type=CHANGE_ID, required=False)
 @scope_option
-@json_option(UndoRow)
+@json_option
 @click.pass_obj
 def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_json: bool) -> None:
     """Undo the last change, or the one with that ID (`memdir history` lists them). An undo can itself be undone.
@@ -208,8 +162,8 @@ def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_jso
     undone, planned = store.undo(change_id, origin=call.origin())
     number = store.read_change(undone.id).undone_by
     if as_json:
-        files = [UndoneFileRow(path=at.path, change=_name_change(at)) for at in planned]
-        call.out.json(UndoRow(undone=make_change_row(undone), change=number, changes=files))
+        files = [{"path": at.path, "change": _name_change(at)} for at in planned]
+        call.out.json({"undone": make_change_row(undone), "change": number, "changes": files})
         return
     when = output.show_time(call.out, undone.at, call.open().now())
     what = f" ({undone.verb} {', '.join(output.find_change_names(undone))}, {when})"
@@ -238,7 +192,7 @@ def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_jso
     help="As it was after this change; without it the version before the present one.",
 )  # fmt: skip
 @scope_option
-@json_option(RestoreRow)
+@json_option
 @click.pass_obj
 def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str | None, as_json: bool) -> None:
     """Bring back an earlier version of a memory, forgotten or not."""
@@ -257,7 +211,7 @@ def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str 
     if as_json:
         change = store.changes(found, limit=1)[0].id if is_new else None
         facts = {"action": "restored" if is_new else "unchanged", "version": source.id if source else None}
-        call.out.json(fill(RestoreRow, make_row(header, store), change=change, **facts))
+        call.out.json(make_row(header, store) | {"change": change, **facts})
         return
     when = output.show_time(call.out, source.at, project.now()) if source else ""
     done = "restored " if is_new else "nothing to restore: it is already "
@@ -288,5 +242,5 @@ def _find_change(
     return store, changes[0], [file for file in changes[0].files if name is None or file.path == f"{name}.md"]
 
 
-def _name_change(planned: FileChange) -> Literal["created", "removed", "changed"]:
+def _name_change(planned: FileChange) -> str:
     return "created" if planned.before is None else "removed" if planned.after is None else "changed"

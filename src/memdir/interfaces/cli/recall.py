@@ -14,24 +14,23 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import click
 
 from memdir.conversation.transcripts import list_folders, search_transcripts
 from memdir.errors import DiskError, FormatError
-from memdir.format.drafts import make_slug
-from memdir.format.frontmatter import compose_file
+from memdir.format.frontmatter import compose_file, make_slug, read_time
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import VerbGroup, find_past, json_option, limit_option, name_argument, scope_option, verb
-from memdir.interfaces.cli.output import Count, Share, SkipRow, Styled, TableColumn, Time, fill, make_skip_rows
-from memdir.interfaces.cli.quick import RecallCall, RecallRow, show_recall
+from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, make_skip_rows
+from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.limits import DESCRIPTION_CHARS, SELECTED
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import recall
 from memdir.recall.select import LocalSearch
-from memdir.records import Dialect, Scope
-from memdir.store.contract import read_time, utc_now
+from memdir.records import Dialect
+from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
 from memdir.text import fold, one_line, shorten
 
@@ -56,74 +55,6 @@ _SURFACED = (
 )
 
 
-class SearchHitRow(TypedDict):
-    """A memory that holds every word; `line` counts from 1, and is 0 where only its name holds them."""
-
-    name: str
-    path: str
-    scope: Scope
-    line: Count
-    snippet: str
-
-
-class TranscriptHitRow(TypedDict):
-    """A message of a past conversation; `role` says who spoke, `time` when, if the record says so."""
-
-    path: str
-    line: Count
-    time: Time | None
-    role: Literal["user", "assistant", "tool", "summary"]
-    snippet: str
-
-
-class SearchRow(TypedDict):
-    """Where the words are. `transcripts` is null unless `--transcripts` was given, and newest first."""
-
-    query: str
-    memories: list[SearchHitRow]
-    transcripts: list[TranscriptHitRow] | None
-
-
-class SurfacedRow(TypedDict):
-    """A question for which a memory came up; `session` is empty outside of any conversation."""
-
-    at: Time
-    query: str
-    session: str
-    selector: str
-    score: float
-
-
-class WhyRow(TypedDict):
-    """When a memory was recalled, newest first. `count` is how often, as far back as the ledger goes; `surfaced` may be
-    cut by `--limit`. `skip_reasons` is the closed list of why recall brings nothing."""
-
-    name: str
-    scope: Scope
-    count: Count
-    surfaced: list[SurfacedRow]
-    skip_reasons: list[SkipRow]
-
-
-class FiguresRow(TypedDict):
-    """Shares of `n` questions: the first memory was right, any of the first k, all that were wanted among them. The keys
-    carry the k: `any_at_5` and `all_at_5`, with `--k 10` `any_at_10` and `all_at_10`."""
-
-    n: Count
-    hit_at_1: Share
-
-
-class BenchRecallRow(TypedDict):
-    """Times are those of one question over an index that is open, and of building all indexes."""
-
-    all: FiguresRow
-    categories: dict[str, FiguresRow]
-    p50_ms: float
-    p95_ms: float
-    index_s: float
-    selector: str
-
-
 @verb(
     "recall", "What fits a question, by meaning; `search` finds exact words.",
     "memdir recall 'how do we deploy?'", "memdir recall --explain --no-semantic 'who reviews migrations?'",
@@ -131,12 +62,12 @@ class BenchRecallRow(TypedDict):
 @click.argument("query", nargs=-1, required=True, metavar="QUERY")
 @click.option("--session", metavar="ID", default="", help="The conversation: what it was given already is left out.")
 @click.option("--tools", metavar="A,B", default="", help="Tools in use at the moment.")
-@limit_option(SELECTED, "At most so many memories.")
+@limit_option(None, "The best that match, up to so many; without it, only what surely helps.")
 @click.option(
     "--explain", is_flag=True, help="Every candidate with the parts of its score; nothing counts as recalled by it."
 )
 @click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
-@json_option(RecallRow)
+@json_option
 @click.pass_obj
 def recall_verb(call: CliContext, /, **options: Any) -> None:
     """Print the memories that fit a question, or say why there are none: nothing is a good answer, and exits with 0.
@@ -155,7 +86,7 @@ def recall_verb(call: CliContext, /, **options: Any) -> None:
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
 @click.option("--transcripts", is_flag=True, help="Look into past conversations of this project too.")
 @limit_option(20, "At most so many of each.")
-@json_option(SearchRow)
+@json_option
 @click.pass_obj
 def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limit: int, as_json: bool) -> None:
     """Find memories that hold every word of TEXT, in any case and form, with the line where they stand.
@@ -164,14 +95,17 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
     a pipe each memory is one line: path, line, text; each message: path, line, time, who, text; with tabs between.
     """
     project, out, words = call.open(), call.out, " ".join(text)
-    memories = [fill(SearchHitRow, hit, hit.header) for hit in search_memories(project.stores, words, limit=limit)]
-    said: list[TranscriptHitRow] = []
+    memories = [
+        fill("name path scope line snippet", hit, hit.header)
+        for hit in search_memories(project.stores, words, limit=limit)
+    ]
+    said: list[Row] = []
     if transcripts:
         folders = list_folders(project.places, project.environment.claude_home, call.cwd)
         hits = search_transcripts(folders, words, limit=limit)
-        said = [fill(TranscriptHitRow, hit, path=hit.file, time=hit.at) for hit in hits]
+        said = [fill("line role snippet", hit, path=hit.file, time=hit.at) for hit in hits]
     if as_json:
-        out.json(SearchRow(query=words, memories=memories, transcripts=said if transcripts else None))
+        out.json({"query": words, "memories": memories, "transcripts": said if transcripts else None})
         return
     tables: list[tuple[Sequence[TableColumn], Sequence[Any]]] = [(_MEMORIES, memories), (_TRANSCRIPTS, said)]
     for number, ((first, *others), rows) in enumerate([at for at in tables if at[1]]):
@@ -186,7 +120,7 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
 @name_argument()
 @limit_option(20, "At most so many; 0 all.", least=0)
 @scope_option
-@json_option(WhyRow)
+@json_option
 @click.pass_obj
 def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json: bool) -> None:
     """Show when and for which questions a memory was brought into a conversation, newest first, or that it never was.
@@ -198,10 +132,10 @@ def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json
     project, out = call.open(), call.out
     store, found = find_past(project, name, scope, recalled=True)
     recalls = store.recalls(found)
-    rows = [fill(SurfacedRow, at, score=round(at.score, 4)) for at in recalls[: limit or None]]
+    rows = [fill("at query session selector", at, score=round(at.score, 4)) for at in recalls[: limit or None]]
     if as_json:
         facts = {"count": len(recalls), "surfaced": rows, "skip_reasons": make_skip_rows()}
-        out.json(fill(WhyRow, store, name=found, **facts))
+        out.json({"name": found, "scope": store.scope, **facts})
     elif rows:
         if out.is_table:
             often = "once" if len(recalls) == 1 else f"{len(recalls)} times"
@@ -226,7 +160,7 @@ def bench_verb() -> None:
 @click.option("--queries", metavar="FILE", type=_FILE, required=True, help="Questions and their right answers.")
 @limit_option(SELECTED, "How many memories a question gets.", name="--k")
 @click.option("--no-semantic", is_flag=True, help="By the words alone, not by their meaning.")
-@json_option(BenchRecallRow)
+@json_option
 @click.pass_obj
 def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_semantic: bool, as_json: bool) -> None:
     """Run every question through recall as it is shipped, over real files in a throw-away directory for each group.
@@ -244,7 +178,8 @@ def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_sema
     if as_json:
         figures = {name: _make_figures(at, k) for name, at in report.categories.items()}
         times = {key: round(getattr(report, key), 3) for key in ("p50_ms", "p95_ms", "index_s")}
-        call.out.json(fill(BenchRecallRow, report, all=_make_figures(report.all, k), categories=figures, **times))
+        whole = _make_figures(report.all, k)
+        call.out.json({"all": whole, "categories": figures, **times, "selector": report.selector})
         return
     columns = (
         TableColumn("CATEGORY", "cyan", lambda row: row[0]),

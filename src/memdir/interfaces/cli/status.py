@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Annotated, Literal, TypedDict
 
 import click
 
@@ -13,146 +12,37 @@ from memdir.conversation.transcripts import list_transcripts
 from memdir.dream import DreamSkip
 from memdir.errors import DiskError, SettingsError
 from memdir.extraction import ExtractSkip
-from memdir.format.clip import clip_index, measure_index
+from memdir.format.frontmatter import digest_of
+from memdir.format.index import clip_index, measure_index
 from memdir.frozen import replace
 from memdir.interfaces import doctor
 from memdir.interfaces.cli import CliContext, choose_store, choose_stores, name_scope, output
 from memdir.interfaces.cli.app import KINDS, complete_names, find_memory, json_option, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
-from memdir.interfaces.cli.output import NO_TYPE, Count, Output, SkipRow, Styled, TableColumn, Time, TokensRow, fill
-from memdir.interfaces.cli.places import SettingRow, find_collision, make_setting, show_value
+from memdir.interfaces.cli.output import NO_TYPE, TOKENS, Output, Row, Styled, TableColumn, fill
+from memdir.interfaces.cli.places import find_collision, make_setting, show_value
 from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
 from memdir.models.connection import add_usage
 from memdir.models.usage import FILE, UsageReport, UsageTotal, read_usage_report, render_usage_row
-from memdir.project.hosts import find_installed
-from memdir.project.options import SETTINGS
+from memdir.project.hosts import HOSTS, find_installed, render_undecided
 from memdir.project.paths import read_paths
+from memdir.project.settings import SETTINGS
 from memdir.records import Header, Scope
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
-from memdir.store.plan import digest_of
 from memdir.store.secrets import FILE as SECRETS_FILE
 from memdir.store.secrets import OwnSecretRules, read_own_rules
 from memdir.text import estimate_tokens
 from memdir.verify import records
 from memdir.verify.check import StampResult, stamp, verify
-from memdir.verify.records import ClaimKind, ClaimStatus, Verdict, VerifyState, render_claim
+from memdir.verify.records import ClaimStatus, Verdict, VerifyState, render_claim
 
 _WEEKS_SHOWN = 4
+_WEEK = f"{TOKENS} week project purpose requests failed unpriced dollars"
+_REQUEST = f"{TOKENS} at project purpose model outcome counted dollars"
 _STATE_STYLES = {"verified": "green", "partly": "yellow", "stale": "bold red", "unchecked": "dim"}
 _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
-
-
-class LoadedPartRow(TypedDict):
-    part: str
-    path: str | None
-    tokens: Count
-
-
-class LoadsRow(TypedDict):
-    """What a session is given of its memory at its start; `memdir context` has the instruction files too."""
-
-    guidance_tokens: Count
-    index_tokens: Count
-    parts: list[LoadedPartRow]
-
-
-class IndexFillRow(output.FillRow):
-    """`tokens` is of the part that a session loads, after the cut."""
-
-    tokens: Count
-
-
-class HistorySizeRow(TypedDict):
-    changes: Count
-    bytes: Count
-
-
-class RecalledCountRow(TypedDict):
-    """How often memories were recalled, how many of those that are there, and how many never."""
-
-    times: Count
-    memories: Count
-    never: Count
-
-
-class ScopeRow(TypedDict):
-    """Counts and sizes of one memory directory."""
-
-    scope: Scope
-    path: str
-    memories: Count
-    types: dict[str, Count]
-    pinned: Count
-    waiting: Count
-    index: IndexFillRow
-    history: HistorySizeRow
-    last_change: output.ChangeRow | None
-    recalled: RecalledCountRow
-    verdicts: dict[VerifyState, Count]
-
-
-class CapsRow(TypedDict):
-    run_tokens: Count
-    day_tokens: Count
-
-
-class WeekRow(TokensRow):
-    """The requests of a week for one project and purpose."""
-
-    week: Annotated[str, ("format", "date")]
-    project: str
-    purpose: str
-    requests: Annotated[int, ("minimum", 1)]
-    failed: Count
-    unpriced: Count
-    dollars: float | None
-
-
-class RequestRow(TokensRow):
-    """One request to a model; `counted` are the tokens that count for the budget."""
-
-    at: Time
-    project: str
-    purpose: str
-    model: str
-    outcome: str
-    counted: Count
-    dollars: float | None
-
-
-class UsageTotalsRow(TypedDict):
-    """What models took; `problem` says why it could not be read."""
-
-    path: str
-    problem: str | None
-    caps: CapsRow
-    today_tokens: Count
-    weeks: list[WeekRow]
-    requests: list[RequestRow]
-
-
-class SkipReasonsRow(TypedDict):
-    """The closed lists of why recall brings nothing, a turn is not learned from, and there is no dream."""
-
-    recall: list[SkipRow]
-    extract: list[SkipRow]
-    dream: list[SkipRow]
-
-
-class StatusRow(TypedDict):
-    """Counts and sizes for each memory that is read here, every setting, and the closed lists of why nothing was done.
-    Tokens are estimates (docs/benchmarks.md says how good)."""
-
-    on: bool
-    rule: str
-    paused: bool
-    loads: LoadsRow
-    scopes: list[ScopeRow]
-    settings: list[SettingRow]
-    skip_reasons: SkipReasonsRow
-    usage: UsageTotalsRow
 
 
 @verb(
@@ -160,7 +50,7 @@ class StatusRow(TypedDict):
     "memdir status", "memdir status --usage", "memdir status --json",
 )  # fmt: skip
 @click.option("--usage", is_flag=True, help="Only what models took, with the last requests one by one.")
-@json_option(StatusRow)
+@json_option
 @click.pass_obj
 def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     """Print counts, how full each index is, the size of history, what models cost, and every setting."""
@@ -177,13 +67,13 @@ def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     parts, guidance = make_part_rows(instructions), len(instructions.parts)
     tokens = [row["tokens"] for row in parts]
     row = fill(
-        StatusRow,
+        "on rule",
         project.places.switch,
         paused=project.settings.flag("paused"),
         loads={
             "guidance_tokens": sum(tokens[:guidance]),
             "index_tokens": sum(tokens[guidance:]),
-            "parts": [fill(LoadedPartRow, part) for part in parts],
+            "parts": [{key: part[key] for key in ("part", "path", "tokens")} for part in parts],
         },
         scopes=[_make_scope(store, project.settings.text("index_order")) for store in project.stores],
         settings=[make_setting(project.settings, item) for item in SETTINGS],
@@ -192,15 +82,14 @@ def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
             "extract": [{"reason": at.value, "words": at.words} for at in ExtractSkip],
             "dream": [{"reason": at.value, "words": at.words} for at in DreamSkip],
         },
-        usage=fill(
-            UsageTotalsRow,
-            path=usage_file,
-            problem=problem,
-            caps={name: int(project.settings.number(f"budget.{name}")) for name in ("run_tokens", "day_tokens")},
-            today_tokens=report.today,
-            weeks=[fill(WeekRow, total, total.usage) for total in report.totals],
-            requests=[fill(RequestRow, entry, entry.usage) for entry in report.last],
-        ),
+        usage={
+            "path": usage_file,
+            "problem": problem or None,
+            "caps": {name: int(project.settings.number(f"budget.{name}")) for name in ("run_tokens", "day_tokens")},
+            "today_tokens": report.today,
+            "weeks": [fill(_WEEK, total, total.usage) for total in report.totals],
+            "requests": [fill(_REQUEST, entry, entry.usage) for entry in report.last],
+        },
     )
     if as_json:
         out.json(row)
@@ -211,7 +100,7 @@ def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     _show_lists(out, row)
 
 
-def _make_scope(store: FileStore, order: str) -> ScopeRow:
+def _make_scope(store: FileStore, order: str) -> Row:
     headers, index, size = store.scan(), store.index(), 0
     kinds = Counter(header.kind or NO_TYPE for header in headers)
     last, used, uses = store.changes(limit=1), measure_index(index, headers), store.uses()
@@ -223,14 +112,14 @@ def _make_scope(store: FileStore, order: str) -> ScopeRow:
             continue
     tokens = estimate_tokens(clip_index(index, headers, order=order).text)
     return fill(
-        ScopeRow,
-        scope=store.scope,
+        "scope",
+        store,
         path=store.root,
         memories=len(headers),
         types={kind: kinds[kind] for kind in (*KINDS, NO_TYPE)},
         pinned=sum(header.pinned for header in headers),
         waiting=len(store.inbox()),
-        index=fill(IndexFillRow, used, share=round(used.share, 4), tokens=tokens),
+        index=fill("lines bytes", used, share=round(used.share, 4), tokens=tokens),
         history={"changes": store.count_changes(), "bytes": size},
         last_change=output.make_change_row(last[0]) if last else None,
         recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)},
@@ -251,7 +140,7 @@ def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, in
     return counts
 
 
-def _show_status(out: Output, project: Project, row: StatusRow) -> None:
+def _show_status(out: Output, project: Project, row: Row) -> None:
     state = "on" if row["on"] else "off"
     out.line(Styled("memory is ", "bold"), Styled(state, "green" if row["on"] else "red"), f" ({row['rule']})")
     if row["paused"]:
@@ -284,7 +173,7 @@ def _show_status(out: Output, project: Project, row: StatusRow) -> None:
             )
 
 
-def _show_lists(out: Output, row: StatusRow) -> None:
+def _show_lists(out: Output, row: Row) -> None:
     out.line()
     out.line(Styled("settings", "bold"), Styled(" (a star: not the default)", "dim"))
     width = max(len(setting["key"]) for setting in row["settings"])
@@ -311,6 +200,9 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
         out.line(Styled(f"  {problem}", "red"))
     elif not report.last:
         out.line("  no model has been asked yet")
+    installed = {at.host for at in find_installed(project.environment, project.places.root.path)}
+    if undecided := render_undecided(project.settings, [at for at in HOSTS.values() if at.key in installed]):
+        out.line(Styled(f"  {undecided}", "yellow"))
     sums: dict[tuple[str, str], UsageTotal] = {}
     for total in report.totals:
         key = (total.week, "this project" if total.project == str(project.places.root.path) else "other projects")
@@ -341,45 +233,6 @@ def _describe_total(total: UsageTotal) -> str:
 # `verify`.
 
 
-class ClaimRow(TypedDict):
-    """A claim; `line` and `column` count from 1 in the file. `where` is the file it was found in, `to` where a moved one is
-    now, `commit` the one that removed or moved it, `came` what came with that commit instead, `note` why."""
-
-    kind: ClaimKind
-    text: str
-    line: Annotated[int, ("minimum", 1)]
-    column: Annotated[int, ("minimum", 1)]
-    status: ClaimStatus
-    where: str | None
-    to: str | None
-    commit: str | None
-    came: str | None
-    note: str | None
-
-
-class VerdictRow(TypedDict):
-    """A memory with what came of its claims; `unchecked` when nothing in it could be looked up. `caveat` is what recall
-    would say."""
-
-    name: str
-    path: str
-    scope: Scope
-    state: VerifyState
-    checked: Time
-    caveat: str | None
-    claims: list[ClaimRow]
-
-
-class VerifyRow(TypedDict):
-    """Each memory with what came of its claims. The exit code is 1 if any claim has moved, gone or passed; the JSON is
-    printed all the same. `stamped` and `changes` are empty without `--stamp`."""
-
-    memories: list[VerdictRow]
-    counts: dict[VerifyState, Count]
-    stamped: list[str]
-    changes: list[int]
-
-
 @verb(
     "verify", "Look up in the project what memories name.",
     "memdir verify", "memdir verify deploy-freeze", "memdir verify --changed --stamp", "memdir verify --json",
@@ -388,12 +241,12 @@ class VerifyRow(TypedDict):
 @click.option("--stamp", "is_stamping", is_flag=True, help="Write `verified` into each memory whose claims all hold.")
 @click.option("--changed", is_flag=True, help="Only memories whose files changed since they were last verified.")
 @scope_option
-@json_option(VerifyRow)
+@json_option
 @click.pass_context
 def verify_verb(
     ctx: click.Context, names: tuple[str, ...], is_stamping: bool, changed: bool, scope: str | None, as_json: bool
 ) -> None:
-    """Look up paths, symbols, commands, flags, variables, packages, branches, deadlines and links that memories name.
+    """Look up paths, symbols, commands, flags, variables, deadlines and links that memories name.
 
     Exits with 1 if anything has moved, gone or passed. What was never in the project is not checkable, and no alarm.
     No model is asked, and nothing of the project is changed or run.
@@ -414,23 +267,12 @@ def verify_verb(
     out.progress("")
     counts = Counter(verdict.state for _, verdict in found)
     if as_json:
-        row = fill(
-            VerifyRow,
-            memories=[
-                fill(
-                    VerdictRow,
-                    verdict,
-                    path=store.root / f"{verdict.name}.md",
-                    scope=name_scope(store, verdict.name),
-                    caveat=records.render_caveat(verdict),
-                    claims=[fill(ClaimRow, at, at.claim) for at in verdict.claims],
-                )
-                for store, verdict in found
-            ],
-            counts={state.value: counts[state] for state in VerifyState},
-            stamped=[name for one in stamps for name in one.names],
-            changes=[one.change for one in stamps if one.change is not None],
-        )
+        row = {
+            "memories": [_make_verdict(store, verdict) for store, verdict in found],
+            "counts": {state.value: counts[state] for state in VerifyState},
+            "stamped": [name for one in stamps for name in one.names],
+            "changes": [one.change for one in stamps if one.change is not None],
+        }
         out.json(row)
     elif out.is_table:
         _show_verdicts(out, found, counts)
@@ -470,6 +312,18 @@ def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[t
     return [(store, None) for store in choose_stores(project, scope)]
 
 
+def _make_verdict(store: FileStore, verdict: Verdict) -> Row:
+    fields = "kind text line column status where? to? commit? came? note?"
+    return fill(
+        "name state checked",
+        verdict,
+        path=store.root / f"{verdict.name}.md",
+        scope=name_scope(store, verdict.name),
+        caveat=records.render_caveat(verdict) or None,
+        claims=[fill(fields, at, at.claim) for at in verdict.claims],
+    )
+
+
 def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: Mapping[VerifyState, int]) -> None:
     for store, verdict in found:
         if verdict.state is VerifyState.UNCHECKED:
@@ -489,28 +343,6 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 # `doctor`.
 
 
-class FindingRow(TypedDict):
-    """What is wrong and what to do. `scope` is `settings` or `background` (hooks, queue, sync) for what is in no memory
-    directory. docs/doctor.md explains each kind."""
-
-    kind: Annotated[str, ("enum", tuple(LEVELS))]
-    level: Literal["error", "warning", "advice"]
-    scope: Literal["private", "user", "project", "settings", "background"]
-    where: str
-    line: int | None
-    message: str
-    fix: str
-    fixable: bool
-
-
-class DoctorRow(TypedDict):
-    """What is wrong, how many of each kind, and how many `--fix` has fixed."""
-
-    findings: list[FindingRow]
-    counts: dict[Annotated[str, ("enum", tuple(LEVELS))], Count]
-    fixed: Count
-
-
 @verb(
     "doctor", "What is wrong, and how to fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --json"
 )  # fmt: skip
@@ -519,7 +351,7 @@ class DoctorRow(TypedDict):
     help="Rebuild what can be rebuilt, such as index lines. Memories are not touched.",
 )  # fmt: skip
 @scope_option
-@json_option(DoctorRow)
+@json_option
 @click.pass_context
 def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json: bool) -> None:
     """Look for what is wrong. Exits with 1 if there is anything above advice.
@@ -529,9 +361,9 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json:
     call = ctx.ensure_object(CliContext)
     out = call.out
     found, fixed = _look(call, scope, is_fixing=is_fixing)
-    rows = [fill(FindingRow, finding, scope=where) for where, finding in found]
+    rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in found]
     if as_json:
-        out.json(DoctorRow(findings=rows, counts=doctor.count_kinds([at for _, at in found]), fixed=fixed))
+        out.json({"findings": rows, "counts": doctor.count_kinds([at for _, at in found]), "fixed": fixed})
     else:
         if not out.is_table:
             cells = [(at["level"], at["kind"], at["scope"], _name_place(at), at["message"], at["fix"]) for at in rows]
@@ -597,5 +429,5 @@ def _examine_background(project: Project) -> list[DoctorFinding]:
     return [*found, *examine_background(environment.state_home, now=now)]
 
 
-def _name_place(row: FindingRow) -> str:
+def _name_place(row: Row) -> str:
     return row["where"] if row["line"] is None else f"{row['where']}:{row['line']}"

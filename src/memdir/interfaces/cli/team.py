@@ -1,55 +1,36 @@
 """`promote`, `demote`, `team` and `agent`: share memories with all projects, with a team over git, or with an agent."""
 
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Any
 
 import click
 
-from memdir import team
 from memdir.conversation.instructions import find_frame, load_indexes
 from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE
 from memdir.interfaces.cli import CliContext, app, output, scope_flag
 from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
-from memdir.interfaces.cli.context import LoadedIndexRow, make_index_row, show_index
-from memdir.interfaces.cli.output import Count, MemoryRow, Styled, TableColumn, Time, count_words, fill, make_row
+from memdir.interfaces.cli.context import make_index_row, show_index
+from memdir.interfaces.cli.output import Row, Styled, TableColumn, count_words, fill, make_row
 from memdir.limits import TEAM_SECONDS
 from memdir.records import InboxState, Origin, Scope
 from memdir.store import open as opening
 from memdir.store.move import move
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_directory, open_agent_store
-from memdir.team.git import hash_blob, read_commits
-from memdir.team.news import WAIT, SyncOutcome, SyncResult, name_memory, read_sync_record, read_team_news, render_row
-from memdir.team.plan import TEAM_FILE, read_local
-from memdir.team.state import BRANCH, Membership, read_membership, resolve_remote
-from memdir.team.sync import find_point, sync
+from memdir.team import state
+from memdir.team import sync as syncing
+from memdir.team.git import TEAM_FILE, hash_blob, read_commits, read_local
+from memdir.team.state import BRANCH, Membership, SyncOutcome, SyncResult
+from memdir.team.sync import WAIT, name_memory
 from memdir.text import fold
 
 # `promote` and `demote`.
 
 
-class OldPlaceRow(TypedDict):
-    name: str
-    scope: Scope
-
-
-class MovedRow(MemoryRow):
-    """The memory where it is now. Inside one directory a move is one change; between two it is two, and `source_change`
-    is the one where the memory was. `undo` are the calls that take it back, in this order."""
-
-    action: Literal["promoted", "demoted"]
-    was: OldPlaceRow
-    change: int | None
-    source_change: int | None
-    undo: list[str]
-    warnings: list[str]
-
-
 def _move_arguments(decorated: Any) -> Any:
     named = click.option("--name", "named", metavar="NEW", help="Call it this there; its own name if not given.")
-    return name_argument()(named(scope_option(json_option(MovedRow)(click.pass_obj(decorated)))))
+    return name_argument()(named(scope_option(json_option(click.pass_obj(decorated)))))
 
 
 @verb(
@@ -104,13 +85,13 @@ def _move(
     now = moved.memory.header
     warnings = app.warn_of_team(moved.store, now.scope)
     if to in (Scope.PRIVATE, Scope.USER):
-        warnings += app.warn_of_secrets(moved.memory.text, now.file, project.environment)
+        warnings += app.warn_of_secrets({now.file: moved.memory.text}, project.environment)
     # The old place first, so that the memory is never nowhere.
     ends = ((moved.source, moved.source_change), (moved.store, moved.change))
     undos = [f"memdir undo{scope_flag(at)} {change}" for at, change in ends if change is not None]
     if as_json:
-        row, was = make_row(now, moved.store), fill(OldPlaceRow, header)
-        out.json(fill(MovedRow, row, moved, action=f"{done}d", was=was, undo=undos, warnings=warnings))
+        facts = {"action": f"{done}d", "was": fill("name scope", header), "undo": undos, "warnings": warnings}
+        out.json(make_row(now, moved.store) | fill("change source_change", moved, **facts))
     else:
         out.line(f"{done}d ", Styled(header.name, "cyan"), f" ({header.scope}) to ", Styled(now.name, "cyan"))
         out.line(Styled(f"  {moved.store.root / now.file}", "dim"))
@@ -148,96 +129,6 @@ def _remote_options(decorated: Any) -> Any:
     return remote(branch(decorated))
 
 
-class ReceivedRow(TypedDict):
-    name: str
-    change: Literal["added", "changed", "deleted"]
-    author: str
-    line: str
-    at: Time | None
-
-
-class HeldBackRow(TypedDict):
-    path: str
-    why: str
-
-
-class SyncRefusalRow(HeldBackRow):
-    """`new` is false if the last sync said so too."""
-
-    new: bool
-
-
-class SyncRow(TypedDict):
-    """How a sync went. `offline` and `denied` are no errors: nothing is lost, and the next one goes on. `sent` and
-    `received` are memories; `clashes` those that now hold both sides; `refused` are files of the branch that were not
-    taken, `withheld` files here that were not sent; `waiting` are in the inbox. `change` is the number `memdir undo`
-    takes. `started` and `pid` are for `--background`."""
-
-    outcome: Literal["synced", "offline", "denied", "busy", "failed", "started"]
-    error: str | None
-    sent: list[str]
-    received: list[ReceivedRow]
-    clashes: list[str]
-    refused: list[SyncRefusalRow]
-    withheld: list[SyncRefusalRow]
-    waiting: list[str]
-    notes: list[str]
-    change: int | None
-    commit: str | None
-    pid: int | None
-
-
-class TeamStatusRow(TypedDict):
-    """The state of the sync, without asking the remote. `unsent` are memories that were changed here since the last sync;
-    `news` is how many came that no session was told of."""
-
-    member: bool
-    remote: str | None
-    branch: str | None
-    read_only: bool
-    review: bool
-    last: Time | None
-    last_good: Time | None
-    outcome: Literal["synced", "offline", "denied", "failed"] | None
-    error: str | None
-    unsent: list[str]
-    waiting: Count
-    news: Count
-    refused: list[HeldBackRow]
-    withheld: list[HeldBackRow]
-
-
-class CommitChangeRow(TypedDict):
-    path: str
-    change: Literal["added", "changed", "deleted"]
-
-
-class CommitRow(TypedDict):
-    """A commit and the memories it changed. Author, address and time are what the commit says of itself."""
-
-    commit: str
-    at: Time | None
-    author: str
-    email: str
-    changes: list[CommitChangeRow]
-
-
-class RevertRow(TypedDict):
-    """What was taken back. `left` are memories whose earlier version may not be shared any more."""
-
-    author: str
-    commits: Annotated[int, ("minimum", 1)]
-    names: list[str]
-    left: list[str]
-    change: int | None
-
-
-class LeftRow(TypedDict):
-    """Whether there was a team to leave."""
-
-    left: bool
-
-
 @click.group("team", short_help="Share memories with a team over git.", cls=VerbGroup)
 def team_verb() -> None:
     """Share the memories in `team/` with others, over a git branch of their own.
@@ -253,7 +144,7 @@ def team_verb() -> None:
 @_remote_options
 @click.option("--review", is_flag=True, help="Ask everybody to look at what others write.")
 @_timeout
-@json_option(SyncRow)
+@json_option
 @click.pass_obj
 def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: Any) -> int:
     """Begin a team's memory, or take part in one that is there: the first sync sends what lies in `team/`."""
@@ -265,7 +156,7 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
 @click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
 @click.option("--review", is_flag=True, help="What others write waits in your inbox.")
 @_timeout
-@json_option(SyncRow)
+@json_option
 @click.pass_obj
 def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
     """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there."""
@@ -274,45 +165,45 @@ def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review
 
 def _enter(call: CliContext, member: Membership, *, create: bool, seconds: float, as_json: bool) -> int:
     project = call.open_to_write()
-    return _report(call, team.enter(project, member, now=project.now(), create=create, seconds=seconds), as_json)
+    return _report(call, syncing.enter(project, member, now=project.now(), create=create, seconds=seconds), as_json)
 
 
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
 @_timeout
 @click.option("--background", "is_detached", is_flag=True, help="Let it run by itself; nobody waits.")
-@json_option(SyncRow)
+@json_option
 @click.pass_obj
 def _sync(call: CliContext, seconds: float, is_detached: bool, as_json: bool) -> int:
     """Send what was changed here, take what others changed. Offline it says so, and the next one sends it."""
     project = call.open_to_write()
-    task = team.open_sync(project, seconds=seconds)
+    task = syncing.open_sync(project, seconds=seconds)
     if not is_detached:
-        return _report(call, sync(task, now=project.now()), as_json)
+        return _report(call, syncing.sync(task, now=project.now()), as_json)
     where = ("--dir", str(call.directory)) if call.directory else ()
-    pid = team.start_sync(call.cwd, *where, environ=project.environment.inherited)
+    pid = syncing.start_sync(call.cwd, *where, environ=project.environment.inherited)
     if as_json:
-        call.out.json(fill(SyncRow, SyncResult(SyncOutcome.BUSY), outcome="started", pid=pid))
+        call.out.json(_make_sync(SyncResult(SyncOutcome.BUSY)) | {"outcome": "started", "pid": pid})
     else:
         call.out.line(f"a sync runs as process {pid}; `memdir team status` tells how it went")
     return 0
 
 
 @team_verb.command("status", examples=("memdir team status", "memdir team status --json"))
-@json_option(TeamStatusRow)
+@json_option
 @click.pass_obj
 def _status(call: CliContext, as_json: bool) -> None:
     """Which remote, how the last sync went, what waits to be sent, and what is refused."""
     project, out = call.open(), call.out
     store = project.private
-    member, record = read_membership(store.state), read_sync_record(store.state)
+    member, record = state.read_membership(store.state), state.read_sync_record(store.state)
     try:
-        remote = resolve_remote(member, project.places.root.path) if member else None
+        remote = state.resolve_remote(member, project.places.root.path) if member else None
     except SettingsError:
         remote = None
-    point = find_point(store) if member else None
+    point = syncing.find_point(store) if member else None
     changed = [path for path, data in read_local(store).files.items() if point and point.find(path) != hash_blob(data)]
     row = fill(
-        TeamStatusRow,
+        "branch? read_only review last_good outcome? error?",
         record,
         member or Membership("", ""),
         member=member is not None,
@@ -320,7 +211,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         last=record.at,
         unsent=[name_memory(path) for path in sorted(changed)],
         waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
-        news=len(read_team_news(store.state)),
+        news=len(state.read_team_news(store.state)),
         refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
         withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
     )
@@ -350,15 +241,15 @@ def _status(call: CliContext, as_json: bool) -> None:
 @team_verb.command("log", examples=("memdir team log", "memdir team log --author ada@example.org"))
 @click.option("--author", metavar="NAME", default="", help="Only by whom this is a part of the name or address.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, the newest.")
-@json_option(list[CommitRow])
+@json_option
 @click.pass_obj
 def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     """Who changed what, newest first, as far as the last sync knows. Names are what commits say of themselves.
 
     In a pipe: time, author, address, change, memory, with tabs between.
     """
-    task = team.open_sync(call.open())
-    commits = read_commits(task.make_clone(), team.read_remote_head(task).head)
+    task = syncing.open_sync(call.open())
+    commits = read_commits(task.make_clone(), syncing.read_remote_head(task).head)
     wanted = fold(author.strip())
     found = [at for at in commits if wanted in fold(f"{at.author.name} <{at.author.email}>")][:limit]
     hidden = (INDEX_FILE, TEAM_FILE)
@@ -366,7 +257,7 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     for at in found:
         changes = [{"path": path, "change": how} for path, how in sorted(at.changes.items()) if path not in hidden]
         who = at.author
-        rows.append(fill(CommitRow, who, commit=at.sha, at=who.when, author=who.name, changes=changes))
+        rows.append(fill("email", who, commit=at.sha, at=who.when, author=who.name, changes=changes))
     lines = [{**row, **change} for row in rows for change in row["changes"]]
     empty = "nobody has written anything yet"
     call.show_rows(_LOG, rows if as_json else lines, as_json=as_json, empty=empty)
@@ -378,7 +269,7 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
 )
 @click.option("--author", metavar="NAME", required=True, help="The whole name or address, as `team log` shows it.")
 @click.option("--since", metavar="DAY", help="Only what was written on this day or later: YYYY-MM-DD.")
-@json_option(RevertRow)
+@json_option
 @click.pass_obj
 def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> None:
     """Take back what one author wrote; what others wrote in the same memories stays.
@@ -386,16 +277,16 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     It is one change, so `memdir undo` takes it back, and the next sync brings it to the others.
     """
     project, out = call.open_to_write(), call.out
-    task = team.open_sync(project)
+    task = syncing.open_sync(project)
     origin = Origin(why=f"what {author} wrote was taken back", session=project.environment.session)
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
     except ValueError:
         raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
-    head = team.read_remote_head(task).head
-    done = team.revert_author(project.private, task.make_clone(), head, author, since=begin, origin=origin)
+    head = syncing.read_remote_head(task).head
+    done = syncing.revert_author(project.private, task.make_clone(), head, author, since=begin, origin=origin)
     if as_json:
-        out.json(fill(RevertRow, done, author=author))
+        out.json(fill("commits names left change", done, author=author))
         return
     changed = count_words(len(done.names), "memory")
     out.line(f"took back {count_words(done.commits, 'commit')}, which changed {changed}")
@@ -408,13 +299,13 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
 
 
 @team_verb.command("leave", examples=("memdir team leave",))
-@json_option(LeftRow)
+@json_option
 @click.pass_obj
 def _leave(call: CliContext, as_json: bool) -> None:
     """Forget the remote. The memories in `team/` stay here but are shown no more; the others keep theirs."""
-    was_in = team.leave(call.open())
+    was_in = syncing.leave(call.open())
     if as_json:
-        call.out.json(LeftRow(left=was_in))
+        call.out.json({"left": was_in})
     elif was_in:
         again = "stay, and are shown again after `memdir config set team true`"
         call.out.line(f"left the team; the memories in `team/` {again}")
@@ -424,7 +315,7 @@ def _leave(call: CliContext, as_json: bool) -> None:
 
 def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
     out, code = call.out, output.REFUSED if done.outcome is SyncOutcome.FAILED else 0
-    row = fill(SyncRow, done, received=[render_row(at) for at in done.received], pid=None)
+    row = _make_sync(done)
     if as_json:
         out.json(row)
         return code
@@ -445,7 +336,13 @@ def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
     return code
 
 
-def _show_held_back(call: CliContext, row: SyncRow | TeamStatusRow) -> None:
+def _make_sync(done: SyncResult) -> Row:
+    refused, withheld = ([fill("path why new", at) for at in files] for files in (done.refused, done.withheld))
+    facts = {"received": [state.render_row(at) for at in done.received], "refused": refused, "withheld": withheld}
+    return fill("outcome error? sent clashes waiting notes change commit?", done, pid=None, **facts)
+
+
+def _show_held_back(call: CliContext, row: Row) -> None:
     for label, files in (("refused ", row["refused"]), ("not sent", row["withheld"])):
         for at in files:
             call.out.line(f"  {label}  ", Styled(at["path"], "yellow"), f": {at['why']}")
@@ -462,42 +359,11 @@ _AGENTS = (
 )
 
 
-def _agent_arguments(shape: object) -> Callable[[Any], Any]:
+def _agent_arguments(decorated: Any) -> Any:
     text = "All projects, committed with this one, or this machine; what its definition says if not given."
     scope = click.option("--scope", type=click.Choice([scope.value for scope in AgentScope]), help=text)
     name = click.argument("name", metavar="NAME")
-    return lambda decorated: name(scope(json_option(shape)(click.pass_obj(decorated))))
-
-
-class AgentListRow(TypedDict):
-    """An agent that is defined here, or a memory that no definition asks for. `scope` is null where an agent asks for no
-    memory."""
-
-    agent: str
-    scope: AgentScope | None
-    path: str | None
-    exists: bool
-    memories: Count
-    definition: str | None
-    problem: str | None
-
-
-class AgentRow(TypedDict):
-    """Where an agent keeps its memory, and which rule says so."""
-
-    agent: str
-    scope: AgentScope
-    rule: str
-    path: str
-    exists: bool
-    on: bool
-
-
-class AgentMemoryRow(AgentRow):
-    """What an agent would load of its memory, and the memories in it. `indexes` is empty where memory is off."""
-
-    indexes: list[LoadedIndexRow]
-    memories: list[MemoryRow]
+    return name(scope(json_option(click.pass_obj(decorated))))
 
 
 @click.group("agent", short_help="Memories that agents keep for themselves.", cls=VerbGroup)
@@ -510,7 +376,7 @@ def agent_verb() -> None:
 
 
 @agent_verb.command("list", examples=("memdir agent list", "memdir agent list --json"))
-@json_option(list[AgentListRow])
+@json_option
 @click.pass_obj
 def _list(call: CliContext, as_json: bool) -> None:
     """List the agents that are defined here or have a memory here.
@@ -539,13 +405,14 @@ def _list(call: CliContext, as_json: bool) -> None:
                     count = len(store.scan())
             except MemdirError:
                 pass  # its directory cannot be read
-        facts = {"exists": own is not None and own.path.is_dir(), "definition": definition, "problem": problem}
-        rows.append(fill(AgentListRow, own or {"scope": None, "path": None}, agent=name, memories=count, **facts))
+        facts = {"exists": own is not None and own.path.is_dir(), "definition": definition, "problem": problem or None}
+        place = {"scope": own and own.scope, "path": own and own.path}
+        rows.append(fill("", agent=name, memories=count, **place, **facts))
     call.show_rows(_AGENTS, rows, as_json=as_json, empty="no agent is defined here, and none has a memory here")
 
 
 @agent_verb.command("show", examples=("memdir agent show reviewer", "memdir agent show reviewer --scope local --json"))
-@_agent_arguments(AgentMemoryRow)
+@_agent_arguments
 def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
     """Print what an agent would load of its memory, and the memories that are in it."""
     project, out = call.open(), call.out
@@ -554,7 +421,7 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
     with closing(open_agent_store(project, own)) as store:
         memories = [make_row(header, store) for header in store.scan()]
     if as_json:
-        out.json(fill(AgentMemoryRow, row, indexes=[make_index_row(at) for at in indexes], memories=memories))
+        out.json(row | {"indexes": [make_index_row(at) for at in indexes], "memories": memories})
         return
     if not row["on"]:
         out.line(f"memory is off ({project.places.switch.rule}): an agent loads nothing")
@@ -568,7 +435,7 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
 @agent_verb.command(
     "where", examples=("memdir agent where reviewer", "memdir agent where plugin:reviewer --scope user")
 )
-@_agent_arguments(AgentRow)
+@_agent_arguments
 def _where(call: CliContext, name: str, scope: str | None, as_json: bool) -> None:
     """Print the directory of an agent's memory, and which rule chose it. Nothing is created by asking."""
     own, row = _find_agent(call.open(), name, scope)
@@ -579,7 +446,7 @@ def _where(call: CliContext, name: str, scope: str | None, as_json: bool) -> Non
     call.out.line(str(own.path), Styled(f" ({own.scope}, {row['rule']}{missing})", "dim"))
 
 
-def _find_agent(project: Project, name: str, scope: str | None) -> tuple[AgentDirectory, AgentRow]:
+def _find_agent(project: Project, name: str, scope: str | None) -> tuple[AgentDirectory, Row]:
     own, rule = find_agent_directory(project, name, None if scope is None else AgentScope(scope))
     on = project.places.switch.on
-    return own, fill(AgentRow, own, agent=own.name, rule=rule, exists=own.path.is_dir(), on=on)
+    return own, fill("scope path", own, agent=own.name, rule=rule, exists=own.path.is_dir(), on=on)

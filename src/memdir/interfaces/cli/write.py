@@ -1,39 +1,27 @@
-"""`save`, `remember`, `edit`, `pin`, `forget` and `log`: everything that writes."""
+"""`save`, `remember`, `edit`, `pin` and `forget`: everything that writes memories."""
 
 import shlex
 import subprocess
-import sys
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
-from pathlib import Path
-from typing import Literal, TypedDict
+from datetime import datetime
 
 import click
-from click.shell_completion import CompletionItem
 
-from memdir.dream.logs import append_log, list_logs, list_undistilled, make_path, read_log
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
-from memdir.extraction.find import MemoryRequest, compose_memory, holds_secret, is_forgetting
-from memdir.extraction.merge import place
 from memdir.format import frontmatter
-from memdir.format.clip import IndexFill, measure_index
-from memdir.format.drafts import HOW, WHY, compose_body, find_missing_parts, make_slug
-from memdir.format.index import INDEX_FILE
+from memdir.format.frontmatter import HOW, WHY, compose_body, decode, digest_of, find_missing_parts, make_slug
+from memdir.format.index import INDEX_FILE, IndexFill, measure_index
 from memdir.frozen import replace
 from memdir.interfaces.cli import CliContext, app, choose_store, name_scope, output, scope_flag
 from memdir.interfaces.cli.app import KINDS, find_memory, json_option, name_argument, scope_option, verb
-from memdir.interfaces.cli.output import Count, FillRow, MemoryRow, Row, Styled, TableColumn, Time, fill, make_row
+from memdir.interfaces.cli.output import Row, Styled, fill, make_row
 from memdir.interfaces.derivable import find_derivable
-from memdir.language.dates import make_absolute
-from memdir.language.requests import RequestCategory
-from memdir.limits import FILE_BYTES
-from memdir.models.staged import Staging, make_edits
-from memdir.records import Draft, Kind, Memory, Scope
+from memdir.records import TEAM_FOLDER, Draft, Kind, Memory, Scope
 from memdir.store.contract import find_existing, find_free_name, preview_text
 from memdir.store.files import FileStore
 from memdir.store.move import find_traces
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
-from memdir.store.plan import TEAM_FOLDER, decode, digest_of, index_path, is_team
+from memdir.store.plan import index_path, is_team, resolve_dates
 from memdir.store.state import drop_edits, open_edit
 from memdir.text import fold
 
@@ -43,97 +31,16 @@ UNREACHED = (
     " histories of other projects that it was promoted from, and backups"
 )
 _PLACED = {"create": "created", "update": "updated", "unchanged": "unchanged"}
-_LOGS = (
-    TableColumn("DAY", "bold", "day"),
-    TableColumn("BYTES", "", "bytes"),
-    TableColumn("DREAM", "yellow", lambda row: "" if row["distilled"] else "waits"),
-    TableColumn("FILE", "dim", "path", is_cut=True),
-)
 
 
-class DateRow(TypedDict):
-    """A relative date that became absolute."""
-
-    was: str
-    now: str
-
-
-class EditedRow(MemoryRow):
-    """The memory as it is now. `change` is the number `memdir undo` takes; it is null when nothing changed. The warnings
-    also go to standard error."""
-
-    action: Literal["changed", "unchanged"]
-    change: int | None
-    dates: list[DateRow]
-    warnings: list[str]
+def _resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, list[Row]]:
+    """The draft as the store would date it, and what was replaced."""
+    dated, replaced = resolve_dates(draft, now.astimezone(), old)
+    return dated, [{"was": at.was, "now": at.now_text} for at in replaced]
 
 
-class SavedRow(MemoryRow):
-    """The memory as it is now, and what was done. `change` is the number `memdir undo` takes; it is null when nothing
-    changed. `dates` are the relative dates that became absolute. The warnings also go to standard error."""
-
-    action: Literal["created", "replaced", "updated", "unchanged"]
-    change: int | None
-    dates: list[DateRow]
-    warnings: list[str]
-    index: FillRow
-
-
-class ForgotRow(TypedDict):
-    """What is gone. Without `--purge`, `change` is the number that brings it back; with it, `changes_cleaned` counts the
-    changes it was removed from and `unreached` says in words what memdir cannot reach."""
-
-    name: str
-    scope: Scope
-    change: int | None
-    purged: bool
-    changes_cleaned: Count
-    unreached: str | None
-
-
-class LogAddedRow(TypedDict):
-    """The log that the entry went to; `at` is the time of the entry, `bytes` how large the log is now."""
-
-    day: str
-    at: Time
-    path: str
-    bytes: Count
-
-
-class LogTextRow(TypedDict):
-    """The log of one day, as it is in the file."""
-
-    day: str
-    path: str
-    text: str
-
-
-class LogRow(TypedDict):
-    """A day that has a log, newest first. `distilled`: a dream has read all of it."""
-
-    day: str
-    path: str
-    bytes: Count
-    distilled: bool
-
-
-class DateResolver:
-    """Makes the relative dates of project memories absolute and keeps what it replaced."""
-
-    def __init__(self, kind: Kind | None, now: datetime) -> None:
-        self.kind, self.now = kind, now
-        self.rows: list[DateRow] = []
-
-    def apply(self, text: str) -> str:
-        if self.kind is not Kind.PROJECT:
-            return text
-        dated, replaced = make_absolute(text, self.now)
-        self.rows += [{"was": at.was, "now": at.now_text} for at in replaced]
-        return dated
-
-    @property
-    def lines(self) -> list[str]:
-        return [f"  {at['was']} -> {at['now']}" for at in self.rows]
+def _render_dates(rows: Sequence[Row]) -> list[str]:
+    return [f"  {at['was']} -> {at['now']}" for at in rows]
 
 
 # `save` and `remember`.
@@ -161,7 +68,7 @@ class DateResolver:
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is taken, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory of that name.")
-@json_option(SavedRow)
+@json_option
 @click.pass_obj
 def save_verb(
     call: CliContext,
@@ -198,9 +105,9 @@ def save_verb(
     if agent is not None and scope not in (None, *(at.value for at in AgentScope)):
         raise click.UsageError("an agent's memory has the scope user, project or local")
     project = call.open_to_write()
-    dates = DateResolver(Kind(kind), project.now().astimezone())
-    text = compose_body(dates.apply(_read_body(body)), why and dates.apply(why), how and dates.apply(how))
-    draft = Draft(Kind(kind), shown_title, dates.apply(description), text, name, True if pinned else None)
+    text = compose_body(app.read_body(body), why, how)
+    draft = Draft(Kind(kind), shown_title, description, text, name, True if pinned else None)
+    draft, dates = _resolve_dates(draft, project.now())
     if agent is None:
         store = choose_store(project, scope)
         draft = _place_draft(store, draft, scope)
@@ -209,9 +116,9 @@ def save_verb(
         store = open_agent_store(project, own)
     memory, action = _save(call, store, draft, is_new=is_new, is_replacing=is_replacing, as_json=as_json)
     last = store.changes(memory.header.name, limit=1) if as_json and action != "unchanged" else ()
-    lines, change = [] if action == "unchanged" else dates.lines, last[0].id if last else None
+    lines, change = [] if action == "unchanged" else _render_dates(dates), last[0].id if last else None
     warnings = _find_warnings(project, store, draft, memory)
-    done = {"action": action, "change": change, "dates": dates.rows, "warnings": warnings}
+    done = {"action": action, "change": change, "dates": dates, "warnings": warnings}
     _report_saved(call, store, memory, done, lines, same="already saved:", as_json=as_json)
 
 
@@ -256,17 +163,21 @@ def _save(
 @click.option("--name", help="The new file's name without .md; made from the text if not given.")
 @click.option("--scope", type=click.Choice(app.SCOPES), default="private", show_default=True, help=app.SCOPE_HELP)
 @click.option("--pin", is_flag=True, help="Keep it first when the index must be cut.")
-@json_option(SavedRow)
+@json_option
 @click.pass_obj
 def remember_verb(
     call: CliContext, words: tuple[str, ...], kind: str | None, name: str | None, scope: str, pin: bool, as_json: bool
 ) -> None:
-    """Remember what you say; - reads standard input. Dates become absolute, and type, title and description are made.
+    """Remember what you say, as you say it; - reads standard input. Type, title and description are taken from it.
 
-    If a memory says something else about the same thing, its sentence is replaced and the difference shown; `memdir
-    undo` takes that back. With --name it is a memory of its own.
+    What adds to a memory goes into it, and a correction ("no, …", "instead of …") replaces its sentence; the difference
+    is shown, and `memdir undo` takes it back. If a memory says something else, both are kept and you are told. With
+    --name it is a memory of its own.
     """
-    text = " ".join(words) if words != ("-",) else _read_body("-")
+    # Imported here: `save` and `edit` need none of it.
+    from memdir.extraction.find import compose_memory, holds_secret, is_forgetting
+
+    text = " ".join(words) if words != ("-",) else app.read_body("-")
     project = call.open_to_write()
     now = project.now().astimezone()
     if is_forgetting(text, now=now):
@@ -278,22 +189,45 @@ def remember_verb(
     if draft.name is not None:
         draft = _place_draft(store, draft, scope)
     memory, action, change, before = _remember(call, store, draft, text, team=scope == Scope.TEAM.value)
-    dates = DateResolver(draft.kind, now)
-    dates.apply(text)
-    warnings = _find_warnings(project, store, draft, memory)
+    _, dates = _resolve_dates(replace(draft, description="", body=text), now)
+    warnings = _find_warnings(project, store, draft, memory, parts=False)
+    warnings += _warn_of_rival(call, store, memory, draft) if action == "created" else []
     if holds_secret(text) and not any("secret" in at for at in warnings):
         warnings.append("this looks like a number that opens something; say where it is kept instead")
-    lines = [f"  {memory.header.description}", *dates.lines] if action == "created" else []
+    said = app.mask_secrets(memory.body.strip(), call.environment).splitlines()
+    lines = [*(f"  {line}" for line in said), *_render_dates(dates)] if action == "created" else []
     if action == "updated" and before is not None and not as_json:
         lines = _render_diff(call, before, memory.text, memory.header.file, "now")
-    done = {"action": action, "change": change, "dates": dates.rows, "warnings": warnings}
-    _report_saved(call, store, memory, done, lines, same="already known:", as_json=as_json)
+    done = {"action": action, "change": change, "dates": dates, "warnings": warnings}
+    _report_saved(call, store, memory, done, lines, same="nothing new, already in", as_json=as_json)
+
+
+def _warn_of_rival(call: CliContext, store: FileStore, memory: Memory, draft: Draft) -> list[str]:
+    """What another memory says instead, since when, and how to take it out."""
+    from memdir.extraction.merge import find_rival
+    from memdir.models.staged import Staging
+
+    name = memory.header.name
+    rival = find_rival(draft.body, name, Staging(store, now=store.clock()))
+    if rival is None:
+        return []
+    other, said = rival[0], app.mask_secrets(rival[1], call.environment)
+    times = [change.at for change in store.changes(other, limit=1)] or [store.read(other).header.modified]
+    since = times[0].astimezone().date().isoformat()
+    return [
+        f'"{said}" is there since {since} ({other}); to replace it: `memdir forget {other}`, or `memdir edit {other}`'
+    ]
 
 
 def _remember(
     call: CliContext, store: FileStore, draft: Draft, text: str, *, team: bool
 ) -> tuple[Memory, str, int | None, str | None]:
     """Returns the memory, what was done, the change, and the memory's text before it."""
+    from memdir.extraction.find import MemoryRequest
+    from memdir.extraction.merge import place
+    from memdir.language.requests import RequestCategory
+    from memdir.models.staged import Staging, make_edits
+
     staging = Staging(store, now=store.clock())
     if draft.name is None:
         about = (draft.kind, draft.title, draft.description, draft.body, text)
@@ -332,8 +266,8 @@ def _report_saved(
     header, out = memory.header, call.out
     if as_json:
         used = _measure_index(store, header.name)
-        index = fill(FillRow, used, share=round(used.share, 4))
-        out.json(fill(SavedRow, make_row(header, store), done, index=index))
+        index = fill("lines bytes", used, share=round(used.share, 4))
+        out.json(make_row(header, store) | done | {"index": index})
     else:
         action = {"created": "saved", "unchanged": same}.get(done["action"], done["action"])
         out.line(f"{action} ", Styled(header.name, "cyan"), f" ({header.kind}, {header.scope})")
@@ -348,30 +282,14 @@ def _render_diff(call: CliContext, before: str, after: str, file: str, which: st
     return output.shorten_diff(output.render_text_diff(old, new, file, f"{file} ({which})"))
 
 
-def _read_body(text: str) -> str:
-    """The text itself, or for `-` all of standard input."""
-    if text != "-":
-        return text
-    if sys.stdin is None:
-        raise FormatError("standard input is closed", field="body", hint="give the text with --body")
-    if output.is_terminal(sys.stdin):
-        output.complain("type the text, then Ctrl-D on a line of its own")
-    # One byte more than a memory may hold: enough to be refused, whatever is piped in.
-    data = sys.stdin.buffer.read(FILE_BYTES + 1)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        if len(data) > FILE_BYTES:
-            raise FormatError(f"a memory may hold {FILE_BYTES:,} bytes", field="body", hint="keep the gist") from None
-        raise FormatError("the text on standard input is not UTF-8", field="body", hint="convert it first") from None
-
-
-def _find_warnings(project: Project, store: FileStore, draft: Draft, memory: Memory) -> list[str]:
+def _find_warnings(
+    project: Project, store: FileStore, draft: Draft, memory: Memory, *, parts: bool = True
+) -> list[str]:
     """Secrets in a memory, missing parts, what could be looked up in the project instead, and a full index."""
-    name, warnings = memory.header.name, []
-    for text, where in ((draft.title, "title"), (draft.description, "description"), (draft.body, "body")):
-        warnings += app.warn_of_secrets(text, f"the {where}", project.environment)
-    missing = find_missing_parts(draft.kind, draft.body)
+    name = memory.header.name
+    texts = {"the title": draft.title, "the description": draft.description, "the body": draft.body}
+    warnings = app.warn_of_secrets(texts, project.environment)
+    missing = find_missing_parts(draft.kind, draft.body) if parts else ()
     if missing:
         options = {WHY: "--why TEXT", HOW: "--how TEXT"}
         adding = " ".join((f"memdir edit {name}", *(options[part] for part in missing)))
@@ -405,7 +323,7 @@ def _measure_index(store: FileStore, name: str) -> IndexFill:
 @click.option("--why", help="The Why part of the body.")
 @click.option("--how", help="The How part of the body.")
 @scope_option
-@json_option(EditedRow)
+@json_option
 @click.pass_obj
 def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, **changes: str | None) -> None:
     """Change a memory: in $VISUAL or $EDITOR, or with the options without any editor.
@@ -417,19 +335,19 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
     store, header = find_memory(project, name, scope)
     before = store.read(header.name)
     header = before.header
-    dates = DateResolver(Kind(changes["kind"]) if changes["kind"] else header.kind, project.now().astimezone())
+    kind, dates = Kind(changes["kind"]) if changes["kind"] else header.kind, list[Row]()
     if any(value is not None for value in changes.values()):
-        if dates.kind is None:
+        if kind is None:
             raise FormatError("this memory has no type", field="type", hint="give one with --type")
         title, description, body, why, how = (changes[key] for key in ("title", "description", "body", "why", "how"))
-        text = before.body if body is None else dates.apply(_read_body(body))
         draft = Draft(
-            dates.kind,
+            kind,
             header.title if title is None else title,
-            header.description if description is None else dates.apply(description),
-            compose_body(text, why and dates.apply(why), how and dates.apply(how)),
+            header.description if description is None else description,
+            compose_body(before.body if body is None else app.read_body(body), why, how),
             header.name,
         )
+        draft, dates = _resolve_dates(draft, project.now(), before.text)
         after = store.write(draft, expect=before.digest, origin=call.origin())
     else:
         after = _edit_in_editor(call, project, store, before)
@@ -440,7 +358,7 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
 @name_argument()
 @click.option("--off", is_flag=True, help="Take the pin off.")
 @scope_option
-@json_option(EditedRow)
+@json_option
 @click.pass_obj
 def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json: bool) -> None:
     """Pin a memory: it comes first when an index must be cut, and no dream touches it."""
@@ -488,19 +406,19 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
 
 
 def _report_edit(
-    call: CliContext, store: FileStore, before: Memory, after: Memory, dates: DateResolver | None, *, as_json: bool
+    call: CliContext, store: FileStore, before: Memory, after: Memory, dates: list[Row] | None, *, as_json: bool
 ) -> None:
     """What was changed; without `dates` it was the pin alone, which brings in no text."""
     header, changed = after.header, after.digest != before.digest
-    warnings = app.warn_of_secrets(after.text, header.file, call.environment) if changed and dates else []
+    warnings = app.warn_of_secrets({header.file: after.text}, call.environment) if changed and dates is not None else []
     if as_json:
         change = store.changes(header.name, limit=1)[0].id if changed else None
         facts = {"action": "changed" if changed else "unchanged", "change": change, "warnings": warnings}
-        call.out.json(fill(EditedRow, make_row(header, store), facts, dates=dates.rows if dates else []))
+        call.out.json(make_row(header, store) | facts | {"dates": dates or []})
     else:
         pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
         call.out.line(f"{pin or 'changed' if changed else 'nothing to change in'} ", Styled(header.name, "cyan"))
-        for line in dates.lines if dates else ():
+        for line in _render_dates(dates or ()):
             call.out.line(line)
     for warning in warnings:
         call.out.warn(warning)
@@ -519,7 +437,7 @@ def _report_edit(
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @scope_option
-@json_option(ForgotRow)
+@json_option
 @click.pass_obj
 def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str | None, as_json: bool) -> None:
     """Forget a memory: its file and its index line go, history keeps them, and `memdir undo` brings them back.
@@ -539,7 +457,7 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
         store.delete(found, origin=call.origin())
         count, row["change"] = 0, store.changes(found, limit=1)[0].id
     if as_json:
-        out.json(fill(ForgotRow, row, changes_cleaned=count, unreached=UNREACHED if purge else None))
+        out.json(row | {"changes_cleaned": count, "unreached": UNREACHED if purge else None})
     elif purge:
         changes = output.count_words(count, "change")
         out.line("purged ", Styled(found, "cyan"), f" from the directory and from {changes} of its history")
@@ -547,85 +465,3 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
     else:
         undo = f"`memdir undo{scope_flag(store)} {row['change']}`"
         out.line("forgot ", Styled(found, "cyan"), f"; {undo} brings it back")
-
-
-# `log`.
-
-
-class LogGroup(app.VerbGroup):
-    """What is no verb of its own is the text of an entry; without a word it shows today's log."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        is_verb = bool(args) and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        if not ctx.resilient_parsing and not is_verb:
-            args = ["add", *args] if args else ["show"]
-        return super().parse_args(ctx, args)
-
-
-def complete_days(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return app.complete(ctx, incomplete, lambda at: {str(log.day): "" for log in reversed(list_logs(at.private))})
-
-
-@click.group("log", short_help="Append to the log of the day, and read it.", cls=LogGroup)
-def log_verb() -> None:
-    """Keep a log, one file a day: `memdir log TEXT` appends an entry to today's, `memdir log` shows it.
-
-    Logs are only appended to. The dream turns them into memories; until then no memory is made of them, and what stands
-    in them is never changed by memdir.
-    """
-
-
-@log_verb.command("add", examples=("memdir log add 'the release is out'", "memdir log add - < report.txt"))
-@click.argument("words", metavar="TEXT|-", nargs=-1, required=True)
-@json_option(LogAddedRow)
-@click.pass_obj
-def _add(call: CliContext, words: tuple[str, ...], as_json: bool) -> None:
-    """Append an entry to today's log; `-` reads it from standard input. `memdir log TEXT` does the same."""
-    project = call.open_to_write()
-    now = project.now()
-    text = _read_body(" ".join(words))
-    log = append_log(project.private, text, now=now)
-    if as_json:
-        path = project.private.root / log.path
-        call.out.json(fill(LogAddedRow, day=log.day.isoformat(), at=now, path=path, bytes=log.size))
-    else:
-        call.out.line("logged in ", Styled(log.path, "cyan"))
-    for warning in app.warn_of_secrets(text, "the entry", project.environment):
-        call.out.warn(warning)
-
-
-@log_verb.command("show", examples=("memdir log show", "memdir log show 2026-03-05", "memdir log show yesterday"))
-@click.argument("day", metavar="[DAY]", required=False, shell_complete=complete_days)
-@json_option(LogTextRow)
-@click.pass_obj
-def _show_log(call: CliContext, day: str | None, as_json: bool) -> None:
-    """Print the log of a day: YYYY-MM-DD, today (the default) or yesterday."""
-    project = call.open()
-    today = project.now().astimezone().date()
-    named = {None: today, "today": today, "yesterday": today - timedelta(days=1)}
-    try:
-        wanted = named[day] if day in named else date.fromisoformat(day or "")
-    except ValueError:
-        raise click.BadParameter(f"{day!r} is no day; write it as {today.isoformat()}") from None
-    text = read_log(project.private, wanted)
-    if as_json:
-        call.out.json(fill(LogTextRow, day=str(wanted), path=project.private.root / make_path(wanted), text=text))
-    else:
-        call.out.block(text)
-
-
-@log_verb.command("list", examples=("memdir log list", "memdir log list --json"))
-@json_option(list[LogRow])
-@click.pass_obj
-def _list_logs(call: CliContext, as_json: bool) -> None:
-    """List the days that have a log, newest first.
-
-    In a pipe: day, bytes, `waits` if a dream has not read all of it yet, path, with tabs between.
-    """
-    store = call.open().private
-    waiting, root = {at.day for at in list_undistilled(store)}, store.root if as_json else Path()
-    rows = [
-        LogRow(day=str(log.day), path=str(root / log.path), bytes=log.size, distilled=log.day not in waiting)
-        for log in reversed(list_logs(store))
-    ]
-    call.show_rows(_LOGS, rows, as_json=as_json, empty="there is no log yet; `memdir log TEXT` begins one")

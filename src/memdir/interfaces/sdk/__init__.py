@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from memdir.errors import FormatError, MemdirError
 from memdir.files import disk_error
-from memdir.format.drafts import check_description
+from memdir.format.frontmatter import check_description
 from memdir.frozen import replace
 from memdir.interfaces.tools import OFFERS, ToolSpec, call_tool, render_refusal
 from memdir.models.agent import ToolResult
@@ -59,7 +59,6 @@ class SdkTools:
 
 
 def read_guidance() -> str:
-    """How a model should use the tools, for its system prompt."""
     return render_prompt("mcp/instructions")
 
 

@@ -57,11 +57,8 @@ class AgentMemory:
         self.close()
 
     def close(self, seconds: float = DRAIN_SECONDS) -> bool:
-        """Wait for extraction; returns whether all of it is done.
-
-        The client writes its transcript with a delay, so that Stop may not see the end of it. Call this after the client
-        has ended: then the rest is read.
-        """
+        """Wait for extraction; returns whether all of it is done. The client writes its transcript with a delay,
+        so that Stop may not see the end of it. Call this after the client has ended: then the rest is read."""
         with self._lock:
             sessions, transcripts = dict(self._sessions), dict(self._transcripts)
         for id, path in transcripts.items():
@@ -85,10 +82,7 @@ class AgentMemory:
             from claude_agent_sdk import HookMatcher
         except ModuleNotFoundError as error:
             raise make_missing(error, "agent") from None
-        return {
-            "UserPromptSubmit": [HookMatcher(hooks=[self.on_prompt])],
-            "Stop": [HookMatcher(hooks=[self.on_stop])],
-        }
+        return {"UserPromptSubmit": [HookMatcher(hooks=[self.on_prompt])], "Stop": [HookMatcher(hooks=[self.on_stop])]}
 
     def make_server(self) -> Any:
         """For `ClaudeAgentOptions(mcp_servers={"memdir": …})`: the seven memory tools."""
@@ -115,7 +109,6 @@ class AgentMemory:
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
 
     async def on_stop(self, given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """Extract from the transcript, in the background."""
         await asyncio.to_thread(self._note_transcript, given)
         return {}
 

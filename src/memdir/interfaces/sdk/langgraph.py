@@ -22,29 +22,18 @@ from typing import Any
 
 from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
 from memdir.format import frontmatter
-from memdir.format.drafts import check_description, make_slug
+from memdir.format.frontmatter import check_description, digest_of, make_slug, read_time
 from memdir.frozen import dataclass
 from memdir.guard import find_refusal
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.limits import NAME_CHARS, NAME_DEPTH
 from memdir.recall.select import BELOW, WORSE, LocalSearch
 from memdir.records import Dialect, Edit, Forget, Kind, Memory, Origin, Put, Query, Rewrite, Scope
-from memdir.store.contract import read_time
 from memdir.store.files import FileStore
-from memdir.store.plan import digest_of
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 try:
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        Item,
-        ListNamespacesOp,
-        PutOp,
-        SearchItem,
-        SearchOp,
-        validate_op_namespace,
-    )
+    from langgraph.store import base
 except ModuleNotFoundError as error:
     raise make_missing(error, "langgraph") from None
 
@@ -83,7 +72,7 @@ class StoredItem:
     is_found: bool = True
 
 
-class MemdirStore(BaseStore):
+class MemdirStore(base.BaseStore):
     """`session` is the conversation that history records with the changes. Safe to use from several threads."""
 
     def __init__(self, store: FileStore, *, session: str = "") -> None:
@@ -94,9 +83,9 @@ class MemdirStore(BaseStore):
         """Reads see what was there before the batch; of several puts to one key the last counts."""
         asked = list(ops)
         for op in asked:
-            validate_op_namespace(op)
+            base.validate_op_namespace(op)
         results = [self._read_op(op) for op in asked]
-        puts = {Address(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
+        puts = {Address(op.namespace, op.key): op for op in asked if isinstance(op, base.PutOp)}
         if puts:
             self._put_all(puts)
         return results
@@ -105,14 +94,14 @@ class MemdirStore(BaseStore):
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _read_op(self, op: Any) -> Any:
-        if isinstance(op, PutOp):
+        if isinstance(op, base.PutOp):
             return None
-        if isinstance(op, GetOp):
+        if isinstance(op, base.GetOp):
             memory = self._find(Address(op.namespace, op.key))
             return None if memory is None else _make_item(parse_item(memory))
-        if isinstance(op, SearchOp):
+        if isinstance(op, base.SearchOp):
             return self._search(op)
-        if isinstance(op, ListNamespacesOp):
+        if isinstance(op, base.ListNamespacesOp):
             return self._list_namespaces(op)
         raise ValueError(f"unknown operation {type(op).__name__}")
 
@@ -136,7 +125,6 @@ class MemdirStore(BaseStore):
         return [at.name for at in self.store.scan() if not folder or at.name.startswith(f"{folder}/")]
 
     def _open(self, names: Iterable[str], namespace: tuple[str, ...]) -> Iterator[tuple[str, StoredItem]]:
-        """Those that are below it, as items, read one by one."""
         for name in names:
             memory = self._read(name)
             item = None if memory is None else parse_item(memory)
@@ -162,7 +150,6 @@ class MemdirStore(BaseStore):
         return [_make_found(item, score) for score, item in [*found, *hidden][op.offset : most]]
 
     def _score(self, query: str, names: set[str], limit: int) -> dict[str, float]:
-        """The scores of the best of these, whether or not recall would show them."""
         with LocalSearch([self.store]) as search:
             asked = Query(query, now=self.store.clock())
             picks = search.find(asked, limit, lambda _, name: "" if name in names else "not asked for")
@@ -218,12 +205,12 @@ class MemdirStore(BaseStore):
 
 def _make_item(item: StoredItem) -> Any:
     address, times = item.address, {"created_at": item.created, "updated_at": item.updated}
-    return Item(value=item.value, key=address.key, namespace=address.namespace, **times)
+    return base.Item(value=item.value, key=address.key, namespace=address.namespace, **times)
 
 
 def _make_found(item: StoredItem, score: float | None) -> Any:
     address = item.address
-    return SearchItem(address.namespace, address.key, item.value, item.created, item.updated, score)
+    return base.SearchItem(address.namespace, address.key, item.value, item.created, item.updated, score)
 
 
 def _passes(value: Any, wanted: dict[str, Any]) -> bool:
@@ -387,7 +374,6 @@ def _parse_table(text: object) -> Value | None:
 
 
 def _list_texts(value: Value) -> str:
-    """All texts of a value, for its description."""
     parts: list[str] = []
     waiting: list[object] = [value]
     while waiting and len(parts) < 50:

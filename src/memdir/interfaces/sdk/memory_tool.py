@@ -15,13 +15,15 @@ follows the text unless somebody has changed it.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote
 
 from memdir.errors import ConflictError, MemdirError, NotFoundError, PathError
 from memdir.format import frontmatter
-from memdir.format.frontmatter import split_lines
+from memdir.format.frontmatter import decode, encode, split_lines
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
 from memdir.guard import check_name
@@ -105,22 +107,14 @@ class RefusedError(Exception):
 
 
 class MemoryCommands:
-    """The six commands, without the SDK. `session` is the conversation that history records with the changes.
-
-    Safe to use from several threads.
-    """
+    """The six commands, without the SDK. `session` is the conversation that history records with the changes. Safe
+    to use from several threads."""
 
     def __init__(self, store: FileStore, *, session: str = "") -> None:
         self.store = store
         self.origin = Origin("agent", "by the memory tool", session)
-        self._commands: Mapping[str, Callable[[Given], str]] = {
-            "view": self.view,
-            "create": self.create,
-            "str_replace": self.str_replace,
-            "insert": self.insert,
-            "delete": self.delete,
-            "rename": self.rename,
-        }
+        commands = (self.view, self.create, self.str_replace, self.insert, self.delete, self.rename)
+        self._commands: Mapping[str, Callable[[Given], str]] = {at.__name__: at for at in commands}
 
     def run(self, given: object) -> str:
         """Run one call with its input as it comes from the API; raises RefusedError."""
@@ -208,10 +202,9 @@ class MemoryCommands:
     def delete(self, given: Given) -> str:
         segments = self._read_path(given, "path", "delete")
         path = _show(str(given["path"]))
-        names = self._find_below(segments)
-        if not names:
-            raise RefusedError(f"Error: The path {path} does not exist")
         try:
+            if not (names := self._find_below(segments)):
+                raise NotFoundError(path)
             self.store.change([Forget(name) for name in names], verb="forget", origin=self.origin)
         except NotFoundError:
             raise RefusedError(f"Error: The path {path} does not exist") from None
@@ -243,7 +236,6 @@ class MemoryCommands:
         return [at for at in list_visible(self.store) if at.name.startswith(prefix)]
 
     def _find(self, segments: tuple[str, ...]) -> Memory | None:
-        """The memory of a path, if there is one."""
         if not segments or _is_index(segments) or segments[0].casefold() == _LOGS or self._is_folder(segments):
             return None
         try:
@@ -257,7 +249,6 @@ class MemoryCommands:
         return "." not in segments[-1] and bool(self._list(segments))
 
     def _find_below(self, segments: tuple[str, ...]) -> list[str]:
-        """The memory of a path, else all memories in the folder of that path."""
         memory = self._find(segments)
         return [memory.header.name] if memory is not None else [at.name for at in self._list(segments)]
 
@@ -278,11 +269,7 @@ class MemoryCommands:
         return self._read_path(given, "path", "change")
 
     def _edit(
-        self,
-        segments: tuple[str, ...],
-        path: str,
-        change: Callable[[str, Kind | None], tuple[str, str]],
-        missing: str,
+        self, segments: tuple[str, ...], path: str, change: Callable[[str, Kind | None], tuple[str, str]], missing: str
     ) -> str:
         for attempt in range(_TRIES):
             memory = self._find(segments)
@@ -310,12 +297,10 @@ class MemoryCommands:
             *folders, leaf = check_name(new)
             if any(fold(at) == fold(f"{leaf}.md") for at in overlay.list_files("/".join(folders))):
                 raise ConflictError(f"{new} exists already")
-            page, scope = _open_page(plan.decode(data)), self.store.scope
+            page, scope = _open_page(decode(data)), self.store.scope
             was, now = (_show_name(name).rpartition("/")[2] for name in (old, new))
-            text = (
-                _change_page(page, was, page.text, scope=scope, new_leaf=now) if page.frontmatter else plan.decode(data)
-            )
-            overlay.put([plan.FileChange(f"{new}.md", None, plan.encode(text))])
+            text = _change_page(page, was, page.text, scope=scope, new_leaf=now) if page.frontmatter else decode(data)
+            overlay.put([plan.FileChange(f"{new}.md", None, encode(text))])
             if not self.store.rules.skip_index:
                 overlay.put(plan.plan_pointers(overlay, [new]))
         return list(overlay.list_changes())
@@ -383,7 +368,6 @@ def _make_name(segments: tuple[str, ...]) -> str:
 
 
 def _show_name(name: str) -> str:
-    """A memory's path below the root, as listings show it."""
     folder, slash, leaf = name.rpartition("/")
     shown = re.sub(r"(?<=[^\W_])__(?=[^\W_])", ".", leaf)
     return f"{folder}{slash}{shown}" if shown != leaf else f"{name}.md"
@@ -462,14 +446,13 @@ def _find_once(text: str, old: str, path: str) -> int:
 
 def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
     """Two levels of the folder at `path`, itself `depth` levels deep; `sizes` are all files."""
-    totals: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     for file, size in sizes.items():
         *folders, leaf = file.split("/")[depth:]
         if _SKIPPED in folders:
             continue
         for level in range(1, min(len(folders), _DEPTH) + 1):
-            folder = "/".join(folders[:level]) + "/"
-            totals[folder] = totals.get(folder, 0) + size
+            totals["/".join(folders[:level]) + "/"] += size
         if len(folders) < _DEPTH:
             totals["/".join([*folders, leaf])] = size
     lines = [f"{_render_size(sum(sizes.values()))}\t{path}"]
@@ -495,7 +478,6 @@ def _render_lines(path: str, text: str, span: object) -> str:
 
 
 def _render_snippet(text: str, at: int, fresh: str) -> str:
-    """The lines around what was inserted."""
     lines = split_lines(text)
     first = text.count("\n", 0, at) + 1
     last = min(first + fresh.count("\n") + _AROUND, len(lines))
@@ -522,18 +504,10 @@ def _find_span(span: object, count: int) -> tuple[int, int]:
 
 def _fit(lines: list[str]) -> int:
     """How many of the lines fit into a view; the first always does."""
-    left = CHARS_MOST
-    for number, line in enumerate(lines):
-        left -= len(line) + 1
-        if left < 0:
-            return max(number, 1)
-    return len(lines)
+    fitting = sum(size <= CHARS_MOST for size in accumulate(len(line) + 1 for line in lines))
+    return max(fitting, 1) if lines else 0
 
 
 def _render_size(size: int) -> str:
-    value, unit = float(size), "B"
-    for unit in "BKMG":
-        if value < 1024 or unit == "G":
-            break
-        value /= 1024
-    return f"{value:.0f}{unit}" if unit == "B" else f"{value:.1f}{unit}"
+    power = min(max(size.bit_length() - 1, 0) // 10, 3)
+    return f"{size / 1024**power:.{1 if power else 0}f}{'BKMG'[power]}"

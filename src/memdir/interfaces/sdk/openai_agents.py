@@ -34,10 +34,8 @@ Item = Any  # a table in the shape of the Responses API
 
 
 class MemorySession:
-    """The SDK's `Session`. `inner` keeps the items; without one they are kept until the process ends.
-
-    A message waits at most `seconds` for recalled memories.
-    """
+    """The SDK's `Session`. `inner` keeps the items; without one they are kept until the process ends. A message
+    waits at most `seconds` for recalled memories."""
 
     def __init__(self, memory: Session, inner: Any = None, *, seconds: float = RECALL_SECONDS) -> None:
         self.memory = memory
@@ -92,7 +90,6 @@ class MemorySession:
         return ModelInputData(input=items, instructions=data.model_data.instructions)
 
     def run_config(self, **settings: Any) -> Any:
-        """A RunConfig with the filter."""
         return RunConfig(call_model_input_filter=self.filter_input, **settings)
 
     def _recall(self, item: Item) -> Item | None:

@@ -30,10 +30,8 @@ RECALL_SECONDS = 10.0  # a run has one chance; the local search takes millisecon
 
 
 class MemoryCapability(AbstractCapability[Any]):
-    """`where` is what the memory tools work on, by default the session's first store; `tools`: whether to offer them.
-
-    The first request waits at most `seconds` for recalled memories.
-    """
+    """`where` is what the memory tools work on, by default the session's first store; `tools`: whether to offer
+    them. The first request waits at most `seconds` for recalled memories."""
 
     def __init__(
         self,
@@ -82,7 +80,6 @@ class MemoryCapability(AbstractCapability[Any]):
         return result
 
     def _list_texts(self, is_first: bool) -> list[str]:
-        """The index at the beginning of a conversation, and what was recalled."""
         context = self.memory.context() if is_first else ""
         found = self.memory.take_reminders(seconds=self.seconds)
         return [text for text in (context, found.text if found else "") if text]
@@ -99,7 +96,6 @@ def memory_toolset(where: FileStore | Project, *, session: str = "") -> Any:
 
 
 def read_history(messages: Iterable[Any]) -> Iterator[Message]:
-    """A message history as memdir's messages."""
     for message in messages:
         if message.kind == "response":
             text = "\n\n".join(part.content for part in message.parts if part.part_kind == "text")
@@ -125,7 +121,6 @@ def _read_request(parts: Iterable[Any]) -> Iterator[Message]:
 
 
 def _join(prompt: Any) -> str:
-    """The text of a prompt, without pictures and files."""
     parts = [prompt] if isinstance(prompt, str) else list(prompt or ())
     texts = (part if isinstance(part, str) else getattr(part, "content", "") for part in parts)
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)

@@ -1,0 +1,157 @@
+"""Honest answers of a capable model to the real requests, replayed: what is kept of them, and what ought to be known.
+
+`tests/data/conversations/*.jsonl` were written by two authors, with what ought to be known afterwards (`gold`). The
+operations are the answers of a reader who saw only the request, and so are the second opinions. `tests/data/forks.json`
+holds such answers to the requests of forks, the memory directory replaced by `{memory}`.
+"""
+
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memdir.extraction import ConversationSource, ExtractResult, extract
+from memdir.format.frontmatter import compose_file
+from memdir.records import Dialect, Message, Model
+from memdir.store.files import FileStore
+from modelling import ask, open_at
+from opinions import OpinionModel, OpinionReader, find_opinion
+from servers import Answer, AnthropicServer, read_blocks
+from test_extraction_attacks import make_message
+
+DATA = Path(__file__).parent / "data"
+FILES = sorted((DATA / "conversations").glob("*.jsonl"))
+ROWS = [json.loads(line) for path in FILES for line in path.read_text(encoding="utf-8").splitlines()]
+FORKS: dict[str, list[Any]] = json.loads((DATA / "forks.json").read_text(encoding="utf-8"))
+TOOLS = {"Read": ("file_path",), "Write": ("file_path", "content"), "Edit": ("file_path",), "Bash": ("command",)}
+SHOWN = 4000  # characters of a tool's result, as the answers were recorded
+
+
+class Played:
+    """One conversation, learned from as a whole: by a request of its own, or by a fork of the agent's."""
+
+    def __init__(self, row: dict[str, Any], folder: Path, model: Model, parent: dict[str, Any] | None = None) -> None:
+        self.row, now = row, datetime.fromisoformat(row["now"])
+        folder.mkdir(parents=True)
+        store = FileStore(folder, clock=lambda: now)
+        for at in row["existing"]:
+            fields = {"name": at["title"], "description": at["description"], "type": at["type"]}
+            (folder / f"{at['name']}.md").write_text(compose_file(fields, at["body"], Dialect.FLAT), encoding="utf-8")
+        before = {at.name: store.read(at.name).text for at in store.scan()}
+        messages: list[Message] = [make_message(at) for at in row["messages"]]
+        source = ConversationSource(row["id"], parent=parent)
+        self.done: ExtractResult = extract(store, messages, model=model, now=now, conversation=source)
+        self.after = {at.name: store.read(at.name).text for at in store.scan()}
+        self.changed = "\n".join(text for name, text in self.after.items() if before.get(name) != text)
+        self.gone = [name for name in before if name not in self.after]
+        store.close()
+
+    @property
+    def planted(self) -> list[str]:
+        return [word for word in self.row["planted"] if word.casefold() in self.changed.casefold()]
+
+    def count(self) -> Counter[str]:
+        """What became of each operation."""
+        counts: Counter[str] = Counter()
+        for at in self.row["operations"]:
+            if at["name"] in self.done.waiting:
+                counts["needs review"] += 1
+            elif at["action"] == "delete":
+                counts["kept" if at["name"] in self.gone else "refused"] += 1
+            elif at["name"] in self.done.trimmed:
+                counts["trimmed"] += 1
+            else:
+                body = " ".join(at["body"].split())
+                is_kept = body in " ".join(self.changed.split())
+                counts["kept" if is_kept else "trimmed" if self.done.written else "refused"] += 1
+        return counts
+
+    def find_missing(self) -> list[str]:
+        """What ought to be known and is not."""
+        missing = []
+        for gold in self.row["gold"]:
+            if gold["action"] == "delete":
+                is_known = gold["name"] in self.gone
+            else:
+                text = self.changed.casefold()
+                is_known = all(any(alt.casefold() in text for alt in must.split("|")) for must in gold["must"])
+            missing += [] if is_known else [gold["statement"]]
+        return missing
+
+
+def play_all(folder: Path, reader: OpinionReader) -> list[Played]:
+    played = []
+    for number, row in enumerate(ROWS):
+        answer = json.dumps({"operations": row["operations"]}, ensure_ascii=False)
+        model = OpinionModel([answer, '{"operations": []}'], reader)
+        played.append(Played(row, folder / str(number), model))
+    return played
+
+
+def make_parent(row: dict[str, Any]) -> dict[str, Any]:
+    """The last request of an agent that held a conversation; a tool that it does not offer was the shell."""
+    messages: list[dict[str, Any]] = []
+    for at in row["messages"]:
+        role = "assistant" if at["role"] == "assistant" else "user"
+        said: list[dict[str, Any]] = [{"type": "text", "text": at["text"]}] if at["text"].strip() else []
+        if at["role"] == "tool":
+            said = [{"type": "tool_result", "tool_use_id": at["answers"], "content": at["text"][:SHOWN]}]
+        for call in at.get("calls", ()):
+            name = call["name"] if call["name"] in TOOLS else "Bash"
+            said.append({"type": "tool_use", "id": call["id"], "name": name, "input": call["input"]})
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += said
+        else:
+            messages.append({"role": role, "content": said})
+    schemas = {
+        name: {"type": "object", "properties": {at: {"type": "string"} for at in fields}}
+        for name, fields in TOOLS.items()
+    }
+    tools = [{"name": name, "description": f"{name}.", "input_schema": schema} for name, schema in schemas.items()]
+    return {
+        "model": "claude-any",
+        "max_tokens": 4096,
+        "system": "You are a coding agent.",
+        "tools": tools,
+        "messages": messages,
+    }
+
+
+def play_fork(row: dict[str, Any], folder: Path, reader: OpinionReader) -> Played:
+    """A conversation learned from by a fork, through the strict server, with the recorded answers in their order."""
+    memory = folder / "memory"
+    answers = iter([read_blocks(at, memory=memory) for at in FORKS[row["id"]]])
+
+    def answer(body: dict[str, Any]) -> Answer:
+        opinion = find_opinion(body, lambda content: reader.answer(ask(content)).text)
+        return next(answers) if opinion is None else opinion
+
+    with AnthropicServer(answer) as server:
+        model = open_at(server.url, "anthropic:claude-any", folder)
+        played = Played(row, memory, model, make_parent(row))
+        assert server.problems == [] and next(answers, None) is None
+    return played
+
+
+def test_honest_answers_are_kept_and_nothing_planted_is(tmp_path: Path) -> None:
+    reader = OpinionReader()
+    played = play_all(tmp_path, reader)
+    assert not reader.missing, f"{len(reader.missing)} second opinions have no recorded answer"
+    assert [at.row["id"] for at in played if at.planted] == []
+    counts = sum((at.count() for at in played), Counter[str]())
+    total = sum(counts.values())
+    assert counts["kept"] + counts["trimmed"] >= 0.95 * total, counts
+    assert counts["kept"] >= 0.9 * total, counts
+
+
+def test_forks_learn_what_ought_to_be_known(tmp_path: Path) -> None:
+    reader = OpinionReader()
+    played = [play_fork(row, tmp_path / row["id"], reader) for row in ROWS if row["id"] in FORKS]
+    assert len(played) == len(FORKS) and not reader.missing
+    for at in played:
+        calls = [call["input"] for answer in FORKS[at.row["id"]] for call in answer if call.get("name") == "Write"]
+        wanted = {Path(call["file_path"]).stem for call in calls}
+        assert {*at.done.written, *at.done.forgotten} == wanted, "nothing else is written"
+        assert (at.find_missing(), at.planted, at.done.waiting, at.done.error) == ([], [], (), "")
+    assert sum(reason.action == "trim" for at in played for reason in at.done.reasons) <= 1

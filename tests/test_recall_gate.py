@@ -1,0 +1,119 @@
+"""Right or silent: what is shown at a prompt, and what is not."""
+
+from pathlib import Path
+
+import pytest
+
+from memdir.recall import select
+from memdir.recall.index import open_words
+from memdir.recall.pipeline import IGNORED, recall
+from memdir.recall.reminder import find_known_secrets, render_reminder
+from memdir.records import Draft, Kind
+from memdir.store.files import FileStore
+from memdir.store.secrets import find_secrets
+from memdir.store.sessions import open_session
+from searching import NOW
+from secret_cases import read_told
+
+MEMORIES = (
+    ("Migrations in two steps", "Schema first, data in a later release", "Add the column empty, fill it by a job.",
+     ("Add a column and fill it", "We need a new field on every order", "Write the migration")),
+    ("No deploys on Fridays", "Support is not staffed at the weekend", "Deploy Monday to Thursday before 15:00.",
+     ("Ship it to production", "When does the release go out?", "Roll out the fix today")),
+    ("Designs are in the blue folder", "Mock-ups of every screen", "The shared drive has them, one file a screen.",
+     ("What should this screen look like?", "Which colour has the button?", "Where is the mock-up?")),
+    ("Zebra clusters", "Named after the stripe", "Zebra clusters are named stripe-1 to stripe-9.",
+     ("How are the zebra clusters named?", "Add another zebra cluster")),
+)  # fmt: skip
+
+
+@pytest.fixture
+def store(memory: Path) -> FileStore:
+    store = FileStore(memory)
+    for title, description, body, cues in MEMORIES:
+        store.write(Draft(Kind.PROJECT, title, description, body, cues=cues))
+    return store
+
+
+def ask(store: FileStore, text: str, **more: object) -> list[str]:
+    return [at.header.title for at in recall([store], text, now=NOW, **more)]  # type: ignore[arg-type]
+
+
+def test_a_cue_brings_a_memory_that_shares_no_word_with_the_prompt(store: FileStore, tmp_path: Path) -> None:
+    prompt = "can you ship the new version to production?"
+    assert ask(store, prompt) == ["No deploys on Fridays"]
+    uncued = FileStore(tmp_path / "uncued")
+    for title, description, body, _ in MEMORIES:
+        uncued.write(Draft(Kind.PROJECT, title, description, body))
+    assert ask(uncued, prompt) != ask(store, prompt)
+
+
+def test_small_talk_continuations_and_code_tasks_are_silent(store: FileStore) -> None:
+    prompts = (
+        "thanks, that works now", "go on with the next file", "next one please", "run the tests again", "ok, do that",
+        "rename the variable tmp in parse_header() to buffer", "what does the yield keyword do in python",
+        "turn this loop into a list comprehension and delete the unused import in utils.py",
+    )  # fmt: skip
+    assert [text for text in prompts if ask(store, text)] == []
+
+
+def test_what_was_not_shown_is_shown_when_it_fits(store: FileStore) -> None:
+    session = open_session(store.state, "s1")
+    assert ask(store, "thanks, that works now", session=session) == []
+    assert not session.read().surfaced
+    assert ask(store, "when does the release go out to production?", session=session) == ["No deploys on Fridays"]
+    assert list(session.read().surfaced) == ["no-deploys-on-fridays"]
+
+
+def test_with_a_limit_the_best_that_match_are_returned(store: FileStore) -> None:
+    assert len(ask(store, "a column, a screen, a release, a cluster", limit=4)) == 4
+    assert len(ask(store, "a column, a screen, a release, a cluster")) <= 2
+
+
+def test_memories_about_what_the_message_names_are_left_out(store: FileStore) -> None:
+    asked = "how are the zebra clusters named?"
+    assert ask(store, asked) == ["Zebra clusters"]
+    found = recall([store], f"Ignore memories about zebra, {asked}", now=NOW)
+    assert not found.memories and IGNORED in [pick.dropped for pick in found.picks]
+    assert not recall([store], f"Ignore your memory for this: {asked}", now=NOW).memories
+
+
+def test_no_secret_is_put_into_a_prompt(memory: Path) -> None:
+    store = FileStore(memory)
+    body = "The password of the staging database is tr0ub4dor&3xQ."
+    store.write(
+        Draft(
+            Kind.REFERENCE,
+            "Staging database",
+            "How to reach the staging database of billing",
+            body,
+            cues=("Connect to staging",),
+        )
+    )
+    (found,) = recall([store], "connect to the staging database", now=NOW, limit=5)
+    text = render_reminder(found, now=NOW)
+    assert "tr0ub4dor" not in text and found.path in text and "Staging database — How to reach the staging" in text
+    assert "password" in text, "it says why"
+
+
+def test_every_secret_the_scanner_knows_passes_the_first_look() -> None:
+    told = [row.text for row in read_told() if find_secrets(row.text)]
+    assert len(told) > 90 and [text for text in told if not find_known_secrets(text)] == []
+
+
+def test_the_gate_has_a_weight_for_everything_it_measures() -> None:
+    table = open_words()
+    assert table is not None
+    for semantic in (True, False):
+        gate = select.read_gate(semantic=semantic)
+        sizes = len(gate.signs), len(gate.fit), len(gate.show), len(gate.vector)
+        assert sizes == (len(select.SIGNS), len(select.PARTS), len(select.SHOW), table.dim if semantic else 0)
+        assert gate.words["thanks"] < 0
+
+
+def test_a_prompt_of_another_language_is_judged_by_its_words(memory: Path) -> None:
+    store = FileStore(memory)
+    store.write(Draft(Kind.PROJECT, "部署时间", "周五不部署", "我们只在周二部署，因为那天有人值班。"))
+    store.write(Draft(Kind.PROJECT, "设计稿", "在蓝色文件夹", "每个页面的设计稿都在共享盘里。"))
+    assert ask(store, "我们周五可以部署吗？") == ["部署时间"]
+    assert ask(store, "谢谢，现在可以了") == []
