@@ -1,5 +1,6 @@
 """A program at a terminal that is its own, so that Ctrl-C is a signal and a paste is a paste."""
 
+import contextlib
 import os
 import pty
 import select
@@ -91,7 +92,14 @@ class Terminal:
         self.process.wait(timeout=WAIT)
 
     def _read(self) -> bool:
-        ready, _, _ = select.select([self._main], [], [], WAIT)
+        for _ in range(WAIT):
+            ready, _, _ = select.select([self._main], [], [], 1)
+            if ready:
+                break
+            # Python's readline handles a Ctrl-C only while it waits for a key; one that comes a moment earlier stays
+            # pending until the next key or signal. A person presses a key; here a signal without other effect is sent.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGWINCH)
         assert ready, f"nothing came for {WAIT} s after {self.text[-500:]!r}"
         try:
             data = os.read(self._main, 65_536)
