@@ -1,25 +1,101 @@
-"""Starts one interface and imports only that one."""
+"""Starts one interface and imports only that one.
+
+Before a hook that ends a turn imports anything of memdir's own, it keeps which conversation that was: importing takes long
+on a busy machine, hosts kill hooks that are late, and the turn must not be lost. It is one small file in the person's state
+folder, with no word of the conversation. The hook removes it when the turn is in its project's queue; what is left is
+queued by the next worker, in any project (`interfaces/worker.py`).
+"""
 
 import gc
 import os
+import select
 import sys
+import time
 from typing import Any
+
+_ENDING = frozenset("stop sessionend beforecompact precompact afteragent precompress".split())  # letters of the events
+_STDIN_SECONDS = 2.0  # for a host that was stopped in the middle of its input by a busy machine
+_STDIN_BYTES = 67_108_864
+_FIELD_CHARS = 8_192
 
 
 def main() -> int:
     # A call lives for a fraction of a second: collecting garbage costs it a tenth of that and finds none.
     gc.disable()
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] not in (["-h"], ["--help"]):
+        given, kept = keep_ended_turn(sys.argv[2:])
         # A hook runs at every prompt and must not pay for the command line's libraries.
         from memdir.interfaces.hooks import run_hook
 
         # Exit at once: threads that are late are not waited for, and nothing is left in a buffer.
-        os._exit(run_hook(sys.argv[2:]))
+        os._exit(run_hook(sys.argv[2:], given=given, kept=kept))
     from memdir.interfaces.cli import run
 
     code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "chat": _chat, "demo": _demo})
     gc.freeze()
     return code
+
+
+def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
+    """Keep which turn has ended, if the event is the end of one; returns what was read of standard input, and the file.
+    Never raises: the hook's own way may still work."""
+    words = [word for at in argv for word in at.split("=", 1)]
+    named = ["".join(char for char in word.lower() if "a" <= char <= "z") for word in words]
+    env = os.environ
+    if not _ENDING.intersection(named) or env.get("MEMDIR_INSIDE") or sys.stdin is None:
+        return b"", ""
+    import json
+
+    data, table = b"", None
+    try:
+        while table is None and len(data) < _STDIN_BYTES and select.select([0], [], [], _STDIN_SECONDS)[0]:
+            chunk = os.read(0, 1_048_576)
+            data += chunk
+            if not chunk or data.rstrip().endswith(b"}"):
+                try:
+                    table = json.loads(data)
+                except (ValueError, RecursionError):
+                    if not chunk:
+                        break
+        if not isinstance(table, dict) or table.get("agent_id"):
+            return data, ""
+        session, transcript, cwd = (table.get(key) for key in ("session_id", "transcript_path", "cwd"))
+        host = words[words.index("--host") + 1] if "--host" in words[:-1] else "claude-code"
+        # The directory in which the conversation began, for hosts that say so; one host may run inside another.
+        began = env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or ""
+        began = began if host.startswith(("claude", "gemini")) else ""
+        places = [at for at in (began, cwd, os.getcwd()) if isinstance(at, str) and os.path.isabs(at)]
+        texts = (session, transcript, *places)
+        if any(not isinstance(at, str) or not at or "\0" in at or len(at) > _FIELD_CHARS for at in texts):
+            return data, ""
+        size = os.path.getsize(str(transcript)) if os.path.isfile(str(transcript)) else None
+        headless = host.startswith("claude") and env.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
+        row = {"session": session, "transcript": transcript, "position": size, "headless": headless, "cwd": places}
+        home, state = env.get("HOME") or env.get("USERPROFILE") or "", env.get("XDG_STATE_HOME", "")
+        if not os.path.isabs(state):
+            state = os.path.join(home, ".local", "state")
+        if not os.path.isabs(state):
+            return data, ""
+        folder = os.path.join(state, "memdir", "ended")
+        path = os.path.join(folder, f"{time.time_ns():020d}-{os.urandom(4).hex()}.json")
+        _write_new(path, json.dumps({**row, "host": host}).encode("ascii") + b"\n")
+        return data, path
+    except (OSError, ValueError):
+        return data, ""
+
+
+def _write_new(path: str, data: bytes) -> None:
+    # Not flushed: a killed process loses nothing that was written, and the queue's own entry is.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        handle = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        handle = os.open(path, flags, 0o600)
+    try:
+        os.write(handle, data)
+    finally:
+        os.close(handle)
 
 
 def _chat(**options: Any) -> int:

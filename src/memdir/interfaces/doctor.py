@@ -29,8 +29,8 @@ from memdir.records import TEAM_FOLDER, Header, Kind, Memory, Origin
 from memdir.store.files import FileStore
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared
 from memdir.store.secrets import OwnSecretRules, find_secrets
-from memdir.store.sessions import read_queue
-from memdir.store.state import PROBLEMS, QUEUE_FOLDER, RECORD, clear_problems, read_events, read_problems
+from memdir.store.sessions import read_ended, read_queue
+from memdir.store.state import ENDED_FOLDER, PROBLEMS, QUEUE_FOLDER, RECORD, clear_problems, read_events, read_problems
 from memdir.team.state import SyncOutcome, read_membership, read_sync_record
 from memdir.text import fold, one_line, shorten
 from memdir.verify.records import VerifyState, find_verdicts, render_caveat
@@ -56,6 +56,7 @@ UNUSED_DAYS = 60  # age of a memory, and of the first recall, from which "never 
 UNUSED_SESSIONS = 20  # conversations that must have recalled something meanwhile
 _SHOWN = 5  # names or files in one list
 _CHARS = 200
+_LATE = "it took longer than"  # a hook that missed its deadline
 _ORIGIN = Origin(who="doctor", why="derived state repaired")
 _NO_RULES = OwnSecretRules()
 # A setting, its value, and the settings that have no effect with it.
@@ -202,6 +203,8 @@ def _check_problems(state: Path, now: datetime) -> Findings:
         times = f", {problem.times} times" if problem.times > 1 else ""
         message = f"{problem.host}: {problem.text} ({_show_time(problem.at)}{times})"
         fix = "fix the cause; `memdir doctor --fix` marks it as seen"
+        if _LATE in problem.text:
+            fix = "`memdir config set hook_patience 3` gives hooks more time; a turn that ended is kept, `memdir extract` learns from it"
         yield DoctorFinding("hook_problem", PROBLEMS, message, fix, fixable=True)
 
 
@@ -210,6 +213,11 @@ def _check_queue(state: Path, now: datetime) -> Findings:
     for turn in read_queue(state):
         with suppress(OverflowError, ValueError, OSError):
             times.append(datetime.fromtimestamp(int(turn.path.name.partition("-")[0]) / 1e9, UTC))
+    if ended := read_ended(state):
+        turns = "1 turn is" if len(ended) == 1 else f"{len(ended)} turns are"
+        message = f"{turns} not queued yet: the hook was killed, or had no time"
+        fix = "`memdir extract` learns from them in their projects, and so does the next session"
+        yield DoctorFinding("queue", ENDED_FOLDER, message, fix)
     if stuck := [at for at in times if at < now - STUCK]:
         turns = "1 turn waits" if len(stuck) == 1 else f"{len(stuck)} turns wait"
         message = f"{turns} to be learned from since {_show_time(min(stuck))}"

@@ -20,7 +20,19 @@ from memdir.project.hosts import HookEvent, render_undecided
 from memdir.project.paths import COMMITTED, MEMBERSHIP, find_root
 from memdir.records import Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
-from memdir.store.sessions import DAY, QueuedTurn, enqueue, open_session, parse_cursor, read_day, read_queue
+from memdir.store.sessions import (
+    DAY,
+    STARTED,
+    QueuedTurn,
+    SessionRecord,
+    digest_message,
+    enqueue,
+    open_session,
+    parse_cursor,
+    read_day,
+    read_ended,
+    read_queue,
+)
 from memdir.store.state import digest_text, read_events, read_problems
 from memdir.text import estimate_tokens, fold, one_line, shorten
 
@@ -35,6 +47,8 @@ _CHANGES = 50  # read to find what was saved since the last start
 _NAMES = 5  # shown of them
 _PROBLEMS = 3
 _RECENT = timedelta(days=7)  # where no session has started before
+_UNLEARNED = timedelta(days=1)  # before the last start: one of then may have been going on in another window
+_LIVE = timedelta(minutes=2)
 _DREAM = "dream"
 _BACKGROUND = ("extractor", _DREAM)
 _TIDIED_CHARS = 400
@@ -55,6 +69,9 @@ def handle_start(call: HookInput, output: HookOutput) -> None:
         events = read_events(project.private.state)
         key = call.host.key, call.event.value
         since = next((at.at for at in events if (at.host, at.event) == key), None)
+        with suppress(MemdirError, OSError):  # a turn's own end queues it, too
+            _note_started(call, project)
+            _queue_unlearned(call, project, since)
         _start_due_work(call, project)
         source = call.text("source")
         for part in _render_context(call, project, source):
@@ -177,12 +194,43 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
         yield render_undecided(project.settings, [call.host])
 
 
+def _note_started(call: HookInput, project: Project) -> None:
+    session = open_session(project.private.state, call.session)
+    if call.session and STARTED not in session.read().extra:
+        talks = "program" if call.is_headless else "person"
+        session.change(lambda at: replace(at, extra={**at.extra, STARTED: talks}))
+
+
+def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) -> None:
+    """Queue conversations of this project whose end no hook has queued, as after a crash of the host.
+
+    Only those that began while memory was on, and none from before the hooks were installed. One that was written to a
+    moment ago is going on in another window.
+    """
+    if since is None:
+        return
+    from memdir.conversation.transcripts import list_transcripts
+
+    state, now = project.private.state, project.now()
+    for info in list_transcripts(project.environment, project.places.root.path, since=since - _UNLEARNED):
+        record = open_session(state, info.session).read() if info.session else None
+        if record is None or info.session == call.session or STARTED not in record.extra or now - info.modified < _LIVE:
+            continue
+        if not _is_extracted(record, str(info.path)):
+            is_headless = info.is_headless or record.extra[STARTED] == "program"
+            enqueue(state, QueuedTurn(info.session, str(info.path), is_headless))
+
+
 def _start_due_work(call: HookInput, project: Project) -> None:
     """Start a worker if turns are queued or the index is missing, and a sync if one is due."""
     store = project.private
     with suppress(MemdirError, OSError):  # the next start tries again
         index = store.find_index_file()
-        if read_queue(store.state) or (store.has_any() and (index is None or not index.exists())):
+        if (
+            read_queue(store.state)
+            or read_ended(project.environment.state_home)
+            or (store.has_any() and (index is None or not index.exists()))
+        ):
             start_detached(call.cwd, "worker")
         if _is_member(project):
             from memdir.team.state import is_sync_due, read_membership
@@ -272,9 +320,12 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
         return
     with open_hook_project(call, output) as project:
         session, transcript = call.session, call.text("transcript_path")
+        if project is None:
+            _stop_catching_up(output, session)
         if project is None or not (call.host.learns and session and transcript):
             return
-        if call.event is HookEvent.END and _is_extracted(project, session, transcript):
+        record = open_session(project.private.state, session).read()
+        if call.event is HookEvent.END and _is_extracted(record, transcript):
             return
         enqueue(project.private.state, QueuedTurn(session, transcript, call.is_headless))
         if call.event is HookEvent.COMPACT and project.settings.flag("notes"):
@@ -283,14 +334,25 @@ def handle_end(call: HookInput, output: HookOutput) -> None:
             start_detached(call.cwd, "worker")
 
 
-def _is_extracted(project: Project, session: str, transcript: str) -> bool:
+def _stop_catching_up(output: HookOutput, session: str) -> None:
+    """Memory is off now: what is said in this conversation is not to be learned when it is on again."""
+    if output.state and session and STARTED in (file := open_session(output.state, session)).read().extra:
+        file.change(lambda at: replace(at, extra={key: value for key, value in at.extra.items() if key != STARTED}))
+
+
+def _is_extracted(record: SessionRecord, transcript: str) -> bool:
     from memdir.conversation.transcripts import read_tail
 
-    cursor = parse_cursor(open_session(project.private.state, session).read().extra.get("cursor"))
-    if cursor is None or not cursor.id:
+    cursor = parse_cursor(record.extra.get("cursor"))
+    if cursor is None:
         return False
-    last = read_tail(transcript, 1)
-    return bool(last) and last[-1].id == cursor.id
+    try:
+        last = read_tail(transcript, 1)
+    except MemdirError:
+        return False
+    if not last:
+        return False
+    return last[-1].id == cursor.id if cursor.id else digest_message(last[-1]) == cursor.digest
 
 
 def handle_agent(call: HookInput, output: HookOutput) -> None:

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,9 +111,11 @@ class HookReply:
 
 
 class HookOutput:
-    """State that the two threads share. `patience` multiplies the deadline as soon as it is known."""
+    """State that the two threads share. `patience` multiplies the deadline as soon as it is known; `kept` is the file
+    that `__main__` keeps of a turn that has ended."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, kept: str = "") -> None:
+        self.kept = kept
         self.reply = HookReply()
         self.state: Path | None = None  # where problems are recorded
         self.cwd: Path | None = None
@@ -121,18 +123,19 @@ class HookOutput:
         self.patience = 1.0
 
 
-def run_hook(argv: list[str]) -> int:
-    """Run one hook; the reply goes to standard output, and the exit code is always 0."""
+def run_hook(argv: list[str], *, given: bytes = b"", kept: str = "") -> int:
+    """Run one hook; the reply goes to standard output, and the exit code is always 0. `given` was read of standard
+    input before, all of it if an ended turn is `kept`."""
     host, event = _parse_arguments(argv)
     if host is None or event is None:
         text = f"memdir: no hook is meant by {' '.join(argv)!r}; `memdir hook --help` tells which there are\n"
         _write(2, text.encode("utf-8", "replace"))
         return 0
-    output, done = HookOutput(host), _thread.allocate_lock()
+    output, done = HookOutput(host, kept), _thread.allocate_lock()
     done.acquire()
     seconds = _SECONDS.get(event, HOOK_SECONDS)
     try:
-        _thread.start_new_thread(_work, (event, output, done.release))
+        _thread.start_new_thread(_work, (event, output, given, done.release))
         in_time = done.acquire(timeout=seconds)
         more = seconds * min(output.patience, _MOST_PATIENCE) - seconds
         if not in_time and more > 0:
@@ -195,9 +198,9 @@ def _parse_arguments(argv: list[str]) -> tuple[Host | None, HookEvent | None]:
     return host, find_event(words[0], host) if host and len(words) == 1 else None
 
 
-def _work(event: HookEvent, output: HookOutput, done: Callable[[], object]) -> None:
+def _work(event: HookEvent, output: HookOutput, given: bytes, done: Callable[[], object]) -> None:
     try:
-        call = _read_input(event, output.host)
+        call = _read_input(event, output.host, given if output.kept else _read_stdin(given))
         if call is None:
             return
         output.host, output.patience, output.cwd = call.host, call.patience, call.cwd
@@ -207,6 +210,9 @@ def _work(event: HookEvent, output: HookOutput, done: Callable[[], object]) -> N
             from memdir.interfaces.hook_events import HANDLERS
 
             HANDLERS[event](call, output)
+        if output.kept:  # the turn is in the queue, or need not be
+            with suppress(FileNotFoundError):  # a worker was quicker
+                os.unlink(output.kept)
     except Exception as error:
         # Nobody watches a hook, and its host must not suffer from it: the error is recorded, and that is all.
         _note_error(output, event, error)
@@ -214,13 +220,13 @@ def _work(event: HookEvent, output: HookOutput, done: Callable[[], object]) -> N
         done()
 
 
-def _read_input(event: HookEvent, host: Host) -> HookInput | None:
+def _read_input(event: HookEvent, host: Host, given: bytes) -> HookInput | None:
     """Parse standard input; None inside a program that memdir itself started. Raises FormatError."""
     environment = read_environment()
     if environment.inside:
         return None
     try:
-        table = json.loads(_read_stdin() or b"{}")
+        table = json.loads(given or b"{}")
     except (ValueError, RecursionError):
         table = None
     if not isinstance(table, dict):
@@ -236,10 +242,10 @@ def _read_input(event: HookEvent, host: Host) -> HookInput | None:
     return HookInput(event, host, environment, Path.cwd(), table)
 
 
-def _read_stdin() -> bytes:
+def _read_stdin(given: bytes) -> bytes:
     if sys.stdin is None:
         return b""
-    parts, size = [], 0
+    parts, size = [given], len(given)
     try:
         while chunk := os.read(0, _CHUNK):
             parts.append(chunk)

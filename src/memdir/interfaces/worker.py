@@ -5,7 +5,10 @@ the queue only after it was extracted, or cannot be any more; delivered twice, i
 conversation or chore is recorded and does not stop the others.
 """
 
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from datetime import datetime
 from functools import partial
 from itertools import chain, groupby
@@ -26,14 +29,25 @@ from memdir.dream import dream, find_dream_context, find_due
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, MessageRun, count_failure, cut, extract_turn
+from memdir.files import start_detached
 from memdir.frozen import replace
-from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
+from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS
 from memdir.models.agent import note_run
+from memdir.project.hosts import find_host
 from memdir.recall.select import LocalSearch
 from memdir.records import Message, Model
 from memdir.store.files import FileStore
-from memdir.store.open import Project
-from memdir.store.sessions import QueuedTurn, SessionFile, drop_turns, open_session, parse_cursor, read_queue
+from memdir.store.open import Project, open_project
+from memdir.store.sessions import (
+    QueuedTurn,
+    SessionFile,
+    drop_turns,
+    enqueue,
+    open_session,
+    parse_cursor,
+    read_ended,
+    read_queue,
+)
 from memdir.store.state import note_problem
 from memdir.verify.check import refresh_verdicts
 
@@ -65,6 +79,32 @@ def work(
         except LockedError:
             return count
         # A turn may have been queued meanwhile by a process that saw this worker at work: read the queue again.
+    return count
+
+
+def collect_ended(project: Project) -> int:
+    """Queue the turns whose hook was killed or late, each in its own project, and start a worker in other projects;
+    returns how many. One whose project cannot be opened stays, for as long as conversations are kept."""
+    others: set[Path] = set()
+    count = 0
+    for turn in read_ended(project.environment.state_home):
+        cwd = next((Path(at) for at in turn.cwd if os.path.isabs(at) and "\0" not in at and os.path.isdir(at)), None)
+        host = find_host(turn.host)
+        try:
+            if cwd is not None and host is not None and host.learns:
+                with closing(open_project(cwd, environ=project.environment.inherited)) as found:
+                    if found.places.switch.on:
+                        enqueue(found.private.state, QueuedTurn(turn.session, turn.transcript, turn.headless))
+                        count += 1
+                        if found.private.state != project.private.state:
+                            others.add(cwd)
+            elif cwd is None and turn.path.stat().st_mtime > time.time() - SESSION_DAYS * 86_400:
+                continue  # its folder may only be away, as a disk that is not mounted
+            drop_turns([turn])
+        except (MemdirError, OSError) as error:
+            note_problem(project.private.state, WHO, f"{turn.path.name}: {error}", project.now())
+    for cwd in others:
+        start_detached(cwd, "worker", environ=project.environment.inherited)
     return count
 
 

@@ -13,7 +13,8 @@ compacted the conversation), the recent messages count.
 
 The queue is a folder of small files, `<state>/queue/`, each on the disk before `enqueue` returns: one entry never
 overwrites another, and a worker removes exactly the entries it has seen. An entry names the conversation and its
-transcript; nothing that anybody said is kept in it.
+transcript; nothing that anybody said is kept in it. Turns whose hook was killed or late before it could queue them are
+in a folder of the person's, `ended/`, until a worker queues them.
 """
 
 import os
@@ -31,6 +32,7 @@ from memdir.store.state import check_no_link, digest_text, find_link, make_leaf,
 
 PROMPT = ".prompt"
 DAY = "day"  # in a record: the last day that the conversation was given
+STARTED = "started"  # in a record: memory was on when the conversation began; whether a person or a program talks
 _INDEXED = "indexed"
 _FOREIGN = "foreign"
 _ENTRY_BYTES = 16_384  # of the queue: two paths and an id
@@ -292,6 +294,8 @@ class QueuedTurn:
     transcript: str
     headless: bool = False
     path: Path = Path()
+    cwd: tuple[str, ...] = ()  # of a turn that is not yet in a project's queue: where its conversation was held
+    host: str = ""
 
 
 def enqueue(state: Path, entry: QueuedTurn) -> Path:
@@ -306,7 +310,15 @@ def enqueue(state: Path, entry: QueuedTurn) -> Path:
 
 def read_queue(state: Path) -> tuple[QueuedTurn, ...]:
     """The entries, oldest first; a file that is no entry is left in place and not listed."""
-    folder = state / files.QUEUE_FOLDER
+    return _read_entries(state / files.QUEUE_FOLDER)
+
+
+def read_ended(home: Path) -> tuple[QueuedTurn, ...]:
+    """Turns whose hook could not queue them, of all projects, oldest first; `home` is the person's state folder."""
+    return _read_entries(home / files.ENDED_FOLDER)
+
+
+def _read_entries(folder: Path) -> tuple[QueuedTurn, ...]:
     if find_link(folder):
         return ()
     try:
@@ -319,7 +331,10 @@ def read_queue(state: Path) -> tuple[QueuedTurn, ...]:
 def _read_entry(folder: Path, leaf: str) -> QueuedTurn | None:
     match read_table(folder, leaf, _ENTRY_BYTES):
         case {"session": str(session), "transcript": str(transcript), **rest}:
-            return QueuedTurn(session, transcript, rest.get("headless") is True, folder / leaf)
+            cwd, host = rest.get("cwd"), rest.get("host")
+            places = tuple(at for at in cwd if isinstance(at, str)) if isinstance(cwd, list) else ()
+            is_headless, name = rest.get("headless") is True, host if isinstance(host, str) else ""
+            return QueuedTurn(session, transcript, is_headless, folder / leaf, places, name)
     return None
 
 

@@ -27,6 +27,7 @@ from memdir.text import fold, one_line, replace_surrogates, shorten
 
 SESSIONS_FOLDER = "sessions"
 QUEUE_FOLDER = "queue"
+ENDED_FOLDER = "ended"  # in the person's state folder
 DREAMS_FOLDER = "dreams"
 CHATS_FOLDER = "chats"
 COPY = "team.git"

@@ -20,7 +20,7 @@ from memdir.extraction import ExtractResult, ExtractSkip, turns
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import CliVerb, VerbGroup, json_option, model_option, parse_day, verb
 from memdir.interfaces.cli.output import TOKENS, Output, Row, Styled, TableColumn, fill, is_terminal
-from memdir.interfaces.worker import WHO, do_chores, work
+from memdir.interfaces.worker import WHO, collect_ended, do_chores, work
 from memdir.models.open import find_model
 from memdir.models.usage import find_price
 from memdir.project.paths import find_root
@@ -159,6 +159,7 @@ def _is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | No
 
 def _run_worker(project: Project, model: Model | None, on_done: Callable[[QueuedTurn, ExtractResult], None]) -> None:
     options, around = turns.read_extract_options(project), turns.make_conversation(project)
+    collect_ended(project)
     work(project.private, options=options, model=model, conversation=around, clock=project.now, on_done=on_done)
 
 

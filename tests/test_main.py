@@ -1,0 +1,149 @@
+"""The end of a turn is kept before anything else is imported or opened, and is learned from whatever happens next."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clihelp import NOW
+from hooking import SECONDS, Hooks, wait_for_worker, wait_until
+from memdir.project.settings import read_environment
+from memdir.store.sessions import open_session, read_ended, read_queue
+from memdir.store.state import note_event
+
+WISH = "remember that the ferry leaves at six"
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Hooks:
+    return Hooks(tmp_path)
+
+
+def ended(hooks: Hooks) -> Path:
+    return hooks.cli.home / ".local" / "state" / "memdir"
+
+
+def end_turn(hooks: Hooks, event: str = "stop", code: str = "", **more: Any) -> subprocess.Popen[bytes]:
+    """A hook as its host starts it; with `code` that runs before memdir does."""
+    table = {
+        "session_id": "s-1",
+        "cwd": str(hooks.cli.project),
+        "transcript_path": str(hooks.transcript(WISH, "Done.")),
+        "last_assistant_message": "zebra",
+        **more,
+    }
+    start = ["-c", f"{code}; sys.argv = ['memdir', 'hook', {event!r}]; import memdir.__main__ as at; at.main()"]
+    command = [sys.executable, "-P", *(start if code else ["-m", "memdir", "hook", event])]
+    process = subprocess.Popen(
+        command, cwd=hooks.cli.project, env=hooks.cli.environ(), stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(table).encode())
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def learned(hooks: Hooks) -> bool:
+    return any("ferry leaves at six" in path.read_text("utf-8") for path in hooks.cli.memory.glob("*.md"))
+
+
+def test_the_turn_is_kept_when_not_even_the_hooks_of_memdir_can_be_imported(hooks: Hooks) -> None:
+    for event in ("stop", "session-end", "Stop", "SessionEnd", "before-compact", "AfterAgent"):
+        process = end_turn(hooks, event, "import sys; sys.modules['memdir.interfaces.hooks'] = None")
+        process.communicate(timeout=SECONDS)
+        (turn,) = read_ended(ended(hooks))
+        assert (turn.session, Path(turn.transcript).name, turn.cwd[-1]) == ("s-1", "s-1.jsonl", str(hooks.cli.project))
+        assert b"zebra" not in turn.path.read_bytes() and turn.path.stat().st_mode & 0o777 == 0o600
+        assert json.loads(turn.path.read_bytes())["position"] == Path(turn.transcript).stat().st_size
+        turn.path.unlink()
+
+
+def test_nothing_of_memdir_is_loaded_before_the_turn_is_kept(hooks: Hooks) -> None:
+    code = "import sys; import memdir.__main__ as at; print(at.keep_ended_turn(['stop'])[1], *sys.modules)"
+    given = json.dumps({"session_id": "s", "transcript_path": "/t.jsonl", "cwd": "/"}).encode()
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=hooks.cli.environ(), input=given, capture_output=True, check=True
+    )
+    path, *modules = done.stdout.decode().split()
+    assert Path(path).is_file() and [at for at in modules if at.startswith("memdir")] == ["memdir", "memdir.__main__"]
+
+
+def test_a_hook_killed_as_soon_as_the_turn_is_kept_loses_nothing(hooks: Hooks) -> None:
+    process = end_turn(hooks)
+    wait_until(lambda: bool(read_ended(ended(hooks))) or bool(read_queue(hooks.state)), "the turn is somewhere")
+    process.kill()
+    process.communicate(timeout=SECONDS)
+    assert hooks.cli("extract").code == 0
+    wait_until(lambda: learned(hooks), "it is learned")
+    assert read_ended(ended(hooks)) == ()
+
+
+def test_a_hook_that_does_its_work_leaves_nothing_behind(hooks: Hooks) -> None:
+    assert end_turn(hooks).communicate(timeout=SECONDS)[1] == b""
+    wait_for_worker(hooks.state)
+    wait_until(lambda: learned(hooks), "it is learned")
+    assert read_ended(ended(hooks)) == ()
+    for more in ({"agent_id": "a"}, {"session_id": ""}, {"transcript_path": 7}, {"session_id": "s\0"}):
+        end_turn(hooks, code="import sys; sys.modules['memdir.interfaces.hooks'] = None", **more).communicate()
+        assert read_ended(ended(hooks)) == (), more
+
+
+def test_a_turn_that_settings_kept_from_the_queue_is_learned_when_they_are_mended(hooks: Hooks) -> None:
+    config = hooks.cli.home / ".config" / "memdir" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("= broken", encoding="utf-8")
+    end_turn(hooks).communicate(timeout=SECONDS)
+    assert len(read_ended(ended(hooks))) == 1
+    config.unlink()
+    found = [at for at in hooks.cli("doctor", "--json").json["findings"] if at["kind"] == "queue"]
+    assert ["memdir extract" in at["fix"] for at in found] == [True]
+    hooks("session-start", session="s-2")  # starts a worker
+    wait_until(lambda: learned(hooks) and not read_ended(ended(hooks)), "it is learned")
+
+
+def test_turns_of_another_project_go_to_that_project_and_one_without_a_project_stays(hooks: Hooks) -> None:
+    other = hooks.cli.home / "work" / "other"
+    (other / ".git").mkdir(parents=True)
+    blind = "import sys; sys.modules['memdir.interfaces.hooks'] = None"
+    end_turn(hooks, code=blind, cwd=str(other)).communicate(timeout=SECONDS)
+    (path,) = (at.path for at in read_ended(ended(hooks)))
+    (path.parent / "1-half.json").write_text('{"session": "s"', encoding="utf-8")
+    gone = {"session": "s", "transcript": "/t.jsonl", "cwd": [str(other / "gone")], "host": "claude-code"}
+    (path.parent / "2-gone.json").write_text(json.dumps(gone), encoding="utf-8")
+    assert hooks.cli("extract").code == 0 and not learned(hooks)
+    memory = Path(hooks.cli("where", "--json", cwd=other).json["private"]["path"])
+    wait_until(lambda: any("ferry" in at.read_text("utf-8") for at in memory.glob("*.md")), "it is learned there")
+    assert [at.path.name for at in read_ended(ended(hooks))] == ["2-gone.json"]
+    os.utime(path.parent / "2-gone.json", (0, 0))
+    assert hooks.cli("extract").code == 0 and read_ended(ended(hooks)) == ()
+
+
+def test_a_session_start_finds_conversations_whose_end_no_hook_has_seen(hooks: Hooks) -> None:
+    now = read_environment({"HOME": "/home", "MEMDIR_NOW": NOW}).now
+    assert now is not None
+    hooks("session-start", session="s-1")
+    hooks("session-start", session="s-off")
+    times = {"s-1": 60, "s-off": 60, "s-never": 60, "s-old": 3_000, "s-live": 1}
+    for session, minutes in times.items():
+        path = hooks.transcript(f"remember that the ferry {session} leaves at six", "Done.", session=session)
+        at = (now - timedelta(minutes=minutes)).timestamp()
+        os.utime(path, (at, at))
+        if session in ("s-old", "s-live"):
+            open_session(hooks.state, session).change(lambda at: open_session(hooks.state, "s-1").read())
+    os.environ.pop("CLAUDE_CODE_DISABLE_AUTO_MEMORY", None)
+    off = Hooks(hooks.cli.home.parent, CLAUDE_CODE_DISABLE_AUTO_MEMORY="1")
+    off("stop", session="s-off", transcript_path="/t.jsonl")
+    note_event(hooks.state, "claude-code", "session-start", now - timedelta(minutes=30))
+    hooks("session-start", session="s-2", source="startup")
+    wait_for_worker(hooks.state)
+    hooks.cli("extract")
+    texts = [path.read_text("utf-8") for path in hooks.cli.memory.glob("*.md") if path.name != "MEMORY.md"]
+    assert ["s-1 leaves" in text for text in texts] == [True]
+    hooks("session-start", session="s-3", source="startup")
+    assert read_queue(hooks.state) == ()
