@@ -43,6 +43,17 @@ def test_json_tells_all_of_it(cli: Cli) -> None:
     assert datetime.fromisoformat(row["modified"]).tzinfo is not None
 
 
+def test_cues_are_kept_in_the_file_and_find_the_memory(cli: Cli) -> None:
+    cli("save", "--name", "terse", *GOOD, "--cue", "wrap up the refactoring for me", "--cue", "what did you change?")
+    text = (cli.memory / "terse.md").read_text(encoding="utf-8")
+    assert "cues:" in text and "wrap up the refactoring for me" in text
+    (found,) = cli("recall", "please wrap up the refactoring", "--json").json["memories"]
+    assert found["name"] == "terse"
+    many = [part for number in range(6) for part in ("--cue", f"question number {number}?")]
+    refused = cli("save", "--name", "other", *GOOD, *many)
+    assert refused.code == 1 and "at most 5 cues" in refused.err
+
+
 def test_a_title_makes_the_name(cli: Cli) -> None:
     row = cli("save", "--title", "Größe der Zeilen", *GOOD, "--json").json
     assert (row["name"], row["title"]) == ("größe-der-zeilen", "Größe der Zeilen")

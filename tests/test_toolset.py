@@ -74,6 +74,9 @@ def test_what_was_saved_is_found_read_changed_listed_and_forgotten(tool: Tool, c
     assert [at["name"] for at in found["memories"]] == ["terse-replies"] and found["skipped"] is None
     read = tool("memory_read", name="terse-replies")
     assert read["body"].startswith("Leave out") and read["digest"] == saved["digest"]
+    tool("memory_save", **{**SAVED, "name": "cued", "cues": ["wrap up the migration", "what is done?"]})
+    assert "wrap up the migration" in (cli.memory / "cued.md").read_text(encoding="utf-8")
+    tool("memory_forget", name="cued")
     changed = tool("memory_update", name="terse-replies", description="Replies end without a summary")
     assert changed["action"] == "changed"
     assert tool("memory_read", name="terse-replies")["description"] == "Replies end without a summary"
@@ -119,6 +122,8 @@ def test_an_update_of_what_somebody_changed_meanwhile_is_refused(tool: Tool) -> 
         ("memory_save", {**SAVED, "type": "opinion"}),
         ("memory_save", {**SAVED, "description": "stuff"}),
         ("memory_save", {**SAVED, "scope": "galaxy"}),
+        ("memory_save", {**SAVED, "cues": "when do we deploy?"}),
+        ("memory_save", {**SAVED, "cues": [1]}),
         ("memory_update", {"name": "x"}),
         ("memory_list", {"offset": -1}),
         ("memory_log", {"text": "  "}),

@@ -36,7 +36,7 @@ from memdir.text import fold, one_line, printable, shorten
 SCHEME = "memdir://"
 INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
 _AGENT = Origin(who="agent")
-_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool}
+_TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
 _OWN_SCOPES = frozenset((Scope.PRIVATE, Scope.USER))
 _PARTS = ("description", "body")
 # Where recall brings nothing for these reasons, a search by words may still find something.
@@ -106,7 +106,7 @@ OFFERS = (
     ToolSpec(
         "memory_search",
         "Search memory",
-        "Find memories that bear on a question; maybe none. Search before you assume or ask.",
+        "Find memories on a question. Search before you assume or ask.",
         _object({"query": _TEXT, "limit": _whole(1, FOUND_MOST)}, ["query"]),
         _result(memories={"type": "array", "items": _FOUND}, by=_TEXT, skipped=_MAYBE),
         reads=True,
@@ -132,8 +132,9 @@ OFFERS = (
             {
                 "type": _KINDS,
                 "name": _TEXT,
-                "description": _say(_TEXT, "one specific line: search judges by it"),
+                "description": _say(_TEXT, "one specific line to find it by"),
                 "body": _say(_TEXT, "feedback, project: with **Why:** and **How to apply:**"),
+                "cues": _say(_TEXTS, "up to 5 tasks or questions it is for"),
                 "scope": _say(_SCOPES, "user: for all projects"),
             },
             ["type", "name", "description", "body"],
@@ -145,13 +146,13 @@ OFFERS = (
     ToolSpec(
         "memory_update",
         "Change a memory",
-        "Put another description or body in the place of a memory's.",
+        "Change a memory's description or body.",
         _object(
             {
                 "name": _TEXT,
                 "description": _TEXT,
                 "body": _TEXT,
-                "expect": _say(_TEXT, "the digest you read; refused if it changed since"),
+                "expect": _say(_TEXT, "the digest you read"),
             },
             ["name"],
         ),
@@ -162,7 +163,7 @@ OFFERS = (
     ToolSpec(
         "memory_forget",
         "Forget a memory",
-        "Forget a memory; a person can undo it.",
+        "Forget a memory; can be undone.",
         _object({"name": _TEXT}, ["name"]),
         _result(name=_TEXT, scope=_TEXT, undo=_TEXT),
         destroys=True,
@@ -280,6 +281,9 @@ def _check_value(key: str, value: object, schema: Schema) -> None:
     wanted = str(schema["type"])
     if not isinstance(value, _TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool)):
         raise FormatError(f"{key} is not a {wanted}", field=key, hint=f"give {key} as a {wanted}")
+    if isinstance(value, list):
+        for part in value:
+            _check_value(key, part, _TEXT)
     if isinstance(value, str):
         try:
             value.encode("utf-8")
@@ -402,7 +406,9 @@ def _read_number(given: Arguments, key: str, default: int) -> int:
 def _save(context: _ToolContext, given: Arguments) -> Row:
     name = str(given["name"]).removesuffix(".md")
     description, body = (str(given[part]) for part in _PARTS)
-    draft = Draft(Kind(str(given["type"])), name, description, body, name)
+    cues = given.get("cues")
+    lines = tuple(one_line(cue) for cue in cues) if isinstance(cues, list) else ()
+    draft = Draft(Kind(str(given["type"])), name, description, body, name, cues=lines or None)
     draft, dates = _resolve_dates(draft, context.now)
     store = context.project.user if given.get("scope") == Scope.USER.value else context.project.private
     if store is None:

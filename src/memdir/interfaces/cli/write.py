@@ -65,6 +65,7 @@ def _render_dates(rows: Sequence[Row]) -> list[str]:
     help=f"{app.SCOPE_HELP} Private if not given. With --agent: user, project or local.",
 )  # fmt: skip
 @click.option("--agent", metavar="NAME", help="Into this agent's own memory, by its definition or by --scope.")
+@click.option("--cue", "cues", multiple=True, help="A task or question for which it should come up; up to five times.")
 @click.option("--pin", "pinned", is_flag=True, help="Keep it first when the index must be cut.")
 @click.option("--new", "is_new", is_flag=True, help="If the name is taken, save under the next free one.")
 @click.option("--replace", "is_replacing", is_flag=True, help="Replace the memory of that name.")
@@ -81,6 +82,7 @@ def save_verb(
     how: str | None,
     scope: str | None,
     agent: str | None,
+    cues: tuple[str, ...],
     pinned: bool,
     is_new: bool,
     is_replacing: bool,
@@ -106,7 +108,7 @@ def save_verb(
         raise click.UsageError("an agent's memory has the scope user, project or local")
     project = call.open_to_write()
     text = compose_body(app.read_body(body), why, how)
-    draft = Draft(Kind(kind), shown_title, description, text, name, True if pinned else None)
+    draft = Draft(Kind(kind), shown_title, description, text, name, True if pinned else None, cues or None)
     draft, dates = _resolve_dates(draft, project.now())
     if agent is None:
         store = choose_store(project, scope)
