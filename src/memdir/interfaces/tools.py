@@ -180,7 +180,7 @@ OFFERS = (
     ToolSpec(
         "memory_log",
         "Log an entry",
-        "Append an entry to today's log.",
+        "Add to today's log.",
         _object({"text": _TEXT}, ["text"]),
         _result(day=_TEXT, path=_TEXT),
     ),
