@@ -28,6 +28,7 @@ LAZY = {
     "__main__": {"interfaces"},
     "format.frontmatter": {"language"},
     "store": {"language", "store"},
+    "store.contract": {"language", "store", "extraction"},  # `remember` reads sentences
     "recall": {"store", "verify"},
     "interfaces": set(ORDER),
 }

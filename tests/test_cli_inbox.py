@@ -72,7 +72,7 @@ def test_what_waits_is_listed_with_why_and_from_where(cli: Cli, opened: Project)
 def test_status_says_how_many_wait(cli: Cli, opened: Project) -> None:
     assert "inbox" not in cli("status").out
     opened.private.inbox_add([item(), item()])
-    assert "2 in the inbox, waiting for you: `memdir inbox`" in cli("status").lines
+    assert "2 in the inbox, waiting for you: `memdir inbox`" in [line.strip() for line in cli("status").lines]
     assert cli("status", "--json").json["scopes"][0]["waiting"] == 2
 
 

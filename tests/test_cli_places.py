@@ -1,6 +1,7 @@
 """`where`, `relink`, `status`, `config`, `pause`, `resume`, `doctor`, `completion`."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -182,15 +183,26 @@ def test_status_counts_and_lists_every_setting(cli: Cli) -> None:
     assert sum(parts.values()) == told["loads"]["guidance_tokens"] + told["loads"]["index_tokens"]
     assert sum(parts.values()) == cli("context", "--json").json["total"]["tokens"]
     assert [at["key"] for at in told["settings"]] == [item.key for item in SETTINGS]
-    out = cli("status", MEMDIR_DREAM="off").out
+    out = cli("status", "--all", MEMDIR_DREAM="off").out
     assert f"about {private['index']['tokens']} tokens" in out and "a session loads about" in out
     assert "* dream" in out and "from MEMDIR_DREAM" in out and "save b by person" in out
+
+
+def test_status_fits_one_screen_and_says_what_matters(cli: Cli) -> None:
+    for number in range(7):
+        cli.save(f"a{number}", f"Text {number}.")
+    cli("remember", "we deploy on Tuesdays only, because support is staffed then")
+    cli("recall", "on which day do we deploy?")
+    lines = cli("status").lines
+    assert len(lines) <= 24 and "settings" not in "".join(lines)
+    for words in ("memory is on", "agents", "this project  8 memories", "lately", "save a6 by person", "recalled deploy-on-tuesdays-only for", "needs you  nothing", "costs  a session loads", "status --all"):  # fmt: skip
+        assert any(words in line for line in lines), words
 
 
 def test_status_of_nothing_is_fine_and_makes_nothing(cli: Cli) -> None:
     told = cli("status", "--json")
     assert told.code == 0 and told.json["scopes"][0]["last_change"] is None
-    assert cli("status").code == 0 and not (cli.home / ".claude").exists()
+    assert cli("status").code == cli("status", "--all").code == 0 and not (cli.home / ".claude").exists()
 
 
 def test_status_counts_the_tokens_of_what_is_loaded_not_of_what_is_cut(cli: Cli) -> None:
@@ -262,10 +274,30 @@ def test_a_key_nobody_knows_can_be_taken_out(cli: Cli) -> None:
 
 
 def test_pause_and_resume(cli: Cli) -> None:
-    assert cli("pause").out == "paused\n" and cli("status", "--json").json["paused"] is True
+    assert cli("pause").out == "paused until `memdir resume`\n" and cli("status", "--json").json["paused"] is True
     assert "memdir resume" in cli("status").out
     assert cli("resume").out == "resumed\n" and cli("status", "--json").json["paused"] is False
     assert cli("resume", "--json").json["value"] is False and cli("pause", "--json").json["value"] is True
+
+
+def test_a_pause_with_a_duration_ends_by_itself(cli: Cli) -> None:
+    now = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    cli.save()
+    told = cli("pause", "1h30m", MEMDIR_NOW=now.isoformat())
+    assert told.out.startswith("paused until 2026-11-17 ") and "memdir resume" in told.out
+    ask = ("recall", "no summary at the end of a reply?", "--json")
+    for minutes, skipped in ((1, "paused"), (89, "paused"), (91, None)):
+        at = (now + timedelta(minutes=minutes)).isoformat()
+        assert cli(*ask, MEMDIR_NOW=at).json["skipped"] == skipped, minutes
+    assert "paused until 2026-11-17 " in cli("status", MEMDIR_NOW=now.isoformat()).out
+    cli("resume")
+    assert cli("status", "--json", MEMDIR_NOW=now.isoformat()).json["paused"] is False
+    cli("pause", "2", "hours", MEMDIR_NOW=now.isoformat())
+    cli("pause")
+    assert cli("status", "--json", MEMDIR_NOW=(now + timedelta(days=9)).isoformat()).json["paused"] is True
+    for wrong in ("soon", "2x", "h", "1h soon", "-2h"):
+        assert cli("pause", "--", wrong).code == 1, wrong
+    assert "allowed: none, or a time" in cli("config", "set", "paused_until", "later").refusal
 
 
 # --- doctor ---------------------------------------------------------------------------------------------------------

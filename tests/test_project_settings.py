@@ -195,6 +195,8 @@ def test_every_setting_can_be_set_by_its_variable(tmp_path: Path, item: Setting)
         text, value = ("off", False) if item.default else ("on", True)
     elif item.choices:
         text = value = item.choices[-1]
+    elif item.is_time:
+        text = value = "2026-10-01T18:00:00+02:00"
     else:
         text, value = ("openai:x", "openai:x") if isinstance(item.default, str) else ("7", 7)
     settings = settings_of(tmp_path, **{item.variable: text})

@@ -17,6 +17,7 @@ import pytest
 import memdir
 from extracting import ASKED, NOW, make_parent, make_talk, name_file
 from homes import write
+from memdir.conversation.transcripts import copy_plain, read_host_messages
 from memdir.dream import DreamSkip
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError, SettingsError, UnreachableError
 from memdir.extraction import ExtractResult, ExtractSkip
@@ -30,8 +31,6 @@ from memdir.session import (
     RenderedReminders,
     Session,
     TurnPriority,
-    copy_plain,
-    read_host_messages,
     retry,
 )
 from memdir.store.files import FileStore

@@ -3,9 +3,9 @@
     import memdir
 
     memory = memdir.open_store()  # this project's memory, found from the git root
-    memory.write(memdir.Draft(memdir.Kind.PROJECT, "Deploys", "We deploy on Tuesdays only", "Support is there then."))
+    memory.remember("we deploy on Tuesdays only, because support is staffed then")
     for found in memdir.recall(memory, "may I deploy on Friday?"):
-        print(found.header.name, found.text)
+        print(found.title, found.text)
 
 The names below are the public ones. They load on first use, so that `import memdir` costs next to nothing.
 ARCHITECTURE.md has the packages and their order.

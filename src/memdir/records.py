@@ -100,8 +100,31 @@ class Header:
         return f"{self.name}.md"
 
 
+class _Titled:
+    """The fields of a header that people ask a memory for."""
+
+    __slots__ = ()
+    header: Header
+
+    @property
+    def name(self) -> str:
+        return self.header.name
+
+    @property
+    def title(self) -> str:
+        return self.header.title
+
+    @property
+    def description(self) -> str:
+        return self.header.description
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.header.kind
+
+
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(_Titled):
     """One stored memory: header, the whole text, its body, and the digest that `expect` is compared with."""
 
     header: Header
@@ -305,7 +328,7 @@ Selector = Callable[[Query, Sequence[Header], int], Sequence[Pick]]
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(_Titled):
     """What a conversation is shown of one memory: its text within the limits, and where the rest is."""
 
     header: Header

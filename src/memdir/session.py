@@ -14,7 +14,6 @@ import logging
 import os
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -25,7 +24,7 @@ from memdir.conversation import instructions, notes, notes_file, project_files
 from memdir.conversation.instructions import Instructions
 from memdir.conversation.notes import NotesSkip
 from memdir.conversation.project_files import LoadedFiles
-from memdir.conversation.transcripts import make_plain_messages
+from memdir.conversation.transcripts import copy_plain, read_host_messages
 from memdir.dream import DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.by_model import NO_CONTEXT
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
@@ -654,35 +653,6 @@ def retry(step: Callable[[], Result], *, after: type[MemdirError] = LockedError,
         except after:
             continue
     return step()
-
-
-def copy_plain(value: Any) -> Any:
-    """A copy in tables, lists and scalars, SDK objects as sent over the wire: hosts keep changing what they pass."""
-    if isinstance(value, Mapping):
-        return {key: copy_plain(at) for key, at in value.items()}
-    if isinstance(value, list | tuple):
-        return [copy_plain(at) for at in value]
-    dump = getattr(value, "model_dump", None)
-    return dump(mode="json", exclude_unset=True) if dump is not None else value
-
-
-def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Message, ...]:
-    """Messages of any of the known shapes; others are left out.
-
-    `era` counts how often the conversation was cleared or compacted. A message without an id is known by its text and
-    position, and both may occur again in a later era; so it gets an id there that says which.
-    """
-    found: list[Message] = []
-    for given in messages:
-        if isinstance(given, Message):
-            found.append(given)
-        elif isinstance(table := copy_plain(given), dict):
-            found += make_plain_messages(table)
-    if not era:
-        return tuple(found)
-    sums = (zlib.crc32(at.text.encode("utf-8", "surrogatepass")) for at in found)
-    ids = (f"{era}.{number}.{checksum:08x}" for number, checksum in enumerate(sums))
-    return tuple(at if at.id else replace(at, id=id) for at, id in zip(found, ids, strict=True))
 
 
 def _notify(callback: Callable[..., None], *values: object) -> None:

@@ -9,14 +9,15 @@ except Gemini's. Nothing here learns from a message.
 import json
 import os
 import re
+import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from memdir.conversation.claude import find_chain, make_messages, read_chain
 from memdir.conversation.codex import read_rollout
@@ -42,7 +43,7 @@ from memdir.conversation.lines import (
 )
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import read_time
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.project.paths import DIR_NAME, ProjectPaths, find_project_dir, find_root, slug
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
@@ -149,6 +150,35 @@ def _read_plain(file: BinaryIO) -> Iterator[Message]:
         records = _read_document(file)
     for record in records:
         yield from make_plain_messages(record)
+
+
+def copy_plain(value: Any) -> Any:
+    """A copy in tables, lists and scalars, SDK objects as sent over the wire: hosts keep changing what they pass."""
+    if isinstance(value, Mapping):
+        return {key: copy_plain(at) for key, at in value.items()}
+    if isinstance(value, list | tuple):
+        return [copy_plain(at) for at in value]
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_unset=True) if dump is not None else value
+
+
+def read_host_messages(messages: Iterable[object], era: int = 0) -> tuple[Message, ...]:
+    """Messages of any of the known shapes; others are left out.
+
+    `era` counts how often the conversation was cleared or compacted. A message without an id is known by its text and
+    position, and both may occur again in a later era; so it gets an id there that says which.
+    """
+    found: list[Message] = []
+    for given in messages:
+        if isinstance(given, Message):
+            found.append(given)
+        elif isinstance(table := copy_plain(given), dict):
+            found += make_plain_messages(table)
+    if not era:
+        return tuple(found)
+    sums = (zlib.crc32(at.text.encode("utf-8", "surrogatepass")) for at in found)
+    ids = (f"{era}.{number}.{checksum:08x}" for number, checksum in enumerate(sums))
+    return tuple(at if at.id else replace(at, id=id) for at, id in zip(found, ids, strict=True))
 
 
 def make_plain_messages(record: Json) -> Iterator[Message]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from memdir.conversation.includes import looks_secret
 from memdir.conversation.tool_calls import find_written_memory
+from memdir.conversation.transcripts import read_host_messages
 from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError, PathError
 from memdir.extraction import by_model
 from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests
@@ -48,6 +49,7 @@ from memdir.language.words import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
 from memdir.models.connection import add_usage, can_use_tools
+from memdir.models.open import open_model
 from memdir.models.staged import StagedMemory, Staging, make_edits
 from memdir.records import InboxItem, InboxKind, Message, Model, Origin, Scope, SkipReason
 from memdir.store.contract import StoreBase, utc_now
@@ -141,9 +143,9 @@ class ExtractResult:
 
 def extract(
     store: StoreBase,
-    messages: Sequence[Message],
+    messages: Sequence[object],
     *,
-    model: Model | None = None,
+    model: Model | str | None = None,
     after: Cursor | None = None,
     now: datetime | None = None,
     conversation: ConversationSource = NOWHERE,
@@ -154,14 +156,18 @@ def extract(
     context: Sequence[Message] = (),
     is_partial: bool = False,
 ) -> ExtractResult:
-    """Learn from the messages after the cursor; with `start` they are just those, and so many came before them.
+    """Learn from messages: `Message` records, tables such as `{"role": "user", "content": …}`, or objects of an SDK.
 
-    `context` are the last messages before these; without them, what `messages` has before the cursor.
+    `model` is a function or the name of one, as `open_model` takes it. Only the messages after the cursor are new; with
+    `start` all are, and so many came before them. `context` are the last messages before these; without them, what
+    `messages` has before the cursor.
 
     Without a model, and after too many `failures` over the same messages, only the patterns are used. `explicit_only`
     keeps what was asked for and nothing else; a partial run leaves the rest of these messages to a later one. A dry run
     returns what it would do and writes nothing.
     """
+    messages = read_host_messages(messages)
+    model = open_model(model) if isinstance(model, str) else model
     new = _find_new(store, messages, None if start is not None else after, conversation.session, start or 0)
     earlier = (*context, *messages[: new.start])
     new = replace(new, start=new.start + (start or 0))

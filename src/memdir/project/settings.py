@@ -17,7 +17,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, MutableMapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     project: bool = False
     minimum: float = 0
+    is_time: bool = False
 
     @property
     def variable(self) -> str:
@@ -64,7 +65,8 @@ class Setting:
         if isinstance(self.default, bool):
             return "true or false (also on/off, yes/no, 1/0)"
         if isinstance(self.default, str):
-            return " or ".join(self.choices) or "one line of text"
+            text = "none, or a time such as 2026-10-01T18:00:00+02:00" if self.is_time else "one line of text"
+            return " or ".join(self.choices) or text
         return f"{'a whole number' if isinstance(self.default, int) else 'a number'}, {self.minimum:g} or more"
 
 
@@ -82,6 +84,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("skip_index", False, "Save files only; leave MEMORY.md alone.", project=True),
     Setting("user_memory", True, "Load the memory for all projects too.", project=True),
     Setting("paused", False, "Nothing is remembered in the background, and nothing recalled."),
+    Setting("paused_until", "none", "The same until this time; `memdir pause 2h` sets it.", is_time=True),
     Setting("lock_seconds", limits.LOCK_SECONDS, "How long a write waits for another one."),
     Setting("recall", True, "Bring memories into a conversation when they matter.", project=True),
     Setting("selector", "local", f"What selects memories beside a conversation: {_SELECTORS}.", ("local", "model")),
@@ -150,6 +153,8 @@ def convert(setting: Setting, raw: object) -> Value | None:
         text = raw.strip() if isinstance(raw, str) else ""
         if setting.choices:
             return text.lower() if text.lower() in setting.choices else None
+        if setting.is_time and text != setting.default:
+            return text if _find_time(text) else None
         return text if text and text == one_line(text) else None
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
         return None
@@ -162,6 +167,14 @@ def convert(setting: Setting, raw: object) -> Value | None:
     if isinstance(default, int):
         return int(number) if number.is_integer() and number <= 2**53 else None
     return number
+
+
+def _find_time(text: str) -> datetime | None:
+    """A time with its zone, the machine's own if it names none; None for anything else."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
 
 
 # --- where values come from ------------------------------------------------------------------------------------------
@@ -229,6 +242,11 @@ class Settings:
     def number(self, key: str) -> float:
         return float(self.values[key])
 
+    def find_pause_end(self, now: datetime) -> datetime | None:
+        """When a pause with an end is over; None if there is none, or it is over."""
+        end = _find_time(self.text("paused_until"))
+        return end if end is not None and end > now else None
+
 
 def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: Path | None = None) -> Environment:
     """Returns the environment as a record; raises SettingsError for a value that cannot be used."""
@@ -288,7 +306,10 @@ def read_settings(environment: Environment, *, root: Path | None) -> Settings:
     for key, text in environment.variables.items():
         variable = BY_KEY[key].variable
         values[key], sources[key] = parse_value(BY_KEY[key], text, variable), variable
-    return Settings(values, sources, tuple(unknown), ignored, tuple(notes))
+    settings = Settings(values, sources, tuple(unknown), ignored, tuple(notes))
+    if not values["paused"] and settings.find_pause_end(environment.now or datetime.now(UTC)):
+        values["paused"], sources["paused"] = True, f"paused_until = {values['paused_until']}"
+    return settings
 
 
 def read_config(path: Path) -> dict[str, object]:

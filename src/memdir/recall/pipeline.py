@@ -126,6 +126,8 @@ def recall(
     `selector` the local index is used, by words and meaning, or by words alone if not `semantic`.
     """
     given = tuple(stores) if isinstance(stores, Sequence) else (stores,)
+    if isinstance(stores, str) or not isinstance(query, str):
+        raise TypeError("recall() takes a store, as memdir.open_store(PATH) returns it, and the text of a question")
     if selector is None:
         with LocalSearch(given, semantic=semantic) as search:
             return recall(given, query, selector=search, now=now, session=session, tools=tools, limit=limit)

@@ -15,7 +15,7 @@ from memdir.errors import ConflictError, NotFoundError
 from memdir.format.frontmatter import decode, digest_of, make_slug
 from memdir.frozen import dataclass
 from memdir.guard import check_name
-from memdir.records import BatchResult, Change, Draft, Header, Memory, Origin, Scope, Surfacing
+from memdir.records import BatchResult, Change, Draft, Header, Kind, Memory, Origin, Scope, Surfacing
 from memdir.store import plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
@@ -127,6 +127,19 @@ class StoreBase(Inbox):
 
         self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
         return self.read(names[-1])
+
+    def remember(
+        self, text: str, *, kind: Kind | str | None = None, name: str | None = None, origin: Origin = PERSON
+    ) -> Memory:
+        """Keep a sentence as it was said; type, title and description are taken from it, dates become absolute.
+
+        What adds to a memory goes into it, and a correction replaces its sentence; with a `name` it is a memory of its
+        own. Saying the same again changes nothing. Raises FormatError for what says nothing, or holds a password.
+        """
+        # Imported here: a store holds files, and only this verb needs the patterns that read sentences.
+        from memdir.extraction.merge import remember
+
+        return remember(self, text, kind=None if kind is None else Kind(kind), name=name, origin=origin)
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
         """Replace a memory's whole text, frontmatter included."""

@@ -152,11 +152,19 @@ def open_project(
     return Project(environment, settings, places, private, user, clock, own)
 
 
-def open_store(path: Path | str | None = None, *, cwd: Path | None = None, scope: Scope = Scope.PRIVATE) -> FileStore:
-    """This project's memory, found from the git root; or the directory at `path`, whatever the environment says."""
+def open_store(
+    path: Path | str | None = None, *, cwd: Path | str | None = None, scope: Scope | str = Scope.PRIVATE
+) -> FileStore:
+    """This project's memory, found from the git root; or the directory at `path`, whatever the environment says.
+
+    `scope` is "private", or "user" for the memory of all projects.
+    """
+    if scope not in list(Scope):
+        raise SettingsError(f"scope={scope!r} is none of {', '.join(Scope)}", key="scope")
+    scope = Scope(scope)
     if path is not None:
         return FileStore(Path(path).absolute(), scope=scope)
-    project = open_project(cwd)
+    project = open_project(None if cwd is None else Path(cwd))
     project.check_on()
     if scope is Scope.USER:
         project.private.close()

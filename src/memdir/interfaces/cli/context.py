@@ -40,7 +40,7 @@ def show_verb(call: CliContext, as_json: bool) -> None:
 
 
 @verb(
-    "prompt", "What an agent is told of its memory.",
+    "prompt", "Print what an agent is told of its memory; `show` prints the index alone.",
     "memdir prompt", "memdir prompt --part guidance --json", "memdir prompt --agent reviewer --scope project",
 )  # fmt: skip
 @click.option("--mode", type=click.Choice([*map(str, InstructionMode)]), help="This mode instead of the settings' own.")

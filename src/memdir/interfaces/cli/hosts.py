@@ -275,7 +275,7 @@ def hook_verb(call: CliContext, event: str, host: str) -> None:
 
 
 @verb(
-    "mcp", "Serve memory to an agent by MCP.",
+    "mcp", "Serve memory to any MCP client; `install` sets up a coding agent.",
     "memdir mcp", "memdir mcp --project ~/work/app", "memdir mcp --http --port 7337",
 )  # fmt: skip
 @click.option("--project", type=click.Path(), help="The project's folder; without it the one that this is started in.")
@@ -333,7 +333,7 @@ def chat_verb(ctx: click.Context, /, is_continued: bool, resume: str | None, **o
     return call.enter("chat", resume="" if is_continued else None if is_listed else resume, **options)
 
 
-@verb("demo", "Three days in a few seconds.", "memdir demo")
+@verb("demo", "Watch three days of memory in a few seconds; `chat` begins your own.", "memdir demo")
 @click.pass_context
 def demo_verb(ctx: click.Context) -> int:
     """Play three days of a project in a temporary folder: what is remembered, recalled and why, dreamed and undone.
@@ -378,7 +378,7 @@ _STEPS = (
 
 
 @verb(
-    "import", "Bring in memories of other tools and machines.",
+    "import", "Bring in memories and notes from elsewhere; `team` shares them with people.",
     "memdir import ~/backup/memory",
     "memdir import memories.tar --apply",
     "memdir import codex",
@@ -470,7 +470,7 @@ def _make_step(step: ImportStep, call: CliContext) -> Row:
 
 
 @verb(
-    "export", "All memories as one file.",
+    "export", "Write all memories into one file, which `import` reads.",
     "memdir export -o memories.tar",
     "memdir export --format markdown -o memories.md",
     "memdir export --format jsonl -o memories.jsonl",

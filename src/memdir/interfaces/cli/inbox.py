@@ -67,7 +67,7 @@ def _decision_arguments(decorated: Any) -> Any:
     return ids(every(json_option(click.pass_context(decorated))))
 
 
-@click.group("inbox", short_help="What waits for you: look, approve, reject.", cls=VerbGroup, default="list")
+@click.group("inbox", short_help="Review what waits for you: look, approve, reject.", cls=VerbGroup, default="list")
 def inbox_verb() -> None:
     """Look at what needs your review and decide. Without a verb it lists.
 

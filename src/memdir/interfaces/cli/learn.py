@@ -34,7 +34,7 @@ from memdir.text import estimate_tokens, one_line, shorten
 
 
 @verb(
-    "extract", "Learn from conversations.",
+    "extract", "Learn from past conversations; `remember` takes one sentence.",
     "memdir extract ~/.claude/projects/-home-me-app/1f2e.jsonl --dry-run",
     "memdir extract --all --since 2026-10-01",
     "memdir extract",
@@ -211,7 +211,9 @@ def session_options(decorated: Any) -> Any:
     return session(click.option("--transcript", type=file, metavar="FILE", help="The session of this file.")(decorated))
 
 
-@click.group("notes", short_help="The running summary of a session.", cls=VerbGroup, default="show")
+@click.group(
+    "notes", short_help="The running summary of one session; `log` is the log of a day.", cls=VerbGroup, default="show"
+)
 def notes_verb() -> None:
     """Look at the notes of a session and bring them up to date. Without a verb it shows them.
 

@@ -1,6 +1,8 @@
 """`where`, `relink`, `config`, `pause` and `resume`: which directories and settings are in use, and how to change them."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from memdir.errors import ModelError, NotFoundError, PathError
+from memdir.errors import FormatError, ModelError, NotFoundError, PathError
 from memdir.guard import check_root
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.app import VerbGroup, confirm, json_option, verb
@@ -27,6 +29,7 @@ from memdir.project.settings import (
 from memdir.records import Scope
 from memdir.store.move import claim, move_memory
 from memdir.store.open import RelinkCandidate, check_identity, find_identity, find_moved_directories
+from memdir.text import one_line, shorten
 
 _SETTINGS = (
     TableColumn("KEY", "cyan", "key"),
@@ -103,7 +106,7 @@ def _make_directory(directory: MemoryDirectory, environment: Environment) -> Row
 
 
 @verb(
-    "relink", "The memory of a project that has moved.",
+    "relink", "Find the memory of a project that has moved.",
     "memdir relink", "memdir relink --from ~/.claude/projects/-old-place/memory --yes",
 )  # fmt: skip
 @click.option("--from", "source", metavar="DIR", help="The memory directory to take.")
@@ -180,7 +183,7 @@ def _key_arguments(decorated: Any) -> Any:
     return click.argument("key", shell_complete=complete)(json_option(click.pass_obj(decorated)))
 
 
-@click.group("config", short_help="Look at settings and change them.", cls=VerbGroup)
+@click.group("config", short_help="Show and change settings; `status` shows the state.", cls=VerbGroup)
 def config_verb() -> None:
     """Look at settings and change your own (docs/settings.md has them all)."""
 
@@ -238,13 +241,42 @@ def _unset(call: CliContext, key: str, as_json: bool) -> None:
         call.out.line(done)
 
 
-@verb("pause", "Remember and recall nothing for a while.", "memdir pause")
+_UNITS = {"m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION = re.compile(r"(\d{1,4})\s*(min|m|h|d|w)(?:inutes?|ours?|ays?|eeks?)?\s*", re.IGNORECASE)
+
+
+@verb(
+    "pause", "Remember and recall nothing until `resume`, or for a while such as 2h.",
+    "memdir pause 2h", "memdir pause 30m", "memdir pause",
+)  # fmt: skip
+@click.argument("duration", nargs=-1, metavar="[DURATION]")
 @json_option
 @click.pass_obj
-def pause_verb(call: CliContext, as_json: bool) -> None:
-    """Remember nothing in the background and recall nothing until `memdir resume`; what you save is still saved."""
-    write_setting(call.environment, "paused", True)
-    _report_setting(call, find_setting("paused"), "paused", as_json=as_json)
+def pause_verb(call: CliContext, duration: tuple[str, ...], as_json: bool) -> None:
+    """Remember nothing in the background and recall nothing until `memdir resume`; what you save is still saved.
+
+    With a duration (30m, 2h, 1h30m, 1d) it ends by itself.
+    """
+    text = " ".join(duration)
+    if not text:
+        remove_setting(call.environment, "paused_until")
+        write_setting(call.environment, "paused", True)
+        _report_setting(call, find_setting("paused"), "paused until `memdir resume`", as_json=as_json)
+        return
+    end = (call.environment.now or datetime.now(UTC)) + parse_duration(text)
+    remove_setting(call.environment, "paused")
+    write_setting(call.environment, "paused_until", end.astimezone().isoformat(timespec="seconds"))
+    done = f"paused until {end.astimezone():%Y-%m-%d %H:%M}; `memdir resume` ends it earlier"
+    _report_setting(call, find_setting("paused_until"), done, as_json=as_json)
+
+
+def parse_duration(text: str) -> timedelta:
+    """A duration such as 2h or 1h30m; raises FormatError."""
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip():
+        shown = shorten(one_line(text), 40)
+        raise FormatError(f"{shown!r} is no duration", field="duration", hint="as in 30m, 2h, 1h30m or 1d")
+    return sum((timedelta(**{_UNITS[unit.lower()]: int(count)}) for count, unit in parts), timedelta())
 
 
 @verb("resume", "End a pause.", "memdir resume")
@@ -252,7 +284,8 @@ def pause_verb(call: CliContext, as_json: bool) -> None:
 @click.pass_obj
 def resume_verb(call: CliContext, as_json: bool) -> None:
     """End a pause."""
-    remove_setting(call.environment, "paused")
+    for key in ("paused", "paused_until"):
+        remove_setting(call.environment, key)
     _report_setting(call, find_setting("paused"), "resumed", as_json=as_json)
 
 

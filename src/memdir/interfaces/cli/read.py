@@ -25,7 +25,7 @@ _MEMORIES = (
 
 
 @verb(
-    "list", "What is remembered here.",
+    "list", "List the memories here; `read` prints one, `status` counts them.",
     "memdir list", "memdir list --type feedback --sort name", "memdir list --json",
 )  # fmt: skip
 @click.option("--type", "kind", type=click.Choice((*app.KINDS, output.NO_TYPE)), help="Only memories of this type.")
@@ -109,7 +109,12 @@ _CHANGES = (
 )
 
 
-@verb("history", "What changed, when, by whom.", "memdir history", "memdir history terse-replies --limit 5")
+@verb(
+    "history",
+    "List changes: when, by whom, why; `diff` shows their text.",
+    "memdir history",
+    "memdir history terse-replies --limit 5",
+)
 @name_argument(required=False)
 @limit_option(50, "At most so many, newest first; 0 all.", least=0)
 @scope_option
@@ -125,7 +130,13 @@ def history_verb(call: CliContext, name: str | None, limit: int, scope: str | No
     call.show_rows(_CHANGES, rows, as_json=as_json, empty="nothing has been changed here by memdir yet")
 
 
-@verb("diff", "How exactly it changed.", "memdir diff", "memdir diff terse-replies", "memdir diff 12")
+@verb(
+    "diff",
+    "Show what a change did to the text; `history` lists changes.",
+    "memdir diff",
+    "memdir diff terse-replies",
+    "memdir diff 12",
+)
 @name_argument(required=False, name="target", metavar="NAME|ID")
 @scope_option
 @json_option
@@ -184,7 +195,10 @@ def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_jso
 
 
 @verb(
-    "restore", "Bring back an earlier version.", "memdir restore terse-replies", "memdir restore terse-replies --to 12"
+    "restore",
+    "Bring back an earlier version of one memory; `undo` reverts a whole change.",
+    "memdir restore terse-replies",
+    "memdir restore terse-replies --to 12",
 )
 @name_argument()
 @click.option(

@@ -116,7 +116,12 @@ def search_verb(call: CliContext, text: tuple[str, ...], transcripts: bool, limi
         out.line("these words stand nowhere together")
 
 
-@verb("why", "For which questions a memory came up.", "memdir why terse-replies", "memdir why terse-replies --json")
+@verb(
+    "why",
+    "For which questions a memory came up; `recall --explain` shows scores.",
+    "memdir why terse-replies",
+    "memdir why terse-replies --json",
+)
 @name_argument()
 @limit_option(20, "At most so many; 0 all.", least=0)
 @scope_option

@@ -19,9 +19,10 @@ from memdir.interfaces import doctor
 from memdir.interfaces.cli import CliContext, choose_store, choose_stores, name_scope, output
 from memdir.interfaces.cli.app import KINDS, complete_names, find_memory, json_option, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
-from memdir.interfaces.cli.output import NO_TYPE, TOKENS, Output, Row, Styled, TableColumn, fill
+from memdir.interfaces.cli.output import NO_TYPE, TOKENS, Output, Row, Styled, TableColumn, count_words, fill
 from memdir.interfaces.cli.places import find_collision, make_setting, show_value
 from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
+from memdir.limits import INDEX_WARN_SHARE
 from memdir.models.connection import add_usage
 from memdir.models.usage import FILE, UsageReport, UsageTotal, read_usage_report, render_usage_row
 from memdir.project.hosts import HOSTS, find_installed, render_undecided
@@ -33,12 +34,14 @@ from memdir.store.history import FILE as HISTORY
 from memdir.store.open import Project
 from memdir.store.secrets import FILE as SECRETS_FILE
 from memdir.store.secrets import OwnSecretRules, read_own_rules
-from memdir.text import estimate_tokens
+from memdir.text import estimate_tokens, one_line, shorten
 from memdir.verify import records
 from memdir.verify.check import StampResult, stamp, verify
 from memdir.verify.records import ClaimStatus, Verdict, VerifyState, render_claim
 
 _WEEKS_SHOWN = 4
+_LATELY = 5
+_SCOPE_LABELS = {Scope.PRIVATE: "this project", Scope.USER: "all projects", Scope.PROJECT: "repository"}
 _WEEK = f"{TOKENS} week project purpose requests failed unpriced dollars"
 _REQUEST = f"{TOKENS} at project purpose model outcome counted dollars"
 _STATE_STYLES = {"verified": "green", "partly": "yellow", "stale": "bold red", "unchecked": "dim"}
@@ -46,14 +49,19 @@ _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
 
 
 @verb(
-    "status", "Counts, sizes, settings, and what models cost.",
-    "memdir status", "memdir status --usage", "memdir status --json",
+    "status", "Is it on, what did it do, what needs you; `doctor` looks for faults.",
+    "memdir status", "memdir status --all", "memdir status --usage", "memdir status --json",
 )  # fmt: skip
+@click.option("--all", "is_all", is_flag=True, help="Also sizes, every setting, and every reason to stay silent.")
 @click.option("--usage", is_flag=True, help="Only what models took, with the last requests one by one.")
 @json_option
 @click.pass_obj
-def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
-    """Print counts, how full each index is, the size of history, what models cost, and every setting."""
+def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> None:
+    """Print on one screen whether memory is on, what it did lately, what needs you, and what it costs.
+
+    --all adds how full each index is, the size of history, every setting, and why nothing is recalled or learned at
+    times. --json has all of it.
+    """
     project, out = call.open(), call.out
     report, problem, usage_file = UsageReport(), "", project.environment.state_home / FILE
     try:
@@ -93,6 +101,9 @@ def status_verb(call: CliContext, usage: bool, as_json: bool) -> None:
     )
     if as_json:
         out.json(row)
+        return
+    if not is_all:
+        _show_brief(out, project, row, report, problem)
         return
     _show_status(out, project, row)
     out.line()
@@ -140,11 +151,71 @@ def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, in
     return counts
 
 
-def _show_status(out: Output, project: Project, row: Row) -> None:
+def _show_state(out: Output, project: Project, row: Row) -> None:
     state = "on" if row["on"] else "off"
     out.line(Styled("memory is ", "bold"), Styled(state, "green" if row["on"] else "red"), f" ({row['rule']})")
     if row["paused"]:
-        out.line(Styled("paused: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
+        until = project.settings.find_pause_end(project.now())
+        when = f" until {until.astimezone():%Y-%m-%d %H:%M}" if until else ""
+        out.line(Styled(f"paused{when}: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
+
+
+def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, problem: str) -> None:
+    """One screen: the state, what happened lately, what needs the person, and costs."""
+    now = project.now()
+    _show_state(out, project, row)
+    installed = {at.host for at in find_installed(project.environment, project.places.root.path)}
+    hosts = [host for host in HOSTS.values() if host.key in installed]
+    titles = ", ".join(at.title for at in hosts) or "none; `memdir install` puts it into one"
+    out.line(f"{'agents':<14}{titles}")
+    for scope in row["scopes"]:
+        label = _SCOPE_LABELS.get(scope["scope"], scope["scope"])
+        used = f"index {scope['index']['share']:.0%} full" if scope["memories"] else "empty"
+        out.line(f"{label:<14}{count_words(scope['memories'], 'memory')}, {used}", Styled(f"  {scope['path']}", "dim"))
+    lately = [
+        (change.at, f"{change.verb} {shorten(', '.join(output.find_change_names(change)), 60)} by {change.origin.who}")
+        for store in project.stores
+        for change in store.changes(limit=_LATELY)
+    ] + [
+        (recall.at, f"recalled {recall.name} for “{shorten(one_line(recall.query), 50)}”")
+        for store in project.stores
+        for recall in store.recalls(limit=_LATELY)
+    ]
+    out.line()
+    out.line(Styled("lately", "bold"), "" if lately else "  nothing yet")
+    for at, what in sorted(lately, reverse=True)[:_LATELY]:
+        out.line(f"  {output.show_time(out, at, now)}: {what}")
+    out.line()
+    needs = []
+    if waiting := sum(scope["waiting"] for scope in row["scopes"]):
+        needs.append(f"{waiting} in the inbox, waiting for you: `memdir inbox`")
+    needs += [
+        f"the index of {_SCOPE_LABELS.get(scope['scope'], scope['scope'])} is {scope['index']['share']:.0%} full: "
+        "`memdir dream` tidies it"
+        for scope in row["scopes"]
+        if scope["index"]["share"] >= INDEX_WARN_SHARE
+    ]
+    stale = sum(scope["verdicts"][VerifyState.STALE] for scope in row["scopes"])
+    needs += [f"{count_words(stale, 'memory')} no longer true: `memdir verify`"] if stale else []
+    needs += [at for at in (problem, render_undecided(project.settings, hosts)) if at]
+    out.line(Styled("needs you", "bold"), "" if needs else "  nothing")
+    for need in needs:
+        out.line(Styled(f"  {need}", "yellow"))
+    loads, model = row["loads"], project.settings.text("model")
+    tokens = loads["guidance_tokens"] + loads["index_tokens"]
+    cap = f" of {caps:,}" if (caps := row["usage"]["caps"]["day_tokens"]) else ""
+    week = max((total.week for total in report.totals), default="")
+    dollars = [total.usage.dollars or 0 for total in report.totals if total.week == week]
+    spent = f"; about ${sum(dollars):.2f} in the week of {week}" if any(dollars) else ""
+    out.line()
+    out.line(Styled("costs", "bold"), f"  a session loads about {tokens:,} tokens")
+    used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
+    out.line(f"  model {model}: {used}")
+    out.line(Styled("`memdir status --all` shows the rest, `memdir doctor` looks for faults", "dim"))
+
+
+def _show_status(out: Output, project: Project, row: Row) -> None:
+    _show_state(out, project, row)
     loads = row["loads"]
     guidance, index = loads["guidance_tokens"], loads["index_tokens"]
     out.line(f"a session loads about {guidance + index:,} tokens: {guidance:,} of guidance and {index:,} of index")
@@ -234,7 +305,7 @@ def _describe_total(total: UsageTotal) -> str:
 
 
 @verb(
-    "verify", "Look up in the project what memories name.",
+    "verify", "Check what memories name against the project; `doctor` checks memdir itself.",
     "memdir verify", "memdir verify deploy-freeze", "memdir verify --changed --stamp", "memdir verify --json",
 )  # fmt: skip
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_names)
@@ -344,7 +415,7 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "What is wrong, and how to fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --json"
+    "doctor", "Find what is wrong with memdir here, and fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --json"
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,

@@ -8,7 +8,6 @@ from datetime import datetime
 import click
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
-from memdir.format import frontmatter
 from memdir.format.frontmatter import HOW, WHY, compose_body, decode, digest_of, find_missing_parts, make_slug
 from memdir.format.index import INDEX_FILE, IndexFill, measure_index
 from memdir.frozen import replace
@@ -25,12 +24,10 @@ from memdir.store.plan import index_path, is_team, resolve_dates
 from memdir.store.state import drop_edits, open_edit
 from memdir.text import fold
 
-REMEMBER = "remember"  # the verb in the history
 UNREACHED = (
     "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
     " histories of other projects that it was promoted from, and backups"
 )
-_PLACED = {"create": "created", "update": "updated", "unchanged": "unchanged"}
 
 
 def _resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, list[Row]]:
@@ -177,20 +174,20 @@ def remember_verb(
     --name it is a memory of its own.
     """
     # Imported here: `save` and `edit` need none of it.
-    from memdir.extraction.find import compose_memory, holds_secret, is_forgetting
+    from memdir.extraction.find import compose_memory, holds_secret
+    from memdir.extraction.merge import check_keeping, keep_draft
 
     text = " ".join(words) if words != ("-",) else app.read_body("-")
     project = call.open_to_write()
     now = project.now().astimezone()
-    if is_forgetting(text, now=now):
-        hint = "`memdir forget NAME` does it, `memdir list` has the names"
-        raise FormatError("that asks to forget something", field="body", hint=hint)
+    check_keeping(text, now=now)
     store = choose_store(project, scope)
     draft = compose_memory(text, now=now, kind=None if kind is None else Kind(kind), secrets=True)
     draft = replace(draft, name=None if name is None else name.removesuffix(".md"), pinned=True if pin else None)
     if draft.name is not None:
         draft = _place_draft(store, draft, scope)
-    memory, action, change, before = _remember(call, store, draft, text, team=scope == Scope.TEAM.value)
+    done = keep_draft(store, draft, text, team=scope == Scope.TEAM.value, origin=call.origin())
+    memory, action = done.memory, done.action
     _, dates = _resolve_dates(replace(draft, description="", body=text), now)
     warnings = _find_warnings(project, store, draft, memory, parts=False)
     warnings += _warn_of_rival(call, store, memory, draft) if action == "created" else []
@@ -198,10 +195,10 @@ def remember_verb(
         warnings.append("this looks like a number that opens something; say where it is kept instead")
     said = app.mask_secrets(memory.body.strip(), call.environment).splitlines()
     lines = [*(f"  {line}" for line in said), *_render_dates(dates)] if action == "created" else []
-    if action == "updated" and before is not None and not as_json:
-        lines = _render_diff(call, before, memory.text, memory.header.file, "now")
-    done = {"action": action, "change": change, "dates": dates, "warnings": warnings}
-    _report_saved(call, store, memory, done, lines, same="nothing new, already in", as_json=as_json)
+    if action == "updated" and done.before is not None and not as_json:
+        lines = _render_diff(call, done.before, memory.text, memory.header.file, "now")
+    row = {"action": action, "change": done.change, "dates": dates, "warnings": warnings}
+    _report_saved(call, store, memory, row, lines, same="nothing new, already in", as_json=as_json)
 
 
 def _warn_of_rival(call: CliContext, store: FileStore, memory: Memory, draft: Draft) -> list[str]:
@@ -219,34 +216,6 @@ def _warn_of_rival(call: CliContext, store: FileStore, memory: Memory, draft: Dr
     return [
         f'"{said}" is there since {since} ({other}); to replace it: `memdir forget {other}`, or `memdir edit {other}`'
     ]
-
-
-def _remember(
-    call: CliContext, store: FileStore, draft: Draft, text: str, *, team: bool
-) -> tuple[Memory, str, int | None, str | None]:
-    """Returns the memory, what was done, the change, and the memory's text before it."""
-    from memdir.extraction.find import MemoryRequest
-    from memdir.extraction.merge import place
-    from memdir.language.requests import RequestCategory
-    from memdir.models.staged import Staging, make_edits
-
-    staging = Staging(store, now=store.clock())
-    if draft.name is None:
-        about = (draft.kind, draft.title, draft.description, draft.body, text)
-        wanted = MemoryRequest(RequestCategory.REQUEST, "save", *about)
-        (placed,) = place(wanted, staging, team=team)
-        name, action = placed.name, _PLACED[placed.action]
-    elif staging.read_bytes(f"{draft.name}.md") is None:
-        name, action = staging.save(draft), "created"
-    else:
-        hint = "leave out --name to merge, or use `memdir save --replace`"
-        raise ConflictError(f"{draft.name} exists already", hint=hint)
-    if draft.pinned:
-        staging.write(name, frontmatter.set_fields(staging.read(name), {"pinned": "true"}))
-    before = next((at.before for at in staging.staged), None)
-    action = "updated" if action == "unchanged" and staging.staged else action  # it was not pinned
-    changed = store.change(make_edits(staging.staged), verb=REMEMBER, origin=call.origin())
-    return store.read(name), action, changed.change, before
 
 
 def _place_draft(store: FileStore, draft: Draft, scope: str | None) -> Draft:
@@ -314,7 +283,7 @@ def _measure_index(store: FileStore, name: str) -> IndexFill:
 
 
 @verb(
-    "edit", "Change a memory, in an editor or without.",
+    "edit", "Change one memory, in an editor or by options.",
     "memdir edit terse-replies", "memdir edit terse-replies --description 'No closing summary in a reply'",
 )  # fmt: skip
 @name_argument()
@@ -356,7 +325,12 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
     _report_edit(call, store, before, after, dates, as_json=as_json)
 
 
-@verb("pin", "Keep a memory first; --off lets it go.", "memdir pin terse-replies", "memdir pin terse-replies --off")
+@verb(
+    "pin",
+    "Keep a memory first in the index, and out of dreams.",
+    "memdir pin terse-replies",
+    "memdir pin terse-replies --off",
+)
 @name_argument()
 @click.option("--off", is_flag=True, help="Take the pin off.")
 @scope_option
