@@ -192,7 +192,7 @@ def test_status_fits_one_screen_and_says_what_matters(cli: Cli) -> None:
     for number in range(7):
         cli.save(f"a{number}", f"Text {number}.")
     cli("remember", "we deploy on Tuesdays only, because support is staffed then")
-    cli("recall", "on which day do we deploy?")
+    cli("recall", "on which day do we deploy?", MEMDIR_NOW="2026-03-05T13:00:00Z")
     lines = cli("status").lines
     assert len(lines) <= 24 and "settings" not in "".join(lines)
     for words in ("memory is on", "agents", "this project  8 memories", "lately", "save a6 by person", "recalled deploy-on-tuesdays-only for", "needs you  nothing", "costs  a session loads", "status --all"):  # fmt: skip

@@ -183,7 +183,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     ]
     out.line()
     out.line(Styled("lately", "bold"), "" if lately else "  nothing yet")
-    for at, what in sorted(lately, reverse=True)[:_LATELY]:
+    for at, what in sorted(lately, key=itemgetter(0), reverse=True)[:_LATELY]:
         out.line(f"  {output.show_time(out, at, now)}: {what}")
     out.line()
     needs = []
