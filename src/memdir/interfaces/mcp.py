@@ -9,7 +9,6 @@ request is served only if it was sent to this address by a name that only this m
 site sent it, and if it shows the token; otherwise it is refused before a byte of its body is read.
 """
 
-import asyncio
 import gc
 import hmac
 import json
@@ -17,11 +16,9 @@ import logging
 import os
 import secrets
 import signal
-import socket
 import stat
 import sys
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -45,7 +42,6 @@ from memdir.text import one_line, printable, shorten
 try:
     import anyio
     import anyio.to_thread
-    import uvicorn
     from mcp import types
     from mcp.server import Server, ServerRequestContext
     from mcp.server.caching import CacheHint
@@ -54,13 +50,23 @@ try:
 except ModuleNotFoundError:
     _PROBLEM = "the MCP server needs the MCP SDK, which is not installed"
     raise SettingsError(_PROBLEM, hint="pip install 'memdir[mcp]'") from None
+from memdir.interfaces.web.listen import (
+    HOST,
+    App,
+    AsgiScope,
+    HttpLimits,
+    HttpServer,
+    Receive,
+    Send,
+    find_foreign,
+    group_headers,
+    listen,
+    refuse,
+)
 
 PAGE = 200  # resources of one page
-HOST = "127.0.0.1"
 PATH = "/mcp"
-BODY_BYTES = 2_097_152  # a memory of the largest size, with its escapes
 SESSION_KEY = "memdir/session"  # in a request's `_meta`: the conversation that it belongs to
-_SHUTDOWN_SECONDS = 5
 _TOKEN_BYTES = 4_096  # of the token file
 _TOKEN_CHARS = 32  # a shorter token could be guessed
 _MARKDOWN = "text/markdown"
@@ -99,10 +105,8 @@ TEMPLATE = types.ResourceTemplate(
 Answer = TypeVar("Answer")
 Context = ServerRequestContext[Any]
 Page = types.PaginatedRequestParams
-AsgiScope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
+# Headers that a refusal has besides.
+_MORE = {401: ((b"www-authenticate", b"Bearer"),), 405: ((b"allow", b"POST"),)}
 
 
 def serve(*, cwd: Path, directory: Path | None, http: bool, port: int, token_file: Path | None) -> int:
@@ -112,11 +116,10 @@ def serve(*, cwd: Path, directory: Path | None, http: bool, port: int, token_fil
     # A call of the command line does without the collector; this one may live for days.
     gc.freeze()
     gc.enable()
-    for name in ("mcp", "uvicorn"):
-        # The SDK logs every odd frame with what was in it: its log goes nowhere.
-        log = logging.getLogger(name)
-        log.addHandler(logging.NullHandler())
-        log.propagate = False
+    # The SDK logs every odd frame with what was in it: its log goes nowhere.
+    log = logging.getLogger("mcp")
+    log.addHandler(logging.NullHandler())
+    log.propagate = False
     if not http:
         return _serve_stdio(context)
     return _serve_loopback(context, port, open_token(token_file or read_environment().state_home / "mcp-token"))
@@ -363,67 +366,36 @@ class TokenGate:
     """The ASGI application that checks a request before the SDK's own sees it."""
 
     def __init__(self, app: App, port: int, token: McpToken) -> None:
-        self._app, self._token = app, token
-        self._hosts = frozenset(f"{name}:{port}".encode() for name in (HOST, "localhost"))
+        self._app, self._port, self._token = app, port, token
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (refusal := self._find_refusal(scope)):
-            await _refuse(send, *refusal)
+            status, why = refusal
+            await refuse(send, status, why, *_MORE.get(status, ()))
         elif scope["type"] in ("http", "lifespan"):
             await self._app(scope, receive, send)
 
-    def _find_refusal(self, scope: AsgiScope) -> tuple[int, bytes] | None:
-        headers: defaultdict[bytes, list[bytes]] = defaultdict(list)
-        for name, value in scope["headers"]:
-            headers[name.lower()].append(value)
-        hosts, origins = headers[b"host"], headers[b"origin"]
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return 403, b"this server answers to its own address only"
-        is_foreign = any(origin.lower().removeprefix(b"http://") not in self._hosts for origin in origins)
-        if is_foreign or set(headers.get(b"sec-fetch-site", [])) - {b"same-origin", b"none"}:
-            return 403, b"requests from other sites are refused"
+    def _find_refusal(self, scope: AsgiScope) -> tuple[int, str] | None:
+        headers = group_headers(scope)
+        if why := find_foreign(headers, self._port):
+            return 403, why
         shown = headers[b"authorization"]
         if len(shown) != 1 or not self._token.is_shown_by(shown[0]):
-            return 401, b"the bearer token is missing or wrong"
+            return 401, "the bearer token is missing or wrong"
         if scope["path"] != PATH:
-            return 404, b"there is nothing here"
-        return None if scope["method"] == "POST" else (405, b"only POST is answered")
+            return 404, "there is nothing here"
+        return None if scope["method"] == "POST" else (405, "only POST is answered")
 
 
 def _serve_loopback(context: McpContext, port: int, token: McpToken) -> int:
     """Serve on loopback until the process is stopped; port 0 takes a free one."""
-    listener = _listen(port)
+    listener = listen(port)
     own = listener.getsockname()[1]
+    most = HttpLimits().body_bytes
     app = make_server(context).streamable_http_app(
-        streamable_http_path=PATH, stateless_http=True, json_response=True, max_request_body_size=BODY_BYTES, host=HOST
+        streamable_http_path=PATH, stateless_http=True, json_response=True, max_request_body_size=most, host=HOST
     )
-    config = uvicorn.Config(
-        TokenGate(app, own, token), log_config=None, access_log=False, server_header=False, ws="none", lifespan="on",
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-    )  # fmt: skip
     sys.stdout.write(f"http://{HOST}:{own}{PATH} (bearer token in {token.file})\n")
     sys.stdout.flush()
-    asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+    HttpServer(TokenGate(app, own, token)).run([listener])
     return 0
-
-
-def _listen(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((HOST, port))
-        listener.listen()  # before the address is printed: whoever reads it may call at once
-    except (OSError, OverflowError) as error:
-        listener.close()
-        what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        message = f"cannot listen on {HOST}:{port}: {what.lower()}"
-        raise SettingsError(message, key="port", hint="give another with --port; 0 takes a free one") from None
-    return listener
-
-
-async def _refuse(send: Send, status: int, why: bytes) -> None:
-    more = {401: [(b"www-authenticate", b"Bearer")], 405: [(b"allow", b"POST")]}.get(status, [])
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(why)).encode()), *more]
-    headers.append((b"connection", b"close"))  # the rest of the request is not read
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": why})

@@ -1,0 +1,1 @@
+"""What memdir serves over HTTP."""
