@@ -2,7 +2,9 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,13 @@ from memdir.interfaces.hooks import HookReply, render_reply
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
 from memdir.project.paths import MEMBERSHIP, slug
+from memdir.recall.index import LARGE
 from memdir.recall.reminder import measure_reply
 from memdir.store.sessions import open_session, read_queue
 from memdir.store.state import RECORD, read_events, read_problems, write_table
 from memdir.team.state import TeamNews, add_news
 from memdir.text import estimate_tokens
+from searching import write_memory
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"[:36]
 
@@ -312,6 +316,46 @@ def test_a_memory_the_agent_has_read_is_not_told_again(hooks: Hooks) -> None:
     assert hooks("after-tool", **given).out == b""
     assert open_session(hooks.state, "s-1").read().read == {"deploy-steps"}
     assert hooks("user-prompt", prompt="The deploy-steps summary at the end of a reply?").out == b""
+
+
+# --- a large directory: a prompt does not look at every file --------------------------------------------------------
+
+
+@pytest.fixture
+def large(hooks: Hooks) -> Hooks:
+    for number in range(LARGE):
+        write_memory(hooks.cli.memory, f"note-{number}", f"What is known of part{number}")
+    os.utime(hooks.cli.memory, (1_000_000_000, 1_000_000_000))
+    assert hooks.cli("worker").code == 0
+    return hooks
+
+
+def test_what_an_agent_has_just_written_is_told_at_the_next_prompt(large: Hooks) -> None:
+    prompt = "Where is the marmalade cellar?"
+    path = write_memory(large.cli.memory, "note-7", "The marmalade cellar is below the harbour office")
+    assert large("user-prompt", session="s-2", prompt=prompt).out == b""
+    large("after-tool", tool_name="Edit", tool_input={"file_path": str(path)})
+    assert "harbour office" in large("user-prompt", session="s-3", prompt=prompt).context
+    write_memory(large.cli.memory, "new", "The gooseberry orchard lies behind the old mill")
+    assert "old mill" in large("user-prompt", session="s-4", prompt="Where is the gooseberry orchard?").context
+
+
+def test_what_an_editor_overwrote_is_found_after_the_next_start_or_turn(large: Hooks) -> None:
+    def knows(word: str) -> Callable[[], bool]:
+        return lambda: bool(find_terms(large.state / "index.db", word))
+
+    write_memory(large.cli.memory, "note-7", "The marmalade cellar is below the harbour office")
+    large("session-start", source="startup")
+    wait_until(knows("marmalad"), "the start's worker has read the file")
+    write_memory(large.cli.memory, "note-8", "The gooseberry orchard lies behind the old mill")
+    large("stop", transcript_path=str(large.transcript("Hello.", "Hello.")))
+    wait_until(knows("gooseberri"), "the worker of the turn has read the file")
+    assert "old mill" in large("user-prompt", session="s-4", prompt="Where is the gooseberry orchard?").context
+
+
+def find_terms(index: Path, word: str) -> object:
+    with closing(sqlite3.connect(f"{index.as_uri()}?mode=ro", uri=True, timeout=30)) as db:
+        return db.execute("SELECT df FROM terms WHERE word = ?", (word,)).fetchone()
 
 
 # --- the end of a turn ----------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The derived index keeps up with the files, equals a new one after any history, and comes back whatever befalls it."""
 
+import os
 import random
 import shutil
 import sqlite3
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from memdir.recall.index import Catalog, IndexTotals, open_words
-from memdir.recall.select import LocalSearch
+from memdir.recall.index import LARGE, Catalog, IndexTotals, open_words
+from memdir.recall.select import HIDDEN, LocalSearch
+from memdir.records import Kind, Query, Scope
 from memdir.store.files import FileStore
 from pressure import Unavailable, nobody_folder, run_in_child
-from searching import ask, ask_all, write_memory
+from searching import NOW, ask, ask_all, write_memory
+from syscalls import is_below, trace
 
 WORDS = "cache queue deploy token index retry schema ledger widget canary rollback shard 缓存 検索 handleAuth".split()
 REFRESH = """
@@ -314,3 +317,150 @@ def test_processes_that_refresh_at_once_lose_nothing(memory: Path, tmp_path: Pat
 def test_a_word_that_another_process_has_just_added_to_more_documents_than_were_counted_is_merely_common() -> None:
     totals = IndexTotals(docs=4, length=44, passages=8)
     assert totals.idf(5) == totals.idf(4) > 0
+
+
+# --- large directories: at a prompt, folders are looked at and not every file ---------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A large directory with its index, to be copied."""
+    folder = tmp_path_factory.mktemp("many") / "memory"
+    write_some(folder, LARGE)
+    write_memory(folder / "team", "shared", "What the team shares about rigging")
+    settle(folder)
+    with FileStore(folder) as store, LocalSearch([store]) as search:
+        search.refresh()
+    return folder
+
+
+@pytest.fixture
+def large(many: Path, memory: Path) -> Iterator[FileStore]:
+    shutil.copytree(many, memory)
+    settle(memory)
+    with FileStore(memory) as store, LocalSearch([store]) as search:
+        search.refresh()
+        yield store
+
+
+def settle(folder: Path) -> None:
+    """As if the folders had last been changed a while ago: one that changed just now is listed again."""
+    for path in (folder, folder / "team"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+def ask_trusting(store: FileStore, text: str) -> list[str]:
+    with LocalSearch([store], trusts=True) as search:
+        found = search.find(Query(text, now=NOW, wide=True), 5, lambda scope, name: "")
+    return [pick.header.name for pick in found if not pick.dropped]
+
+
+def test_a_trusting_search_of_an_unchanged_directory_looks_at_folders_and_at_what_it_selects(large: FileStore) -> None:
+    ask_trusting(large, "part7")  # what it needs is imported
+    seen = trace(lambda: ask_trusting(large, "part7"))
+    looked = [call for call in seen.calls if is_below(call, str(large.root))]
+    assert not [call for call in looked if call.name.startswith("getdents")]
+    files = {call.path for call in looked if call.path.endswith(".md")}
+    assert f"{large.root}/note-7.md" in files and len(files) < 20
+    with_all = trace(lambda: ask(large.root, "part7"))
+    assert len({call.path for call in with_all.calls if call.path.endswith(".md")}) > LARGE
+
+
+def test_a_trusting_search_sees_what_was_added_removed_replaced_or_moved(large: FileStore) -> None:
+    root = large.root
+    write_memory(root, "fresh", "About marmalade")
+    assert ask_trusting(large, "marmalade") == ["fresh"]
+    settle(root)
+    assert ask_trusting(large, "marmalade") == ["fresh"]
+    (root / "note-5.md").unlink()
+    assert "note-5" not in ask_trusting(large, "part5")
+    write_memory(root, "aside", "Now about gooseberries").replace(root / "note-6.md")
+    assert ask_trusting(large, "gooseberries") == ["note-6"]
+    write_memory(root / "deep" / "down", "new", "About sycamores")
+    assert ask_trusting(large, "sycamores") == ["deep/down/new"]
+    settle(root)
+    (root / "deep" / "down" / "new.md").rename(root / "deep" / "down" / "other.md")
+    assert ask_trusting(large, "sycamores") == ["deep/down/other"]
+    assert ask_trusting(large, "rigging") == ["team/shared"]
+    (root / "team").rename(root / "crew")
+    assert ask_trusting(large, "rigging") == ["crew/shared"]
+    shutil.rmtree(root / "deep")
+    assert ask_trusting(large, "sycamores") == []
+    with LocalSearch([large]) as search:
+        assert search.refresh() == 0  # nothing was missed
+
+
+def test_a_folder_that_is_set_back_to_its_old_time_is_still_seen_to_have_changed(large: FileStore) -> None:
+    write_memory(large.root, "fresh", "About marmalade")
+    settle(large.root)  # as rsync and tar do
+    assert ask_trusting(large, "marmalade") == ["fresh"]
+
+
+def test_a_file_overwritten_in_place_is_read_again_when_it_is_selected_and_found_by_new_words_after_a_refresh(
+    large: FileStore,
+) -> None:
+    for name, word in (("note-3", "marmalade"), ("note-4", "gooseberries")):
+        write_memory(large.root, name, f"Now about {word} and nothing else")
+    assert ask_trusting(large, "marmalade") == []
+    assert "note-3" not in ask_trusting(large, "part3")  # it was a candidate, and its file says something else
+    assert ask_trusting(large, "marmalade") == ["note-3"]
+    assert ask_trusting(large, "gooseberries") == []
+    with LocalSearch([large]) as search:
+        assert search.refresh() == 1
+    assert ask_trusting(large, "gooseberries") == ["note-4"]
+
+
+def test_a_file_that_was_just_written_is_read_alone(large: FileStore) -> None:
+    paths = [write_memory(large.root, name, f"Now about {name}berries") for name in ("note-3", "note-4")]
+    with LocalSearch([large]) as search:
+        assert search.refresh_files([paths[0], large.root / "absent.md", Path("/tmp/elsewhere.md")]) == 1
+    assert ask_trusting(large, "note-3berries")[:1] == ["note-3"]
+
+
+def test_one_unreadable_file_does_not_make_every_search_list_the_directory(large: FileStore) -> None:
+    path = large.root / "note-8.md"
+    path.unlink()
+    path.symlink_to("/nonexistent")  # listed as no file
+    write_memory(large.root, "note-9", "Now about marmalade").chmod(0)
+    settle(large.root)
+    ask_trusting(large, "part7")
+    seen = trace(lambda: ask_trusting(large, "part7"))
+    assert not [call for call in seen.calls if call.name.startswith("getdents")]
+
+
+def test_after_two_hundred_changes_a_trusting_search_has_an_index_that_equals_a_new_one(
+    large: FileStore, tmp_path: Path
+) -> None:
+    chance = random.Random(3)
+    for number in range(200):
+        name = chance.choice(sorted(large.root.rglob("*.md"))).relative_to(large.root).with_suffix("").as_posix()
+        other = f"{chance.choice(['', 'team/', 'a/', 'a/b/'])}memory-{number}"
+        match chance.randrange(4):
+            case 0:
+                (large.root / f"{name}.md").unlink()
+            case 1:
+                (large.root / f"{other}.md").parent.mkdir(parents=True, exist_ok=True)
+                (large.root / f"{name}.md").rename(large.root / f"{other}.md")
+            case 2:
+                write_memory(large.root, f"aside-{number}", f"word{number}").replace(large.root / f"{name}.md")
+            case _:
+                write_memory((large.root / other).parent, other.rpartition("/")[2], f"About word{number}")
+        if chance.random() < 0.3:
+            ask_trusting(large, "cache")
+    ask_trusting(large, "cache")
+    refresh(large, tmp_path / "new.db")
+    old, new = snapshot(find_index(large)), snapshot(tmp_path / "new.db")
+    for part in ("df", "postings", "bodies", "files"):
+        assert old[part] == new[part], part
+
+
+def test_of_a_large_directory_a_users_memory_is_hidden_by_name_however_it_is_spelled(
+    large: FileStore, tmp_path: Path
+) -> None:
+    with FileStore(tmp_path / "of" / "user", scope=Scope.USER) as user:
+        write_memory(user.root, "NOTE-7", "Part7 as the person sees it", kind=Kind.USER)
+        write_memory(user.root, "own", "Part7 of my own", kind=Kind.USER)
+        with LocalSearch([large, user], trusts=True) as search:
+            found = search.find(Query("part7", now=NOW, wide=True), 5, lambda scope, name: "")
+    reasons = {pick.header.name: pick.dropped for pick in found}
+    assert reasons["NOTE-7"] == HIDDEN and not reasons["own"] and not reasons["note-7"]

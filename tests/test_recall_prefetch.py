@@ -1,4 +1,3 @@
-import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +6,7 @@ import pytest
 
 from memdir.errors import DiskError, MemdirError
 from memdir.recall.pipeline import RecallRequest, RecallSkip
-from memdir.recall.prefetch import Listings, Prefetch
+from memdir.recall.prefetch import Prefetch
 from memdir.records import Header, Pick, Query, Selector
 from memdir.store.files import FileStore
 from memdir.store.sessions import SessionFile, open_session
@@ -144,22 +143,3 @@ def test_the_thread_does_not_keep_a_process_alive(store: FileStore) -> None:
     assert thread.daemon
     gated.gate.release()
     thread.join(30)
-
-
-def test_a_listing_is_reused_until_a_folder_changes_or_it_is_listed_again(memory: Path) -> None:
-    store = FileStore(memory)
-    put(store, "deploys")
-    assert Listings().look(store) and Listings().find(store) is None  # it is small
-    listings = Listings(large=1)
-    listings.look(store)
-    assert listings.find(store) is None  # it changed just now
-    os.utime(store.root, (1_000_000_000, 1_000_000_000))
-    first = listings.look(store)
-    assert listings.find(store) is first
-    with (store.root / "deploys.md").open("a", encoding="utf-8") as file:
-        file.write("More.\n")
-    assert listings.find(store) is first
-    listings.look_again(store)
-    assert listings.find(store) not in (None, first)
-    put(store, "lunch")
-    assert listings.find(store) is None and set(listings.look(store)) == {"deploys.md", "lunch.md"}

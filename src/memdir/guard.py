@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from memdir.records import Signature
 STATE = ".memdir"  # the folder of memdir's own files inside a memory directory
 INDEX_FOLDED = "memory"
 NOFOLLOW, CLOEXEC = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_CLOEXEC", 0)
-Stat = tuple[int, int, int, int]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
+Stat = tuple[int, ...]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
 # Letters that show nothing, and so can make two names look alike.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
@@ -52,6 +52,16 @@ class DiskEntry:
     path: str
     signature: Signature
     refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedListing:
+    """How a directory differs from an earlier listing: files that are new or replaced, those that are gone, and the
+    facts of every folder now."""
+
+    changed: Mapping[str, Stat]
+    gone: Sequence[str]
+    marks: Mapping[str, Stat]
 
 
 def check_root(path: str) -> None:
@@ -336,29 +346,42 @@ def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
         yield from walk(root, folder=path)
 
 
-def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = None) -> dict[str, Stat]:
+def read_signatures(
+    root: int,
+    folder: str = "",
+    marks: dict[str, Stat] | None = None,
+    *,
+    known: Mapping[str, int] | None = None,
+    passed: Container[str] = (),
+) -> dict[str, Stat]:
     """Returns path and signature of every readable memory file below the root: as `walk`, but quicker. `marks`
-    receives the time of each folder's last change, as it was before the folder was listed."""
+    receives the facts of each folder, as they were before it was listed.
+
+    Of files that are `known` by path with the same inode the signature is empty, and nothing but the name is looked at.
+    Folders that are `passed` are not listed.
+    """
     found: dict[str, Stat] = {}
     segments, prefix = _split(folder), f"{folder}/" if folder else ""
     folders = []
     try:
         with open_folder(root, segments) as handle, os.scandir(handle) as entries:
             if marks is not None:
-                marks[folder] = os.fstat(handle).st_mtime_ns
+                marks[folder] = _make_stat(os.fstat(handle))
             for entry in entries:
                 name = entry.name
                 if name[0] == "." or not (name.isascii() or _is_utf8(name)):
                     continue
                 # The length first: ten thousand names are not folded to find the one index.
                 if name[-3:] == ".md" and (len(name) != _INDEX_CHARS or name[:-3].casefold() != INDEX_FOLDED):
+                    if known is not None and known.get(prefix + name) == entry.inode() & _MOST:
+                        found[prefix + name] = ()
+                        continue
                     try:
                         facts = entry.stat(follow_symlinks=False)
                     except OSError:  # gone since; the others are still there
                         continue
-                    size = facts.st_size
-                    if size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
-                        found[prefix + name] = facts.st_ino, size, facts.st_mtime_ns, facts.st_ctime_ns
+                    if facts.st_size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
+                        found[prefix + name] = _make_stat(facts)
                         continue
                 if entry.is_dir(follow_symlinks=False) and (folder or name.casefold() != "logs"):
                     folders.append(prefix + name)
@@ -366,8 +389,22 @@ def read_signatures(root: int, folder: str = "", marks: dict[str, int] | None = 
         return found
     if len(segments) + 1 < NAME_DEPTH:
         for path in folders:
-            found |= read_signatures(root, path, marks)
+            if path not in passed:
+                found |= read_signatures(root, path, marks, known=known, passed=passed)
     return found
+
+
+def read_stat(root: int, path: str) -> Stat:
+    """Returns the facts of a file or folder below the root by which a change of it is seen; empty if there is none."""
+    try:
+        with _open_parent(root, path) as (folder, leaf):
+            return _make_stat(os.stat(leaf or ".", dir_fd=folder, follow_symlinks=False))
+    except (OSError, PathError):
+        return ()
+
+
+def _make_stat(facts: os.stat_result) -> Stat:
+    return facts.st_ino & _MOST, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def _make_entry(entry: os.DirEntry[str], path: str) -> Iterator[DiskEntry]:

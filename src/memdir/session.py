@@ -42,8 +42,9 @@ from memdir.models.open import find_model, new_run
 from memdir.models.staged import Staging, make_edits
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
-from memdir.recall.prefetch import FreshSearch, Listings, ModelSelector, Prefetch
+from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
 from memdir.recall.reminder import render_reminder, strip_host_text, wrap
+from memdir.recall.select import LocalSearch
 from memdir.records import Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock, find_header
 from memdir.store.files import FileStore
@@ -168,7 +169,6 @@ class Session:
         record = self.file.read()
         self._day = read_day(record)
         self._era, self._clears = _read_count(record, _ERA), _read_count(record, _CLEARS)
-        self._listings = Listings()
         self._prefetch = Prefetch()
         self._background = BackgroundExtraction(self._process_turn)
         self._priority = TurnPriority()
@@ -414,7 +414,7 @@ class Session:
 
     def _make_request(self, text: str, tools: Sequence[str], *, trusts: bool) -> RecallRequest:
         half_lives = HALF_LIVES if self._project is None else pipeline.read_half_lives(self._project.settings)
-        search = FreshSearch(self.stores, half_lives, self._listings, trusts=trusts)
+        search = FreshSearch(self.stores, half_lives, trusts=trusts)
         model = self._open_model() if self._selector == MODEL else None
         return RecallRequest(
             self.stores,
@@ -489,8 +489,8 @@ class Session:
             if self._project is not None:
                 with self._reporting_errors():
                     refresh_verdicts(self._project, now=self._clock(), give_way=self._priority.wait)
-        for store in self.stores:
-            self._listings.look_again(store)
+        with self._reporting_errors(), LocalSearch(self.stores) as search:
+            search.refresh()  # so that the next message need not look at every file
 
     def _find_notes_file(self) -> notes.NotesFile | None:
         """A conversation that was cleared has begun new notes."""

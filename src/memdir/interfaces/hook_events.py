@@ -222,15 +222,15 @@ def _queue_unlearned(call: HookInput, project: Project, since: datetime | None) 
 
 
 def _start_due_work(call: HookInput, project: Project) -> None:
-    """Start a worker if turns are queued or the index is missing, and a sync if one is due."""
+    """Start a worker if turns are queued, or the index is missing or not brought up to its files by prompts alone, and
+    a sync if one is due."""
+    from memdir.recall.index import is_large
+
     store = project.private
     with suppress(MemdirError, OSError):  # the next start tries again
         index = store.find_index_file()
-        if (
-            read_queue(store.state)
-            or read_ended(project.environment.state_home)
-            or (store.has_any() and (index is None or not index.exists()))
-        ):
+        is_due = index is None or not index.exists() or is_large(index)
+        if read_queue(store.state) or read_ended(project.environment.state_home) or (is_due and store.has_any()):
             start_detached(call.cwd, "worker")
         if _is_member(project):
             from memdir.team.state import is_sync_due, read_membership
@@ -298,8 +298,9 @@ def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
 
 
 def _note_read(call: HookInput, output: HookOutput) -> None:
-    from memdir.conversation.tool_calls import PATH_KEYS
+    from memdir.conversation.tool_calls import PATH_KEYS, plain_name
     from memdir.recall.pipeline import find_key
+    from memdir.recall.select import LocalSearch
 
     paths = [value for key in PATH_KEYS if isinstance(value := call.find_tool_input().get(key), str)]
     paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
@@ -309,8 +310,12 @@ def _note_read(call: HookInput, output: HookOutput) -> None:
         if project is None:
             return
         session, cwd = open_session(project.private.state, call.session), call.text("cwd") or str(call.cwd)
-        keys = [find_key(session, project.stores, Path(os.path.join(cwd, path))) for path in paths]
-        session.note_read(key for key in keys if key is not None)
+        files = [Path(os.path.join(cwd, path)) for path in paths]
+        keys = [key for at in files if (key := find_key(session, project.stores, at)) is not None]
+        session.note_read(keys)
+        if keys and plain_name(call.text("tool_name")) not in _READERS:
+            with LocalSearch(project.stores) as search:
+                search.refresh_files(files)  # a file written in place is otherwise seen by the next worker
 
 
 def handle_end(call: HookInput, output: HookOutput) -> None:

@@ -327,7 +327,7 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_tokens(used) if used else 0)
             output.reply = HookReply(used + fit_memories(found.memories, now=now, chars=chars, tokens=tokens))
 
-        last = recall_in_project(project, text, session=call.session, on_found=show)
+        last = recall_in_project(project, text, session=call.session, trusts=True, on_found=show)
         if last is not first[0]:
             show(last)
 

@@ -4,11 +4,11 @@ One file, `index.db`, written in transactions, so that several processes can use
 intact. A file that has not changed is not read again. If anything is wrong with the index it is deleted and made anew:
 the files are canonical. Scores are computed in `select`.
 
-    files     path, stat signature, document number
+    files     path, stat signature, document number, the name folded
     bodies    a document's passages (cues among them), vectors, and what counts before any question
     terms     each word of the directory, and the number of documents that contain it
     postings  for each word, blocks of document numbers with counts, as strings of 32-bit integers
-    totals    counts over all documents; the kind of this index; the listing it was brought up to
+    totals    counts over all documents; the kind of this index; the listing and the folders it was brought up to
 
 Documents of a term lie in blocks by their number, so that changing one document rewrites one block a term.
 """
@@ -20,11 +20,13 @@ import mmap
 import sqlite3
 import struct
 import sys
+import time
 import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -34,11 +36,11 @@ from memdir.format import frontmatter
 from memdir.format.age import find_links
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass
-from memdir.guard import Stat
+from memdir.guard import ChangedListing, Stat
 from memdir.recall.terms import find_heads, parse_terms, split_passages
 from memdir.records import Kind
 from memdir.store import files
-from memdir.text import fold_link
+from memdir.text import fold, fold_link
 
 # --- the word table: for 30,000 English stems how rare each is, which others are near it, and a vector ---------------
 # A file that is mapped into memory, so that a cold process reads only the pages it needs. `benchmarks/build_words.py`
@@ -189,9 +191,9 @@ def _find_length(values: bytes) -> float:
 SATURATION = 0.9  # BM25's k1: how soon more occurrences of the same word count no more
 _BLOCK_BITS = 11  # 2,048 documents a block
 _COUNT_BITS, _MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
-_SCHEMA = f"2-{sys.byteorder}"  # how rows are written; an index of another kind is made anew
+_SCHEMA = f"3-{sys.byteorder}"  # how rows are written; an index of another kind is made anew
 _TABLES = {
-    "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL",
+    "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL, key TEXT NOT NULL",
     "bodies": "doc INTEGER PRIMARY KEY, path TEXT, length INTEGER, passages TEXT, vectors BLOB, links TEXT,"
     " modified REAL, pinned INTEGER, kind TEXT",
     "terms": "id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE, df INTEGER NOT NULL",
@@ -206,6 +208,8 @@ _ADD_TERM = "INSERT INTO terms (word, df) VALUES (?, ?) ON CONFLICT (word) DO UP
 _ADD_COUNT = "INSERT INTO totals VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
 _MANY = 500  # values in one IN (…)
 _BUSY_SECONDS = 0.5
+LARGE = 500  # files; listing fewer takes no noticeable time, and finds what was overwritten in place
+_SETTLED_NS = 2_000_000_000  # a folder that changed just now may change again with the same time
 _BATCH = 2_000  # files in one transaction: what a killed build loses, and what is in memory at once
 _CACHE_KIB = 16_384
 _NO_LINKS: frozenset[str] = frozenset()
@@ -273,23 +277,73 @@ class Catalog:
         files.drop_index(self.path)
         self._db = self._open()
 
-    def refresh(self, listed: Mapping[str, Stat], read: Read) -> int:
-        """Bring the index up to the files; returns how many were read. A busy index is left as it is."""
-        listing = _digest(listed)
+    def refresh(self, listed: Mapping[str, Stat], read: Read, marks: Mapping[str, Stat] | None = None) -> int:
+        """Bring the index up to the files; returns how many were read. A busy index is left as it is.
+
+        `marks` are the facts of the folders. They are kept with the index of a large directory, for `read_marks`.
+        """
+        listing, version = _digest(listed), self._read_version()
+        folders = _render_marks(marks or {}) if len(listed) >= LARGE else ""
         if _find_total(self._db, "listing") == listing:
+            if (_find_total(self._db, "folders") or "") != folders:
+                self._change([], {}, [], {"folders": folders})
             return 0
-        # As text, since inode numbers of some file systems do not fit SQLite's signed integers.
-        signatures = {path: " ".join(map(str, at)) for path, at in listed.items()}
-        known = self._read_signatures()
-        changed = [path for path, signature in signatures.items() if known.get(path) != signature]
-        count = 0
-        for start in range(0, len(changed) or 1, _BATCH):
+        known = dict(self._db.execute("SELECT path, sig FROM files"))
+        signatures = _render_signatures(listed)
+        changed = {path: at for path, at in signatures.items() if known.get(path) != at}
+        gone = [path for path in known if path not in signatures]
+        return self._bring(changed, gone, read, {"listing": listing, "folders": folders}, version)
+
+    def update(self, changed: ChangedListing, read: Read) -> int:
+        """As `refresh`, with nothing but what has changed since the index had its marks."""
+        totals = {"listing": "", "folders": _render_marks(changed.marks)}
+        return self._bring(_render_signatures(changed.changed), changed.gone, read, totals)
+
+    def read_marks(self) -> dict[str, Stat]:
+        """The facts of the folders up to which the index was brought; empty for a small directory, which is listed."""
+        try:
+            return {folder: tuple(at) for folder, at in json.loads(_find_total(self._db, "folders") or "{}").items()}
+        except ValueError:
+            return {}
+
+    def read_inodes(self, folder: str) -> dict[str, int]:
+        """The files that lie in a folder, as the index knows them."""
+        select, values = "SELECT path, sig FROM files WHERE instr(path, '/') = 0", tuple[str, ...]()
+        if folder:
+            select = "SELECT path, sig FROM files WHERE path > ? AND path < ? AND instr(substr(path, ?), '/') = 0"
+            values = f"{folder}/", f"{folder}0", str(len(folder) + 2)
+        return {path: int(sig[: sig.index(" ")]) for path, sig in self._db.execute(select, values)}
+
+    def find_signatures(self, paths: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for some in _split(paths):
+            found.update(self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_marks(some)})", some))
+        return found
+
+    def find_stale(self, now: Mapping[str, Stat]) -> dict[str, Stat]:
+        """Those of some files that the index knows with another signature."""
+        known = self.find_signatures(list(now))
+        return {path: at for path, at in now.items() if path in known and known[path] != _render_signature(at)}
+
+    def has_name(self, name: str) -> bool:
+        """Whether there is a memory of this name, however it is spelled."""
+        return self._db.execute("SELECT 1 FROM files WHERE key = ?", (fold(name),)).fetchone() is not None
+
+    def _bring(
+        self, changed: Mapping[str, str], gone: Sequence[str], read: Read, totals: Mapping[str, str], version: int = 0
+    ) -> int:
+        paths, count = list(changed), 0
+        for start in range(0, len(paths) or 1, _BATCH):
             rows = [
-                _parse_memory(path, data.decode("utf-8", "replace"), signatures[path])
-                for path in changed[start : start + _BATCH]
+                _parse_memory(path, data.decode("utf-8", "replace"), changed[path])
+                for path in paths[start : start + _BATCH]
                 if (data := read(path)) is not None
             ]
-            if not self._change(rows, signatures, listing if start + _BATCH >= len(changed) else ""):
+            is_last = start + _BATCH >= len(paths)
+            # A file that could not be read leaves the listing open, and so does another process: both are compared again.
+            is_whole = is_last and count + len(rows) == len(paths) and self._read_version() == version
+            last = {**totals, **({} if is_whole else {"listing": ""})} if is_last else {"listing": ""}
+            if not self._change(rows, changed, gone if is_last else (), last):
                 break
             count += len(rows)
         return count
@@ -351,12 +405,14 @@ class Catalog:
             rows.append(IndexRow(path, length, passages, data, priors))
         return rows
 
-    def _read_signatures(self) -> dict[str, str]:
-        return dict(self._db.execute("SELECT path, sig FROM files"))
+    def _read_version(self) -> int:
+        """A number that changes when another process writes."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
-    def _change(self, rows: Sequence[IndexRow], signatures: Mapping[str, str], listing: str) -> bool:
-        """One transaction, the last one with the digest of the listing. Another process may have been faster, so what
-        to change is decided inside."""
+    def _change(
+        self, rows: Sequence[IndexRow], signatures: Mapping[str, str], gone: Sequence[str], totals: Mapping[str, str]
+    ) -> bool:
+        """One transaction. Another process may have been faster, so what to add is decided inside."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
@@ -364,14 +420,13 @@ class Catalog:
                 return False
             raise
         with self._db:
-            known = self._read_signatures()
+            known = self.find_signatures([row.path for row in rows])
             fresh = [row for row in rows if known.get(row.path) != signatures[row.path]]
-            gone = [path for path in known if path not in signatures] if listing else []
             self._remove([*gone, *(row.path for row in fresh if row.path in known)])
-            self._add(fresh, signatures)
-            # A file that could not be read leaves the listing open: it is tried again the next time.
-            is_whole = bool(listing) and self._read_signatures() == signatures
-            _write_total(self._db, "listing", listing if is_whole else "")
+            if fresh:
+                self._add(fresh, signatures)
+            for name, value in totals.items():
+                _write_total(self._db, name, value)
         return True
 
     def _add(self, rows: Sequence[IndexRow], signatures: Mapping[str, str]) -> None:
@@ -397,8 +452,11 @@ class Catalog:
                 posting = doc << _COUNT_BITS | min(tf, _MAX_COUNT)
                 blocks.setdefault((known[word][0], doc >> _BLOCK_BITS), []).append(posting)
         self._db.executemany("INSERT INTO bodies VALUES (?,?,?,?,?,?,?,?,?)", bodies)
-        numbered = [(row.path, signatures[row.path], doc) for doc, row in enumerate(rows, first)]
-        self._db.executemany("INSERT INTO files VALUES (?, ?, ?)", numbered)
+        numbered = [
+            (row.path, signatures[row.path], doc, fold(row.path.removesuffix(".md")))
+            for doc, row in enumerate(rows, first)
+        ]
+        self._db.executemany("INSERT INTO files VALUES (?, ?, ?, ?)", numbered)
         self._db.executemany(_APPEND, [(*key, array("I", blocks[key]).tobytes()) for key in sorted(blocks)])
 
     def _remove(self, paths: Sequence[str]) -> None:
@@ -465,8 +523,18 @@ class Catalog:
                         db.execute(f"DROP TABLE IF EXISTS {name}")
                         keyed = "" if "INTEGER PRIMARY KEY" in columns else " WITHOUT ROWID"
                         db.execute(f"CREATE TABLE {name} ({columns}){keyed}")
+                    db.execute("CREATE INDEX files_key ON files (key)")
                     _write_total(db, "kind", wanted)
         self._keeps_vectors = _find_kind(db) == full
+
+
+def is_large(path: Path) -> bool:
+    """Whether an index is brought up to date in part at a prompt, because its directory is large."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
+            return bool(_find_total(db, "folders"))
+    except sqlite3.Error:
+        return True  # whatever it is, a full refresh repairs it
 
 
 def _parse_memory(path: str, text: str, signature: str) -> IndexRow:
@@ -519,6 +587,21 @@ def _read_moment(seconds: float) -> datetime:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         return datetime.fromtimestamp(0, UTC)
+
+
+def _render_signature(at: Stat) -> str:
+    """As text, since inode numbers of some file systems do not fit SQLite's signed integers."""
+    return " ".join(map(str, at))
+
+
+def _render_signatures(listed: Mapping[str, Stat]) -> dict[str, str]:
+    return {path: _render_signature(at) for path, at in listed.items()}
+
+
+def _render_marks(marks: Mapping[str, Stat]) -> str:
+    """The facts of folders; none of one that changed just now, which is then listed again."""
+    latest = time.time_ns() - _SETTLED_NS
+    return json.dumps({folder: at if at and at[2] < latest else () for folder, at in marks.items()})
 
 
 def _digest(listed: Mapping[str, Stat]) -> str:

@@ -144,17 +144,18 @@ def recall_in_project(
     limit: int | None = None,
     semantic: bool = True,
     peek: bool = False,
+    trusts: bool = False,
     on_read: Callable[[int], None] = lambda count: None,
     on_found: Callable[[RecallResult], None] = lambda found: None,
 ) -> RecallResult:
     """As `recall`, with the stores and settings of an open project, in the conversation of that id.
 
-    With `peek` nothing counts as surfaced. `on_read` is called with the number of files read into the index, `on_found`
+    With `peek` nothing counts as surfaced; with `trusts` not every file of a large directory is looked at. `on_read` is called with the number of files read into the index, `on_found`
     with the result before it is recorded.
     """
     settings, stores = project.settings, project.stores
     lives = read_half_lives(settings)
-    with LocalSearch(stores, semantic=semantic, half_lives=lives, on_read=on_read) as search:
+    with LocalSearch(stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
         request = RecallRequest(
             stores,
             query,

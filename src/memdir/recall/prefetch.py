@@ -1,7 +1,6 @@
 """What a session adds to recall: it runs beside the model's work, and a model can be the selector.
 
-`Prefetch` runs a recall in a thread. `FreshSearch` is the selector for it: a local search opened for each question,
-with `Listings` of large directories that are reused between questions.
+`Prefetch` runs a recall in a thread. `FreshSearch` is the selector for it: a local search opened for each question.
 
 `ModelSelector` gives a model the manifest, recent tools and the query, and takes up to five file names. Rules and
 manifest come first and the query last, so that a provider can cache what stays the same from turn to turn. For the same
@@ -10,25 +9,21 @@ or changed moves to its end. A model is trusted with nothing but the choice: nam
 reply that cannot be parsed is sent back once, and after that, or if the model fails, the local selector is used.
 """
 
-import os
 import re
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from memdir import guard
 from memdir.errors import MemdirError, ReplyError
 from memdir.format.age import HalfLives
 from memdir.format.index import render_manifest_line
 from memdir.frozen import replace
-from memdir.guard import Stat
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS, SELECTED
 from memdir.models.prompts import render_prompt
 from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled, record_recall
-from memdir.recall.select import LocalSearch, list_signatures
+from memdir.recall.select import LocalSearch
 from memdir.records import Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
-from memdir.store.contract import Store
 from memdir.store.files import FileStore
 from memdir.text import find_json, fold, one_line, shorten
 
@@ -42,9 +37,6 @@ SCHEMA: Mapping[str, object] = {
 }
 _QUERY_CHARS = 4000  # of a pasted log, the edges say what it is about
 _TAKE_SECONDS = 0.05  # for the conversation's record; it is held for a millisecond
-_LARGE = 2_000  # files; listing fewer takes no noticeable time
-_TRUSTED_SECONDS = 300.0
-_SETTLED_NS = 2_000_000_000  # a folder that changed just now may change again with the same time
 
 
 class Prefetch:
@@ -100,72 +92,13 @@ class _PrefetchRun:
             self.done.set()
 
 
-class Listings:
-    """The files of large memory directories as they were last listed, for a conversation that recalls many times.
-
-    Listing ten thousand files takes five times as long as searching them. So the listing of a large directory is
-    reused for a while, as long as no folder of it has changed: that shows every file that was added, removed or
-    replaced, as memdir, git and many editors do it. A file that was overwritten in place is seen by the next full
-    listing, made after every turn (`look_again`); until then it is ranked by its old words. Surfaced text is always
-    read anew. May be used from several threads.
-    """
-
-    def __init__(self, large: int = _LARGE) -> None:
-        self._large = large
-        self._known: dict[int, tuple[dict[str, int], dict[str, Stat], float]] = {}  # folders' times, files, when listed
-
-    def find(self, store: Store) -> dict[str, Stat] | None:
-        """Returns the files as last listed if no folder has changed since; None if they have to be listed again."""
-        times, signatures, listed = self._known.get(id(store), ({}, {}, 0.0))
-        if not times or not isinstance(store, FileStore) or time.monotonic() - listed > _TRUSTED_SECONDS:
-            return None
-        return signatures if _read_folder_times(store, times) == times else None
-
-    def look(self, store: Store) -> dict[str, Stat]:
-        """Returns the files as they are now."""
-        if not isinstance(store, FileStore):
-            return list_signatures(store)
-        times: dict[str, int] = {}
-        signatures = store.signatures(times)
-        is_large = bool(times) and len(signatures) >= self._large
-        if is_large and time.time_ns() - max(times.values()) > _SETTLED_NS:
-            self._known[id(store)] = (times, signatures, time.monotonic())
-        else:
-            self._known.pop(id(store), None)
-        return signatures
-
-    def look_again(self, store: Store) -> None:
-        """List a store again whose listing is being reused."""
-        if id(store) in self._known:
-            try:
-                self.look(store)
-            except MemdirError:
-                self._known.pop(id(store), None)
-
-
-def _read_folder_times(store: FileStore, folders: Iterable[str]) -> dict[str, int]:
-    try:
-        root = guard.open_root(store.root)
-    except MemdirError:
-        return {}
-    try:
-        return {at: os.stat(at or ".", dir_fd=root, follow_symlinks=False).st_mtime_ns for at in folders}
-    except OSError:
-        return {}
-    finally:
-        os.close(root)
-
-
 class FreshSearch:
-    """A local search opened for each question: an open index belongs to one thread, a session to any.
-
-    With `trusts` an earlier listing of a large directory may be used.
-    """
+    """A local search opened for each question: an open index belongs to one thread, a session to any."""
 
     name = "local"
 
-    def __init__(self, stores: Sequence[FileStore], half_lives: HalfLives, listings: Listings, *, trusts: bool) -> None:
-        self._stores, self._half_lives, self._listings, self._trusts = stores, half_lives, listings, trusts
+    def __init__(self, stores: Sequence[FileStore], half_lives: HalfLives, *, trusts: bool) -> None:
+        self._open = partial(LocalSearch, stores, half_lives=half_lives, trusts=trusts)
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         with self._open() as search:
@@ -174,13 +107,6 @@ class FreshSearch:
     def select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
         with self._open() as search:
             return search.select(query, headers, limit)
-
-    def _open(self) -> LocalSearch:
-        return LocalSearch(self._stores, half_lives=self._half_lives, read_signatures=self._list)
-
-    def _list(self, store: Store) -> dict[str, Stat]:
-        known = self._listings.find(store) if self._trusts else None
-        return self._listings.look(store) if known is None else known
 
 
 class ModelSelector:

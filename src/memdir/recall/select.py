@@ -7,17 +7,18 @@ few files that may be selected.
 
 import json
 import math
+import os
 import sqlite3
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memdir.errors import MemdirError
 from memdir.format.age import HALF_LIVES, HalfLives, find_half_life, weigh_age
 from memdir.frozen import dataclass, replace
-from memdir.guard import Stat
+from memdir.guard import ChangedListing, Stat
 from memdir.limits import SHOWN
 from memdir.recall.index import (
     SATURATION,
@@ -43,7 +44,7 @@ from memdir.recall.terms import (
 from memdir.records import Evidence, Header, Pick, Query, Scope
 from memdir.store.contract import Store
 from memdir.store.files import FileStore
-from memdir.text import fold, fold_link
+from memdir.text import fold_link
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -150,8 +151,9 @@ class _StoreScores:
 class LocalSearch:
     """The open indexes of several stores, the project's first.
 
-    `on_read` is called with the number of files read so far. `read_signatures` lists the files of a store, for a caller
-    that has a recent listing.
+    `on_read` is called with the number of files read so far. With `trusts` the files of a large directory are not all
+    looked at: folders that changed are listed, and files that may be selected are read again if they differ. A file that
+    was overwritten in place is then ranked by its old words until the next `refresh`.
     """
 
     def __init__(
@@ -161,16 +163,16 @@ class LocalSearch:
         semantic: bool = True,
         half_lives: HalfLives = HALF_LIVES,
         on_read: Callable[[int], None] = lambda count: None,
-        read_signatures: "Callable[[Store], dict[str, Stat]] | None" = None,
+        trusts: bool = False,
     ) -> None:
         self._stores = tuple(stores)
-        self._read_signatures = read_signatures or list_signatures
+        self._trusts = trusts
         self._half_lives = half_lives
         self._semantic = semantic
         self._on_read = on_read
         self._reads = 0
         self._catalogs: dict[int, Catalog] = {}
-        self._paths: dict[int, Collection[str]] = {}
+        self._empty: set[int] = set()  # stores without a memory, for which no index is made
         self._folder: TemporaryDirectory[str] | None = None
         self._is_aside = False  # use temporary indexes, because the stores' own cannot be used
 
@@ -194,7 +196,12 @@ class LocalSearch:
 
     def refresh(self) -> int:
         """Bring every index up to its files; returns how many files were read."""
-        return self._retry(self._refresh_all)
+        return self._retry(lambda: sum(self._refresh(number) for number in range(len(self._stores))))
+
+    def refresh_files(self, paths: Iterable[Path]) -> int:
+        """The same for single files of large directories; new ones, and those of small ones, are found by any search."""
+        real = [os.path.realpath(path) for path in paths]
+        return self._retry(lambda: sum(self._refresh_files(number, real) for number in range(len(self._stores))))
 
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         """Implements `pipeline.StoreFinder`: the picks, then what was passed over with the reason."""
@@ -217,10 +224,13 @@ class LocalSearch:
         ranked: list[tuple[Pick, Store, PreparedQuery]] = []
         dropped: list[Pick] = []
         for number, store in enumerate(self._stores):
-            scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
-            best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
-            picks = (_make_pick(store, *at, self.name) for at in best)
-            ranked += [(pick, store, scores.query) for pick in picks if pick is not None and scores.query is not None]
+            for _ in range(2 if self._trusts else 1):  # again where a file differs from what the index has of it
+                scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
+                best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
+                picks = [pick for at in best if (pick := _make_pick(store, *at, self.name)) is not None]
+                if not (self._trusts and picks and self._renew(number, {at.header.file: at.header for at in picks})):
+                    break
+            ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
             for at, reason in sorted(scores.dropped, key=lambda at: -at[0].score)[:SHORTLIST]:
                 if (pick := _make_pick(store, at, 0.0, self.name)) is not None:
                     dropped.append(replace(pick, dropped=reason))
@@ -251,17 +261,12 @@ class LocalSearch:
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
-        above: list[frozenset[str]] = []  # the project's own names, listed when first needed
+        own = [at for at, store in enumerate(self._stores) if _scope_of(store) is Scope.PRIVATE]
 
         def find_reason(store: Store, name: str) -> str:
             scope = _scope_of(store)
-            if scope is Scope.USER:
-                if not above:
-                    own = (at for at, one in enumerate(self._stores) if _scope_of(one) is Scope.PRIVATE)
-                    paths = (path for at in own for path in self._paths.get(at, ()))
-                    above.append(frozenset(fold(path.removesuffix(".md")) for path in paths))
-                if fold(name) in above[0]:
-                    return HIDDEN
+            if scope is Scope.USER and any(at not in self._empty and self._open(at).has_name(name) for at in own):
+                return HIDDEN
             return drop(scope, name)
 
         found = self.search(query, limit, drop=find_reason)
@@ -282,7 +287,7 @@ class LocalSearch:
 
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> _StoreScores:
         store = self._stores[number]
-        if number in self._paths and not self._paths[number]:
+        if number in self._empty:
             return _StoreScores(None, [], [])
         catalog = self._open(number)
         totals = catalog.read_totals()
@@ -317,28 +322,65 @@ class LocalSearch:
             self._folder = TemporaryDirectory(prefix="memdir-")
         return Path(self._folder.name) / f"{number}.db"
 
-    def _refresh_all(self) -> int:
-        return sum(self._refresh(number) for number in range(len(self._stores)))
+    def _refresh_all(self) -> None:
+        for number in range(len(self._stores)):
+            if not (self._trusts and self._refresh_changed(number)):
+                self._refresh(number)
 
     def _refresh(self, number: int) -> int:
-        store = self._stores[number]
+        store, marks = self._stores[number], dict[str, Stat]()
+        self._empty.discard(number)
         try:
-            self._paths[number] = signatures = self._read_signatures(store)
+            signatures = list_signatures(store, marks)
         except MemdirError:  # a directory that cannot be listed cannot be read either
-            self._paths[number] = ()
+            signatures = {}
+        if not signatures:
+            self._empty.add(number)
             return 0
+        return self._open(number).refresh(signatures, partial(self._read, store), marks)
 
-        def read(path: str) -> bytes | None:
-            self._reads += 1
-            self._on_read(self._reads)
-            try:
-                if isinstance(store, FileStore):
-                    return store.read_bytes(path)
-                return store.read(path.removesuffix(".md")).text.encode("utf-8", "replace")
-            except MemdirError:
-                return None
+    def _refresh_changed(self, number: int) -> bool:
+        """Bring the index of a large directory up to what its folders show; False if the files have to be listed."""
+        store = self._stores[number]
+        if not isinstance(store, FileStore) or not ((path := store.find_index_file()) and path.exists()):
+            return False
+        catalog = self._open(number)
+        if not (marks := catalog.read_marks()):
+            return False
+        changed = store.find_changed(marks, catalog.read_inodes)
+        if changed.marks != marks:
+            catalog.update(changed, partial(self._read, store))
+        return True
 
-        return self._open(number).refresh(signatures, read) if signatures else 0
+    def _refresh_files(self, number: int, paths: Sequence[str]) -> int:
+        store = self._stores[number]
+        if not isinstance(store, FileStore) or not ((index := store.find_index_file()) and index.exists()):
+            return 0
+        root = os.path.join(os.path.realpath(store.root), "")
+        below = [path.removeprefix(root) for path in paths if path.startswith(root)]
+        return self._renew_stale(number, store.read_signatures(below)) if below else 0
+
+    def _renew(self, number: int, read: Mapping[str, Header]) -> int:
+        """Read those files again that the index knows with another signature than they were read with."""
+        facts = {file: at.signature for file, at in read.items()}
+        now = {file: (at.inode, at.size, at.mtime_ns, at.ctime_ns) for file, at in facts.items()}
+        return self._renew_stale(number, now) if isinstance(self._stores[number], FileStore) else 0
+
+    def _renew_stale(self, number: int, now: Mapping[str, Stat]) -> int:
+        catalog, store = self._open(number), self._stores[number]
+        if not (stale := catalog.find_stale(now)):
+            return 0
+        return catalog.update(ChangedListing(stale, (), catalog.read_marks()), partial(self._read, store))
+
+    def _read(self, store: Store, path: str) -> bytes | None:
+        self._reads += 1
+        self._on_read(self._reads)
+        try:
+            if isinstance(store, FileStore):
+                return store.read_bytes(path)
+            return store.read(path.removesuffix(".md")).text.encode("utf-8", "replace")
+        except MemdirError:
+            return None
 
     def _retry(self, step: Callable[[], T]) -> T:
         """Run a step; if an index fails, once more with another: a new one if it is broken, else a temporary one."""
@@ -353,10 +395,10 @@ class LocalSearch:
             return step()
 
 
-def list_signatures(store: Store) -> dict[str, Stat]:
-    """Return the files of a store with the facts by which a change is seen."""
+def list_signatures(store: Store, marks: dict[str, Stat] | None = None) -> dict[str, Stat]:
+    """Return the files of a store with the facts by which a change is seen; `marks` receives those of its folders."""
     if isinstance(store, FileStore):
-        return store.signatures()
+        return store.signatures(marks)
     files = ((header.file, header.signature) for header in store.scan())
     return {file: (at.inode, at.size, at.mtime_ns, at.ctime_ns) for file, at in files}
 

@@ -120,11 +120,35 @@ class FileStore(StoreBase):
         made = [make_header(at[:-3], known[at].fields, found[at], self.scope) for at in found if at in known]
         return tuple(sorted(made, key=lambda header: (header.modified, header.name), reverse=True))
 
-    def signatures(self, marks: dict[str, int] | None = None) -> dict[str, guard.Stat]:
-        """Every memory file with its stat signature: the cheapest way to see that nothing has changed. `marks`
-        receives the folders that were looked into, each with the time of its last change."""
+    def signatures(self, marks: dict[str, guard.Stat] | None = None) -> dict[str, guard.Stat]:
+        """Every memory file with its stat signature. `marks` receives the facts of every folder, for `find_changed`."""
         with self._reading_root() as root:
             return {} if root is None else guard.read_signatures(root, marks=marks)
+
+    def find_changed(
+        self, marks: Mapping[str, guard.Stat], read_known: Callable[[str], Mapping[str, int]]
+    ) -> guard.ChangedListing:
+        """What was added, removed or replaced since the folders had these facts; no file is looked at but those.
+
+        `read_known` returns path and inode of the files that a folder had. A file that was overwritten in place changes
+        no folder, and is not seen.
+        """
+        found: dict[str, guard.Stat] = {}
+        with self._reading_root() as root:
+            changed = [at for at, facts in marks.items() if root is None or guard.read_stat(root, at) != facts]
+            known = {path: inode for folder in changed for path, inode in read_known(folder).items()}
+            fresh = {at: facts for at, facts in marks.items() if at not in changed}
+            for folder in changed:
+                if root is not None:
+                    found |= guard.read_signatures(root, folder, fresh, known=known, passed=marks)
+        gone = [path for path in known if path not in found]
+        return guard.ChangedListing({path: at for path, at in found.items() if at}, gone, fresh)
+
+    def read_signatures(self, paths: Iterable[str]) -> dict[str, guard.Stat]:
+        """The signatures of some files; those that are not there are left out."""
+        with self._reading_root() as root:
+            found = {} if root is None else {path: guard.read_stat(root, path) for path in paths}
+        return {path: at for path, at in found.items() if at}
 
     def find_index_file(self) -> Path | None:
         """Where the derived index lies, its folder made; None where nothing can be written."""
