@@ -533,8 +533,8 @@ def is_large(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
             return bool(_find_total(db, "folders"))
-    except sqlite3.Error:
-        return True  # whatever it is, a full refresh repairs it
+    except sqlite3.Error:  # nothing was searched here yet, or it is broken and the next search makes it anew
+        return False
 
 
 def _parse_memory(path: str, text: str, signature: str) -> IndexRow:
