@@ -23,7 +23,6 @@ from memdir.text import fold, fold_link, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.store.batch import Edits, PlannedBatch
-    from memdir.store.history import History
 
 Clock = Callable[[], datetime]
 PERSON = Origin()
@@ -37,6 +36,17 @@ class Store(Protocol):
     def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory: ...
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None: ...
     def index(self) -> str: ...
+
+
+class ChangeLog(Protocol):
+    """What a store reads of its history."""
+
+    def read_changes(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]: ...
+    def read_change(self, change: int) -> Change: ...
+    def find_last(self) -> Change | None: ...
+    def count_changes(self) -> int: ...
+    def find_marked(self, mark: str) -> int | None: ...
+    def read_content(self, digest: str) -> bytes: ...
 
 
 @runtime_checkable
@@ -83,7 +93,7 @@ class StoreBase(Inbox):
     @abstractmethod
     def index(self) -> str: ...
     @abstractmethod
-    def _reading_history(self) -> AbstractContextManager["History | None"]:
+    def _reading_history(self) -> AbstractContextManager[ChangeLog | None]:
         """The history for readers; None if there is none yet."""
 
     def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:

@@ -425,13 +425,13 @@ class FileStore(StoreBase):
                 yield db
 
     @contextmanager
-    def _using_inbox(self, *, write: bool) -> Iterator[sqlite3.Connection | None]:
+    def _using_inbox(self, *, write: bool) -> Iterator[inbox.SqliteInbox | None]:
         if not write:
             with self._reading_table(inbox.SINCE) as found:
-                yield found
+                yield None if found is None else inbox.SqliteInbox(found)
             return
         with self._holding() as (_, past), past.transaction(durable=True) as db:
-            yield db
+            yield inbox.SqliteInbox(db)
 
     @contextmanager
     def _reading_root(self) -> Iterator[int | None]:

@@ -18,7 +18,7 @@ import os
 import re
 import sqlite3
 from _thread import allocate_lock  # as `threading.Lock`, a module that takes too long for a cold recall
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -256,7 +256,7 @@ class History(Database):
             digests |= {row[0] for row in self._db.execute("SELECT digest FROM files WHERE path = ?", (path,))}
             select = "SELECT DISTINCT act, mark FROM changes JOIN acts ON act = id WHERE path = ?"
             marks: dict[int, str] = dict(self._db.execute(select, (path,)).fetchall())
-            inbox.drop_rows(self._db, path.removesuffix(".md"), set(marks.values()) - {""})
+            inbox.drop_rows(inbox.SqliteInbox(self._db), path.removesuffix(".md"), set(marks.values()) - {""})
             self._db.execute("DELETE FROM changes WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
             self._db.execute("DELETE FROM seen WHERE path = ?", (path,))
@@ -327,12 +327,8 @@ class History(Database):
 
     def _read_changes(self, where: str, values: tuple[object, ...]) -> Iterator[Change]:
         with self.reading() as db:
-            # Change to the undo that took it back; an undo that was itself undone does not count.
             select = "SELECT undoes, id FROM acts WHERE undoes IS NOT NULL AND NOT pending ORDER BY id"
-            undone: dict[int, int] = {}
-            for target, undo in sorted(dict(db.execute(select).fetchall()).items(), reverse=True):
-                if undo not in undone:
-                    undone[target] = undo
+            undone = find_undone(db.execute(select).fetchall())
             rows = db.execute(f"SELECT id, at, verb, who, why, session, undoes FROM acts {where}", values)
             for change, at, verb, who, why, session, undoes in rows:
                 origin, files = Origin(who, why, session), tuple(self._read_files(change))
@@ -387,6 +383,16 @@ class History(Database):
             self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, data))
 
 
+def find_undone(undos: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Change to the undo that took it back, of pairs in the order of the undos; one that was itself undone does not
+    count."""
+    undone: dict[int, int] = {}
+    for target, undo in sorted(dict(undos).items(), reverse=True):
+        if undo not in undone:
+            undone[target] = undo
+    return undone
+
+
 @contextmanager
 def open_briefly(path: Path, busy_seconds: float) -> Iterator[History]:
     """A history for one small write, without the checkpoint that SQLite makes when the last connection that can write
@@ -433,10 +439,15 @@ def _drop_recalls(db: sqlite3.Connection, name: str) -> None:
     """Drop the rows of one memory, and queries that led to it or contain its name from the rows of others."""
     queries = {row[0] for row in db.execute("SELECT query FROM recalls WHERE name = ?", (name,))}
     db.execute("DELETE FROM recalls WHERE name = ?", (name,))
+    others = [row[0] for row in db.execute("SELECT DISTINCT query FROM recalls")]
+    for query in find_leading(others, name, queries):
+        db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
+
+
+def find_leading(queries: Iterable[str], name: str, known: Collection[str]) -> list[str]:
+    """Queries that contain the name of a memory, or are among those known to have led to it."""
     spoken = f"-{_fold_words(name.rpartition('/')[2])}-"
-    for (query,) in db.execute("SELECT DISTINCT query FROM recalls").fetchall():
-        if query in queries or spoken in f"-{_fold_words(query)}-":
-            db.execute("UPDATE recalls SET query = '' WHERE query = ?", (query,))
+    return [query for query in queries if query in known or spoken in f"-{_fold_words(query)}-"]
 
 
 def _fold_words(text: str) -> str:

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memdir import records
 from memdir.errors import ConflictError, FormatError, NotFoundError
@@ -38,9 +38,9 @@ MIGRATION = """
     CREATE INDEX inbox_state ON inbox (state);
 """
 _WHY_CHARS = 200
-_COLUMNS = "at, kind, key, title, why, name, who, reason, session, payload, state, decided, note"
+COLUMNS = "at, kind, key, title, why, name, who, reason, session, payload, state, decided, note"
 # What a purge leaves of a decided item: that it was decided, not what it was.
-_BLANK = "title = '', why = '', name = '', reason = '', payload = '{}', note = ''"
+_BLANK = {"title": "", "why": "", "name": "", "reason": "", "payload": "{}", "note": ""}
 # Every edit but records.Save by its word in a payload: fields that must be text, and fields that may be absent.
 _EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
     "forget": (records.Forget, ("name",), ("expect",)),
@@ -52,62 +52,92 @@ _EDITS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
+class InboxTable(Protocol):
+    """The rows of one inbox, oldest first, wherever they lie; columns are named as in COLUMNS."""
+
+    def read(self, **equal: object) -> Iterable[InboxItem]: ...
+    def insert(self, row: Sequence[object]) -> int: ...
+    def update(self, id: int, **values: object) -> None: ...
+    def remove(self, id: int) -> None: ...
+
+
+class SqliteInbox:
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def read(self, **equal: object) -> Iterable[InboxItem]:
+        where = " AND ".join(f"{column} = ?" for column in equal) or "true"
+        select = f"SELECT id, {COLUMNS} FROM inbox WHERE {where} ORDER BY id"
+        return map(make_item, self._db.execute(select, tuple(equal.values())).fetchall())
+
+    def insert(self, row: Sequence[object]) -> int:
+        insert = f"INSERT INTO inbox ({COLUMNS}) VALUES ({', '.join('?' * len(row))})"
+        return self._db.execute(insert, row).lastrowid or 0
+
+    def update(self, id: int, **values: object) -> None:
+        columns = ", ".join(f"{column} = ?" for column in values)
+        self._db.execute(f"UPDATE inbox SET {columns} WHERE id = ?", (*values.values(), id))
+
+    def remove(self, id: int) -> None:
+        self._db.execute("DELETE FROM inbox WHERE id = ?", (id,))
+
+
 class Inbox(ABC):
     """The inbox of a store. Items and decisions are on the disk when a method returns, or it raises."""
 
     clock: Callable[[], datetime]
 
     @abstractmethod
-    def _using_inbox(self, *, write: bool) -> AbstractContextManager[sqlite3.Connection | None]:
-        """The database the inbox lies in, None if there is none yet; for writing under the lock, in a transaction."""
+    def _using_inbox(self, *, write: bool) -> AbstractContextManager[InboxTable | None]:
+        """The rows of the inbox, None if there are none yet; for writing under the lock, in a transaction."""
 
     def inbox_add(self, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
         """Add items; returns them as they now are, which for those already decided is decided."""
         given = tuple(items)
         if not given:
             return ()
-        with self._using_inbox(write=True) as db:
-            return tuple(_add(db, item) for item in given) if db is not None else ()
+        with self._using_inbox(write=True) as table:
+            return tuple(_add(table, item) for item in given) if table is not None else ()
 
     def inbox_replace(self, prefix: str, items: Iterable[InboxItem]) -> tuple[InboxItem, ...]:
         """As `inbox_add`, after removing what waits under keys that begin with `prefix` and is not given again."""
         given = tuple(items)
         if not prefix or any(not item.key.startswith(prefix) for item in given):
             raise FormatError("items that replace others need keys that begin as theirs do", field="key")
-        with self._using_inbox(write=True) as db:
-            assert db is not None
+        with self._using_inbox(write=True) as table:
+            assert table is not None
             keys = {item.key for item in given}
-            for old in read_rows(db, "WHERE state = ? AND substr(key, 1, ?) = ?", ("waiting", len(prefix), prefix)):
-                if old.key not in keys:
-                    db.execute("DELETE FROM inbox WHERE id = ?", (old.id,))
-            return tuple(_add(db, item) for item in given)
+            for old in list(table.read(state=InboxState.WAITING.value)):
+                if old.key.startswith(prefix) and old.key not in keys:
+                    table.remove(old.id)
+            return tuple(_add(table, item) for item in given)
 
     def inbox(self, state: InboxState | str | None = InboxState.WAITING) -> tuple[InboxItem, ...]:
         """What is in this state, oldest first; None for everything."""
-        with self._using_inbox(write=False) as db:
-            where, values = ("", ()) if state is None else ("WHERE state = ?", (str(state),))
-            return () if db is None else tuple(read_rows(db, f"{where} ORDER BY id", values))
+        with self._using_inbox(write=False) as table:
+            equal = {} if state is None else {"state": str(state)}
+            return () if table is None else tuple(table.read(**equal))
 
     def inbox_item(self, id: int) -> InboxItem:
-        with self._using_inbox(write=False) as db:
-            return _read_one(db, id)
+        with self._using_inbox(write=False) as table:
+            return _read_one(table, id)
 
     def inbox_find(self, key: str) -> InboxItem | None:
-        with self._using_inbox(write=False) as db:
-            return None if db is None or not key else next(read_rows(db, "WHERE key = ?", (key,)), None)
+        with self._using_inbox(write=False) as table:
+            return None if table is None or not key else next(iter(table.read(key=key)), None)
 
     def inbox_decide(
         self, id: int, state: InboxState | str, note: str = "", *, name: str = "", was: InboxState | None = None
     ) -> InboxItem:
         """Record what a person decided, and with `name` which memory came of it; `was` is the state he has seen."""
-        with self._using_inbox(write=True) as db:
-            old = _read_one(db, id)
+        with self._using_inbox(write=True) as table:
+            old = _read_one(table, id)
             if was is not None and old.state is not was:
                 raise ConflictError(f"item {id} was {old.state.value} meanwhile", hint=f"`memdir inbox show {id}`")
-            values = (InboxState(state).value, self.clock().isoformat(), replace_surrogates(note), name or old.name)
-            assert db is not None
-            db.execute("UPDATE inbox SET state = ?, decided = ?, note = ?, name = ? WHERE id = ?", (*values, id))
-            return _read_one(db, id)
+            assert table is not None
+            decided, said = self.clock().isoformat(), replace_surrogates(note)
+            table.update(id, state=InboxState(state).value, decided=decided, note=said, name=name or old.name)
+            return _read_one(table, id)
 
 
 def approve(store: "StoreBase", item: InboxItem, *, origin: Origin | None = None, note: str = "") -> BatchResult | None:
@@ -145,25 +175,21 @@ def _check_open(item: InboxItem) -> None:
         raise ConflictError("it was approved already", hint=hint)
 
 
-def read_rows(db: sqlite3.Connection, where: str = "", values: tuple[object, ...] = ()) -> Iterator[InboxItem]:
-    return map(_make_item, db.execute(f"SELECT id, {_COLUMNS} FROM inbox {where}", values).fetchall())
-
-
 def make_mark(item: InboxItem) -> str:
     """The mark of the change by which an item is carried out."""
     return f"inbox:{item.id}"
 
 
-def drop_rows(db: sqlite3.Connection, name: str, marks: Collection[str] = ()) -> None:
+def drop_rows(table: InboxTable, name: str, marks: Collection[str] = ()) -> None:
     """Remove what waits about one memory, and the text of what was decided about it; `marks` are its changes'. The
     key of a decided item stays, so that the same thing is not asked again, unless it contains the name."""
-    for item in list(read_rows(db)):
+    for item in list(table.read()):
         if not (is_about(item, name) or make_mark(item) in marks):
             continue
         if item.state is InboxState.WAITING or fold(name) in fold(item.key):
-            db.execute("DELETE FROM inbox WHERE id = ?", (item.id,))
+            table.remove(item.id)
         else:
-            db.execute(f"UPDATE inbox SET {_BLANK} WHERE id = ?", (item.id,))
+            table.update(item.id, **_BLANK)
 
 
 def is_about(item: InboxItem, name: str) -> bool:
@@ -184,23 +210,22 @@ def _find_names(value: object) -> Iterator[str]:
         yield from _find_names(at)
 
 
-def _read_one(db: sqlite3.Connection | None, id: int) -> InboxItem:
-    for item in () if db is None else read_rows(db, "WHERE id = ?", (id,)):
+def _read_one(table: InboxTable | None, id: int) -> InboxItem:
+    for item in () if table is None else table.read(id=id):
         return item
     raise NotFoundError(f"no item {id} in the inbox", name=str(id), hint="`memdir inbox` lists what waits")
 
 
-def _add(db: sqlite3.Connection, item: InboxItem) -> InboxItem:
+def _add(table: InboxTable, item: InboxItem) -> InboxItem:
     """Add one item, unless it is there: a decided one stays, a waiting one is replaced if it differs."""
     row = _make_row(item)
-    old = next(read_rows(db, "WHERE key = ?", (row[2],)), None) if item.key else None
+    old = next(iter(table.read(key=row[2])), None) if item.key else None
     if old is not None:
-        given = replace(_make_item((old.id, *row)), at=old.at)
+        given = replace(make_item((old.id, *row)), at=old.at)
         if old.state is not InboxState.WAITING or given == old:
             return old
-        db.execute("DELETE FROM inbox WHERE id = ?", (old.id,))
-    insert = f"INSERT INTO inbox ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})"
-    return _make_item((db.execute(insert, row).lastrowid, *row))
+        table.remove(old.id)
+    return make_item((table.insert(row), *row))
 
 
 def _make_row(item: InboxItem) -> tuple[object, ...]:
@@ -215,7 +240,7 @@ def _make_row(item: InboxItem) -> tuple[object, ...]:
     return item.at.isoformat(), *clean, payload, InboxState.WAITING.value, None, ""
 
 
-def _make_item(row: Sequence[Any]) -> InboxItem:
+def make_item(row: Sequence[Any]) -> InboxItem:
     id, at, kind, key, title, why, name, who, reason, session, payload, state, decided, note = row
     loaded = json.loads(payload)
     origin, table = Origin(who, reason, session), loaded if isinstance(loaded, dict) else {}

@@ -3,7 +3,6 @@
 It plans and records as FileStore does, without a disk: a difference between the two is a bug in one of them.
 """
 
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from memdir.guard import check_name
 from memdir.records import Header, Memory, Origin, Scope, Signature
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import IN_MEMORY, History
+from memdir.store.inbox import SqliteInbox
 from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path
 
 
@@ -65,9 +65,9 @@ class MemoryStore(StoreBase):
             yield self._history
 
     @contextmanager
-    def _using_inbox(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+    def _using_inbox(self, *, write: bool) -> Iterator[SqliteInbox]:
         with self._lock, self._history.transaction(durable=False) as db:
-            yield db
+            yield SqliteInbox(db)
 
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
