@@ -3,9 +3,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from postgres import Postgres
 
 # The same examples in every run, however slow the machine: a red run is somebody's change. The full loads look further.
 settings.register_profile("steady", derandomize=True, deadline=None, database=None)
@@ -13,6 +17,15 @@ settings.register_profile("searching", deadline=None, database=None, max_example
 settings.load_profile("searching" if os.environ.get("MEMDIR_LOAD") == "full" else "steady")
 
 SKIPPED: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Iterator[Postgres]":
+    """A real PostgreSQL with the schema, started when a test first needs it."""
+    from postgres import open_postgres
+
+    with open_postgres() as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)

@@ -32,10 +32,12 @@ from memdir.records import (
 from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
+from memdir.store.plan import FileChange
+from memdir.store.postgres import PostgresStore
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 
-Store = FileStore | MemoryStore
+Store = FileStore | MemoryStore | PostgresStore
 Images = dict[str, bytes]
 BATCH_OF_A_PROCESS = """
 import sys
@@ -52,13 +54,16 @@ for mark in range(int(sys.argv[2])):
 """
 
 
-@pytest.fixture(params=["files", "ram"])
+@pytest.fixture(params=["files", "ram", "postgres"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Store]:
     count = iter(range(1000))
 
     def make_store(*, scope: Scope = Scope.PRIVATE) -> Store:
         if request.param == "ram":
             return MemoryStore(scope=scope)
+        if request.param == "postgres":
+            made: PostgresStore = request.getfixturevalue("postgres").store(scope=scope)
+            return made
         return FileStore(tmp_path / f"d{next(count)}" / "memory", scope=scope)
 
     return make_store
@@ -374,6 +379,11 @@ def plant_index(store: Store) -> str:
     if isinstance(store, FileStore):
         (store.root / "ghost.md").unlink()
         (store.root / "MEMORY.md").write_text(text, encoding="utf-8")
+    elif isinstance(store, PostgresStore):
+        files = {"ghost.md": None, "MEMORY.md": text.encode()}
+        store.carry_out(
+            lambda at: [FileChange(path, at.read_bytes(path), data) for path, data in files.items()], verb="x"
+        )
     else:
         del store._files["ghost.md"]
         store._files["MEMORY.md"] = text.encode(), store._files["MEMORY.md"][1]

@@ -14,17 +14,21 @@ from memdir.limits import INDEX_FILE_BYTES
 from memdir.records import Draft, Kind, Origin, Scope, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
+from memdir.store.postgres import PostgresStore
 from memdir.store.sessions import SurfacedMemory, open_session
 from memdir.testing import check_store, sample_memory
 
-Make = Callable[[], FileStore | MemoryStore]
+Make = Callable[[], FileStore | MemoryStore | PostgresStore]
 
 
-@pytest.fixture(params=["files", "ram"])
+@pytest.fixture(params=["files", "ram", "postgres"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     count = iter(range(1000))
 
-    def make_store() -> FileStore | MemoryStore:
+    def make_store() -> FileStore | MemoryStore | PostgresStore:
+        if request.param == "postgres":
+            made: PostgresStore = request.getfixturevalue("postgres").store()
+            return made
         return MemoryStore() if request.param == "ram" else FileStore(tmp_path / f"d{next(count)}" / "memory")
 
     return make_store

@@ -14,6 +14,7 @@ from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Surfacing
 from memdir.store import history
 from memdir.store.files import FileStore
+from memdir.store.postgres import PostgresStore
 from memdir.testing import sample_memory
 from pressure import Unavailable, nobody_folder, run_in_child
 
@@ -24,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from memdir.records import Surfacing
 from memdir.store.files import FileStore
+from memdir.store.postgres import PostgresStore
 store = FileStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
     store.note_recalls([Surfacing("terse-replies", datetime.now(UTC), f"{sys.argv[2]} {number}")])
@@ -41,7 +43,16 @@ def store(memory: Path) -> FileStore:
     return store
 
 
-def test_what_was_surfaced_is_told_newest_first(store: FileStore) -> None:
+@pytest.fixture(params=["files", "postgres"])
+def ledger(request: pytest.FixtureRequest, memory: Path) -> FileStore | PostgresStore:
+    if request.param == "files":
+        return FileStore(memory)
+    made: PostgresStore = request.getfixturevalue("postgres").store()
+    return made
+
+
+def test_what_was_surfaced_is_told_newest_first(ledger: FileStore | PostgresStore) -> None:
+    store = ledger
     store.note_recalls([row("terse-replies"), row("other")])
     store.note_recalls([row("terse-replies", "and summaries?", hours=1, session="s2")])
     assert store.recalls("terse-replies") == (
@@ -50,7 +61,7 @@ def test_what_was_surfaced_is_told_newest_first(store: FileStore) -> None:
     )
     assert [at.name for at in store.recalls(limit=2)] == ["terse-replies", "other"]
     assert store.uses() == {"terse-replies": 2, "other": 1}
-    assert FileStore(store.root).recalls("nothing") == ()
+    assert store.recalls("nothing") == ()
 
 
 def test_use_keeps_a_line_in_the_index_that_is_loaded(memory: Path) -> None:
@@ -101,13 +112,17 @@ def test_a_history_of_version_1_is_read_and_grows_a_ledger(memory: Path) -> None
     assert [change.verb for change in store.changes()] == ["save", "save"] and store.recalls("a") == (row("a"),)
 
 
-def test_a_purge_takes_the_rows_and_the_queries_with_it(store: FileStore) -> None:
+def test_a_purge_takes_the_rows_and_the_queries_with_it(ledger: FileStore | PostgresStore) -> None:
+    store = ledger
+    store.write(sample_memory())
     store.write(sample_memory(title="Zebra Crossing"))
     store.note_recalls([row("zebra-crossing", "where is the unicorn"), row("terse-replies", "where is the unicorn")])
     store.note_recalls([row("terse-replies", "and the Zebra crossing?"), row("terse-replies", "how do zebras reply")])
     store.purge("zebra-crossing")
     assert store.recalls("zebra-crossing") == ()
     assert [at.query for at in store.recalls("terse-replies")] == ["how do zebras reply", "", ""]
+    if isinstance(store, PostgresStore):
+        return
     store.close()
     left = b"".join(path.read_bytes() for path in store.state.iterdir() if path.is_file())
     assert b"unicorn" not in left and b"ebra crossing" not in left

@@ -45,11 +45,12 @@ from memdir.store.inbox import (
     render_evidence,
 )
 from memdir.store.memory import MemoryStore
+from memdir.store.postgres import PostgresStore
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 from tables import table
 
-Store = FileStore | MemoryStore
+Store = FileStore | MemoryStore | PostgresStore
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
 ADD = """
 import sys
@@ -65,8 +66,11 @@ for number in range(5):
 """
 
 
-@pytest.fixture(params=["files", "ram"])
+@pytest.fixture(params=["files", "ram", "postgres"])
 def store(request: pytest.FixtureRequest, memory: Path) -> Store:
+    if request.param == "postgres":
+        made: PostgresStore = request.getfixturevalue("postgres").store(clock=lambda: NOW)
+        return made
     return MemoryStore(clock=lambda: NOW) if request.param == "ram" else FileStore(memory, clock=lambda: NOW)
 
 

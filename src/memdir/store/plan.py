@@ -511,8 +511,8 @@ def check_shared(changes: list[FileChange], rules: WriteRules) -> list[FileChang
                 message = f"{name} is about a person, and what others share may hold no user memory"
                 hint = "keep it private, or save what the team needs of it as feedback or project"
                 raise FormatError(message, field="type", hint=hint)
-            _check_secrets(name, "", "its name", rules)
-            _check_secrets(decode(planned.after), decode(planned.before or b""), planned.path, rules)
+            check_secrets(name, "", "its name", rules)
+            check_secrets(decode(planned.after), decode(planned.before or b""), planned.path, rules)
     return changes
 
 
@@ -535,7 +535,7 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
     if header.kind is Kind.USER:
         return "it is about a person"
     try:
-        _check_secrets(f"{header.title} {header.description}", "", header.file, rules)
+        check_secrets(f"{header.title} {header.description}", "", header.file, rules)
     except SecretError:
         return "its head holds a secret"
     except SettingsError:
@@ -543,7 +543,7 @@ def find_unfit(header: Header, rules: WriteRules) -> str:
     return ""
 
 
-def _check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
+def check_secrets(text: str, before: str, place: str, rules: WriteRules) -> None:
     # Imported here: only what a team shares is searched.
     from memdir.store.secrets import find_secrets, render_findings
 

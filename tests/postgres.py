@@ -1,0 +1,97 @@
+"""A real PostgreSQL for tests: one cluster a process, made on first use; every test has tenants of its own.
+
+MEMDIR_TEST_PG=DSN uses another server, where the DSN's role may create roles and databases: the whole suite then runs there.
+"""
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from memdir.interfaces.server.cluster import PostgresCluster
+from memdir.store.postgres import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
+
+GIVEN = os.environ.get("MEMDIR_TEST_PG", "")
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
+
+
+class Postgres:
+    """A database with the schema, as its owner and as the application."""
+
+    def __init__(self, owner: str, app: str) -> None:
+        self.owner, self.app = owner, app
+        migrate(owner)
+        self.database = PostgresDatabase(app, size=8)
+
+    def tenant(self, name: str = "organisation") -> UUID:
+        return create_tenant(self.owner, name)
+
+    def store(self, tenant: UUID | None = None, **options: Any) -> PostgresStore:
+        tenant = tenant or self.tenant()
+        return PostgresStore(self.database, tenant, create_store(self.database, tenant, f"s{uuid4()}"), **options)
+
+    def dump(self, tenant: UUID) -> str:
+        """Every row of a tenant in every table, as text."""
+        found = []
+        with psycopg.connect(self.owner) as db:
+            db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
+            for (table,) in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'memdir'").fetchall():
+                if table != "migrations":
+                    rows = db.execute(f"SELECT * FROM memdir.{table}").fetchall()
+                    found += [
+                        " ".join(
+                            bytes(at).decode("utf-8", "replace") if isinstance(at, bytes) else str(at) for at in row
+                        )
+                        for row in rows
+                    ]
+        return "\n".join(found)
+
+
+@contextmanager
+def open_postgres() -> Iterator[Postgres]:
+    if GIVEN:
+        name = f"memdir_test_{uuid4().hex[:8]}"
+        with psycopg.connect(GIVEN, autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}")
+            try:
+                yield from _use(
+                    Postgres(make_conninfo(GIVEN, dbname=name), make_conninfo(GIVEN, dbname=name, user=APP_ROLE))
+                )
+            finally:
+                db.execute(f"DROP DATABASE {name}")
+        return
+    with cluster(FAST) as started:
+        yield from _use(Postgres(*started.create()))
+
+
+def _use(found: Postgres) -> Iterator[Postgres]:
+    try:
+        yield found
+    finally:
+        found.database.close()
+
+
+@contextmanager
+def cluster(settings: dict[str, str], *, port: int = 0) -> Iterator[PostgresCluster]:
+    """A cluster of the test's own, in a folder that its user can enter."""
+    with tempfile.TemporaryDirectory(prefix="memdir-cluster-") as folder:
+        Path(folder).chmod(0o755)
+        made = PostgresCluster(Path(folder) / "pg", port=port, settings=settings)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
