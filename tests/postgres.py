@@ -4,16 +4,18 @@ MEMDIR_TEST_PG=DSN uses another server, where the DSN's role may create roles an
 """
 
 import os
+import select
 import socket
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.store.postgres import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
@@ -95,3 +97,55 @@ def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
+
+
+class Proxy:
+    """A port that leads to a database. When `cut` says so of what a client sent, both connections are dropped: "before" it
+    is passed on, or "after" the database has answered it."""
+
+    def __init__(self, target: str, cut: Callable[[bytes], str] = lambda data: "") -> None:
+        self._target, self.cut = target, cut
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self.cuts = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def dsn(self, dsn: str) -> str:
+        return make_conninfo(dsn, host="127.0.0.1", port=self.port, sslmode="disable", gssencmode="disable")
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._socket.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        given = conninfo_to_dict(self._target)
+        host, port = str(given["host"]), int(str(given["port"]))
+        if host.startswith("/"):
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(f"{host}/.s.PGSQL.{port}")
+        else:
+            server = socket.create_connection((host, port))
+        with client, server, suppress(OSError):
+            while True:
+                ready, _, _ = select.select([client, server], [], [])
+                if server in ready:
+                    data = server.recv(65536)
+                    client.sendall(data)
+                    if not data:
+                        return
+                if client in ready:
+                    data = client.recv(1 << 20)
+                    how = self.cut(data)
+                    if not data or how == "before":
+                        self.cuts += bool(data)
+                        return
+                    server.sendall(data)
+                    if how == "after":
+                        server.recv(65536)
+                        self.cuts += 1
+                        return

@@ -13,11 +13,10 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, SettingsError
@@ -26,12 +25,12 @@ from memdir.format.index import INDEX_FILE, find_splice
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Change, ChangedFile, Header, InboxItem, Memory, Origin, Scope, Signature, Surfacing
+from memdir.records import Header, Memory, Origin, Scope, Signature, Surfacing
 from memdir.store import inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
-from memdir.store.history import OUTSIDE, find_leading, find_moved_files, find_undone
+from memdir.store.history import find_leading, find_moved_files
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
-from memdir.text import replace_surrogates
+from memdir.store.postgres_history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
 
 try:
     import psycopg
@@ -44,7 +43,6 @@ except ImportError:
 MIGRATIONS = Path(__file__).with_name("migrations")
 APP_ROLE = "memdir_app"
 _TENANT = "SELECT set_config('app.tenant', %(tenant)s::text, true)"
-_OF_STORE = "tenant = %(tenant)s AND store = %(store)s"
 _RETRIED = frozenset({"40001", "40P01"})  # serialisation, deadlock: nothing has happened
 # The connection or the server went away, or it is a standby: whether the commit happened is unknown.
 _LOST = frozenset({"57P01", "57P02", "57P03", "25006", "08000", "08003", "08006", "08001", "08004", "08P01"})
@@ -54,7 +52,6 @@ _CACHED_BYTES = 4_194_304  # contents that a store remembers, by digest
 _CACHED_HEADS = 20_000
 _NEIGHBOURS = 16  # read together with the first content that a plan needs: it looks at their dialect
 T = TypeVar("T")
-Row = tuple[Any, ...]
 Values = Mapping[str, object]
 
 
@@ -136,18 +133,29 @@ def _unavailable(words: str) -> DiskError:
     return DiskError(f"the database does not answer: {words}", hint="try again; `memdir serve --check` looks at it")
 
 
+def run_as_owner(dsn: str) -> "psycopg.Connection[Row]":
+    """A connection of its own, for the commands of those who run a server."""
+    try:
+        return psycopg.connect(dsn, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise _unavailable(str(error).splitlines()[0]) from None
+
+
 def migrate(dsn: str) -> list[str]:
     """Bring the schema up to this version, as the role that owns it; returns the migrations that ran.
 
     Each runs in a transaction that begins by entering its number: of two that run at once, one waits and then finds it.
     """
     ran = []
-    with psycopg.connect(dsn, autocommit=True) as db:
-        db.execute("CREATE SCHEMA IF NOT EXISTS memdir")
+    with run_as_owner(dsn) as db:
         table = "number integer PRIMARY KEY, name text NOT NULL, at timestamptz NOT NULL DEFAULT now()"
-        db.execute(f"CREATE TABLE IF NOT EXISTS memdir.migrations ({table})")
+        statements = ["CREATE SCHEMA IF NOT EXISTS memdir", f"CREATE TABLE IF NOT EXISTS memdir.migrations ({table})"]
         if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (APP_ROLE,)).fetchone():
-            db.execute(f"CREATE ROLE {APP_ROLE} LOGIN")
+            statements.append(f"CREATE ROLE {APP_ROLE} LOGIN")
+        for statement in statements:
+            # Even with IF NOT EXISTS, of two at the same time one may fail.
+            with suppress(errors.UniqueViolation, errors.DuplicateObject):
+                db.execute(statement)
         done = {number for (number,) in db.execute("SELECT number FROM memdir.migrations")}
         for number, path in list_migrations():
             if number in done:
@@ -206,10 +214,10 @@ class StoreHead:
 
 # What a client needs to bring a snapshot up to date: the keys of two changes, files written since, files deleted since.
 _SINCE = (
-    f"SELECT change, key FROM memdir.changes WHERE {_OF_STORE} AND change IN (%(since)s, (SELECT revision"
-    f" FROM memdir.stores WHERE {_OF_STORE}))",
-    f"SELECT path, digest, size, change, mtime_ns FROM memdir.files WHERE {_OF_STORE} AND change > %(since)s",
-    f"SELECT DISTINCT path FROM memdir.changed_files WHERE {_OF_STORE} AND change > %(since)s AND after IS NULL",
+    f"SELECT change, key FROM memdir.changes WHERE {OF_STORE} AND change IN (%(since)s, (SELECT revision"
+    f" FROM memdir.stores WHERE {OF_STORE}))",
+    f"SELECT path, digest, size, change, mtime_ns FROM memdir.files WHERE {OF_STORE} AND change > %(since)s",
+    f"SELECT DISTINCT path FROM memdir.changed_files WHERE {OF_STORE} AND change > %(since)s AND after IS NULL",
 )
 _HEAD = """
     SELECT s.revision, s.epoch, s.items, s.memories, s.bytes,
@@ -245,7 +253,7 @@ _ADD_CHANGED = """
 """
 _COUNT = f"""
     UPDATE memdir.stores SET revision = %(change)s, memories = memories + %(memories)s, bytes = bytes + %(bytes)s
-    WHERE {_OF_STORE}
+    WHERE {OF_STORE}
 """
 
 
@@ -273,7 +281,7 @@ class PostgresStore(StoreBase):
         self.rules = WriteRules(scope, skip_index, find_secrets, shared)
         self._refuse_secrets = refuse_secrets
         self._cache = cache or StoreCache()
-        self._history = PostgresHistory(self)
+        self._history = PostgresHistory(self.ask)
 
     # Reading
 
@@ -283,7 +291,7 @@ class PostgresStore(StoreBase):
         fields = self._cache.heads
         missing = list({row.digest for row in rows.values()} - fields.keys())
         for start in range(0, len(missing), 1000):
-            select = f"SELECT digest, substring(data FROM 1 FOR {HEADER_BYTES}) FROM memdir.contents WHERE {_OF_STORE}"
+            select = f"SELECT digest, substring(data FROM 1 FOR {HEADER_BYTES}) FROM memdir.contents WHERE {OF_STORE}"
             (found,) = self.ask(f"{select} AND digest = ANY(%(digests)s)", digests=missing[start : start + 1000])
             for digest, data in found:
                 self._cache.add_head(digest, parse_fields((data or b"").decode("utf-8", "replace")))
@@ -324,14 +332,14 @@ class PostgresStore(StoreBase):
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
         """When and for which query a memory, or any, was surfaced; newest first."""
-        select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {_OF_STORE}"
+        select = f"SELECT name, at, query, session, selector, score FROM memdir.recalls WHERE {OF_STORE}"
         where = "" if name is None else " AND name = %(name)s"
-        (rows,) = self.ask(f"{select}{where} ORDER BY id DESC LIMIT {_limit(limit)}", name=name)
+        (rows,) = self.ask(f"{select}{where} ORDER BY id DESC LIMIT {render_limit(limit)}", name=name)
         return tuple(Surfacing(*row) for row in rows)
 
     def uses(self) -> dict[str, int]:
         """Name to how often it was surfaced, as far back as the ledger goes."""
-        (rows,) = self.ask(f"SELECT name, count(*) FROM memdir.recalls WHERE {_OF_STORE} GROUP BY name")
+        (rows,) = self.ask(f"SELECT name, count(*) FROM memdir.recalls WHERE {OF_STORE} GROUP BY name")
         return dict(rows)
 
     # Writing
@@ -342,14 +350,14 @@ class PostgresStore(StoreBase):
         statements, values = [], dict[str, object]()
         start = time.time_ns()
         for number, at in enumerate(recalls):
-            texts = map(_clean, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session, at.selector))
+            texts = map(clean_text, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session, at.selector))
             row = (f"{start + number:016x}{random.getrandbits(32):08x}", at.at, *texts, at.score)
             values |= {f"{key}{number}": value for key, value in zip(names, row, strict=True)}
             given = ", ".join(f"%({key}{number})s" for key in names)
             statements.append(f"INSERT INTO memdir.recalls ({columns}) VALUES (%(tenant)s, %(store)s, {given})")
         if statements and random.random() < len(statements) / 100:  # the oldest go, now and then
-            select = f"SELECT id FROM memdir.recalls WHERE {_OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
-            statements.append(f"DELETE FROM memdir.recalls WHERE {_OF_STORE} AND id <= ({select})")
+            select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
+            statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
         if statements:
             self.tell(*statements, **values)
 
@@ -369,17 +377,15 @@ class PostgresStore(StoreBase):
         file = next((at for at in self.read_change(change).files if at.path == path), None)
         if file is None or file.after is None or is_index_path(path):
             raise NotFoundError(f"change {change} gave {path} no content", name=path)
-        (rows,) = self.ask(
-            f"SELECT path FROM memdir.files WHERE {_OF_STORE} AND digest = %(digest)s", digest=file.after
-        )
+        (rows,) = self.ask(f"SELECT path FROM memdir.files WHERE {OF_STORE} AND digest = %(digest)s", digest=file.after)
         if rows:
             hint = "change or forget it first; what is current cannot be redacted"
             raise ConflictError(f"{rows[0][0]} still has this content", found=file.after, hint=hint)
-        lines = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {_OF_STORE}"
+        lines = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {OF_STORE}"
         self.tell(
-            f"UPDATE memdir.contents SET data = NULL WHERE {_OF_STORE} AND digest = %(digest)s",
+            f"UPDATE memdir.contents SET data = NULL WHERE {OF_STORE} AND digest = %(digest)s",
             # The index line of the memory says what it was about.
-            f"{lines} AND splice_at IS NOT NULL AND change IN (SELECT change FROM memdir.changed_files WHERE {_OF_STORE}"
+            f"{lines} AND splice_at IS NOT NULL AND change IN (SELECT change FROM memdir.changed_files WHERE {OF_STORE}"
             " AND path = %(path)s AND (before = %(digest)s OR after = %(digest)s))",
             digest=file.after,
             path=path,
@@ -392,7 +398,7 @@ class PostgresStore(StoreBase):
         key = uuid4()
 
         def work(db: "psycopg.Connection[Row]", is_first: bool) -> ChangeResult:
-            return self._commit_once(db, is_first, key, verb, origin, planner, undoes, _clean(mark))
+            return self._commit_once(db, is_first, key, verb, origin, planner, undoes, clean_text(mark))
 
         return self.database.run(work)
 
@@ -408,7 +414,7 @@ class PostgresStore(StoreBase):
         mark: str,
     ) -> ChangeResult:
         base: dict[str, object] = {"tenant": self.tenant, "store": self.store, "key": key, "mark": mark}
-        known = f"SELECT min(change) FROM memdir.changes WHERE {_OF_STORE}"
+        known = f"SELECT min(change) FROM memdir.changes WHERE {OF_STORE}"
         extra = [f"{known} AND mark = %(mark)s"] if mark else []
         extra += [] if is_first else [f"{known} AND key = %(key)s"]
         snapshot = self._cache.snapshot
@@ -436,7 +442,7 @@ class PostgresStore(StoreBase):
         _check_quota(head, grown, size)
         now, number = self.clock(), head.revision + 1
         words = {"who": origin.who, "why": origin.why, "session": origin.session, "actor": self.actor, "verb": verb}
-        values = base | {name: _clean(text) for name, text in words.items()}
+        values = base | {name: clean_text(text) for name, text in words.items()}
         values |= {"change": number, "at": now, "undoes": undoes, "memories": grown, "bytes": size}
         values |= {"mtime_ns": int(now.timestamp() * 1e9)}
         statements = [_ADD_CHANGE, *_write_files(changes, values), _COUNT, "COMMIT"]
@@ -447,7 +453,7 @@ class PostgresStore(StoreBase):
         return ChangeResult(number, tuple(changes))
 
     def _find_done(self, key: UUID) -> ChangeResult:
-        (rows,) = self.ask(f"SELECT change FROM memdir.changes WHERE {_OF_STORE} AND key = %(key)s", key=key)
+        (rows,) = self.ask(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
         if not rows:
             raise DiskError("a change was recorded and then lost by the database", hint="look at what is there now")
         change = self.read_change(rows[0][0])
@@ -490,13 +496,13 @@ class PostgresStore(StoreBase):
         return snapshot
 
     @contextmanager
-    def _reading_history(self) -> Iterator["PostgresHistory"]:
+    def _reading_history(self) -> Iterator[PostgresHistory]:
         yield self._history
 
     @contextmanager
-    def _using_inbox(self, *, write: bool) -> Iterator["_PostgresInbox"]:
+    def _using_inbox(self, *, write: bool) -> Iterator[PostgresInbox]:
         if not write:
-            yield _PostgresInbox(self, self.ask)
+            yield PostgresInbox(self.ask)
             return
         with self.database.transaction(self.tenant) as db:
             base = {"tenant": self.tenant, "store": self.store}
@@ -505,7 +511,7 @@ class PostgresStore(StoreBase):
             def ask(*statements: str, **values: object) -> list[list[Row]]:
                 return execute(db, ";".join(statements), {**base, **values})
 
-            yield _PostgresInbox(self, ask)
+            yield PostgresInbox(ask)
 
     def _purge_name(self, name: str) -> int:
         try:
@@ -522,37 +528,39 @@ class PostgresStore(StoreBase):
             def ask(*statements: str, **values: object) -> list[list[Row]]:
                 return execute(db, ";".join(statements), {**base, **values})
 
-            select = f"SELECT change, before, after FROM memdir.changed_files WHERE {_OF_STORE} AND path = %(path)s"
+            select = f"SELECT change, before, after FROM memdir.changed_files WHERE {OF_STORE} AND path = %(path)s"
             _, mine, splices, recalls = ask(
                 _LOCK,
                 select,
-                f"SELECT change, seq, removed, inserted FROM memdir.changed_files WHERE {_OF_STORE}"
+                f"SELECT change, seq, removed, inserted FROM memdir.changed_files WHERE {OF_STORE}"
                 " AND splice_at IS NOT NULL",
-                f"SELECT DISTINCT name, query FROM memdir.recalls WHERE {_OF_STORE}",
+                f"SELECT DISTINCT name, query FROM memdir.recalls WHERE {OF_STORE}",
             )
             changes = sorted({row[0] for row in mine})
             (marks,) = ask(
-                f"SELECT DISTINCT mark FROM memdir.changes WHERE {_OF_STORE} AND mark <> '' AND change = ANY(%(changes)s)",
+                f"SELECT DISTINCT mark FROM memdir.changes WHERE {OF_STORE} AND mark <> '' AND change = ANY(%(changes)s)",
                 changes=changes,
             )
-            inbox.drop_rows(_PostgresInbox(self, ask), name, {mark for (mark,) in marks})
+            inbox.drop_rows(PostgresInbox(ask), name, {mark for (mark,) in marks})
             known = {query for at, query in recalls if at == name}
             queries = find_leading([query for at, query in recalls if at != name], name, known)
-            used = f"SELECT 1 FROM memdir.changed_files f WHERE {_OF_STORE} AND (f.before = c.digest OR f.after = c.digest)"
+            used = (
+                f"SELECT 1 FROM memdir.changed_files f WHERE {OF_STORE} AND (f.before = c.digest OR f.after = c.digest)"
+            )
             ask(
-                f"DELETE FROM memdir.changed_files WHERE {_OF_STORE} AND path = %(path)s",
-                f"DELETE FROM memdir.contents c WHERE {_OF_STORE} AND digest = ANY(%(digests)s) AND NOT EXISTS ({used})",
-                f"UPDATE memdir.changes SET why = '' WHERE {_OF_STORE} AND change = ANY(%(changes)s)",
-                f"DELETE FROM memdir.recalls WHERE {_OF_STORE} AND name = %(name)s",
-                f"UPDATE memdir.recalls SET query = '' WHERE {_OF_STORE} AND query = ANY(%(queries)s)",
-                f"DELETE FROM memdir.search WHERE {_OF_STORE} AND path = %(path)s",
+                f"DELETE FROM memdir.changed_files WHERE {OF_STORE} AND path = %(path)s",
+                f"DELETE FROM memdir.contents c WHERE {OF_STORE} AND digest = ANY(%(digests)s) AND NOT EXISTS ({used})",
+                f"UPDATE memdir.changes SET why = '' WHERE {OF_STORE} AND change = ANY(%(changes)s)",
+                f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND name = %(name)s",
+                f"UPDATE memdir.recalls SET query = '' WHERE {OF_STORE} AND query = ANY(%(queries)s)",
+                f"DELETE FROM memdir.search WHERE {OF_STORE} AND path = %(path)s",
                 # Others may remember a file whose deletion is no longer recorded.
-                f"UPDATE memdir.stores SET epoch = epoch + 1 WHERE {_OF_STORE}",
+                f"UPDATE memdir.stores SET epoch = epoch + 1 WHERE {OF_STORE}",
                 digests=[digest for _, *both in mine for digest in both if digest],
                 changes=changes,
                 queries=queries,
             )
-            redact = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {_OF_STORE}"
+            redact = f"UPDATE memdir.changed_files SET removed = NULL, inserted = NULL WHERE {OF_STORE}"
             for change, seq, *texts in splices:
                 if any(line in (text or b"") for line in lines for text in texts):
                     ask(f"{redact} AND change = %(change)s AND seq = %(seq)s", change=change, seq=seq)
@@ -573,7 +581,7 @@ def _write_files(changes: Sequence[FileChange], values: dict[str, object]) -> It
         slot = {name: f"%(f{number}_{name})s" for name in names} | {"seq": str(number)}
         yield _ADD_CHANGED.format(**slot)
         if planned.after is None:
-            yield f"DELETE FROM memdir.files WHERE {_OF_STORE} AND path = {slot['path']}"
+            yield f"DELETE FROM memdir.files WHERE {OF_STORE} AND path = {slot['path']}"
         elif planned.is_index:
             yield _PUT_FILE.format(**slot, digest=slot["after"])
         else:
@@ -594,15 +602,6 @@ def _check_quota(head: StoreHead, grown: int, size: int) -> None:
 def _list_folder(snapshot: _Snapshot, folder: str) -> list[str]:
     paths = (path.rpartition("/") for path in snapshot.files)
     return [leaf for parent, _, leaf in paths if parent == folder]
-
-
-def _clean(text: str) -> str:
-    """Text that PostgreSQL can hold."""
-    return replace_surrogates(text).replace("\0", "\ufffd")
-
-
-def _limit(limit: int) -> str:
-    return "ALL" if limit < 0 else str(limit)
 
 
 class StoreCache:
@@ -676,125 +675,10 @@ class _View:
         return found.get(files[path].digest)
 
 
-class PostgresHistory:
-    """The history of one store, for readers."""
-
-    def __init__(self, store: PostgresStore) -> None:
-        self._store = store
-
-    def read_changes(self, *, path: str | None = None, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
-        where = "" if below is None else " AND change < %(below)s"
-        if path is not None:
-            touched = f"SELECT change FROM memdir.changed_files WHERE {_OF_STORE} AND path = %(path)s"
-            where += f" AND change IN ({touched})"
-        return tuple(self._read(f"{where} ORDER BY change DESC LIMIT {_limit(limit)}", path=path, below=below))
-
-    def read_change(self, change: int) -> Change:
-        for found in self._read(" AND change = %(change)s", change=change) if abs(change) < 2**63 else ():
-            return found
-        raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
-
-    def find_last(self) -> Change | None:
-        """The newest change that can be taken back: not an undo, and not undone."""
-        undone = list(self._find_undone())
-        where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
-        return next(iter(self._read(where, undone=undone, outside=OUTSIDE)), None)
-
-    def count_changes(self) -> int:
-        (rows,) = self._store.ask(f"SELECT count(*) FROM memdir.changes WHERE {_OF_STORE}")
-        return int(rows[0][0])
-
-    def find_marked(self, mark: str) -> int | None:
-        select = f"SELECT min(change) FROM memdir.changes WHERE {_OF_STORE} AND mark = %(mark)s AND mark <> ''"
-        (rows,) = self._store.ask(select, mark=_clean(mark))
-        found: int | None = rows[0][0]
-        return found
-
-    def read_content(self, digest: str) -> bytes:
-        select = f"SELECT data FROM memdir.contents WHERE {_OF_STORE} AND digest = %(digest)s"
-        (rows,) = self._store.ask(select, digest=_clean(digest))
-        if not rows or rows[0][0] is None:
-            hint = "it was redacted" if rows else "it was purged"
-            raise NotFoundError("this version is no longer in the history", name=digest[:12], hint=hint)
-        return bytes(rows[0][0])
-
-    def find_actors(self, changes: Iterable[int]) -> dict[int, str]:
-        """Change to who made it, as the server knew him."""
-        select = f"SELECT change, actor FROM memdir.changes WHERE {_OF_STORE} AND change = ANY(%(changes)s)"
-        (rows,) = self._store.ask(select, changes=list(changes))
-        return dict(rows)
-
-    def find_redacted(self, digests: Iterable[str]) -> set[str]:
-        """Those of the digests whose content is gone."""
-        wanted = set(digests)
-        select = f"SELECT digest FROM memdir.contents WHERE {_OF_STORE} AND digest = ANY(%(digests)s)"
-        (rows,) = self._store.ask(f"{select} AND data IS NOT NULL", digests=list(wanted))
-        return wanted - {digest for (digest,) in rows}
-
-    def _find_undone(self) -> dict[int, int]:
-        select = f"SELECT undoes, change FROM memdir.changes WHERE {_OF_STORE} AND undoes IS NOT NULL ORDER BY change"
-        (rows,) = self._store.ask(select)
-        return find_undone((row[0], row[1]) for row in rows)
-
-    def _read(self, where: str, **values: object) -> Iterator[Change]:
-        columns = "change, at, verb, who, why, session, undoes"
-        select = f"SELECT {columns} FROM memdir.changes WHERE {_OF_STORE}{where}"
-        files = f"""
-            SELECT change, path, before, after, splice_at, removed, inserted FROM memdir.changed_files
-            WHERE {_OF_STORE} AND change IN (SELECT change FROM ({select}) wanted) ORDER BY change, seq
-        """
-        undos = f"SELECT undoes, change FROM memdir.changes WHERE {_OF_STORE} AND undoes IS NOT NULL ORDER BY change"
-        changes, rows, pairs = self._store.ask(select, files, undos, **values)
-        undone = find_undone((row[0], row[1]) for row in pairs)
-        by_change = {change: list(some) for change, some in groupby(rows, key=lambda row: row[0])}
-        for change, at, verb, who, why, session, undoes in changes:
-            found = tuple(_make_changed(*row[1:]) for row in by_change.get(change, ()))
-            yield Change(change, at, verb, Origin(who, why, session), found, undoes, undone.get(change))
-
-
-def _make_changed(
-    path: str, before: str | None, after: str | None, at: int, removed: bytes | None, inserted: bytes | None
-) -> ChangedFile:
-    is_whole = removed is not None and inserted is not None
-    return ChangedFile(path, before, after, (at, bytes(removed or b""), bytes(inserted or b"")) if is_whole else None)
-
-
-class _PostgresInbox:
-    """The rows of a store's inbox; `ask` runs statements with the tenant and the store."""
-
-    def __init__(self, store: PostgresStore, ask: Callable[..., list[list[Row]]]) -> None:
-        self._store, self._ask = store, ask
-
-    def read(self, **equal: object) -> Iterable[InboxItem]:
-        if isinstance(number := equal.get("id"), int) and abs(number) >= 2**63:
-            return ()
-        where = "".join(f" AND {column} = %({column})s" for column in equal)
-        select = f"SELECT id, {inbox.COLUMNS} FROM memdir.inbox WHERE {_OF_STORE}{where} ORDER BY id"
-        return map(inbox.make_item, self._ask(select, **equal)[0])
-
-    def insert(self, row: Sequence[object]) -> int:
-        values = {f"c{number}": _clean(at) if isinstance(at, str) else at for number, at in enumerate(row)}
-        slots = ", ".join(f"%({name})s" for name in values)
-        number = f"UPDATE memdir.stores SET items = items + 1 WHERE {_OF_STORE} RETURNING items"
-        ((id,),) = self._ask(number)[0]
-        columns = f"tenant, store, id, {inbox.COLUMNS}"
-        insert = f"INSERT INTO memdir.inbox ({columns}) VALUES (%(tenant)s, %(store)s, %(id)s, {slots})"
-        self._ask(insert, id=id, **values)
-        return int(id)
-
-    def update(self, id: int, **values: object) -> None:
-        columns = ", ".join(f"{column} = %({column})s" for column in values)
-        clean = {key: _clean(at) if isinstance(at, str) else at for key, at in values.items()}
-        self._ask(f"UPDATE memdir.inbox SET {columns} WHERE {_OF_STORE} AND id = %(id)s", id=id, **clean)
-
-    def remove(self, id: int) -> None:
-        self._ask(f"DELETE FROM memdir.inbox WHERE {_OF_STORE} AND id = %(id)s", id=id)
-
-
 def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
     """Make an organisation, as the owner role; returns its id."""
     made = tenant or uuid4()
-    with psycopg.connect(dsn) as db:
+    with run_as_owner(dsn) as db, db.transaction():
         db.execute(_TENANT, {"tenant": made})
         db.execute("INSERT INTO memdir.tenants (tenant, name) VALUES (%s, %s)", (made, name))
     return made
@@ -803,7 +687,7 @@ def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
 def create_store(database: PostgresDatabase, tenant: UUID, name: str, **columns: object) -> UUID:
     """Make an empty store; ConflictError if the organisation has one of this name, BudgetError if it has too many."""
     store = uuid4()
-    given: dict[str, object] = {"scope": Scope.TEAM.value, **columns, "store": store, "name": _clean(name)}
+    given: dict[str, object] = {"scope": Scope.TEAM.value, **columns, "store": store, "name": clean_text(name)}
     names, slots = ", ".join(given), ", ".join(f"%({key})s" for key in given)
     count = "SELECT max_stores FROM memdir.tenants WHERE tenant = %(tenant)s"
     (limits, made) = database.read(tenant, count, "SELECT count(*) FROM memdir.stores WHERE tenant = %(tenant)s")

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memdir.errors import DiskError, SettingsError
+from memdir.store.postgres import APP_ROLE, run_as_owner
 
 DATABASE, OWNER = "memdir", "memdir_owner"
 _START_SECONDS = 60.0
@@ -94,11 +95,7 @@ class PostgresCluster:
 
     def create(self) -> tuple[str, str]:
         """Make roles and database if they are missing; returns the DSN of the owner and that of the application."""
-        import psycopg
-
-        from memdir.store.postgres import APP_ROLE
-
-        with psycopg.connect(self.dsn(), autocommit=True) as db:
+        with run_as_owner(self.dsn()) as db:
             for role in (OWNER, APP_ROLE):
                 if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
                     db.execute(f"CREATE ROLE {role} LOGIN")

@@ -1,0 +1,139 @@
+"""The history and the inbox of one store in PostgreSQL; `ask` runs statements with the tenant and the store as values."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from memdir.errors import NotFoundError
+from memdir.records import Change, ChangedFile, InboxItem, Origin
+from memdir.store import inbox
+from memdir.store.history import OUTSIDE, find_undone
+from memdir.text import replace_surrogates
+
+Row = tuple[Any, ...]
+Ask = Callable[..., list[list[Row]]]
+OF_STORE = "tenant = %(tenant)s AND store = %(store)s"
+
+
+def clean_text(text: str) -> str:
+    """Text that PostgreSQL can hold."""
+    return replace_surrogates(text).replace("\0", "\ufffd")
+
+
+def render_limit(limit: int) -> str:
+    return "ALL" if limit < 0 else str(limit)
+
+
+class PostgresHistory:
+    """The history of one store, for readers."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def read_changes(self, *, path: str | None = None, limit: int = -1, below: int | None = None) -> tuple[Change, ...]:
+        where = "" if below is None else " AND change < %(below)s"
+        if path is not None:
+            touched = f"SELECT change FROM memdir.changed_files WHERE {OF_STORE} AND path = %(path)s"
+            where += f" AND change IN ({touched})"
+        return tuple(self._read(f"{where} ORDER BY change DESC LIMIT {render_limit(limit)}", path=path, below=below))
+
+    def read_change(self, change: int) -> Change:
+        for found in self._read(" AND change = %(change)s", change=change) if abs(change) < 2**63 else ():
+            return found
+        raise NotFoundError(f"no change {change} in this history", name=str(change), hint="`memdir history` lists them")
+
+    def find_last(self) -> Change | None:
+        """The newest change that can be taken back: not an undo, and not undone."""
+        undone = list(self._find_undone())
+        where = " AND undoes IS NULL AND verb <> %(outside)s AND change <> ALL(%(undone)s) ORDER BY change DESC LIMIT 1"
+        return next(iter(self._read(where, undone=undone, outside=OUTSIDE)), None)
+
+    def count_changes(self) -> int:
+        (rows,) = self._ask(f"SELECT count(*) FROM memdir.changes WHERE {OF_STORE}")
+        return int(rows[0][0])
+
+    def find_marked(self, mark: str) -> int | None:
+        select = f"SELECT min(change) FROM memdir.changes WHERE {OF_STORE} AND mark = %(mark)s AND mark <> ''"
+        (rows,) = self._ask(select, mark=clean_text(mark))
+        found: int | None = rows[0][0]
+        return found
+
+    def read_content(self, digest: str) -> bytes:
+        select = f"SELECT data FROM memdir.contents WHERE {OF_STORE} AND digest = %(digest)s"
+        (rows,) = self._ask(select, digest=clean_text(digest))
+        if not rows or rows[0][0] is None:
+            hint = "it was redacted" if rows else "it was purged"
+            raise NotFoundError("this version is no longer in the history", name=digest[:12], hint=hint)
+        return bytes(rows[0][0])
+
+    def find_actors(self, changes: Iterable[int]) -> dict[int, str]:
+        """Change to who made it, as the server knew him."""
+        select = f"SELECT change, actor FROM memdir.changes WHERE {OF_STORE} AND change = ANY(%(changes)s)"
+        (rows,) = self._ask(select, changes=list(changes))
+        return dict(rows)
+
+    def find_redacted(self, digests: Iterable[str]) -> set[str]:
+        """Those of the digests whose content is gone."""
+        wanted = set(digests)
+        select = f"SELECT digest FROM memdir.contents WHERE {OF_STORE} AND digest = ANY(%(digests)s)"
+        (rows,) = self._ask(f"{select} AND data IS NOT NULL", digests=list(wanted))
+        return wanted - {digest for (digest,) in rows}
+
+    def _find_undone(self) -> dict[int, int]:
+        select = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
+        (rows,) = self._ask(select)
+        return find_undone((row[0], row[1]) for row in rows)
+
+    def _read(self, where: str, **values: object) -> Iterator[Change]:
+        columns = "change, at, verb, who, why, session, undoes"
+        select = f"SELECT {columns} FROM memdir.changes WHERE {OF_STORE}{where}"
+        files = f"""
+            SELECT change, path, before, after, splice_at, removed, inserted FROM memdir.changed_files
+            WHERE {OF_STORE} AND change IN (SELECT change FROM ({select}) wanted) ORDER BY change, seq
+        """
+        undos = f"SELECT undoes, change FROM memdir.changes WHERE {OF_STORE} AND undoes IS NOT NULL ORDER BY change"
+        changes, rows, pairs = self._ask(select, files, undos, **values)
+        undone = find_undone((row[0], row[1]) for row in pairs)
+        by_change = {change: list(some) for change, some in groupby(rows, key=lambda row: row[0])}
+        for change, at, verb, who, why, session, undoes in changes:
+            found = tuple(_make_changed(*row[1:]) for row in by_change.get(change, ()))
+            yield Change(change, at, verb, Origin(who, why, session), found, undoes, undone.get(change))
+
+
+def _make_changed(
+    path: str, before: str | None, after: str | None, at: int, removed: bytes | None, inserted: bytes | None
+) -> ChangedFile:
+    is_whole = removed is not None and inserted is not None
+    return ChangedFile(path, before, after, (at, bytes(removed or b""), bytes(inserted or b"")) if is_whole else None)
+
+
+class PostgresInbox:
+    """The rows of a store's inbox, in whatever transaction `ask` runs."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def read(self, **equal: object) -> Iterable[InboxItem]:
+        if isinstance(number := equal.get("id"), int) and abs(number) >= 2**63:
+            return ()
+        where = "".join(f" AND {column} = %({column})s" for column in equal)
+        select = f"SELECT id, {inbox.COLUMNS} FROM memdir.inbox WHERE {OF_STORE}{where} ORDER BY id"
+        return map(inbox.make_item, self._ask(select, **equal)[0])
+
+    def insert(self, row: Sequence[object]) -> int:
+        values = {f"c{number}": clean_text(at) if isinstance(at, str) else at for number, at in enumerate(row)}
+        slots = ", ".join(f"%({name})s" for name in values)
+        number = f"UPDATE memdir.stores SET items = items + 1 WHERE {OF_STORE} RETURNING items"
+        ((id,),) = self._ask(number)[0]
+        columns = f"tenant, store, id, {inbox.COLUMNS}"
+        insert = f"INSERT INTO memdir.inbox ({columns}) VALUES (%(tenant)s, %(store)s, %(id)s, {slots})"
+        self._ask(insert, id=id, **values)
+        return int(id)
+
+    def update(self, id: int, **values: object) -> None:
+        columns = ", ".join(f"{column} = %({column})s" for column in values)
+        clean = {key: clean_text(at) if isinstance(at, str) else at for key, at in values.items()}
+        self._ask(f"UPDATE memdir.inbox SET {columns} WHERE {OF_STORE} AND id = %(id)s", id=id, **clean)
+
+    def remove(self, id: int) -> None:
+        self._ask(f"DELETE FROM memdir.inbox WHERE {OF_STORE} AND id = %(id)s", id=id)
