@@ -173,11 +173,12 @@ def test_a_batch_with_a_mark_whose_answer_is_lost_happens_once(postgres: Postgre
 def test_a_database_that_is_away_is_said_so(postgres: Postgres, cutting: Proxy) -> None:
     tenant = postgres.tenant()
     made = create_store(postgres.database, tenant, "s")
-    database = PostgresDatabase(cutting.dsn(postgres.app), size=1, seconds=0.5)
+    database = PostgresDatabase(cutting.dsn(postgres.app), size=1)
     try:
         store = PostgresStore(database, tenant, made)
         store.write(sample_memory())
         cutting.cut = lambda data: "before"
+        database.seconds = 0.2
         with pytest.raises(DiskError, match="does not answer"):
             store.write(sample_memory(title="Second"))
         assert [at.name for at in PostgresStore(postgres.database, tenant, made).scan()] == ["terse-replies"]

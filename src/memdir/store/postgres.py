@@ -87,7 +87,7 @@ class PostgresDatabase:
         tries, until = 0, time.monotonic() + self.seconds
         while True:
             try:
-                with self._pool.connection() as db:
+                with self._pool.connection(timeout=self.seconds) as db:
                     try:
                         return work(db, tries == 0)
                     finally:
