@@ -335,7 +335,7 @@ class Catalog:
         paths, count = list(changed), 0
         for start in range(0, len(paths) or 1, _BATCH):
             rows = [
-                _parse_memory(path, data.decode("utf-8", "replace"), changed[path])
+                parse_memory(path, data.decode("utf-8", "replace"), changed[path])
                 for path in paths[start : start + _BATCH]
                 if (data := read(path)) is not None
             ]
@@ -443,7 +443,7 @@ class Catalog:
         table = self.table if self._keeps_vectors else None
         bodies, blocks = [], dict[tuple[int, int], list[int]]()
         for doc, (row, count) in enumerate(zip(rows, counts, strict=True), first):
-            vectors = _make_vectors(table, row, count, rarity) if table else b""
+            vectors = make_vectors(table, row, count, rarity) if table else b""
             at = row.priors
             links, kind = "\n".join(sorted(at.links)), at.kind.value if at.kind else ""
             moment = at.modified.timestamp()
@@ -537,7 +537,7 @@ def is_large(path: Path) -> bool:
         return False
 
 
-def _parse_memory(path: str, text: str, signature: str) -> IndexRow:
+def parse_memory(path: str, text: str, signature: str) -> IndexRow:
     """A memory as terms, without vectors. The first passage is title and description, unless the body repeats them; the
     next are its cues."""
     fields = frontmatter.parse_fields(text)
@@ -554,7 +554,7 @@ def _parse_memory(path: str, text: str, signature: str) -> IndexRow:
     return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads))
 
 
-def _make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rarity: Mapping[str, float]) -> bytes:
+def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rarity: Mapping[str, float]) -> bytes:
     groups = [Counter(row.heads), total]
     if "\n" in row.passages:
         groups += [Counter(passage.split()) for passage in row.passages.split("\n")]
