@@ -12,8 +12,18 @@ import pytest
 from loads import ROOT, scaled
 from memdir.errors import MemdirError, PathError
 from memdir.limits import SESSION_DAYS
-from memdir.store.sessions import SessionRecord, SurfacedMemory, make_key, open_session
+from memdir.store.sessions import (
+    QueuedTurn,
+    SessionRecord,
+    SurfacedMemory,
+    enqueue,
+    has_waiting,
+    make_key,
+    open_session,
+    prune_sessions,
+)
 from memdir.store.state import drop_name, make_leaf
+from syscalls import trace
 
 ADD = """
 import sys
@@ -148,21 +158,44 @@ def test_compaction_forgets_what_was_surfaced_and_clear_forgets_the_wish_too(tmp
     assert session.read() == SessionRecord(private=True, extra={"cursor": 1})
 
 
-def test_conversations_nobody_went_on_with_are_pruned_when_a_new_one_begins(tmp_path: Path) -> None:
-    ages = {"old": SESSION_DAYS + 1, "young": SESSION_DAYS - 1}
-    for id in ages:
+def test_conversations_nobody_went_on_with_are_pruned_once_a_day_and_by_no_change_of_a_record(tmp_path: Path) -> None:
+    def age(id: str, days: float) -> Path:
+        path = open_session(tmp_path, id).path
         open_session(tmp_path, id).note_read(["a"])
-    for id, days in ages.items():
-        session = open_session(tmp_path, id)
-        then = session.path.stat().st_mtime - days * 86_400
-        os.utime(session.path, (then, then))
-    left = session.path.with_name(".young.json.abc.tmp")
+        then = path.stat().st_mtime - days * 86_400
+        os.utime(path, (then, then))
+        return path
+
+    assert prune_sessions(tmp_path) == 0 and not (tmp_path / "sessions").exists()
+    old, young = age("old", SESSION_DAYS + 1), age("young", SESSION_DAYS - 1)
+    left = old.with_name(".young.json.abc.tmp")
     left.write_bytes(b"x")
     os.utime(left, (1, 1))
-    open_session(tmp_path, "young").note_read(["b"])
-    assert open_session(tmp_path, "old").path.exists(), "only a new conversation looks around"
     open_session(tmp_path, "new").note_read(["a"])
-    assert sorted(os.listdir(session.path.parent)) == ["lock", "new.json", "young.json"]
+    assert old.exists(), "a conversation that begins does not look at the others"
+    assert prune_sessions(tmp_path) == 2
+    assert sorted(os.listdir(old.parent)) == [".pruned", "lock", "new.json", "young.json"]
+    age("old", SESSION_DAYS + 1)
+    assert prune_sessions(tmp_path) == 0 and old.exists()
+    yesterday = young.with_name(".pruned")
+    os.utime(yesterday, (yesterday.stat().st_mtime - 86_401,) * 2)
+    assert prune_sessions(tmp_path) == 1 and not old.exists()
+
+
+def test_a_change_of_a_record_lists_no_folder(tmp_path: Path) -> None:
+    for number in range(3):
+        open_session(tmp_path, f"s-{number}").note_read(["a"])
+    seen = trace(lambda: open_session(tmp_path, "s-new").note_read(["a"]))
+    assert open_session(tmp_path, "s-new").read().read == {"a"}
+    assert not [call for call in seen.calls if call.name.startswith("getdents")]
+
+
+def test_whether_turns_wait_is_seen_without_reading_one(tmp_path: Path) -> None:
+    state, home = tmp_path / "state", tmp_path / "home"
+    assert not has_waiting(state, home)
+    entry = enqueue(state, QueuedTurn("s", "/t.jsonl"))
+    seen = trace(lambda: has_waiting(state, home))
+    assert has_waiting(state, home) and str(entry) not in {call.path for call in seen.calls}
 
 
 def test_memories_of_other_directories_are_not_named(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ prints, and only `recall`, `wait`, `compact`, `dream`, `close` and `take_reminde
 
 import logging
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,7 +50,7 @@ from memdir.records import Message, Model, Origin, Reply, Request, Usage
 from memdir.store.contract import Clock, find_header
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.sessions import DAY, SessionRecord, open_session, read_day
+from memdir.store.sessions import DAY, SessionRecord, open_session, prune_sessions, read_day
 from memdir.text import estimate_tokens
 from memdir.verify.check import refresh_verdicts
 
@@ -489,8 +490,9 @@ class Session:
             if self._project is not None:
                 with self._reporting_errors():
                     refresh_verdicts(self._project, now=self._clock(), give_way=self._priority.wait)
-        with self._reporting_errors(), LocalSearch(self.stores) as search:
+        with self._reporting_errors(), suppress(OSError, sqlite3.Error), LocalSearch(self.stores) as search:
             search.refresh()  # so that the next message need not look at every file
+            prune_sessions(self.file.state)
 
     def _find_notes_file(self) -> notes.NotesFile | None:
         """A conversation that was cleared has begun new notes."""

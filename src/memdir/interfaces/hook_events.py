@@ -27,11 +27,10 @@ from memdir.store.sessions import (
     SessionRecord,
     digest_message,
     enqueue,
+    has_waiting,
     open_session,
     parse_cursor,
     read_day,
-    read_ended,
-    read_queue,
 )
 from memdir.store.state import digest_text, read_events, read_problems
 from memdir.text import estimate_tokens, fold, one_line, shorten
@@ -230,7 +229,7 @@ def _start_due_work(call: HookInput, project: Project) -> None:
     with suppress(MemdirError, OSError):  # the next start tries again
         index = store.find_index_file()
         is_due = index is None or not index.exists() or is_large(index)
-        if read_queue(store.state) or read_ended(project.environment.state_home) or (is_due and store.has_any()):
+        if has_waiting(store.state, project.environment.state_home) or (is_due and store.has_any()):
             start_detached(call.cwd, "worker")
         if _is_member(project):
             from memdir.team.state import is_sync_due, read_membership

@@ -45,6 +45,7 @@ from memdir.store.sessions import (
     enqueue,
     open_session,
     parse_cursor,
+    prune_sessions,
     read_ended,
     read_queue,
 )
@@ -199,6 +200,7 @@ def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | No
     chores: list[tuple[str, Callable[[], object]]] = [
         *(("notes", partial(_update_notes, project, entry, model)) for entry in latest),
         ("index", lambda: _refresh_index(project)),
+        ("sessions", lambda: prune_sessions(project.private.state)),
         ("verify", lambda: refresh_verdicts(project, now=project.now())),
         ("dream", lambda: _dream(project, session, model)),
     ]

@@ -20,10 +20,11 @@ in a folder of the person's, `ended/`, until a worker queues them.
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
-from memdir.files import disk_error
+from memdir.files import disk_error, write_private
 from memdir.frozen import dataclass, field, list_fields, replace
 from memdir.limits import EXTRACT_WINDOW, SESSION_BYTES, SESSION_DAYS, SESSION_SECONDS
 from memdir.records import Message
@@ -90,7 +91,6 @@ class SessionFile:
         """Keep a prompt, under the lock of the folder."""
         path = self.find_prompt_file(key)
         write_table(path.parent, path.name, table)
-        _prune(path)
 
     def read_foreign(self) -> tuple[int, ...]:
         """The runs of foreign text in what was learned from so far."""
@@ -115,13 +115,10 @@ class SessionFile:
     ) -> SessionRecord:
         """Apply a step to the record as it is now and return the result; raises LockedError or DiskError."""
         with files.hold_sessions(self.path.parent, seconds):
-            is_new = not self.path.exists()
             before = self.read()
             after = step(before)
-            if is_new or after != before:
+            if after != before or not self.path.exists():
                 write_table(self.path.parent, self.path.name, render_record(after))
-            if is_new:
-                _prune(self.path)
         return after
 
     def note_read(self, keys: Iterable[str]) -> None:
@@ -207,15 +204,26 @@ def _parse_surfaced(value: object) -> SurfacedMemory:
     return SurfacedMemory(digest if isinstance(digest, str) else "", size if type(size) is int and size >= 0 else 0)
 
 
-def _prune(newest: Path) -> None:
-    """Remove records that nobody has touched for long, by the file system's clock: the one just written is its now."""
-    oldest = newest.stat().st_mtime - SESSION_DAYS * 86_400
-    for entry in files.list_session_files(newest.parent):
-        try:
-            if entry.stat(follow_symlinks=False).st_mtime < oldest:
-                os.unlink(entry.path)
-        except FileNotFoundError:
-            continue
+def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
+    """Remove records that nobody has touched for long; returns how many. Looks at them once a day: there may be many.
+
+    It goes by the file system's clock, which the lock that was just written tells.
+    """
+    folder = state / files.SESSIONS_FOLDER
+    if not folder.is_dir():
+        return 0
+    count, mark = 0, folder / files.PRUNED
+    with files.hold_sessions(folder, seconds) as lock:
+        now = os.fstat(lock).st_mtime
+        if mark.exists() and 0 <= now - mark.stat().st_mtime < 86_400:
+            return 0
+        write_private(mark, b"")
+        for entry in files.list_session_files(folder):
+            with suppress(FileNotFoundError):
+                if entry.stat(follow_symlinks=False).st_mtime < now - SESSION_DAYS * 86_400:
+                    os.unlink(entry.path)
+                    count += 1
+    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,14 +326,21 @@ def read_ended(home: Path) -> tuple[QueuedTurn, ...]:
     return _read_entries(home / files.ENDED_FOLDER)
 
 
+def has_waiting(state: Path, home: Path) -> bool:
+    """Whether either of these has an entry; none is read, since there may be thousands."""
+    return bool(_list_entries(state / files.QUEUE_FOLDER) or _list_entries(home / files.ENDED_FOLDER))
+
+
 def _read_entries(folder: Path) -> tuple[QueuedTurn, ...]:
-    if find_link(folder):
-        return ()
+    return tuple(entry for leaf in _list_entries(folder) if (entry := _read_entry(folder, leaf)) is not None)
+
+
+def _list_entries(folder: Path) -> list[str]:
     try:
-        leaves = sorted(at for at in os.listdir(folder) if at.endswith(_ENTRY_SUFFIX) and not at.startswith("."))
+        leaves = () if find_link(folder) else os.listdir(folder)
     except OSError:
-        return ()
-    return tuple(entry for leaf in leaves if (entry := _read_entry(folder, leaf)) is not None)
+        return []
+    return sorted(at for at in leaves if at.endswith(_ENTRY_SUFFIX) and not at.startswith("."))
 
 
 def _read_entry(folder: Path, leaf: str) -> QueuedTurn | None:

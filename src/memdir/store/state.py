@@ -43,6 +43,7 @@ _PROBLEMS_KEPT = 20  # problems
 _PROBLEM_BYTES = 65_536  # far above what _PROBLEMS_KEPT lines can need
 _EVENTS_READ = 500  # files that are looked at; nobody has so many, but a folder may be filled by anybody
 _SESSIONS_LOCK = "lock"
+PRUNED = ".pruned"  # beside the records: when those of old conversations were last looked for
 _TABLE_BYTES = 67_108_864  # the names of all that a team may have and its index; far more than a dream may write
 _SET_ID = compile_late(r"[0-9a-z][0-9a-z-]{0,60}")
 _PLAIN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
@@ -122,15 +123,16 @@ def make_leaf(id: str) -> str:
 
 
 @contextmanager
-def hold_sessions(folder: Path, seconds: float) -> Iterator[None]:
-    """Hold all records of conversations of a folder, one process at a time: a change takes a millisecond."""
+def hold_sessions(folder: Path, seconds: float) -> Iterator[int]:
+    """Hold all records of conversations of a folder, one process at a time: a change takes a millisecond. Yields the
+    descriptor of the lock."""
     check_no_link(folder)
     try:
         make_private_dirs(folder)
         handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
         try:
-            with hold(handle, _SESSIONS_LOCK, seconds=seconds):
-                yield
+            with hold(handle, _SESSIONS_LOCK, seconds=seconds) as lock:
+                yield lock
         finally:
             os.close(handle)
     except OSError as error:
@@ -139,7 +141,9 @@ def hold_sessions(folder: Path, seconds: float) -> Iterator[None]:
 
 def list_session_files(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
-        return [at for at in entries if at.name != _SESSIONS_LOCK and not at.is_dir(follow_symlinks=False)]
+        return [
+            at for at in entries if at.name not in (_SESSIONS_LOCK, PRUNED) and not at.is_dir(follow_symlinks=False)
+        ]
 
 
 def drop_name(state: Path, name: str, *, seconds: float) -> int:
