@@ -664,4 +664,4 @@ def test_a_state_that_was_deleted_comes_back(pair: tuple[Member, Member]) -> Non
     assert ada.has("n") and "More." in ada.read("m")
     (bob.state / POINT).unlink()
     with pytest.raises(NotFoundError):
-        read_remote_head(open_sync(bob.open()))
+        read_remote_head(bob.open().private)

@@ -13,24 +13,19 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic
 
-from memdir import guard
-from memdir.errors import FormatError, MemdirError, NotFoundError, PathError, SettingsError
-from memdir.format.frontmatter import decode
-from memdir.format.index import INDEX_FILE
-from memdir.frozen import dataclass, field
+from memdir.errors import FormatError, SettingsError
+from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
-from memdir.records import TEAM_FOLDER
-from memdir.store.files import FileStore
 from memdir.store.state import Author, make_author
-from memdir.team.state import BRANCH, SyncPoint
+from memdir.team.state import BRANCH
+from memdir.team.tree import PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TreeEntry
 from memdir.text import one_line, shorten
 
 LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
@@ -78,7 +73,7 @@ _DENIED = re.compile(
 )
 
 
-class GitError(MemdirError):
+class GitError(RemoteError):
     """A call of git that did not do what it was asked; `said` is what it wrote, on one line."""
 
     def __init__(self, message: str, *, said: str = "", is_late: bool = False, hint: str = "") -> None:
@@ -184,16 +179,6 @@ def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> i
 
 
 @dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """One name in a tree: how git files it, its object, its size. A name that is no UTF-8 is shown with escapes."""
-
-    mode: str
-    sha: str
-    size: int
-    is_text: bool = True  # whether the name is UTF-8
-
-
-@dataclass(frozen=True, slots=True)
 class TeamCommit:
     """A commit as it says of itself, and the names it changed: path -> added, changed or deleted."""
 
@@ -216,12 +201,12 @@ def hash_blob(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def read_tree(copy: TeamClone, commit: str) -> dict[str, TreeEntry]:
+def read_tree(copy: TeamClone, commit: str, most: int = TEAM_ENTRIES) -> dict[str, TreeEntry]:
     """Every name in a commit's tree, folders left out; raises FormatError if there are too many."""
     ran = copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
     rows = ran.out.split(b"\0")
-    if len(rows) > TEAM_ENTRIES or (ran.code != 0 and len(ran.out) > _LISTING_BYTES // 2):
-        message = f"the team's branch holds more than {TEAM_ENTRIES:,} entries: nothing of it was taken"
+    if len(rows) > most or (ran.code != 0 and len(ran.out) > _LISTING_BYTES // 2):
+        message = f"the branch holds more than {most:,} entries: nothing of it was taken"
         raise FormatError(message, hint="`memdir team log` shows who wrote last")
     if ran.code != 0:
         raise make_git_error("ls-tree", ran)
@@ -363,21 +348,6 @@ def _read_name(name: bytes) -> tuple[str, bool]:
         return name.decode("utf-8", "backslashreplace"), False
 
 
-class PushResult(StrEnum):
-    """What a remote said to a push: done, somebody was quicker, no, or nothing at all."""
-
-    DONE = "done"
-    QUICKER = "quicker"
-    DENIED = "denied"
-    SILENT = "silent"
-
-
-@dataclass(frozen=True, slots=True)
-class PushState:
-    answer: PushResult
-    said: str = ""
-
-
 def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
     """Bring a branch into the copy; returns its commit, None if the remote has no such branch. Raises GitError."""
     told = copy.path / "FETCH_HEAD"
@@ -426,97 +396,69 @@ def _read_refusal(ran: GitResult) -> PushState:
     return PushState(PushResult.SILENT, said)
 
 
-# --- both sides: the team's folder here, the branch there, with what is odd about its history -------------------------
+# --- a branch as a remote ---------------------------------------------------------------------------------------------
 
-
-PLAIN_MODE = "100644"
 TEAM_FILE = ".memdir-team.json"
-_TEAM_FILE_BYTES = 4_096
+_MARK_BYTES = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class LocalTeam:
-    """The team's folder here: files by path, the index or None, and what lies there that may not be touched."""
+class GitRemote:
+    """A branch of a git remote, by way of memdir's own copy. `mark` is the file that shows that the branch is ours, `most`
+    how many entries it may have."""
 
-    files: Mapping[str, bytes]
-    index: str | None = None
-    blocked: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
+    ) -> None:
+        self.copy, self.address, self.branch, self.mark, self.most = copy, address, branch, mark, most
 
-    @property
-    def objects(self) -> Mapping[str, str]:
-        return {path: hash_blob(data) for path, data in self.files.items()}
+    def hash(self, data: bytes) -> str:
+        return hash_blob(data)
 
+    def fetch(self) -> RemoteTree:
+        head = fetch_branch(self.copy, self.address, self.branch)
+        if head is not None:
+            return self.look_at(head)
+        kept = self.copy.run("rev-parse", "--verify", "--quiet", _KEPT).out.decode("ascii", "replace").strip()
+        return self.look_at(kept, is_gone=True) if has_commit(self.copy, kept) else RemoteTree()
 
-@dataclass(frozen=True, slots=True)
-class TeamBranch:
-    """The branch as it was fetched; `head` is empty if there is none.
+    def look_at(self, head: str, *, is_gone: bool = False) -> RemoteTree:
+        tree = read_tree(self.copy, head, self.most)
+        mark = tree.pop(self.mark, None)
+        is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _MARK_BYTES
+        return RemoteTree(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, mark is not None)
 
-    `mark` is the object of the team's own file, `is_team` whether there is one, of whatever kind. `is_gone`: the remote
-    has lost the branch, and this is what was known of it. `common`: the files both come from if history was rewritten.
-    """
+    def check_ours(self, branch: RemoteTree) -> None:
+        """Raises SettingsError for a branch that holds something else: nothing is added to that."""
+        if branch.head and not branch.is_ours:
+            what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
+            hint = f"choose another: --branch {BRANCH}; one of its own holds {self.mark}"
+            raise SettingsError(f"the branch {self.branch} is not {what}: it holds other work", key="branch", hint=hint)
 
-    head: str = ""
-    tree: Mapping[str, TreeEntry] = field(default_factory=dict)
-    mark: str = ""
-    is_gone: bool = False
-    common: Mapping[str, TreeEntry] | None = None
-    is_team: bool = False
+    def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
+        if known in ("", head) or is_ancestor(self.copy, known, head):
+            return None
+        common = find_common(self.copy, known, head) if has_commit(self.copy, known) else None
+        return read_tree(self.copy, common, self.most) if common else {}
 
+    def read(self, shas: Iterable[str]) -> dict[str, bytes]:
+        return read_blobs(self.copy, shas)
 
-def read_local(store: FileStore) -> LocalTeam:
-    """The team's folder as it is now; without a folder there is nothing in it."""
-    try:
-        root = guard.open_root(store.root)
-    except NotFoundError:
-        return LocalTeam({})
-    files: dict[str, bytes] = {}
-    blocked: dict[str, str] = {}
-    try:
-        for found in guard.walk(root, folder=TEAM_FOLDER):
-            path = found.path.removeprefix(f"{TEAM_FOLDER}/")
-            data = None if found.refusal else _read(root, found.path)
-            if data is None:
-                why = found.refusal or "unreadable"
-                blocked[path] = f"in its place here lies something that is no plain file ({why})"
-            else:
-                files[path] = data
-        index = _read(root, f"{TEAM_FOLDER}/{INDEX_FILE}")
-    finally:
-        os.close(root)
-    return LocalTeam(files, None if index is None else decode(index), blocked)
+    def push(
+        self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
+    ) -> tuple[str, PushState]:
+        head = write_commit(self.copy, tree.head or None, files, author, now, message) if files else tree.head
+        pushed = push_commit(self.copy, self.address, self.branch, head)
+        return (head if pushed.answer is PushResult.DONE else tree.head), pushed
 
+    def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
+        found = find_versions(self.copy, head, after=after)
+        return {path: found[path] for path in paths if path in found}
 
-def read_branch(copy: TeamClone, remote: str, name: str, point: SyncPoint) -> TeamBranch:
-    """Fetch the branch and look at what it holds; raises GitError where the remote cannot be reached."""
-    head = fetch_branch(copy, remote, name)
-    if head is not None and (point.head in ("", head) or is_ancestor(copy, point.head, head)):
-        return look_at(copy, head)
-    is_known = bool(point.head) and has_commit(copy, point.head)
-    if head is None:
-        return look_at(copy, point.head, is_gone=True) if is_known else TeamBranch()
-    common = find_common(copy, point.head, head) if is_known else None
-    return look_at(copy, head, common=read_tree(copy, common) if common else {})
+    def find_authors(self, head: str, after: str) -> dict[str, Author]:
+        commits = read_commits(self.copy, head, after=after)
+        return {path: commit.author for commit in reversed(commits) for path in commit.changes}
 
-
-def look_at(
-    copy: TeamClone, head: str, *, is_gone: bool = False, common: Mapping[str, TreeEntry] | None = None
-) -> TeamBranch:
-    tree = read_tree(copy, head)
-    mark = tree.pop(TEAM_FILE, None)
-    is_plain = mark is not None and mark.mode == PLAIN_MODE and mark.size <= _TEAM_FILE_BYTES
-    return TeamBranch(head, tree, mark.sha if mark is not None and is_plain else "", is_gone, common, mark is not None)
-
-
-def check_is_team(branch: TeamBranch, name: str) -> None:
-    """Raises SettingsError for a branch that holds something else than a team's memory: nothing is added to that."""
-    if branch.head and not branch.is_team:
-        hint = f"choose another: --branch {BRANCH}; a team's own branch holds {TEAM_FILE}"
-        raise SettingsError(f"the branch {name} is no team's memory: it holds other work", key="branch", hint=hint)
-
-
-def _read(root: int, path: str) -> bytes | None:
-    try:
-        found = guard.read_file(root, path)
-    except (OSError, PathError):
-        return None
-    return found[0] if found else None
+    def keep(self, head: str) -> None:
+        if head:
+            keep_commit(self.copy, head)
+            tidy_copy(self.copy)

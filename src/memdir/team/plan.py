@@ -1,9 +1,8 @@
 """What a sync starts from, and what it would do on either side; nothing is written here.
 
-    read_local, read_branch   the team's folder here; the branch there, with what is odd about its history
-    SyncInputs                both, with what they were when they were last in step: the point
-    plan_outgoing             what this member did since, on top of the branch as it is now: the files of a new commit
-    plan_incoming             what the branch has that is not here: what comes in, needs review, is refused; the next point
+    SyncInputs      both sides of a part, with what they were when they were last in step: the point
+    plan_outgoing   what was done here since, on top of the remote as it is now: the files of a new commit
+    plan_incoming   what the remote has that is not here: what comes in, needs review, is refused; the next point
 
 If only one side changed a file, that change stands; if both did, they are merged. What may not be shared stays here and
 is named in `withheld`. A file of the branch that is refused is left as it is, until somebody here writes one of the same
@@ -29,15 +28,21 @@ from memdir.format.frontmatter import decode, encode, parse_fields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, field, replace
 from memdir.guard import check_name
-from memdir.limits import DESCRIPTION_CHARS, FILE_BYTES, INDEX_FILE_BYTES, TEAM_BYTES, TEAM_ENTRIES, TITLE_CHARS
+from memdir.limits import (
+    DESCRIPTION_CHARS,
+    FILE_BYTES,
+    INDEX_FILE_BYTES,
+    SYNC_BYTES,
+    TEAM_BYTES,
+    TEAM_ENTRIES,
+    TITLE_CHARS,
+)
 from memdir.records import TEAM_FOLDER, Kind
-from memdir.store.files import FileStore
-from memdir.store.plan import Finder
+from memdir.store.plan import Finder, is_team
 from memdir.store.secrets import find_secrets, mask, render_findings
-from memdir.team import git
-from memdir.team.git import PLAIN_MODE, LocalTeam, TeamBranch, TeamClone, TreeEntry
 from memdir.team.merge import merge_index, merge_memory, tidy_index
 from memdir.team.state import SyncPoint, hash_path
+from memdir.team.tree import PLAIN_MODE, LocalTree, Remote, RemoteTree, SyncPart, TreeEntry, cut_tree
 from memdir.text import find_forbidden, fold, fold_text, one_line, shorten
 
 _MODES = {
@@ -114,19 +119,20 @@ class SyncInputs:
 
     def __init__(
         self,
-        local: LocalTeam,
+        part: SyncPart,
+        local: LocalTree,
+        ours: Mapping[str, str],
         point: SyncPoint,
         theirs: Mapping[str, TreeEntry],
-        blobs: Mapping[str, bytes],
         *,
-        find: Finder,
         common: Mapping[str, TreeEntry] | None = None,
-        seen: Mapping[str, str] | None = None,
-        has_index: bool = True,
     ) -> None:
-        self.local, self.point, self.theirs, self.blobs = local, point, theirs, dict(blobs)
-        self.find, self.common, self.seen, self.has_index = find, common, seen or {}, has_index
-        self.ours = local.objects  # path -> object of the files here
+        self.part, self.local, self.point, self.theirs, self.common = part, local, point, theirs, common
+        self.ours = ours  # path -> object of the files here
+        self.blobs: dict[str, bytes] = {}
+        self.seen: Mapping[str, str] = {}
+        self.find: Finder = part.store.rules.find or find_secrets
+        self.has_index = not part.store.rules.skip_index
         self._verdicts: dict[tuple[str, str], AdmitVerdict] = {}
 
     @cached_property
@@ -158,7 +164,13 @@ class SyncInputs:
 
     def judge_own(self, path: str, data: bytes) -> str:
         """Why a file here is not sent; empty if it may be."""
-        return judge_place(path, PLAIN_MODE, len(data)) or judge_text(path, data, self.find).refused
+        return self.judge_place(path, PLAIN_MODE, len(data)) or self._judge_text(path, data).refused
+
+    def judge_place(self, path: str, mode: str, size: int) -> str:
+        return judge_place(path, mode, size, folder=self.part.folder)
+
+    def _judge_text(self, path: str, data: bytes) -> AdmitVerdict:
+        return judge_text(path, data, self.find, is_shared=self.part.is_shared)
 
     def show(self, path: str) -> str:
         """A path without a secret in it."""
@@ -166,7 +178,7 @@ class SyncInputs:
 
     def _judge(self, path: str, entry: TreeEntry) -> AdmitVerdict:
         why = "" if entry.is_text else "its name is not UTF-8"
-        why = why or judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
+        why = why or self.judge_place(path, entry.mode, entry.size) or self.local.blocked.get(path, "")
         if not why and path in self._twins:
             why = f"it is another spelling of {self._twins[path]}"
         if not why and entry.sha not in self.blobs:
@@ -175,10 +187,10 @@ class SyncInputs:
             why = f"it has more than {_INDEX_LINES:,} lines"
         if why or path == INDEX_FILE:
             return AdmitVerdict(why)
-        return judge_text(path, self.blobs[entry.sha], self.find)
+        return self._judge_text(path, self.blobs[entry.sha])
 
 
-def asks_review(branch: TeamBranch, inputs: SyncInputs) -> bool:
+def asks_review(branch: RemoteTree, inputs: SyncInputs) -> bool:
     """Whether the team wants everybody to look at what others write."""
     try:
         table = json.loads(inputs.blobs.get(branch.mark, b"null"))
@@ -192,26 +204,34 @@ def make_team_file(*, review: bool) -> bytes:
 
 
 def make_inputs(
-    copy: TeamClone, store: FileStore, local: LocalTeam, point: SyncPoint, branch: TeamBranch
+    remote: Remote,
+    part: SyncPart,
+    local: LocalTree,
+    point: SyncPoint,
+    branch: RemoteTree,
+    common: Mapping[str, TreeEntry] | None,
 ) -> SyncInputs:
-    """Everything that planning needs; raises FormatError if more would come than any team writes."""
-    local = replace(local, blocked={**local.blocked, **_find_blocked(store, local, branch.tree)})
-    needed = _find_needed(local, point, branch)
-    if sum(needed.values()) > TEAM_BYTES:
-        message = f"more than {TEAM_BYTES // 1_048_576} MiB would come from the team's branch: nothing of it was taken"
+    """Everything that planning needs; raises FormatError if more would come than anybody writes."""
+    ours, theirs = {path: remote.hash(data) for path, data in local.files.items()}, cut_tree(branch.tree, part.prefix)
+    inputs = SyncInputs(
+        part, local, ours, point, theirs, common=None if common is None else cut_tree(common, part.prefix)
+    )
+    inputs.local = replace(local, blocked={**local.blocked, **_find_blocked(inputs)})
+    needed, limit = _find_needed(inputs), TEAM_BYTES if part.is_shared else SYNC_BYTES
+    if sum(needed.values()) > limit:
+        message = f"more than {limit // 1_048_576} MiB would come from the remote: nothing of it was taken"
         raise FormatError(message, hint="`memdir team log` shows who wrote last")
-    blobs = git.read_blobs(copy, [*needed, branch.mark])
-    find, seen = store.rules.find or find_secrets, _find_seen(copy, local, point, branch)
-    has_index = not store.rules.skip_index
-    return SyncInputs(local, point, branch.tree, blobs, find=find, common=branch.common, seen=seen, has_index=has_index)
+    inputs.blobs |= remote.read([*needed, branch.mark])
+    inputs.seen = _find_seen(remote, inputs, branch)
+    return inputs
 
 
-def _find_needed(local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, int]:
-    ours, theirs, common = local.objects, branch.tree, branch.common
+def _find_needed(inputs: SyncInputs) -> dict[str, int]:
+    ours, theirs, common, point = inputs.ours, inputs.theirs, inputs.common, inputs.point
     needed: dict[str, int] = {}
     for path, entry in theirs.items():
         is_other = path == INDEX_FILE or (entry.sha != ours.get(path) and entry.is_text)
-        if is_other and not judge_place(path, entry.mode, entry.size):
+        if is_other and not inputs.judge_place(path, entry.mode, entry.size):
             needed[entry.sha] = entry.size
         if path not in ours and (base := point.find(path)) is not None:
             needed.setdefault(base, 0)
@@ -224,7 +244,7 @@ def _find_needed(local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict
     return needed
 
 
-def restore_if_all_lost(local: LocalTeam, point: SyncPoint) -> SyncPoint:
+def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
     """The point, or one without files if all of them and the index are gone here. A folder that somebody removed
     by hand, or that is not mounted, must not take everybody's memories with it."""
     if local.files or local.index is not None or len(point.files) < _MANY:
@@ -232,25 +252,30 @@ def restore_if_all_lost(local: LocalTeam, point: SyncPoint) -> SyncPoint:
     return replace(point, files={}, index=None)
 
 
-def _find_seen(copy: TeamClone, local: LocalTeam, point: SyncPoint, branch: TeamBranch) -> dict[str, str]:
-    """Files here that the branch has had in this very version since the point, path -> object. Who was in no team
-    yet sends what lies here, so then only what the branch still has counts."""
-    if branch.common is not None or branch.head in ("", point.head):
+def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[str, str]:
+    """Files here that the remote has had in this very version since the point, path -> object. Who was in no team
+    yet sends what lies here, so then only what the branch still has counts. Of a person's own machines a file that
+    the remote once had and has no more is an old copy, not a new memory."""
+    point, prefix = inputs.point, inputs.part.prefix
+    if inputs.common is not None or branch.head in ("", point.head):
         return {}
-    there = {path: entry.sha for path, entry in branch.tree.items()}
-    ours = {path: sha for path, sha in local.objects.items() if point.head or path in there}
+    there = {path: entry.sha for path, entry in inputs.theirs.items()}
+    is_known = bool(point.head) or not inputs.part.is_shared
+    ours = {path: sha for path, sha in inputs.ours.items() if is_known or path in there}
     changed = {path: sha for path, sha in ours.items() if sha not in (point.find(path), there.get(path))}
-    versions = git.find_versions(copy, branch.head, after=point.head) if changed else {}
+    if not changed:
+        return {}
+    versions = cut_tree(remote.find_versions(branch.head, point.head, [prefix + path for path in changed]), prefix)
     return {path: sha for path, sha in changed.items() if sha in versions.get(path, ())}
 
 
-def _find_blocked(store: FileStore, local: LocalTeam, tree: Mapping[str, TreeEntry]) -> dict[str, str]:
-    """Files of the branch that seem not to be here, and cannot be looked at either: they are not gone."""
+def _find_blocked(inputs: SyncInputs) -> dict[str, str]:
+    """Files of the remote that seem not to be here, and cannot be looked at either: they are not gone."""
     blocked = {}
-    for path, entry in tree.items():
-        if path not in local.files and not judge_place(path, entry.mode, entry.size):
+    for path, entry in inputs.theirs.items():
+        if path not in inputs.local.files and not inputs.judge_place(path, entry.mode, entry.size):
             try:
-                store.read_bytes(f"{TEAM_FOLDER}/{path}")
+                inputs.part.store.read_bytes(inputs.part.locate(path))
             except (PathError, DiskError) as error:
                 blocked[path] = f"what is in its place here cannot be read ({one_line(str(error))})"
     return blocked
@@ -430,7 +455,8 @@ class _IncomingPlan:
             ours = self.inputs.local.files.get(path)
             text = None if ours is None else ours.decode("utf-8", "surrogateescape")
             merged = merge_memory(self.inputs.read(self.inputs.find_base(path)), text, self.inputs.read(entry.sha)).text
-            if merged is not None and parse_fields(merged).kind is Kind.USER:
+            is_shared = self.inputs.part.is_shared
+            if merged is not None and is_shared and parse_fields(merged).kind is Kind.USER:
                 # Somebody made it a memory about a person here, which no change may write.
                 self.refused[path] = "here it is about a person: demote it, and what others wrote comes in"
                 self._keep_point(path)
@@ -465,7 +491,7 @@ class _IncomingPlan:
         ours, base = inputs.local.index or "", inputs.point.index or ""
         there = {path for path in inputs.ours if self.files.get(path, b"") is not None}
         there |= {path for path, data in self.files.items() if data is not None}
-        names = [path.removesuffix(".md") for path in there]
+        names = [*(path.removesuffix(".md") for path in there), *self._find_unsynced(ours)]
         # A branch without an index that can be read says nothing about ours.
         seen = base if theirs is None else self._filter(theirs, ours, names)
         merged = merge_index(base, ours, seen)
@@ -482,13 +508,25 @@ class _IncomingPlan:
             self.files[INDEX_FILE] = encode(wanted)
         return seen
 
+    def _find_unsynced(self, ours: str) -> list[str]:
+        """Names that our own index may point to although no side has such a file: another part's, or one that an agent
+        is about to write. A team's index points to what the team has."""
+        inputs = self.inputs
+        if inputs.part.is_shared:
+            return []
+        keys = (line.key for line in index.parse_index(ours) if line.is_pointer)
+        known = {fold(path) for path in (*inputs.theirs, *inputs.ours)}
+        new = [key for key in keys if f"{key}.md" not in known and inputs.point.find(f"{key}.md") is None]
+        return [*inputs.local.others, *new]
+
     def _filter(self, text: str, ours: str, names: list[str]) -> str:
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
         alive = {fold(name) for name in names}
         kept = []
         for line in index.parse_index(text):
             is_blank, is_ours = not line.text.strip(), line.text.rstrip("\r\n") in mine
-            why = "" if is_blank or is_ours else judge_line(line.text, self.inputs.find)
+            is_judged = self.inputs.part.is_shared and not (is_blank or is_ours)
+            why = judge_line(line.text, self.inputs.find) if is_judged else ""
             if why:
                 self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
             # A line for what is not here waits with it; if the team reviews, so does prose.
@@ -504,8 +542,8 @@ class _IncomingPlan:
 # and never as an instruction. Authors are not considered: a teammate's machine may be anybody's.
 
 
-def judge_place(path: str, mode: str, size: int) -> str:
-    """Why a file cannot be a memory by its name, kind or size; empty if it can. The index is one of its own."""
+def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -> str:
+    """Why a file cannot be a memory of a folder by its name, kind or size; empty if it can. The index is one of its own."""
     if mode != PLAIN_MODE:
         return _MODES.get(mode, "it is no plain file")
     if not path.endswith(".md"):
@@ -515,23 +553,25 @@ def judge_place(path: str, mode: str, size: int) -> str:
     if path == INDEX_FILE:
         return ""
     try:
-        check_name(f"{TEAM_FOLDER}/{path.removesuffix('.md')}")
+        check_name(f"{folder}/{path}".removeprefix("/").removesuffix(".md"))
     except PathError as error:
         return error.reason
-    return ""
+    return "" if folder or not is_team(path) else "it is in the team's folder"
 
 
-def judge_text(path: str, data: bytes, find: Finder) -> AdmitVerdict:
-    """What may become of a memory file by its content."""
+def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) -> AdmitVerdict:
+    """What may become of a memory file by its content. What one person keeps on several machines may be about that
+    person, may lack a head, and is not searched for instructions; nothing with a secret leaves a machine."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return AdmitVerdict("it is not UTF-8")
-    if why := _find_fault(path, text):
+    forbidden = find_forbidden(text, lines=True)
+    if why := f"it holds {forbidden}" if forbidden else _find_fault(path, text) if is_shared else "":
         return AdmitVerdict(why)
     if secrets := (*render_findings(find(text)), *render_findings(find(path.removesuffix(".md")), place="its name")):
         return AdmitVerdict(f"it holds a secret: {', '.join(secrets[:3])}")
-    return AdmitVerdict(held=find_instruction(text))
+    return AdmitVerdict(held=find_instruction(text) if is_shared else "")
 
 
 def judge_line(line: str, find: Finder) -> str:
@@ -554,8 +594,6 @@ def find_twins(paths: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
 
 
 def _find_fault(path: str, text: str) -> str:
-    if found := find_forbidden(text, lines=True):
-        return f"it holds {found}"
     fields = frontmatter.parse_fields(text)
     if fields.problem:
         return shorten(one_line(fields.problem), 200)

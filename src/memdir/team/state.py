@@ -123,16 +123,16 @@ def hash_path(path: str) -> str:
     return sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def read_point(state: Path) -> tuple[SyncPoint, SyncPoint | None]:
+def read_point(state: Path, file: str = POINT) -> tuple[SyncPoint, SyncPoint | None]:
     """The point, and the pending one of a sync that has not ended."""
-    table = read_table(state, POINT)
+    table = read_table(state, file)
     pending = table.get("pending")
     return _parse(table), _parse(pending) if isinstance(pending, dict) else None
 
 
-def write_point(state: Path, point: SyncPoint, pending: SyncPoint | None = None) -> None:
+def write_point(state: Path, point: SyncPoint, pending: SyncPoint | None = None, *, file: str = POINT) -> None:
     more = {"pending": _render(pending)} if pending is not None else {}
-    write_table(state, POINT, {**_render(point), **more})
+    write_table(state, file, {**_render(point), **more})
 
 
 def _parse(table: Mapping[str, object]) -> SyncPoint:
@@ -265,25 +265,30 @@ class SyncRecord:
     withheld: Mapping[str, str] = field(default_factory=dict)
 
 
-def mark_known(refused: Mapping[str, str], known: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
-    """Refusals with whether they are new, names and reasons as they may be printed."""
+def list_refusals(refused: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
+    """Names and reasons as they may be printed."""
     rows = {one_line(path): shorten(one_line(why), _WHY_CHARS) for path, why in refused.items()}
-    return tuple(SyncRefusal(path, why, known.get(path) != why) for path, why in sorted(rows.items()))
+    return tuple(SyncRefusal(path, why) for path, why in sorted(rows.items()))
 
 
-def read_sync_record(state: Path) -> SyncRecord:
-    table = read_table(state, RECORD)
+def mark_known(refused: Sequence[SyncRefusal], known: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
+    """Refusals with whether they are new."""
+    return tuple(SyncRefusal(at.path, at.why, known.get(at.path) != at.why) for at in refused)
+
+
+def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
+    table = read_table(state, file)
     reasons = (value if isinstance(value := table.get(key), dict) else {} for key in ("refused", "withheld"))
     refused, withheld = ({str(path): str(why) for path, why in rows.items()} for rows in reasons)
     at, last_good = (_read_time(table.get(key)) for key in ("at", "last_good"))
     return SyncRecord(at, str(table.get("outcome", "")), str(table.get("error", "")), last_good, refused, withheld)
 
 
-def write_sync_record(state: Path, done: SyncResult, now: datetime) -> None:
+def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD) -> None:
     """Keep how it went; best effort. What could not be looked at this time is refused as before."""
     if done.outcome is SyncOutcome.BUSY:
         return
-    before = read_sync_record(state)
+    before = read_sync_record(state, file)
     looked = done.outcome in (SyncOutcome.SYNCED, SyncOutcome.DENIED)
     last_good = now if looked else before.last_good
     table = {
@@ -295,12 +300,12 @@ def write_sync_record(state: Path, done: SyncResult, now: datetime) -> None:
         "withheld": {at.path: at.why for at in done.withheld} if looked else dict(before.withheld),
     }
     with suppress(DiskError, PathError):
-        write_table(state, RECORD, table)
+        write_table(state, file, table)
 
 
-def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES) -> bool:
+def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES, file: str = RECORD) -> bool:
     """Whether the last sync is long enough ago; a time in the future counts as now."""
-    at = read_sync_record(state).at
+    at = read_sync_record(state, file).at
     return at is None or abs(now - at) >= timedelta(minutes=minutes)
 
 

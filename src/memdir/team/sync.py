@@ -1,22 +1,24 @@
-"""One sync: fetch the branch, lay our changes on it, push, and only then write what came into the files.
+"""One sync: fetch the remote's tree, lay our changes on it, push, and only then write what came into the files.
 
-    1. what is here       the files of `team/`, compared with the point: that is what this member did
-    2. fetch              the branch as it is now
+    1. fetch              the tree as it is now, and which folders of it belong to which directories here: the parts
+    2. what is here       the files of each part, compared with its point: that is what was done here
     3. commit and push    our changes on top of it, merged where both sides changed a file; if somebody was quicker,
                           again from 1
-    4. change             everything that came, through the guard, as one change of the store
+    4. change             everything that came, through the guard, as one change of each store
     5. the point moves
 
-If it is killed after 3, the branch holds our changes, and merging them again changes nothing; after 4, the change's mark
-shows that the point may move. Offline, the next sync that reaches the remote sends what the files say. One sync a
-directory runs at a time, and no lock of the store is held while git works.
+If it is killed after 3, the remote holds our changes, and merging them again changes nothing; after 4, the change's mark
+shows that the point may move. Offline, the next sync that reaches the remote sends what the files say. One sync of a
+kind runs at a time, and no lock of a store is held while git works.
 """
 
 import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from memdir.errors import ConflictError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
@@ -25,8 +27,8 @@ from memdir.format.frontmatter import check_description, digest_of, encode, pars
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.limits import TEAM_SECONDS, TEAM_TRIES
-from memdir.project.settings import DEFAULT, Environment, write_setting
-from memdir.records import TEAM_FOLDER, Edit, Forget, InboxItem, InboxKind, InboxState, Origin, Put, Rewrite
+from memdir.project.settings import DEFAULT, write_setting
+from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Origin, Put, Rewrite
 from memdir.store.contract import PERSON
 from memdir.store.files import SYNC, FileStore
 from memdir.store.inbox import render_edits
@@ -34,14 +36,16 @@ from memdir.store.open import Project
 from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers, plan_pointers
 from memdir.store.secrets import find_secrets
 from memdir.store.state import COPY, Author, drop_copy, find_own_author, read_authors, write_authors
-from memdir.team import git, merge, plan, state
-from memdir.team.git import GitError, LocalTeam, PushResult, PushState, TeamBranch, TeamClone, TeamCommit
+from memdir.store.state import RECORD as TEAM_RECORD
+from memdir.team import git, merge, plan, state, tree
+from memdir.team.git import GitRemote, TeamClone, TeamCommit
 from memdir.team.plan import Approved, IncomingChanges, OutgoingChanges, SyncClash, SyncInputs, WaitingChange
 from memdir.team.state import Membership, SyncOutcome, SyncPoint, SyncResult, TeamNews
+from memdir.team.tree import LocalTree, PushResult, PushState, Remote, RemoteError, RemoteTree, SyncPart
 from memdir.text import fold, one_line, shorten
 
 LOCK = "team.lock"
-_LOSS = "all memories of the team were gone here, and the index with them: they were taken from the branch again"
+_LOSS = "all memories of {} were gone here, and the index with them: they were taken from the remote again"
 _BRANCH_LOST = "the remote had lost the branch; it was put back from here"
 _REWRITTEN = "the branch's history was rewritten; what it had dropped and was still here was put back"
 _OUTCOMES = {
@@ -51,23 +55,25 @@ _OUTCOMES = {
 }
 WAIT = "team:wait:"
 CLASH = "team:clash:"
+OWN_CLASH = "sync:clash:"
 _SHOWN_CHARS = 20_000  # of each side of a clash; the rest is in history
 Pause = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """Who syncs what with what, and how long it may take. `author` signs the commits."""
+    """What is synced with what. `arrange` returns the parts for a tree, and files that the tree lacks besides theirs;
+    `folder` and `record` say where the result is kept, `message` begins the text of a commit."""
 
-    store: FileStore
-    member: Membership
-    environment: Environment
-    root: Path
+    open_remote: Callable[[], Remote]
+    arrange: Callable[[Remote, RemoteTree], tuple[Sequence[SyncPart], Mapping[str, bytes]]]
+    hold: Callable[[], AbstractContextManager[None]]
     author: Author
-    seconds: float = TEAM_SECONDS
-
-    def make_clone(self) -> TeamClone:
-        return TeamClone(self.store.state / COPY, self.environment, deadline=time.monotonic() + self.seconds)
+    folder: Path
+    record: str = TEAM_RECORD
+    read_only: bool = False
+    review: bool = False
+    is_named: bool = True  # whether a commit may name the memories it changes
 
 
 def pause_randomly(attempt: int) -> None:
@@ -78,162 +84,207 @@ def pause_randomly(attempt: int) -> None:
 def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> SyncResult:
     """Bring both sides into step as far as possible; returns what came of it. A remote that does not answer, or
     accepts nothing, is an outcome and no error: nothing is lost by it."""
-    store = task.store
-    before = state.read_sync_record(store.state)
+    before = state.read_sync_record(task.folder, task.record)
     try:
-        with store.hold_beside(LOCK):
+        with task.hold():
             done = _sync_held(task, now, pause)
     except LockedError:
         return SyncResult(SyncOutcome.BUSY, "another sync is under way")
     except MemdirError as error:
-        outcome = SyncOutcome.OFFLINE if isinstance(error, GitError) else SyncOutcome.FAILED
+        outcome = SyncOutcome.OFFLINE if isinstance(error, RemoteError) else SyncOutcome.FAILED
         done = SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
-    done = replace(done, is_news=done.error != before.error)
-    state.write_sync_record(store.state, done, now)
+    known = (state.mark_known(done.refused, before.refused), state.mark_known(done.withheld, before.withheld))
+    done = replace(done, is_news=done.error != before.error, refused=known[0], withheld=known[1])
+    state.write_sync_record(task.folder, done, now, task.record)
     return done
 
 
 def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
-    store, name = task.store, task.member.branch
-    remote = state.resolve_remote(task.member, task.root)
-    copy = git.open_copy(task.make_clone())
+    remote, parts_done = task.open_remote(), list[SyncResult]()
     for attempt in range(TEAM_TRIES):
-        local, known = git.read_local(store), find_point(store, settle=True)
-        point = plan.restore_if_all_lost(local, known)
-        branch = git.read_branch(copy, remote, name, point)
-        if not point.head:
-            git.check_is_team(branch, name)
-        inputs = plan.make_inputs(copy, store, local, point, branch)
-        out = plan.plan_outgoing(inputs)
-        head, pushed = _send(task, copy, remote, branch, out, now)
+        branch = remote.fetch()
+        parts, more = task.arrange(remote, branch)
+        notes, plans = _plan_parts(remote, branch, parts)
+        message = _write_message(task, plans)
+        files: dict[str, bytes | None] = dict(more)
+        for inputs, out in plans:
+            files |= {inputs.part.prefix + path: data for path, data in out.files.items()}
+        head, pushed = branch.head, PushState(PushResult.DONE)
+        if not task.read_only and (files or branch.is_gone):
+            head, pushed = remote.push(branch, files, task.author, now, message)
         if pushed.answer is PushResult.QUICKER:
             pause(attempt)
             continue
         try:
-            done = _receive(task, copy, inputs, branch, out, head, pushed)
-            return done if point is known else replace(done, notes=(*done.notes, _LOSS))
+            for inputs, out in plans:
+                parts_done.append(_receive(task, remote, inputs, branch, out, head, pushed))
         except ConflictError:
             continue  # somebody wrote here meanwhile: that is merged as well
-    raise GitError("others were quicker with every push", hint="the next sync sends it; nothing is lost")
+        remote.keep(head)
+        if branch.is_gone:
+            notes.append(_BRANCH_LOST)
+        return _join(parts_done, pushed, head, notes)
+    raise RemoteError("others were quicker with every push", hint="the next sync sends it; nothing is lost")
 
 
-def find_point(store: FileStore, *, settle: bool = False) -> SyncPoint:
+def _plan_parts(
+    remote: Remote, branch: RemoteTree, parts: Sequence[SyncPart]
+) -> tuple[list[str], list[tuple[SyncInputs, OutgoingChanges]]]:
+    notes, plans = list[str](), []
+    commons: dict[str, Mapping[str, tree.TreeEntry] | None] = {}
+    for part in parts:
+        local, known = tree.read_local(part), find_point(part, settle=True)
+        point = plan.restore_if_all_lost(local, known)
+        if point is not known:
+            notes.append(_LOSS.format("the team" if part.is_shared else part.prefix.rstrip("/")))
+        if point.head not in commons:
+            commons[point.head] = remote.find_common(point.head, branch.head) if branch.head else None
+        common = commons[point.head]
+        if common is not None and _REWRITTEN not in notes:
+            notes.append(_REWRITTEN)
+        inputs = plan.make_inputs(remote, part, local, point, branch, common)
+        plans.append((inputs, plan.plan_outgoing(inputs)))
+    return notes, plans
+
+
+def _write_message(task: SyncTask, plans: Sequence[tuple[SyncInputs, OutgoingChanges]]) -> str:
+    if not task.is_named:
+        return "memdir: sync\n"
+    paths = [inputs.part.prefix + path for inputs, out in plans for path in sorted(out.files) if path != INDEX_FILE]
+    return f"memdir: {_name_some([path.removesuffix('.md') for path in paths], 5) or 'index'}\n"
+
+
+def find_point(part: SyncPart, *, settle: bool = False) -> SyncPoint:
     """The point; the pending one of a killed sync counts if its change has happened. `settle` writes which it is."""
-    point, pending = state.read_point(store.state)
+    folder, file = part.store.state, part.point_file
+    point, pending = state.read_point(folder, file)
     if pending is not None:
-        point = pending if store.has_mark(pending.mark) else point
+        point = pending if part.store.has_mark(pending.mark) else point
         if settle:
-            state.write_point(store.state, point)
+            state.write_point(folder, point, file=file)
     return point
-
-
-def _send(
-    task: SyncTask, copy: TeamClone, remote: str, branch: TeamBranch, out: OutgoingChanges, now: datetime
-) -> tuple[str, PushState]:
-    """Put our changes on the branch; returns where it is then, and what the remote said."""
-    if task.member.read_only:
-        return branch.head, PushState(PushResult.SILENT)
-    files: dict[str, bytes | None] = dict(out.files)
-    if not branch.head:
-        files[git.TEAM_FILE] = plan.make_team_file(review=task.member.review)
-    if not files and not branch.is_gone:
-        return branch.head, PushState(PushResult.DONE)
-    names = [path.removesuffix(".md") for path in sorted(out.files) if path != INDEX_FILE]
-    message = f"memdir: {_name_some(names, 5) or 'index'}\n"
-    head = git.write_commit(copy, branch.head or None, files, task.author, now, message) if files else branch.head
-    pushed = git.push_commit(copy, remote, task.member.branch, head)
-    return (head if pushed.answer is PushResult.DONE else branch.head), pushed
 
 
 def _receive(
     task: SyncTask,
-    copy: TeamClone,
+    remote: Remote,
     inputs: SyncInputs,
-    branch: TeamBranch,
+    branch: RemoteTree,
     out: OutgoingChanges,
     head: str,
     pushed: PushState,
 ) -> SyncResult:
-    store, sent = task.store, out if pushed.answer is PushResult.DONE else None
-    tree = dict(branch.tree)
+    part, is_sent = inputs.part, pushed.answer is PushResult.DONE and not task.read_only
+    sent = out if is_sent else None
+    after = dict(inputs.theirs)
     for path, data in (sent.files if sent else {}).items():
         if data is None:
-            tree.pop(path, None)
+            after.pop(path, None)
         else:
-            tree[path] = git.TreeEntry("100644", git.hash_blob(data), len(data))
-            inputs.blobs[git.hash_blob(data)] = data
-    review = task.member.review or plan.asks_review(branch, inputs)
-    come = plan.plan_incoming(inputs, tree, sent, head=head, review=review, approved=make_approved(store))
-    authors = _find_authors(task, copy, inputs.point, head, branch, sent)
-    put_in_inbox(store, come.waiting, inputs.local, authors)
+            after[path] = tree.TreeEntry(tree.PLAIN_MODE, remote.hash(data), len(data))
+            inputs.blobs[remote.hash(data)] = data
+    review = part.is_shared and (task.review or plan.asks_review(branch, inputs))
+    come = plan.plan_incoming(inputs, after, sent, head=head, review=review, approved=make_approved(part.store))
     if sent is not None:
-        report_clashes(store, sent.clashes)
-    received = make_news(come.received, come.files, authors)
-    # Before the files: if it is killed in between, news are shown twice rather than never.
-    stays = {path for path in inputs.local.files if come.files.get(path, b"") is not None}
-    stays |= {path for path, data in come.files.items() if data is not None}
-    keep_authors(store, authors, sorted(stays - {INDEX_FILE}))
-    state.add_news(store.state, received)
+        report_clashes(part, sent.clashes)
+    received = _tell_people(task, remote, inputs, branch, come, sent, head) if part.is_shared else make_news(part, come)
     by = shorten(one_line(_name_some(sorted({at.author for at in received if at.author}), 3)), 200)
-    change = _write_files(store, inputs.local, inputs.point, come, by)
-    known = state.read_sync_record(store.state)
+    change = _write_files(inputs, come, by or ("" if part.is_shared else "another machine"))
     withheld = dict(out.withheld)
-    if task.member.read_only:
+    if task.read_only:
         withheld |= {path: "this member only reads" for path in out.files if path != INDEX_FILE}
-    if head != inputs.point.head:
-        git.keep_commit(copy, head)
-        git.tidy_copy(copy)
-    answer = pushed.answer if not task.member.read_only else PushResult.DONE
-    notes = {_BRANCH_LOST: branch.is_gone, _REWRITTEN: branch.common is not None}
     return SyncResult(
-        _OUTCOMES[answer],
-        pushed.said if answer is not PushResult.DONE else "",
-        sent=tuple(name_memory(path) for path in sorted(sent.files) if path != INDEX_FILE) if sent else (),
+        _OUTCOMES[pushed.answer],
+        sent=tuple(part.show(path) for path in sorted(sent.files) if path != INDEX_FILE) if sent else (),
         received=received,
-        clashes=tuple(name_memory(at.path) for at in sent.clashes) if sent else (),
-        refused=state.mark_known(come.refused, known.refused),
-        withheld=state.mark_known({inputs.show(path): why for path, why in withheld.items()}, known.withheld),
-        waiting=tuple(name_memory(at.path) for at in come.waiting),
-        notes=tuple(note for note, applies in notes.items() if applies),
+        clashes=tuple(part.show(at.path) for at in sent.clashes) if sent else (),
+        refused=state.list_refusals({part.prefix + path: why for path, why in come.refused.items()}),
+        withheld=state.list_refusals({part.prefix + inputs.show(path): why for path, why in withheld.items()}),
+        waiting=tuple(part.show(at.path) for at in come.waiting),
         change=change,
+    )
+
+
+def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequence[str]) -> SyncResult:
+    """One result of all parts; a part that was tried again counts by what each try did."""
+    last = (
+        {at.path: at for done in parts for at in done.refused},
+        {at.path: at for done in parts for at in done.withheld},
+    )
+    changes = [done.change for done in parts if done.change is not None]
+    return SyncResult(
+        _OUTCOMES[pushed.answer],
+        pushed.said if pushed.answer is not PushResult.DONE else "",
+        sent=tuple(dict.fromkeys(chain.from_iterable(done.sent for done in parts))),
+        received=tuple(chain.from_iterable(done.received for done in parts)),
+        clashes=tuple(dict.fromkeys(chain.from_iterable(done.clashes for done in parts))),
+        refused=tuple(last[0].values()),
+        withheld=tuple(last[1].values()),
+        waiting=tuple(dict.fromkeys(chain.from_iterable(done.waiting for done in parts))),
+        notes=tuple(notes),
+        change=changes[-1] if len(changes) == 1 else None,
         commit=head,
     )
 
 
-def _write_files(store: FileStore, local: LocalTeam, point: SyncPoint, come: IncomingChanges, by: str) -> int | None:
+def _tell_people(
+    task: SyncTask,
+    remote: Remote,
+    inputs: SyncInputs,
+    branch: RemoteTree,
+    come: IncomingChanges,
+    sent: OutgoingChanges | None,
+    head: str,
+) -> tuple[TeamNews, ...]:
+    """What a team's sync leaves for people, but for clashes; returns the news."""
+    part, store = inputs.part, inputs.part.store
+    authors = _find_authors(task, remote, inputs, head, branch, sent)
+    put_in_inbox(part, come.waiting, inputs.local, authors)
+    news = make_news(part, come, authors)
+    # Before the files: if it is killed in between, news are shown twice rather than never.
+    stays = {path for path in inputs.local.files if come.files.get(path, b"") is not None}
+    stays |= {path for path, data in come.files.items() if data is not None}
+    keep_authors(part, authors, sorted(stays - {INDEX_FILE}))
+    state.add_news(store.state, news)
+    return news
+
+
+def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | None:
     """The files as one change, then the point; raises ConflictError if somebody changed one of them meanwhile."""
+    part, local, store = inputs.part, inputs.local, inputs.part.store
     if not come.files:
-        state.write_point(store.state, come.point)
+        if come.point.files or come.point.index or inputs.point.head or part.is_shared:
+            state.write_point(store.state, come.point, file=part.point_file)
         return None
 
     def planner(view: StoreView) -> list[FileChange]:
         changes = []
         for path, after in sorted(come.files.items()):
             index = None if local.index is None else encode(local.index)
-            found = view.read_bytes(f"{TEAM_FOLDER}/{path}")
+            found = view.read_bytes(part.locate(path))
             if found != (index if path == INDEX_FILE else local.files.get(path)):
-                raise ConflictError(f"{name_memory(path)} changed during the sync", hint="the next sync takes it along")
-            changes.append(FileChange(f"{TEAM_FOLDER}/{path}", found, after))
+                raise ConflictError(f"{part.name(path)} changed during the sync", hint="the next sync takes it along")
+            changes.append(FileChange(part.locate(path), found, after))
         return [at for at in changes if at.before != at.after]
 
     mark = f"team:{os.urandom(12).hex()}"
-    state.write_point(store.state, point, replace(come.point, mark=mark))
+    state.write_point(store.state, inputs.point, replace(come.point, mark=mark), file=part.point_file)
     origin = Origin(SYNC, f"from {by}" if by else "in step with the team")
     done = store.carry_out(planner, verb=SYNC, origin=origin, mark=mark)
-    state.write_point(store.state, come.point)
+    state.write_point(store.state, come.point, file=part.point_file)
     return done.change
 
 
 def _find_authors(
-    task: SyncTask, copy: TeamClone, point: SyncPoint, head: str, branch: TeamBranch, sent: OutgoingChanges | None
+    task: SyncTask, remote: Remote, inputs: SyncInputs, head: str, branch: RemoteTree, sent: OutgoingChanges | None
 ) -> dict[str, Author]:
     """Path -> who changed it last, by the commits that were not there at the last sync; by all after a rewriting."""
-    after = point.head if branch.common is None else ""
+    after = inputs.point.head if inputs.common is None else ""
     if head in ("", after):
         return {}
     if sent is not None and branch.head == after:
-        return dict.fromkeys(sent.files, replace(task.author, when=task.store.clock()))
-    return find_authors(git.read_commits(copy, head, after=after))
+        return dict.fromkeys(sent.files, replace(task.author, when=inputs.part.store.clock()))
+    return remote.find_authors(head, after)
 
 
 def _name_some(names: Sequence[str], limit: int) -> str:
@@ -246,10 +297,6 @@ def _name_some(names: Sequence[str], limit: int) -> str:
 # known by file and version. A clash is a notice in the inbox: the merged file holds both sides already.
 
 
-def name_memory(path: str) -> str:
-    return f"{TEAM_FOLDER}/{path.removesuffix('.md')}"
-
-
 def make_approved(store: FileStore) -> Approved:
     """A function that says whether a person has approved a version of a file."""
     items = {item.key for item in store.inbox(InboxState.APPROVED) if item.key.startswith(WAIT)}
@@ -257,12 +304,13 @@ def make_approved(store: FileStore) -> Approved:
 
 
 def put_in_inbox(
-    store: FileStore, waiting: Sequence[WaitingChange], local: LocalTeam, authors: Mapping[str, Author]
+    part: SyncPart, waiting: Sequence[WaitingChange], local: LocalTree, authors: Mapping[str, Author]
 ) -> None:
     """Put what needs review into the inbox, and remove what no longer does."""
+    store = part.store
     now, items = store.clock(), []
     for at in waiting:
-        name, author = name_memory(at.path), authors.get(at.path)
+        name, author = part.name(at.path), authors.get(at.path)
         by = f" (by {author.name})" if author else ""
         edits = _make_edits(at, name, local)
         kind = InboxKind.MEMORY if edits else InboxKind.APPROVAL
@@ -274,47 +322,43 @@ def put_in_inbox(
         store.inbox_replace(WAIT, items)
 
 
-def report_clashes(store: FileStore, clashes: Sequence[SyncClash]) -> None:
-    now, items = store.clock(), []
+def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
+    now, items, prefix = part.store.clock(), [], CLASH if part.is_shared else OWN_CLASH
     for at in clashes:
-        key = f"{CLASH}{at.path}:{digest_of((at.ours + chr(0) + at.theirs).encode('utf-8', 'replace'))[:16]}"
+        key = f"{prefix}{at.path}:{digest_of((at.ours + chr(0) + at.theirs).encode('utf-8', 'replace'))[:16]}"
         payload = {"ours": at.ours[:_SHOWN_CHARS], "theirs": at.theirs[:_SHOWN_CHARS]}
-        name, why = name_memory(at.path), shorten(one_line("; ".join(at.told)), 500)
+        name, why = part.name(at.path), shorten(one_line("; ".join(at.told)), 500)
         title = f"{name}: both sides changed it"
         items.append(InboxItem(InboxKind.CONFLICT, title, why, now, key, name, Origin(SYNC), payload))
-    store.inbox_add(items)
+    part.store.inbox_add(items)
 
 
-def find_authors(commits: Sequence[TeamCommit]) -> dict[str, Author]:
-    """Path -> who changed it last, by commits given newest first."""
-    return {path: commit.author for commit in reversed(commits) for path in commit.changes}
-
-
-def keep_authors(store: FileStore, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
+def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
     """Note who last changed each memory that is here; what the new commits do not tell is as it was."""
-    before = read_authors(store.state)
-    known = {name_memory(path): authors.get(path) or before.get(name_memory(path)) for path in paths}
-    others = {name: at for name, at in before.items() if not name.startswith(f"{TEAM_FOLDER}/")}
+    before = read_authors(part.store.state)
+    known = {part.name(path): authors.get(path) or before.get(part.name(path)) for path in paths}
+    others = {name: at for name, at in before.items() if not name.startswith(part.locate(""))}
     kept = {**others, **{name: at for name, at in known.items() if at is not None}}
     if kept != before:
-        write_authors(store.state, kept)
+        write_authors(part.store.state, kept)
 
 
-def make_news(
-    received: Mapping[str, plan.ArrivedChange], files: Mapping[str, bytes | None], authors: Mapping[str, Author]
-) -> tuple[TeamNews, ...]:
-    """A row for each file, with its description, else the first line of its body."""
+_NOBODY: Mapping[str, Author] = {}
+
+
+def make_news(part: SyncPart, come: IncomingChanges, authors: Mapping[str, Author] = _NOBODY) -> tuple[TeamNews, ...]:
+    """A row for each file that came, with its description, else the first line of its body."""
     rows = []
-    for path, change in sorted(received.items()):
-        text = (files.get(path) or b"").decode("utf-8", "replace")
+    for path, change in sorted(come.received.items()):
+        text = (come.files.get(path) or b"").decode("utf-8", "replace")
         words = parse_fields(text).description or split_frontmatter(text).body.strip().partition("\n")[0]
         author, line = authors.get(path), shorten(one_line(words), 200)
         who, when = (author.name, author.when) if author else ("", None)
-        rows.append(TeamNews(name_memory(path), change.value, who, line, when))
+        rows.append(TeamNews(part.show(path), change.value, who, line, when))
     return tuple(rows)
 
 
-def _make_edits(at: WaitingChange, name: str, local: LocalTeam) -> tuple[Edit, ...]:
+def _make_edits(at: WaitingChange, name: str, local: LocalTree) -> tuple[Edit, ...]:
     before = local.files.get(at.path)
     digest = None if before is None else digest_of(before)
     if at.text is None:
@@ -334,11 +378,44 @@ def _make_edits(at: WaitingChange, name: str, local: LocalTeam) -> tuple[Edit, .
 
 def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
     """What a sync of this project needs; raises SettingsError for whoever is in no team."""
+    return _make_sync(project, read_member(project), seconds)
+
+
+def read_member(project: Project) -> Membership:
     member = state.read_membership(project.private.state)
     if member is None:
         hint = "`memdir team init` begins one, `memdir team join` takes part in one"
         raise SettingsError("this project has no team memory", key="team", hint=hint)
-    return _make_sync(project, member, seconds)
+    return member
+
+
+def open_clone(project: Project, seconds: float = TEAM_SECONDS) -> TeamClone:
+    """memdir's own copy of the team's branch."""
+    return TeamClone(project.private.state / COPY, project.environment, deadline=time.monotonic() + seconds)
+
+
+def _open_branch(project: Project, member: Membership, seconds: float) -> GitRemote:
+    address = state.resolve_remote(member, project.places.root.path)
+    return GitRemote(git.open_copy(open_clone(project, seconds)), address, member.branch)
+
+
+def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask:
+    part = SyncPart(project.private)
+
+    def arrange(remote: Remote, branch: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
+        if not find_point(part).head and isinstance(remote, GitRemote):
+            remote.check_ours(branch)
+        return [part], {} if branch.head else {git.TEAM_FILE: plan.make_team_file(review=member.review)}
+
+    return SyncTask(
+        lambda: _open_branch(project, member, seconds),
+        arrange,
+        lambda: part.store.hold_beside(LOCK),
+        find_own_author(project.environment, project.places.root.path),
+        part.store.state,
+        read_only=member.read_only,
+        review=member.review,
+    )
 
 
 def enter(
@@ -352,19 +429,18 @@ def enter(
     if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
         hint = "`memdir team leave` first; the files stay"
         raise SettingsError("this project is in another team already", key="team", hint=hint)
-    task = _make_sync(project, member, seconds)
     with store.hold_beside(LOCK, seconds=seconds):
-        copy = git.open_copy(task.make_clone())
-        head = git.fetch_branch(copy, address, member.branch)
+        remote = _open_branch(project, member, seconds)
+        head = git.fetch_branch(remote.copy, address, member.branch)
         if head is None and not create:
             hint = "`memdir team init` begins one"
             raise NotFoundError(f"the remote has no branch {member.branch}", name=member.branch, hint=hint)
         if head is not None and known is None:
-            git.check_is_team(git.look_at(copy, head), member.branch)
-        state.write_membership(store.state, task.member)
+            remote.check_ours(remote.look_at(head))
+        state.write_membership(store.state, member)
     if project.settings.sources["team"] != DEFAULT and not project.settings.flag("team"):
         write_setting(project.environment, "team", True)
-    return sync(task, now=now)
+    return sync(_make_sync(project, member, seconds), now=now)
 
 
 def leave(project: Project) -> bool:
@@ -376,21 +452,16 @@ def leave(project: Project) -> bool:
         drop_copy(store.state)
         for file in state.FILES:
             (store.state / file).unlink(missing_ok=True)
-        put_in_inbox(store, (), LocalTeam({}), {})
+        put_in_inbox(SyncPart(store), (), LocalTree({}), {})
     return True
 
 
-def read_remote_head(task: SyncTask) -> SyncPoint:
+def read_remote_head(store: FileStore) -> SyncPoint:
     """Where this member and the branch were last in step; raises NotFoundError before the first sync."""
-    point = find_point(task.store)
+    point = find_point(SyncPart(store))
     if not point.head:
         raise NotFoundError("nothing was synced yet", hint="`memdir team sync`")
     return point
-
-
-def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask:
-    environment, root = project.environment, project.places.root.path
-    return SyncTask(project.private, member, environment, root, find_own_author(environment, root), seconds)
 
 
 def start_sync(cwd: Path, *arguments: str, environ: Mapping[str, str] | None = None) -> int:
@@ -417,33 +488,34 @@ def revert_author(
     Each of the author's commits is reversed, newest first; what others have written since stays. `undo` reverses the
     change, the next sync sends it. `wanted` is a whole name, a whole address, or both as git writes them.
     """
+    part = SyncPart(store)
     commits = [at for at in git.read_commits(copy, head) if _is_by(at.author, wanted)]
     commits = [at for at in commits if since is None or (at.author.when is not None and at.author.when >= since)]
     if not commits:
         hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
         raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
-    before = {path: data.decode("utf-8", "surrogateescape") for path, data in git.read_local(store).files.items()}
+    before = {path: data.decode("utf-8", "surrogateescape") for path, data in tree.read_local(part).files.items()}
     after = _reverse(copy, commits, before)
     find = store.rules.find or find_secrets
     files = [(path, data) for path, text in after.items() if (data := _encode(text)) is not None]
     wrong = [path for path, data in files if plan.judge_text(path, data, find).refused]
     changed = {path: text for path, text in after.items() if text != before.get(path) and path not in wrong}
-    left = sorted(name_memory(path) for path in wrong if after[path] != before.get(path))
+    left = sorted(part.name(path) for path in wrong if after[path] != before.get(path))
 
     def planner(view: StoreView) -> list[FileChange]:
         overlay = Overlay(view)
         for path, text in changed.items():
-            found = view.read_bytes(f"{TEAM_FOLDER}/{path}")
+            found = view.read_bytes(part.locate(path))
             if found != _encode(before.get(path)):
-                raise ConflictError(f"{name_memory(path)} changed meanwhile", hint="try again")
-            overlay.put([FileChange(f"{TEAM_FOLDER}/{path}", found, _encode(text))])
-        own = [name_memory(path) for path in changed]
+                raise ConflictError(f"{part.name(path)} changed meanwhile", hint="try again")
+            overlay.put([FileChange(part.locate(path), found, _encode(text))])
+        own = [part.name(path) for path in changed]
         overlay.put(plan_dead_pointers(overlay, own))
         overlay.put(plan_pointers(overlay, own))
         return list(overlay.list_changes())
 
     done = store.carry_out(planner, verb="revert", origin=origin) if changed else None
-    names = tuple(sorted(map(name_memory, changed)))
+    names = tuple(sorted(map(part.name, changed)))
     return RevertResult(done.change if done else None, len(commits), names, tuple(left))
 
 
@@ -455,7 +527,7 @@ def _is_by(author: Author, wanted: str) -> bool:
 def _reverse(copy: TeamClone, commits: Sequence[TeamCommit], before: Mapping[str, str]) -> dict[str, str | None]:
     files: dict[str, str | None] = dict(before)
     changes = [(at.sha, path) for at in commits for path in at.changes]
-    wanted = [at for at in changes if at[1] != INDEX_FILE and not plan.judge_place(at[1], git.PLAIN_MODE, 0)]
+    wanted = [at for at in changes if at[1] != INDEX_FILE and not plan.judge_place(at[1], tree.PLAIN_MODE, 0)]
     texts = git.read_versions(copy, [spec for sha, path in wanted for spec in ((sha, path), (f"{sha}^", path))])
     for sha, path in wanted:
         files[path] = _reverse_one(texts.get((sha, path)), files.get(path), texts.get((f"{sha}^", path)))

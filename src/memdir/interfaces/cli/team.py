@@ -14,15 +14,16 @@ from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, sco
 from memdir.interfaces.cli.context import make_index_row, show_index
 from memdir.interfaces.cli.output import Row, Styled, TableColumn, count_words, fill, make_row
 from memdir.limits import TEAM_SECONDS
-from memdir.records import InboxState, Origin, Scope
+from memdir.records import TEAM_FOLDER, InboxState, Origin, Scope
 from memdir.store import open as opening
 from memdir.store.move import move
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.team import state
 from memdir.team import sync as syncing
-from memdir.team.git import TEAM_FILE, hash_blob, read_commits, read_local
+from memdir.team.git import TEAM_FILE, hash_blob, read_commits
 from memdir.team.state import BRANCH, Membership, SyncOutcome, SyncResult
-from memdir.team.sync import WAIT, name_memory
+from memdir.team.sync import WAIT
+from memdir.team.tree import SyncPart, read_local
 from memdir.text import fold
 
 # `promote` and `demote`.
@@ -108,7 +109,7 @@ _LOG = (
     TableColumn("AUTHOR", "cyan", "author", is_cut=True),
     TableColumn("ADDRESS", "dim", "email", is_cut=True),
     TableColumn("CHANGE", "yellow", "change"),
-    TableColumn("MEMORY", "", lambda row: name_memory(row["path"]), is_cut=True),
+    TableColumn("MEMORY", "", lambda row: f"{TEAM_FOLDER}/{row['path'].removesuffix('.md')}", is_cut=True),
 )
 _WORDS = {
     SyncOutcome.SYNCED: "in step with the team",
@@ -200,8 +201,9 @@ def _status(call: CliContext, as_json: bool) -> None:
         remote = state.resolve_remote(member, project.places.root.path) if member else None
     except SettingsError:
         remote = None
-    point = syncing.find_point(store) if member else None
-    changed = [path for path, data in read_local(store).files.items() if point and point.find(path) != hash_blob(data)]
+    part = SyncPart(store)
+    point = syncing.find_point(part) if member else None
+    changed = [path for path, data in read_local(part).files.items() if point and point.find(path) != hash_blob(data)]
     row = fill(
         "branch? read_only review last_good outcome? error?",
         record,
@@ -209,7 +211,7 @@ def _status(call: CliContext, as_json: bool) -> None:
         member=member is not None,
         remote=remote,
         last=record.at,
-        unsent=[name_memory(path) for path in sorted(changed)],
+        unsent=[part.name(path) for path in sorted(changed)],
         waiting=sum(item.key.startswith(WAIT) for item in store.inbox(InboxState.WAITING)),
         news=len(state.read_team_news(store.state)),
         refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
@@ -248,8 +250,9 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
 
     In a pipe: time, author, address, change, memory, with tabs between.
     """
-    task = syncing.open_sync(call.open())
-    commits = read_commits(task.make_clone(), syncing.read_remote_head(task).head)
+    project = call.open()
+    syncing.read_member(project)
+    commits = read_commits(syncing.open_clone(project), syncing.read_remote_head(project.private).head)
     wanted = fold(author.strip())
     found = [at for at in commits if wanted in fold(f"{at.author.name} <{at.author.email}>")][:limit]
     hidden = (INDEX_FILE, TEAM_FILE)
@@ -277,14 +280,14 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     It is one change, so `memdir undo` takes it back, and the next sync brings it to the others.
     """
     project, out = call.open_to_write(), call.out
-    task = syncing.open_sync(project)
+    syncing.read_member(project)
     origin = Origin(why=f"what {author} wrote was taken back", session=project.environment.session)
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
     except ValueError:
         raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
-    head = syncing.read_remote_head(task).head
-    done = syncing.revert_author(project.private, task.make_clone(), head, author, since=begin, origin=origin)
+    head = syncing.read_remote_head(project.private).head
+    done = syncing.revert_author(project.private, syncing.open_clone(project), head, author, since=begin, origin=origin)
     if as_json:
         out.json(fill("commits names left change", done, author=author))
         return
