@@ -418,6 +418,40 @@ def find_moved_directories(environment: Environment, identity: Identity) -> tupl
     return tuple(sorted(found, key=lambda candidate: (candidate.rank, str(candidate.path))))
 
 
+def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
+    """The private memory of this project and of every other that has one below this home, with who it belongs to as
+    far as that is known; runs git for what was not recorded. The caller closes the stores. Directories that a person
+    has chosen may be shared by several projects: this project's has no remote and no first commit then."""
+    environment, place = project.environment, project.places.private
+    own = Identity(str(project.places.root.path))
+    yield project.private, _renew(own, read_identity(project.private.state)) if place.is_keyed else own
+    try:
+        folders = sorted(os.listdir(paths.find_base(environment)[0] / "projects"))
+    except OSError:
+        folders = []
+    for folder in folders:
+        path = paths.find_base(environment)[0] / "projects" / folder / "memory"
+        if path == place.path or path.is_symlink() or path.parent.is_symlink() or not path.is_dir():
+            continue
+        state = find_state_dir(path, environment)
+        known = read_identity(state)
+        root = known.root if known else paths.find_transcript_cwd(path.parent)
+        opening = (environment, project.settings, project.clock, lambda: None)
+        store = _open_files(path, state, Scope.PRIVATE, *opening, shared=False)
+        yield store, _renew(Identity(root or ""), known)
+
+
+def _renew(identity: Identity, known: Identity | None) -> Identity:
+    """What the repository says now, else what was recorded when it was still there."""
+    root, is_there = Path(identity.root), bool(identity.root) and os.path.isdir(identity.root)
+    if not is_there:
+        return known or identity
+    remote = paths.find_remote(root)
+    if known is not None and known.root_commit and known.remote == remote:
+        return known
+    return Identity(identity.root, remote, paths.find_root_commit(root))
+
+
 def relink(source: Path, target: Path, *, environment: Environment) -> None:
     """Move a memory directory, and memdir's own files for it, to another path; raises and leaves all as it was.
 
@@ -466,7 +500,7 @@ def _judge(project: Path, environment: Environment, identity: Identity) -> Relin
     where = f"{known.root} is still there" if alive else f"{known.root} is gone"
     if identity.root_commit and known.root_commit == identity.root_commit:
         return RelinkCandidate(memory, known.root, f"same first commit; {where}", 4 if alive else 0)
-    if identity.remote and known.remote and _address(known.remote) == _address(identity.remote):
+    if identity.remote and known.remote and parse_address(known.remote) == parse_address(identity.remote):
         return RelinkCandidate(memory, known.root, f"same remote; {where}", 5 if alive else 1)
     if not alive and _is_same_name(known.root, identity.root):
         return RelinkCandidate(memory, known.root, f"same name; {where}", 2)
@@ -530,8 +564,8 @@ def _is_same_name(one: str, other: str) -> bool:
     return os.path.basename(one.rstrip("/")).casefold() == os.path.basename(other.rstrip("/")).casefold()
 
 
-def _address(remote: str) -> str:
-    """Host and path, so that a clone over ssh and one over https are the same."""
+def parse_address(remote: str) -> str:
+    """Host and path of a remote, so that a clone over ssh and one over https are the same."""
     plain = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*://", "", remote)
     plain = re.sub(r"^[^@/:]+@", "", plain)
     return re.sub(r"^([^/:]+):(?:\d+/)?", r"\1/", plain).rstrip("/").removesuffix(".git").casefold()

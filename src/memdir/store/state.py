@@ -35,6 +35,9 @@ POINT = "team-point.json"
 RECORD = "team-sync.json"
 NEWS = "team-news.json"
 AUTHORS = "team-authors.json"
+OWN_POINT = "sync-point.json"
+OWN_PROJECT = "sync-project.json"
+OWN_COPY = "sync.git"  # in the folder of `find_own_sync`
 EVENTS_FOLDER = "events"
 PROBLEMS = "problems.jsonl"
 _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; a dot separates the two
@@ -283,11 +286,16 @@ def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bo
     return False
 
 
-def drop_copy(state: Path) -> None:
-    """Remove memdir's own copy of the team's branch; the next sync makes it again."""
+def find_own_sync(environment: Environment) -> Path:
+    """The folder for the sync of a person's own machines, one for all projects."""
+    return environment.state_home / "sync"
+
+
+def drop_copy(state: Path, name: str = COPY) -> None:
+    """Remove memdir's own copy of a branch; the next sync makes it again."""
     import shutil  # only who leaves a team or purges needs it
 
-    path = state / COPY
+    path = state / name
     try:
         if path.is_symlink():
             path.unlink()
@@ -298,13 +306,12 @@ def drop_copy(state: Path) -> None:
 
 
 def _drop_from_point(state: Path, memory: PurgedMemory) -> None:
-    """The point knows names by their digests, so only its index can mention a memory."""
-    point = read_table(state, POINT) if is_team(memory.name) else {}
-    if point:
-        leaf = memory.name.partition("/")[2]
+    """A point knows names by their digests, so only its index can mention a memory."""
+    file, leaf = (POINT, memory.name.partition("/")[2]) if is_team(memory.name) else (OWN_POINT, memory.name)
+    if point := read_table(state, file):
         pending = point.get("pending")
         more = {"pending": _drop_lines(pending, leaf)} if isinstance(pending, dict) else {}
-        write_table(state, POINT, {**_drop_lines(point, leaf), **more})
+        write_table(state, file, {**_drop_lines(point, leaf), **more})
 
 
 def _drop_lines(point: Mapping[str, object], leaf: str) -> dict[str, object]:
@@ -343,6 +350,8 @@ STATE_FILES = (
     StateFile(RECORD, "how the last sync went, and what is refused", _drop_file(RECORD, team=True)),
     StateFile(NEWS, "what came from others since somebody last looked", _drop_file(NEWS, team=True)),
     StateFile(POINT, "what the files were when they last agreed with the branch", _drop_from_point),
+    StateFile(OWN_POINT, "the same for a person's own machines"),  # `_drop_from_point` cleans both
+    StateFile(OWN_PROJECT, "which project of the person's own machines it is"),
     StateFile("team.json", "which remote and branch, and how this member takes part"),
     StateFile("project.json", "which project the directory belongs to"),
     StateFile("distilled.json", "which daily logs a dream has read, by digest"),

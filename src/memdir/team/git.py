@@ -403,8 +403,8 @@ _MARK_BYTES = 65_536
 
 
 class GitRemote:
-    """A branch of a git remote, by way of memdir's own copy. `mark` is the file that shows that the branch is ours, `most`
-    how many entries it may have."""
+    """A branch of a git remote, by way of memdir's own copy; without an address, that copy as it was last. `mark` is the
+    file that shows that the branch is ours, `most` how many entries it may have."""
 
     def __init__(
         self, copy: TeamClone, address: str, branch: str, *, mark: str = TEAM_FILE, most: int = TEAM_ENTRIES
@@ -415,7 +415,7 @@ class GitRemote:
         return hash_blob(data)
 
     def fetch(self) -> RemoteTree:
-        head = fetch_branch(self.copy, self.address, self.branch)
+        head = fetch_branch(self.copy, self.address, self.branch) if self.address else None
         if head is not None:
             return self.look_at(head)
         kept = self.copy.run("rev-parse", "--verify", "--quiet", _KEPT).out.decode("ascii", "replace").strip()

@@ -1,7 +1,8 @@
-"""`promote`, `demote`, `team` and `agent`: share memories with all projects, with a team over git, or with an agent."""
+"""`promote`, `demote`, `team`, `sync` and `agent`: share memories with all projects, a team, own machines, or an agent."""
 
 from contextlib import closing
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +19,8 @@ from memdir.records import TEAM_FOLDER, InboxState, Origin, Scope
 from memdir.store import open as opening
 from memdir.store.move import move
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_directory, open_agent_store
-from memdir.team import state
+from memdir.store.state import find_own_sync
+from memdir.team import own, state
 from memdir.team import sync as syncing
 from memdir.team.git import TEAM_FILE, hash_blob, read_commits
 from memdir.team.state import BRANCH, Membership, SyncOutcome, SyncResult
@@ -112,7 +114,7 @@ _LOG = (
     TableColumn("MEMORY", "", lambda row: f"{TEAM_FOLDER}/{row['path'].removesuffix('.md')}", is_cut=True),
 )
 _WORDS = {
-    SyncOutcome.SYNCED: "in step with the team",
+    SyncOutcome.SYNCED: "in step",
     SyncOutcome.OFFLINE: "the remote could not be reached; what was changed here goes out with the next sync",
     SyncOutcome.DENIED: "the remote takes nothing from you; what others wrote was taken",
     SyncOutcome.BUSY: "another sync is under way",
@@ -349,6 +351,149 @@ def _show_held_back(call: CliContext, row: Row) -> None:
     for label, files in (("refused ", row["refused"]), ("not sent", row["withheld"])):
         for at in files:
             call.out.line(f"  {label}  ", Styled(at["path"], "yellow"), f": {at['why']}")
+
+
+# `sync`.
+
+
+@click.group("sync", short_help="Keep your own memory in step on all your machines.", cls=VerbGroup, default="now")
+def sync_verb() -> None:
+    """Keep your private memory of every project, and your memory for all projects, in step on all your machines.
+
+    It goes over a branch of a git repository of yours, apart from any team. Projects are matched by their git remote or
+    first commit, not by their path. Afterwards it runs by itself, after learning and when a session starts. See
+    docs/sync.md for what leaves the machine and what does not.
+    """
+
+
+@sync_verb.command(
+    "init",
+    examples=(
+        "memdir sync init git@example.org:me/memory.git",
+        "memdir sync init ~/nas/memory.git --encrypt",
+        "memdir sync init ~/nas/memory.git --key ~/keys/age.txt --recipient age1…",
+    ),
+)
+@click.argument("remote", metavar="REMOTE")
+@click.option("--branch", metavar="NAME", default=own.BRANCH, show_default=True, help="The branch that holds it.")
+@click.option("--encrypt", is_flag=True, help="Encrypt names and contents with the key file, which is made if needed.")
+@click.option(
+    "--key", metavar="FILE", default="", help="An age key or SSH key; ~/.config/memdir/sync.key if not given."
+)
+@click.option("--recipient", "recipients", metavar="KEY", multiple=True, help="Encrypt to this public key too.")
+@_timeout
+@json_option
+@click.pass_obj
+def _sync_init(
+    call: CliContext, remote: str, branch: str, encrypt: bool, key: str, recipients: tuple[str, ...], seconds: float,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Sync with this repository, which may be empty, or hold what another machine of yours sent.
+
+    An encrypted one is recognised; copy the key file of the first machine to the others, or name it with --key.
+    """
+    project = call.open_to_write()
+    file = str((call.cwd / Path(key).expanduser()).absolute()) if key else ""
+    setup = own.OwnSetup(remote, branch, recipients, file)
+    done = own.start(project, setup, now=project.now(), encrypt=encrypt, seconds=seconds)
+    made = own.read_setup(project.environment)
+    if made and made.recipients and not as_json:
+        call.out.line(f"encrypted; the key is {made.key_file}: keep a copy, and put it on your other machines")
+    return _report(call, done, as_json)
+
+
+@sync_verb.command("now", examples=("memdir sync", "memdir sync --json"))
+@_timeout
+@json_option
+@click.pass_obj
+def _sync_now(call: CliContext, seconds: float, as_json: bool) -> int:
+    """Send what was changed here, take what other machines sent. This is what `memdir sync` alone does."""
+    project = call.open()
+    return _report(call, own.sync_own(project, now=project.now(), seconds=seconds), as_json)
+
+
+@sync_verb.command("status", examples=("memdir sync status", "memdir sync status --json"))
+@json_option
+@click.pass_obj
+def _sync_status(call: CliContext, as_json: bool) -> None:
+    """Which remote, how the last sync went, and each directory with what waits to be sent."""
+    project, out = call.open(), call.out
+    setup, folder = own.read_setup(project.environment), find_own_sync(project.environment)
+    record = state.read_sync_record(folder, own.RECORD)
+    rows = own.list_own(project) if setup else []
+    row = fill(
+        "last_good outcome? error?",
+        record,
+        on=setup is not None,
+        remote=setup and setup.remote,
+        branch=setup and setup.branch,
+        encrypted=bool(setup and setup.recipients),
+        last=record.at,
+        directories=[
+            {"path": str(at.path), "folder": at.prefix.rstrip("/") or None, "why": at.why or None, "unsent": unsent}
+            for at, unsent in rows
+        ],
+        elsewhere=[fill("id name", at) for at in (own.list_elsewhere(project) if setup else ())],
+        refused=[{"path": path, "why": why} for path, why in sorted(record.refused.items())],
+        withheld=[{"path": path, "why": why} for path, why in sorted(record.withheld.items())],
+    )
+    if as_json:
+        out.json(row)
+        return
+    if setup is None:
+        out.line("your machines are not synced; `memdir sync init REMOTE` begins")
+        return
+    facts = {
+        "remote": f"{setup.remote} ({setup.branch}{', encrypted' if setup.recipients else ''})",
+        "last sync": f"{row['outcome']}, {row['last']}" if row["last"] else "never",
+        "error": row["error"],
+        "in step": row["last_good"] if row["last_good"] != row["last"] else None,
+        "elsewhere": ", ".join(at["name"] or at["id"] for at in row["elsewhere"]),
+    }
+    for label, text in facts.items():
+        if text:
+            out.line(Styled(f"{label:<10}", "dim"), text)
+    for at in row["directories"]:
+        told = (
+            f"{at['why']}"
+            if at["why"]
+            else f"{count_words(len(at['unsent']), 'memory')} to send"
+            if at["unsent"]
+            else ""
+        )
+        out.line("  ", Styled(at["folder"] or at["path"], "cyan"), f": {told}" if told else "")
+    _show_held_back(call, row)
+
+
+@sync_verb.command("link", examples=("memdir sync link app", "memdir sync link app-1f0e3dad"))
+@click.argument("name", metavar="NAME")
+@_timeout
+@json_option
+@click.pass_obj
+def _sync_link(call: CliContext, name: str, seconds: float, as_json: bool) -> None:
+    """Say which of the synced projects this one is, by its name or id in `sync status`; a new name begins one.
+
+    For a folder without git, a fork, or a clone whose remote has a new address.
+    """
+    found = own.link(call.open_to_write(), name, seconds=seconds)
+    if as_json:
+        call.out.json({"id": found})
+    else:
+        call.out.line("this project is synced as ", Styled(found, "cyan"), "; `memdir sync` does it now")
+
+
+@sync_verb.command("stop", examples=("memdir sync stop",))
+@json_option
+@click.pass_obj
+def _sync_stop(call: CliContext, as_json: bool) -> None:
+    """Forget the remote. Memories stay here and there; the key file stays, too."""
+    project = call.open()
+    with own.open_directories(project) as directories:
+        was_on = own.stop(project.environment, [store for store, _ in directories])
+    if as_json:
+        call.out.json({"stopped": was_on})
+    else:
+        call.out.line("this machine is not synced any more" if was_on else "this machine is not synced")
 
 
 # `agent`.

@@ -21,7 +21,7 @@ from memdir.store.files import FileStore
 from memdir.store.move import find_traces
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.plan import index_path, is_team, resolve_dates
-from memdir.store.state import drop_edits, open_edit
+from memdir.store.state import OWN_COPY, drop_copy, drop_edits, find_own_sync, open_edit
 from memdir.text import fold
 
 UNREACHED = (
@@ -429,6 +429,7 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
         count = store.purge(found) + sum(other.purge(was) for other, was in traces)
         for at, was in ((store, found), *traces):
             drop_edits(call.environment, at.root, was)
+        drop_copy(find_own_sync(call.environment), OWN_COPY)
     else:
         store.delete(found, origin=call.origin())
         count, row["change"] = 0, store.changes(found, limit=1)[0].id

@@ -1,0 +1,562 @@
+"""A person's own machines: private memory of every project, and user memory, kept in step over one branch of a git remote.
+
+    .memdir-sync.json      shows that the branch is ours; in an encrypted one it has the key of the names
+    user/…                 user memory
+    projects/ID/…          private memory of a project, without `team/` and `logs/`
+    projects/ID.json       what the project is: its name, addresses of its git remotes, its first commits
+
+A directory belongs to the project of the branch that has its remote or, where one of the two has none, its first commit; not
+to a path. Once found, it stays with that project while either is still the same. What the branch has of projects that are
+not on this machine stays there. `<state home>/sync/` has what a machine keeps: the address, a copy of the branch, the last
+result; each directory has its own point.
+
+Encrypted, a file of the branch is called after a keyed digest of its path, and holds path and content as an age file.
+"""
+
+import base64
+import hmac
+import json
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from memdir.errors import FormatError, SettingsError
+from memdir.files import disk_error, hold, make_private_dirs, read_small, write_private
+from memdir.format.frontmatter import digest_of, make_slug
+from memdir.frozen import dataclass, replace
+from memdir.limits import SYNC_ENTRIES, TEAM_SECONDS
+from memdir.project.settings import Environment
+from memdir.store.files import FileStore
+from memdir.store.open import Identity, Project, open_known, parse_address
+from memdir.store.state import (
+    OWN_COPY,
+    OWN_POINT,
+    OWN_PROJECT,
+    Author,
+    drop_copy,
+    find_own_author,
+    find_own_sync,
+    read_table,
+    write_table,
+)
+from memdir.team import git, state
+from memdir.team.git import GitRemote, TeamClone
+from memdir.team.state import SyncOutcome, SyncResult
+from memdir.team.sync import SyncTask, find_point, sync
+from memdir.team.tree import PLAIN_MODE, PushState, Remote, RemoteTree, SyncPart, TreeEntry, read_local
+from memdir.text import one_line, shorten
+
+BRANCH = "memdir/sync"
+SYNC_FILE = ".memdir-sync.json"
+SETUP = "sync.json"
+RECORD = "sync-record.json"
+LOCK = "lock"
+OBJECTS = "objects.json"  # encrypted remotes: object of a content -> object of its age file; both are digests
+USER = "user/"
+_UNKNOWN = "neither a git remote nor a first commit says which project it is: `memdir sync link NAME`"
+_PROJECTS = "projects/"
+_RECORD_BYTES = 65_536
+_RECORD_PATH = re.compile(r"projects/[\w-]{1,80}\.json")
+_KEY_FILE = "sync.key"
+_PLAIN_MARK = b'{"version": 1}\n'
+_LISTS = ("sent", "received", "clashes", "refused", "withheld", "waiting", "notes")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSetup:
+    """Where a person's memory is kept. With `recipients` it is encrypted to them; `key_file` has the key to read it.
+    `names` is the key of the names in it, once known."""
+
+    remote: str
+    branch: str = BRANCH
+    recipients: tuple[str, ...] = ()
+    key_file: str = ""
+    names: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRecord:
+    """A project in the branch, by all that machines have known of it."""
+
+    id: str
+    name: str = ""
+    remotes: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDirectory:
+    """A directory here: its place in the branch, empty if it has none, and why it has none."""
+
+    path: Path
+    prefix: str
+    why: str = ""
+
+
+def read_setup(environment: Environment) -> OwnSetup | None:
+    """Returns None where no remote was set up."""
+    table = read_table(find_own_sync(environment), SETUP)
+    texts = {key: value for key, value in table.items() if isinstance(value, str)}
+    given = table.get("recipients")
+    recipients = tuple(str(at) for at in given) if isinstance(given, list) else ()
+    if not texts.get("remote") or not texts.get("branch"):
+        return None
+    return OwnSetup(texts["remote"], texts["branch"], recipients, texts.get("key_file", ""), texts.get("names", ""))
+
+
+def _read_needed_setup(environment: Environment) -> OwnSetup:
+    if (setup := read_setup(environment)) is None:
+        hint = "`memdir sync init REMOTE` sets one up"
+        raise SettingsError("no remote is set up for your own machines", key="sync", hint=hint)
+    return setup
+
+
+def _write_setup(environment: Environment, setup: OwnSetup) -> None:
+    table = {"remote": setup.remote, "branch": setup.branch, "recipients": list(setup.recipients)}
+    write_table(find_own_sync(environment), SETUP, {**table, "key_file": setup.key_file, "names": setup.names})
+
+
+def start(
+    project: Project, setup: OwnSetup, *, now: datetime, encrypt: bool = False, seconds: float = TEAM_SECONDS
+) -> SyncResult:
+    """Set up the remote, and sync; raises if it cannot be reached, holds other work, or cannot be read with the key.
+
+    `encrypt` without recipients means the key in `key_file`, which is made if there is none. A remote that is encrypted
+    already needs no word: it is read with that key.
+    """
+    environment, known = project.environment, read_setup(project.environment)
+    state.check_branch(setup.branch)
+    setup = replace(setup, remote=state.check_remote(setup.remote, project.places.root.path))
+    if known is not None and (known.remote, known.branch) != (setup.remote, setup.branch):
+        hint = "`memdir sync stop` first; the memories stay"
+        raise SettingsError(f"memory is synced with {known.remote} already", key="remote", hint=hint)
+    setup = replace(setup, key_file=setup.key_file or str(environment.config_file.with_name(_KEY_FILE)))
+    with _hold(environment, seconds):
+        branch = _open_branch(project, setup, seconds)
+        tree = branch.fetch()
+        branch.check_ours(tree)
+        is_sealed, encrypt = bool(find_names(branch, tree)), encrypt or bool(setup.recipients)
+        if tree.head and encrypt and not is_sealed:
+            hint = f"choose an empty one: --branch {BRANCH}-encrypted"
+            raise SettingsError("this remote is not encrypted, and stays as it is", key="recipient", hint=hint)
+        if encrypt or is_sealed:
+            setup = _prepare_keys(setup, create=not is_sealed)
+            SealedRemote(branch, setup, find_own_sync(environment)).fetch()  # raises for a wrong key
+        elif known is not None and known.recipients:
+            raise SettingsError("the remote is not encrypted any more", key="remote", hint="`memdir sync stop` first")
+        _write_setup(environment, setup if encrypt or is_sealed else replace(setup, key_file=""))
+    return sync_own(project, now=now, seconds=seconds)
+
+
+def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
+    """Forget the remote and what was kept for it; memories and keys stay. Returns whether there was one."""
+    folder = find_own_sync(environment)
+    if read_setup(environment) is None:
+        return False
+    with _hold(environment, TEAM_SECONDS):
+        drop_copy(folder, OWN_COPY)
+        for file in (SETUP, RECORD, OBJECTS):
+            (folder / file).unlink(missing_ok=True)
+        for store in stores:
+            for file in (OWN_POINT, OWN_PROJECT):
+                (store.state / file).unlink(missing_ok=True)
+    return True
+
+
+def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) -> SyncResult:
+    """Bring every directory of this person into step. Raises SettingsError where no remote was set up.
+
+    Directories of one project, such as two clones, come after one another: each is merged with what the others sent.
+    """
+    setup = _read_needed_setup(project.environment)
+    with open_directories(project) as directories:
+        rounds, opened = _Rounds(directories), list[Remote]()
+
+        def open_remote() -> Remote:
+            opened.append(_open_remote(project, setup, seconds))
+            return opened[-1]
+
+        is_sealed = bool(setup.recipients)
+        author = Author("memdir") if is_sealed else find_own_author(project.environment, None)
+        folder = find_own_sync(project.environment)
+        task = SyncTask(open_remote, rounds.arrange, lambda: _hold(project.environment), author, folder, RECORD,
+                        is_named=not is_sealed)  # fmt: skip
+        results = [sync(task, now=now)]
+        while rounds.advance() and results[-1].outcome is SyncOutcome.SYNCED:
+            results.append(sync(task, now=now))
+    if is_sealed and opened and isinstance(opened[-1], SealedRemote) and opened[-1].names != setup.names:
+        _write_setup(project.environment, replace(setup, names=opened[-1].names))
+    if len(results) == 1:
+        return results[0]
+    joined = {key: sum((getattr(at, key) for at in results), ()) for key in _LISTS}
+    return replace(results[-1], change=None, **joined)
+
+
+def link(project: Project, name: str, *, seconds: float = TEAM_SECONDS) -> str:
+    """Say which project of the branch this one is, for a directory without git, a fork or a new address; returns its
+    id. A name that the branch does not have begins a project there."""
+    setup = _read_needed_setup(project.environment)
+    with _hold(project.environment, seconds):
+        remote = _open_remote(project, setup, seconds)
+        records = _read_records(remote, remote.fetch())
+    named = [at.id for at in records.values() if name in (at.id, at.name)]
+    if len(named) > 1 and name not in named:
+        raise SettingsError(
+            f"several projects are called {name}", key="name", hint=f"one of {', '.join(sorted(named))}"
+        )
+    found = name if name in named else named[0] if named else make_slug(name)
+    write_table(project.private.state, OWN_PROJECT, {"id": found, "linked": True})
+    (project.private.state / OWN_POINT).unlink(missing_ok=True)
+    return found
+
+
+@contextmanager
+def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identity | None]]]:
+    """Every directory that could be synced; None in place of an identity for user memory."""
+    found: list[tuple[FileStore, Identity | None]] = list(open_known(project))
+    try:
+        yield [*found, *([(project.user, None)] if project.user else [])]
+    finally:
+        for store, _ in found[1:]:
+            store.close()
+
+
+def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
+    """Every directory with its place in the branch as the last sync found it, and names that wait to be sent."""
+    rows = []
+    with open_directories(project) as directories:
+        for store, identity in directories:
+            id = str(read_table(store.state, OWN_PROJECT).get("id") or "")
+            prefix = USER if identity is None else f"{_PROJECTS}{id}/" if id else ""
+            part = SyncPart(store, "", prefix, OWN_POINT)
+            point, files = find_point(part), read_local(part).files
+            if not files and not point.head:
+                continue
+            is_known = identity is not None and (_find_address(identity) or identity.root_commit)
+            why = "" if prefix else "not synced yet" if is_known else _UNKNOWN
+            unsent = [part.show(path) for path, data in files.items() if point.find(path) != git.hash_blob(data)]
+            rows.append((OwnDirectory(store.root, prefix, why), sorted(unsent)))
+    return rows
+
+
+def has_unsent(project: Project) -> bool:
+    """Whether something was changed here, in this project or user memory, that the remote has not seen."""
+    for store in (project.private, project.user):
+        part = SyncPart(store, "", "", OWN_POINT) if store else None
+        if part is not None:
+            point, files = find_point(part), read_local(part).files
+            if len(point.files) != len(files) or any(point.find(at) != git.hash_blob(files[at]) for at in files):
+                return True
+    return False
+
+
+def list_elsewhere(project: Project) -> list[ProjectRecord]:
+    """Projects of the branch that no directory here belongs to, as the last sync saw it."""
+    remote = _open_remote(project, _read_needed_setup(project.environment), TEAM_SECONDS, is_offline=True)
+    records = _read_records(remote, remote.fetch())
+    with open_directories(project) as directories:
+        here = {str(read_table(store.state, OWN_PROJECT).get("id") or "") for store, _ in directories}
+    return [records[id] for id in sorted(records) if id not in here]
+
+
+class _Rounds:
+    """Which directories take part in the next sync: of several with one place in the branch, one at a time."""
+
+    def __init__(self, directories: Sequence[tuple[FileStore, Identity | None]]) -> None:
+        self._now, self._later = directories, list[tuple[FileStore, Identity | None]]()
+
+    def advance(self) -> bool:
+        """Go on with those that had to wait; returns whether there are any."""
+        self._now, self._later = self._later, []
+        return bool(self._now)
+
+    def arrange(self, remote: Remote, tree: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
+        """The parts of a tree, and what the tree lacks: its own file, and what is new about projects."""
+        assert isinstance(remote, GitRemote | SealedRemote)
+        remote.check_ours(tree)
+        files = (
+            {} if tree.head else {SYNC_FILE: remote.make_mark() if isinstance(remote, SealedRemote) else _PLAIN_MARK}
+        )
+        records, parts = _read_records(remote, tree), dict[str, SyncPart]()
+        self._later = []
+        for store, identity in self._now:
+            prefix = USER
+            if identity is not None:
+                record = find_record(identity, read_table(store.state, OWN_PROJECT), records)
+                is_known = record.id in records
+                prefix = f"{_PROJECTS}{record.id}/"
+                if not record.id or not (is_known or read_local(SyncPart(store, "")).files):
+                    continue
+                if records.get(record.id) != record:
+                    records[record.id] = record
+                    files[f"{_PROJECTS}{record.id}.json"] = _render_record(record)
+                _note_project(store, record.id)
+            if prefix in parts:
+                self._later.append((store, identity))
+            else:
+                parts[prefix] = SyncPart(store, "", prefix, OWN_POINT)
+        return list(parts.values()), files
+
+
+def _note_project(store: FileStore, id: str) -> None:
+    """Record where a directory belongs. One that belonged elsewhere begins anew: its point says nothing here."""
+    if read_table(store.state, OWN_PROJECT).get("id") != id:
+        (store.state / OWN_POINT).unlink(missing_ok=True)
+        write_table(store.state, OWN_PROJECT, {"id": id, "linked": False})
+
+
+def find_record(identity: Identity, known: Mapping[str, object], records: Mapping[str, ProjectRecord]) -> ProjectRecord:
+    """The project of the branch that a directory belongs to, with what is new about it; a new one if there is none,
+    and one without an id for a directory that nothing identifies."""
+    address, commit = _find_address(identity), identity.root_commit or ""
+    id, is_linked = str(known.get("id") or ""), known.get("linked") is True
+    found = records.get(id) or (ProjectRecord(id, Path(identity.root).name) if is_linked else None)
+    is_same = is_linked or not (address or commit)
+    if found is not None and not (is_same or address in found.remotes or commit in found.commits):
+        found = None
+    if found is None:
+        by_remote = [at for at in records.values() if address and address in at.remotes]
+        # Forks and projects from one template have the same first commit and remotes of their own.
+        by_commit = [at for at in records.values() if commit in at.commits and not (address and at.remotes)]
+        found = min(by_remote, key=lambda at: at.id) if by_remote else by_commit[0] if len(by_commit) == 1 else None
+    if found is None:
+        if not (address or commit):
+            return ProjectRecord("")
+        name = Path(identity.root).name
+        found = ProjectRecord(f"{make_slug(name)[:40]}-{digest_of((address or commit).encode())[:8]}", name)
+    remotes, commits = {*found.remotes, address} - {""}, {*found.commits, commit} - {""}
+    return replace(found, remotes=tuple(sorted(remotes)), commits=tuple(sorted(commits)))
+
+
+def _find_address(identity: Identity) -> str:
+    """The address of a project's remote; a path says nothing on another machine."""
+    remote = identity.remote or ""
+    is_path = remote.startswith(("/", ".", "~", "file:")) or ":" not in remote
+    return "" if is_path else parse_address(remote)
+
+
+def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
+    entries = {
+        path: entry for path, entry in tree.tree.items() if _RECORD_PATH.fullmatch(path) and entry.mode == PLAIN_MODE
+    }
+    blobs = remote.read([entry.sha for entry in entries.values() if entry.size <= _RECORD_BYTES])
+    found = {}
+    for path, entry in entries.items():
+        try:
+            table = json.loads(blobs.get(entry.sha, b"null"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(table, dict):
+            id, name = path[len(_PROJECTS) : -len(".json")], str(table.get("name") or "")
+            lists = (at if isinstance(at := table.get(key), list) else [] for key in ("remotes", "commits"))
+            remotes, commits = (tuple(sorted({text for text in at if isinstance(text, str) and text})) for at in lists)
+            found[id] = ProjectRecord(id, one_line(name), remotes, commits)
+    return found
+
+
+def _render_record(record: ProjectRecord) -> bytes:
+    table = {"name": record.name, "remotes": list(record.remotes), "commits": list(record.commits)}
+    return json.dumps(table, indent=2).encode("ascii") + b"\n"
+
+
+@contextmanager
+def _hold(environment: Environment, seconds: float = 0) -> Iterator[None]:
+    folder = find_own_sync(environment)
+    try:
+        make_private_dirs(folder)
+        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError as error:
+        raise disk_error(error, folder) from error
+    try:
+        with hold(handle, LOCK, seconds=seconds):
+            yield
+    finally:
+        os.close(handle)
+
+
+def _open_branch(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> GitRemote:
+    copy = TeamClone(find_own_sync(project.environment) / OWN_COPY, project.environment, deadline=monotonic() + seconds)
+    remote = "" if is_offline else state.check_remote(setup.remote, project.places.root.path)
+    return GitRemote(git.open_copy(copy), remote, setup.branch, mark=SYNC_FILE, most=SYNC_ENTRIES)
+
+
+def _open_remote(project: Project, setup: OwnSetup, seconds: float, *, is_offline: bool = False) -> Remote:
+    branch = _open_branch(project, setup, seconds, is_offline=is_offline)
+    return SealedRemote(branch, setup, find_own_sync(project.environment)) if setup.recipients else branch
+
+
+# --- encryption -------------------------------------------------------------------------------------------------------
+# Whoever can write to the remote cannot read it, but can delete files or put back old versions. Recipients are therefore
+# this machine's own setting and never taken from the remote, the key of the names may not change, and a file counts only
+# under the name of its path. What cannot be read stops the whole sync: a file that seems to be absent would be deleted.
+
+
+class SealedRemote:
+    """A branch whose names and contents are encrypted; objects are those of the plain contents."""
+
+    def __init__(self, inner: GitRemote, setup: OwnSetup, folder: Path) -> None:
+        self._age, self.inner, self.names, self._folder = _load_age(), inner, setup.names, folder
+        self._keys = read_keys(Path(setup.key_file))
+        self._recipients = [parse_recipient(at) for at in setup.recipients]
+        self._opened: dict[str, tuple[str, bytes]] = {}  # object of an age file -> path and content
+        self._texts: dict[str, bytes] = {}
+        self._objects = {key: str(value) for key, value in read_table(folder, OBJECTS).items()}
+
+    def hash(self, data: bytes) -> str:
+        return git.hash_blob(data)
+
+    def check_ours(self, tree: RemoteTree) -> None:
+        self.inner.check_ours(tree)
+
+    def make_mark(self) -> bytes:
+        """The branch's own file, for a new branch."""
+        self.names = self.names or os.urandom(32).hex()
+        sealed = self._age.encrypt(bytes.fromhex(self.names), self._recipients)
+        return json.dumps({"version": 1, "names": base64.b64encode(sealed).decode("ascii")}).encode("ascii") + b"\n"
+
+    def fetch(self) -> RemoteTree:
+        found = self.inner.fetch()
+        if not found.head:
+            return found
+        try:
+            names = self._age.decrypt(base64.b64decode(find_names(self.inner, found)), self._keys).hex()
+        except (ValueError, self._age.DecryptError):
+            hint = "copy the key file of another machine here, or name it: `memdir sync init --key FILE`"
+            raise SettingsError("the remote cannot be read with the key here", key="key", hint=hint) from None
+        if self.names and names != self.names:
+            hint = "somebody replaced the branch; `memdir sync stop` and `memdir sync init` accept the new one"
+            raise SettingsError("the remote's key of names is not the one it had", key="remote", hint=hint)
+        self.names = names
+        return replace(found, tree=self._open_tree(found.tree), mark="")
+
+    def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
+        common = self.inner.find_common(known, head)
+        return None if common is None else self._open_tree({at: common[at] for at in common if at != SYNC_FILE})
+
+    def read(self, shas: Iterable[str]) -> dict[str, bytes]:
+        wanted = set(shas)
+        sealed = {self._objects[sha]: sha for sha in wanted if sha not in self._texts and sha in self._objects}
+        self._open(sealed)
+        found = {sha: self._opened[at][1] for at, sha in sealed.items() if at in self._opened}
+        return {**{sha: self._texts[sha] for sha in wanted if sha in self._texts}, **found}
+
+    def push(
+        self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
+    ) -> tuple[str, PushState]:
+        sealed: dict[str, bytes | None] = {}
+        for path, data in files.items():
+            name = path if path == SYNC_FILE else self._name(path)
+            sealed[name] = data
+            if data is not None and path != SYNC_FILE:
+                sealed[name] = made = self._age.encrypt(path.encode() + b"\0" + data, self._recipients)
+                self._note(git.hash_blob(made), path, data)
+        return self.inner.push(tree, sealed, author, now, message)
+
+    def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
+        names = {self._name(path): path for path in paths}
+        found = self.inner.find_versions(head, after, names)
+        self._open({sha for shas in found.values() for sha in shas})
+        opened = {name: [self._opened[sha][1] for sha in shas if sha in self._opened] for name, shas in found.items()}
+        return {names[name]: set(map(git.hash_blob, texts)) for name, texts in opened.items()}
+
+    def find_authors(self, head: str, after: str) -> dict[str, Author]:
+        return {}
+
+    def keep(self, head: str) -> None:
+        self.inner.keep(head)
+        write_table(self._folder, OBJECTS, self._objects)
+
+    def _name(self, path: str) -> str:
+        return hmac.digest(bytes.fromhex(self.names), path.encode("utf-8", "surrogateescape"), "sha256").hex() + ".age"
+
+    def _note(self, sha: str, path: str, data: bytes) -> None:
+        self._opened[sha], self._texts[git.hash_blob(data)] = (path, data), data
+        self._objects[git.hash_blob(data)] = sha
+
+    def _open(self, shas: Iterable[str]) -> None:
+        """Read age files that were not read before; those that are none of ours are left out."""
+        for sha, sealed in self.inner.read([sha for sha in shas if sha not in self._opened]).items():
+            try:
+                path, nul, data = self._age.decrypt(sealed, self._keys).partition(b"\0")
+            except self._age.DecryptError:
+                continue
+            if nul:
+                self._note(sha, path.decode("utf-8", "surrogateescape"), data)
+
+    def _open_tree(self, tree: Mapping[str, TreeEntry]) -> dict[str, TreeEntry]:
+        self._open({entry.sha for entry in tree.values()})
+        found = {}
+        for name, entry in tree.items():
+            path, data = self._opened.get(entry.sha, ("", b""))
+            if not path or entry.mode != PLAIN_MODE or self._name(path) != name:
+                message = f"{name[:12]}… of the remote cannot be read with the key here: nothing was changed"
+                raise FormatError(message, hint="every machine needs the same recipients; docs/sync.md says more")
+            found[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
+        return found
+
+
+def find_names(branch: GitRemote, tree: RemoteTree) -> str:
+    """The sealed key of the names in a branch; empty for one that is not encrypted."""
+    try:
+        table = json.loads(branch.read([tree.mark]).get(tree.mark, b"null"))
+    except (ValueError, RecursionError):
+        return ""
+    return str(table.get("names") or "") if isinstance(table, dict) else ""
+
+
+def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
+    """The setup with its recipients, this machine among them; `create` makes the key if there is none."""
+    age, file = _load_age(), Path(setup.key_file)
+    if create and not file.exists() and not setup.recipients:
+        key = age.x25519.Identity.generate()
+        write_private(file, f"# made by memdir; public key: {key.to_public()}\n{key}\n".encode("ascii"))
+    keys = read_keys(file)
+    own = (str(key.to_public()) for key in keys if hasattr(key, "to_public"))
+    recipients = tuple(dict.fromkeys([*setup.recipients, *own]))
+    try:
+        age.decrypt(age.encrypt(b"", [parse_recipient(at) for at in recipients]), keys)
+    except (age.DecryptError, age.EncryptError):
+        hint = "add the public key that belongs to it: --recipient"
+        raise SettingsError(f"what is encrypted could not be read with {file}", key="recipient", hint=hint) from None
+    return replace(setup, recipients=recipients)
+
+
+def read_keys(file: Path) -> list[Any]:
+    """The private keys in a file: lines as age-keygen writes them, or one SSH key without a passphrase."""
+    age, data = _load_age(), read_small(file, _RECORD_BYTES).data
+    if data is None:
+        hint = "copy the key file of another machine there, or name it: --key FILE"
+        raise SettingsError(f"there is no key file {file}", key="key", hint=hint)
+    lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
+    try:
+        if any("PRIVATE KEY" in line for line in lines):
+            return [age.ssh.Identity.from_buffer(data)]
+        keys = [age.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
+    except age.IdentityError:
+        keys = []
+    if not keys:
+        raise SettingsError(f"{file} holds no age key", key="key", hint="`age-keygen -o FILE` makes one")
+    return keys
+
+
+def parse_recipient(text: str) -> Any:
+    age = _load_age()
+    try:
+        return (age.ssh if text.startswith("ssh-") else age.x25519).Recipient.from_str(text)
+    except age.RecipientError:
+        shown = shorten(one_line(text), 60)
+        raise SettingsError(f"{shown!r} is no public key", key="recipient", hint="age1… or ssh-ed25519 …") from None
+
+
+def _load_age() -> Any:
+    try:
+        import pyrage  # only encrypted remotes need it
+    except ImportError:
+        hint = "install memdir with its extra: pip install 'memdir[sync]'"
+        raise SettingsError("encryption needs the package pyrage", key="recipient", hint=hint) from None
+    return pyrage
