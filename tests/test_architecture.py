@@ -35,7 +35,7 @@ LAZY = {
 # Libraries that may be imported inside a function, for the same reason.
 LAZY_LIBRARIES = set(
     "dataclasses yaml tomllib tomlkit pwd subprocess hashlib tempfile html email.utils readline rich click shutil "
-    "anthropic anyio psycopg psycopg_pool starlette jwt claude_agent_sdk langgraph agents pydantic_ai json sqlite3 mcp uvicorn rapidfuzz difflib".split()
+    "anthropic anyio psycopg psycopg_pool starlette jwt claude_agent_sdk langgraph agents pydantic_ai json sqlite3 mcp uvicorn rapidfuzz difflib pyrage".split()
 )
 # Adapters that need an SDK of others: what its import prints is not ours, and it takes seconds.
 BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")}
@@ -69,7 +69,7 @@ PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = 
     11,
     17,
     150,
-    50_000,
+    51_200,
     800,
     80,
     45,

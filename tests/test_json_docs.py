@@ -27,6 +27,7 @@ from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.open import AgentScope
 from memdir.verify.records import ClaimKind, ClaimStatus, VerifyState
+from teams import make_remote
 
 DOCS = Path(__file__).parent.parent / "docs"
 FILE = (DOCS / "schemas.json").read_text(encoding="utf-8")
@@ -192,7 +193,9 @@ RUNS: list[list[str]] = [
 
 
 def name_command(argv: list[str]) -> str:
-    return " ".join(argv[: 2 if argv[0] in ("config", "bench", "inbox", "notes", "log", "agent", "team") else 1])
+    return " ".join(
+        argv[: 2 if argv[0] in ("config", "bench", "inbox", "notes", "log", "agent", "team", "sync") else 1]
+    )
 
 
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)
@@ -205,9 +208,11 @@ def test_what_a_command_prints_is_what_the_file_says(cli: Cli, argv: list[str]) 
 
 def test_every_command_is_run_here() -> None:
     run = {name_command(argv) for argv in RUNS} | {"chat", "relink", *(f"team {verb}" for verb in TEAM_VERBS)}
+    run |= {f"sync {verb}" for verb in SYNC_VERBS}
     assert run == set(COMMANDS)
 
 
+SYNC_VERBS = ("init", "now", "status", "link", "stop")
 TEAM_VERBS = ("init", "join", "sync", "status", "log", "revert", "leave")
 
 
@@ -227,6 +232,17 @@ def test_team_in_all_its_forms(tmp_path: Path) -> None:
         told = ada("team", *argv, "--json")
         assert told.code == 0, told.err
         check(f"team {argv[0]}", told.json)
+
+
+def test_sync_in_all_its_forms(tmp_path: Path) -> None:
+    cli, remote = Cli(tmp_path), make_remote(tmp_path)
+    check("sync status", cli("sync", "status", "--json").json)
+    cli.file("t", memory_text("Ours"))
+    runs = (["init", str(remote)], ["status"], ["link", "app"], ["now"], ["status"], ["stop"], ["stop"])
+    for argv in runs:
+        told = cli("sync", *argv, "--json")
+        assert told.code == 0, told.err
+        check(f"sync {argv[0]}", told.json)
 
 
 def test_relink_in_all_its_forms(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
 """A person's own machines: what is synced, with which project, what stays, and encryption."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from homes import git, make_repository
+from hooking import wait_until
 from machines import ADDRESS, Machine, add_clone, read_memories
+from memdir.interfaces.worker import do_chores
 from memdir.store.open import Identity
 from memdir.team.own import ProjectRecord, find_record
 from teams import make_remote, memory_text, raw_git
@@ -285,6 +289,23 @@ def test_offline_is_an_outcome_and_the_next_sync_sends_it(pair: tuple[Machine, M
     assert tower.files() == laptop.files() and "two.md" in tower.files()
 
 
+def test_a_directory_that_cannot_be_written_does_not_stop_the_others(pair: tuple[Machine, Machine]) -> None:
+    laptop, tower = pair
+    other = [add_clone(at.projects / "other", "other") for at in pair]
+    laptop.save("deploys")
+    laptop.save("elsewhere", cwd=other[0])
+    laptop.init()
+    memory = tower.memory(other[1])
+    memory.parent.mkdir(parents=True)
+    memory.write_text("in the way\n", encoding="utf-8")
+    tower.init()
+    done = tower.sync(other[1])
+    assert "deploys.md" in tower.files() and any("left out" in note for note in done.notes)
+    memory.unlink()
+    tower.sync(other[1])
+    assert "elsewhere.md" in tower.files(other[1])
+
+
 def test_a_purge_leaves_nothing_of_a_memory_in_what_memdir_keeps_for_the_sync(pair: tuple[Machine, Machine]) -> None:
     laptop, _ = pair
     laptop.save("zebra", "Stripes.")
@@ -297,3 +318,36 @@ def test_a_purge_leaves_nothing_of_a_memory_in_what_memdir_keeps_for_the_sync(pa
     ]
     assert found == []
     assert not (laptop.cli.home / ".local/state/memdir/sync/sync.git").exists()
+
+
+def test_the_worker_sends_what_was_learned_and_doctor_tells_what_is_wrong(pair: tuple[Machine, Machine]) -> None:
+    laptop, tower = pair
+    laptop.save("deploys")
+    laptop.init()
+    tower.init()
+    laptop.save("later")
+    opened = laptop.open()
+    do_chores(opened, [], None)
+    opened.close()
+    tower.sync()
+    assert "later.md" in tower.files()
+    laptop.write("key", memory_text("Key", f"The token is {TOKEN}."))
+    laptop.sync()
+    found = [at for at in laptop("doctor", "--json").json["findings"] if at["kind"] == "own_sync"]
+    assert [at["where"].rpartition("/")[2] for at in found] == ["key.md"] and "secret" in found[0]["message"]
+
+
+def test_a_session_starts_a_sync_beside_itself_and_waits_for_nothing(pair: tuple[Machine, Machine]) -> None:
+    """The project is opened on this machine for the first time: its memory arrives."""
+    laptop, tower = pair
+    laptop.save("deploys")
+    laptop.init()
+    shutil.copytree(laptop.cli.home / ".local", tower.cli.home / ".local")  # set up, and nothing synced here yet
+    table = tower.cli.home / ".local" / "state" / "memdir" / "sync"
+    (table / "sync-record.json").unlink()
+    event = json.dumps({"session_id": "s", "cwd": str(tower.app), "hook_event_name": "SessionStart"}).encode()
+    command, env = tower.cli.command("hook", "session-start"), tower.cli.environ()
+    env.pop("MEMDIR_NOW")
+    subprocess.run(command, cwd=tower.app, env=env, input=event, capture_output=True, check=True)
+    wait_until(lambda: (table / "sync-record.json").exists(), "a sync")
+    assert "deploys.md" in tower.files()

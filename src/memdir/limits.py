@@ -158,6 +158,7 @@ TEAM_SECONDS = 60.0  # one sync from beginning to end
 TEAM_TRIES = 12  # of a push that others were quicker than; each time the merge is made again
 TEAM_NEWS = 100  # newest kept
 TEAM_LOG = 5_000  # commits looked at
+SYNC_DUE_MINUTES = 5  # the same for a person's own machines
 TEAM_DUE_MINUTES = 15  # between two syncs in the background
 
 # --- import -------------------------------------------------------------------------------------------------------

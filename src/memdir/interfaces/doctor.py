@@ -30,8 +30,18 @@ from memdir.store.files import FileStore
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared
 from memdir.store.secrets import OwnSecretRules, find_secrets
 from memdir.store.sessions import read_ended, read_queue
-from memdir.store.state import ENDED_FOLDER, PROBLEMS, QUEUE_FOLDER, RECORD, clear_problems, read_events, read_problems
-from memdir.team.state import SyncOutcome, read_membership, read_sync_record
+from memdir.store.state import (
+    ENDED_FOLDER,
+    OWN_FOLDER,
+    OWN_SETUP,
+    PROBLEMS,
+    QUEUE_FOLDER,
+    RECORD,
+    clear_problems,
+    read_events,
+    read_problems,
+)
+from memdir.team.state import OWN_RECORD, SyncOutcome, SyncRecord, read_membership, read_sync_record
 from memdir.text import fold, one_line, shorten
 from memdir.verify.records import VerifyState, find_verdicts, render_caveat
 
@@ -43,7 +53,7 @@ _LEVELS = (
     ("error", "slug_collision unreadable_settings"),
     ("warning", "setting"),
     ("error", "history"),
-    ("warning", "out_of_step secret about_person dream_lock queue team_sync hooks_silent hook_problem stale"),
+    ("warning", "out_of_step secret about_person dream_lock queue team_sync own_sync hooks_silent hook_problem stale"),
     ("advice", "partly_stale dead_setting never_recalled long_line unresolved_link"),
 )
 LEVELS = {kind: level for level, kinds in _LEVELS for kind in kinds.split()}
@@ -127,6 +137,7 @@ def examine_background(
         _check_problems(state, now),
         _check_queue(state, now),
         _check_team(state, now),
+        _check_own(state, now),
     )
 
 
@@ -229,9 +240,18 @@ def _show_time(at: datetime) -> str:
 
 
 def _check_team(state: Path, now: datetime) -> Findings:
-    if read_membership(state) is None:
-        return
-    record = read_sync_record(state)
+    return iter(()) if read_membership(state) is None else _check_sync(read_sync_record(state), "team ", now)
+
+
+def _check_own(home: Path, now: datetime) -> Findings:
+    """The sync of a person's own machines, whose folder is in the state folder of all projects."""
+    folder = home / OWN_FOLDER
+    return _check_sync(read_sync_record(folder, OWN_RECORD), "", now) if (folder / OWN_SETUP).is_file() else iter(())
+
+
+def _check_sync(record: SyncRecord, verb: str, now: datetime) -> Findings:
+    kind, file = ("team_sync", RECORD) if verb else ("own_sync", OWN_RECORD)
+    verbs = ("`memdir team sync`", "`memdir team status`") if verb else ("`memdir sync`", "`memdir sync status`")
     good, since = record.last_good, f" since {record.last_good.astimezone():%Y-%m-%d}" if record.last_good else ""
     messages: dict[str, str] = {
         SyncOutcome.DENIED: "the remote takes nothing from here",
@@ -240,17 +260,16 @@ def _check_team(state: Path, now: datetime) -> Findings:
     }
     if message := messages.get(record.outcome, ""):
         why = f": {shorten(one_line(record.error), _CHARS)}" if record.error else ""
-        fix = "`memdir team sync` tries again, `memdir team status` tells more"
-        yield DoctorFinding("team_sync", RECORD, message + why, fix)
+        yield DoctorFinding(kind, file, message + why, f"{verbs[0]} tries again, {verbs[1]} tells more")
     theirs = "its author has to fix it, or somebody takes it out of the branch with git"
-    ours = "fix it here, then `memdir team sync`"
+    ours = f"fix it here, then {verbs[0]}"
     for reasons, what, fix in ((record.refused, "not taken", theirs), (record.withheld, "not sent", ours)):
         for path, why in sorted(reasons.items())[:_SHOWN]:
             message = f"{what}: {shorten(one_line(why), _CHARS)}"
-            yield DoctorFinding("team_sync", shorten(one_line(path), _CHARS), message, fix)
+            yield DoctorFinding(kind, shorten(one_line(path), _CHARS), message, fix)
         if len(reasons) > _SHOWN:
             message = f"{len(reasons) - _SHOWN} more files were {what}"
-            yield DoctorFinding("team_sync", RECORD, message, "`memdir team status`")
+            yield DoctorFinding(kind, file, message, verbs[1])
 
 
 def _check_entries(store: FileStore) -> Findings:

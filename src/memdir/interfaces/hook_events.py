@@ -15,7 +15,7 @@ from memdir.files import start_detached
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
 from memdir.interfaces.hooks import HookInput, HookOutput, HookReply, open_hook_project
-from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS
+from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
 from memdir.project.paths import COMMITTED, MEMBERSHIP, find_root
 from memdir.records import Scope, ToolCall
@@ -32,7 +32,7 @@ from memdir.store.sessions import (
     parse_cursor,
     read_day,
 )
-from memdir.store.state import digest_text, read_events, read_problems
+from memdir.store.state import OWN_POINT, OWN_SETUP, digest_text, find_own_sync, read_events, read_problems
 from memdir.text import estimate_tokens, fold, one_line, shorten
 
 if TYPE_CHECKING:
@@ -236,6 +236,14 @@ def _start_due_work(call: HookInput, project: Project) -> None:
 
             if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
                 start_detached(call.cwd, "team", "sync")
+        own = find_own_sync(project.environment)
+        if os.path.isfile(own / OWN_SETUP):
+            from memdir.team.state import OWN_RECORD, is_sync_due
+
+            # A project that was never synced here may have memories elsewhere.
+            minutes = SYNC_DUE_MINUTES if os.path.isfile(store.state / OWN_POINT) else 1
+            if is_sync_due(own, project.now(), minutes=minutes, file=OWN_RECORD):
+                start_detached(call.cwd, "sync")
 
 
 def _is_member(project: Project) -> bool:

@@ -31,7 +31,7 @@ from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, Extrac
 from memdir.extraction.turns import EndedTurn, ExtractOptions, MessageRun, count_failure, cut, extract_turn
 from memdir.files import start_detached
 from memdir.frozen import replace
-from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS
+from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS, SYNC_DUE_MINUTES
 from memdir.models.agent import note_run
 from memdir.project.hosts import find_host
 from memdir.recall.select import LocalSearch
@@ -49,7 +49,10 @@ from memdir.store.sessions import (
     read_ended,
     read_queue,
 )
-from memdir.store.state import note_problem
+from memdir.store.state import find_own_sync, note_problem
+from memdir.team.own import has_unsent, read_setup, sync_own
+from memdir.team.state import OWN_RECORD, is_sync_due, read_membership
+from memdir.team.sync import open_sync, sync
 from memdir.verify.check import refresh_verdicts
 
 LOCK = "worker.lock"
@@ -192,7 +195,7 @@ def _record_error(
 
 
 def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | None) -> None:
-    """After the turns of these entries: notes, the index, claims of memories, and a dream, each if it is due."""
+    """After the turns of these entries: notes, the index, claims, a dream, and syncs, each if it is due."""
     if not project.places.switch.on or project.settings.flag("paused"):
         return
     latest = list({entry.session: entry for entry in entries}.values())
@@ -203,6 +206,8 @@ def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | No
         ("sessions", lambda: prune_sessions(project.private.state)),
         ("verify", lambda: refresh_verdicts(project, now=project.now())),
         ("dream", lambda: _dream(project, session, model)),
+        ("team sync", lambda: _sync_team(project)),
+        ("sync", lambda: _sync_own(project)),
     ]
     for name, chore in chores:
         try:
@@ -225,6 +230,20 @@ def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> N
 def _refresh_index(project: Project) -> None:
     with LocalSearch(project.stores) as search:
         search.refresh()
+
+
+def _sync_team(project: Project) -> None:
+    state, now = project.private.state, project.now()
+    if project.settings.flag("team") and read_membership(state) is not None and is_sync_due(state, now):
+        sync(open_sync(project), now=now)
+
+
+def _sync_own(project: Project) -> None:
+    """Send at once what was learned; else look at most every few minutes for what other machines sent."""
+    folder, now = find_own_sync(project.environment), project.now()
+    is_due = is_sync_due(folder, now, minutes=SYNC_DUE_MINUTES, file=OWN_RECORD)
+    if read_setup(project.environment) is not None and (is_due or has_unsent(project)):
+        sync_own(project, now=now)
 
 
 def _dream(project: Project, session: str, model: Model | None) -> None:

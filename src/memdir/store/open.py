@@ -424,14 +424,15 @@ def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
     has chosen may be shared by several projects: this project's has no remote and no first commit then."""
     environment, place = project.environment, project.places.private
     own = Identity(str(project.places.root.path))
-    yield project.private, _renew(own, read_identity(project.private.state)) if place.is_keyed else own
+    is_keyed = place.is_keyed and project.private.root == place.path  # `--dir` names another
+    yield project.private, _renew(own, read_identity(project.private.state)) if is_keyed else own
     try:
         folders = sorted(os.listdir(paths.find_base(environment)[0] / "projects"))
     except OSError:
         folders = []
     for folder in folders:
         path = paths.find_base(environment)[0] / "projects" / folder / "memory"
-        if path == place.path or path.is_symlink() or path.parent.is_symlink() or not path.is_dir():
+        if path == project.private.root or path.is_symlink() or path.parent.is_symlink() or not path.is_dir():
             continue
         state = find_state_dir(path, environment)
         known = read_identity(state)

@@ -37,7 +37,9 @@ NEWS = "team-news.json"
 AUTHORS = "team-authors.json"
 OWN_POINT = "sync-point.json"
 OWN_PROJECT = "sync-project.json"
-OWN_COPY = "sync.git"  # in the folder of `find_own_sync`
+OWN_COPY = "sync.git"  # this and the next in the folder of `find_own_sync`
+OWN_SETUP = "sync.json"
+OWN_FOLDER = "sync"
 EVENTS_FOLDER = "events"
 PROBLEMS = "problems.jsonl"
 _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; a dot separates the two
@@ -288,7 +290,7 @@ def _mentions(path: Path, named: re.Pattern[str], quotes: Collection[str]) -> bo
 
 def find_own_sync(environment: Environment) -> Path:
     """The folder for the sync of a person's own machines, one for all projects."""
-    return environment.state_home / "sync"
+    return environment.state_home / OWN_FOLDER
 
 
 def drop_copy(state: Path, name: str = COPY) -> None:

@@ -19,13 +19,13 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from memdir.errors import FormatError, SettingsError
+from memdir.errors import DiskError, FormatError, PathError, SettingsError
 from memdir.files import disk_error, hold, make_private_dirs, read_small, write_private
 from memdir.format.frontmatter import digest_of, make_slug
 from memdir.frozen import dataclass, replace
@@ -37,6 +37,7 @@ from memdir.store.state import (
     OWN_COPY,
     OWN_POINT,
     OWN_PROJECT,
+    OWN_SETUP,
     Author,
     drop_copy,
     find_own_author,
@@ -46,15 +47,13 @@ from memdir.store.state import (
 )
 from memdir.team import git, state
 from memdir.team.git import GitRemote, TeamClone
-from memdir.team.state import SyncOutcome, SyncResult
+from memdir.team.state import OWN_RECORD, SyncOutcome, SyncResult
 from memdir.team.sync import SyncTask, find_point, sync
 from memdir.team.tree import PLAIN_MODE, PushState, Remote, RemoteTree, SyncPart, TreeEntry, read_local
 from memdir.text import one_line, shorten
 
 BRANCH = "memdir/sync"
 SYNC_FILE = ".memdir-sync.json"
-SETUP = "sync.json"
-RECORD = "sync-record.json"
 LOCK = "lock"
 OBJECTS = "objects.json"  # encrypted remotes: object of a content -> object of its age file; both are digests
 USER = "user/"
@@ -100,7 +99,7 @@ class OwnDirectory:
 
 def read_setup(environment: Environment) -> OwnSetup | None:
     """Returns None where no remote was set up."""
-    table = read_table(find_own_sync(environment), SETUP)
+    table = read_table(find_own_sync(environment), OWN_SETUP)
     texts = {key: value for key, value in table.items() if isinstance(value, str)}
     given = table.get("recipients")
     recipients = tuple(str(at) for at in given) if isinstance(given, list) else ()
@@ -118,7 +117,7 @@ def _read_needed_setup(environment: Environment) -> OwnSetup:
 
 def _write_setup(environment: Environment, setup: OwnSetup) -> None:
     table = {"remote": setup.remote, "branch": setup.branch, "recipients": list(setup.recipients)}
-    write_table(find_own_sync(environment), SETUP, {**table, "key_file": setup.key_file, "names": setup.names})
+    write_table(find_own_sync(environment), OWN_SETUP, {**table, "key_file": setup.key_file, "names": setup.names})
 
 
 def start(
@@ -135,6 +134,9 @@ def start(
     if known is not None and (known.remote, known.branch) != (setup.remote, setup.branch):
         hint = "`memdir sync stop` first; the memories stay"
         raise SettingsError(f"memory is synced with {known.remote} already", key="remote", hint=hint)
+    if known is not None:
+        recipients = tuple(dict.fromkeys([*known.recipients, *setup.recipients]))
+        setup = replace(known, recipients=recipients, key_file=setup.key_file or known.key_file)
     setup = replace(setup, key_file=setup.key_file or str(environment.config_file.with_name(_KEY_FILE)))
     with _hold(environment, seconds):
         branch = _open_branch(project, setup, seconds)
@@ -160,7 +162,7 @@ def stop(environment: Environment, stores: Iterable[FileStore]) -> bool:
         return False
     with _hold(environment, TEAM_SECONDS):
         drop_copy(folder, OWN_COPY)
-        for file in (SETUP, RECORD, OBJECTS):
+        for file in (OWN_SETUP, OWN_RECORD, OBJECTS):
             (folder / file).unlink(missing_ok=True)
         for store in stores:
             for file in (OWN_POINT, OWN_PROJECT):
@@ -184,7 +186,7 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
         is_sealed = bool(setup.recipients)
         author = Author("memdir") if is_sealed else find_own_author(project.environment, None)
         folder = find_own_sync(project.environment)
-        task = SyncTask(open_remote, rounds.arrange, lambda: _hold(project.environment), author, folder, RECORD,
+        task = SyncTask(open_remote, rounds.arrange, lambda: _hold(project.environment), author, folder, OWN_RECORD,
                         is_named=not is_sealed)  # fmt: skip
         results = [sync(task, now=now)]
         while rounds.advance() and results[-1].outcome is SyncOutcome.SYNCED:
@@ -246,11 +248,15 @@ def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
 
 def has_unsent(project: Project) -> bool:
     """Whether something was changed here, in this project or user memory, that the remote has not seen."""
+    held = state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
     for store in (project.private, project.user):
-        part = SyncPart(store, "", "", OWN_POINT) if store else None
-        if part is not None:
+        if store is not None:
+            id = read_table(store.state, OWN_PROJECT).get("id")
+            part = SyncPart(store, "", USER if store is project.user else f"{_PROJECTS}{id}/", OWN_POINT)
             point, files = find_point(part), read_local(part).files
-            if len(point.files) != len(files) or any(point.find(at) != git.hash_blob(files[at]) for at in files):
+            changed = [at for at, data in files.items() if point.find(at) != git.hash_blob(data)]
+            is_less = len(point.files) > sum(point.find(at) is not None for at in files)
+            if is_less or any(part.prefix + at not in held for at in changed):
                 return True
     return False
 
@@ -305,8 +311,12 @@ class _Rounds:
 
 def _note_project(store: FileStore, id: str) -> None:
     """Record where a directory belongs. One that belonged elsewhere begins anew: its point says nothing here."""
-    if read_table(store.state, OWN_PROJECT).get("id") != id:
-        (store.state / OWN_POINT).unlink(missing_ok=True)
+    known = read_table(store.state, OWN_PROJECT).get("id")
+    if known == id:
+        return
+    if known:
+        state.write_point(store.state, state.SyncPoint(), file=OWN_POINT)
+    with suppress(DiskError, PathError):  # then it is found anew each time
         write_table(store.state, OWN_PROJECT, {"id": id, "linked": False})
 
 

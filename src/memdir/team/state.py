@@ -27,6 +27,7 @@ from memdir.store.state import NEWS, POINT, RECORD, read_table, write_table
 from memdir.text import one_line, printable, shorten
 
 BRANCH = "memdir/team"
+OWN_RECORD = "sync-record.json"  # of a person's own machines
 FILES = (MEMBERSHIP, POINT, RECORD, NEWS)  # all that a member keeps but the copy of the branch
 _SCHEMES = ("file", "ssh", "https")
 _SCP = re.compile(r"(?:[\w.+-]+@)?\[?[A-Za-z0-9][\w.:-]*\]?:(?!//)[^\s:][^\n]*")

@@ -15,8 +15,8 @@ kind runs at a time, and no lock of a store is held while git works.
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -117,7 +117,8 @@ def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
             continue
         try:
             for inputs, out in plans:
-                parts_done.append(_receive(task, remote, inputs, branch, out, head, pushed))
+                with _leave_out(inputs.part, notes):
+                    parts_done.append(_receive(task, remote, inputs, branch, out, head, pushed))
         except ConflictError:
             continue  # somebody wrote here meanwhile: that is merged as well
         remote.keep(head)
@@ -133,18 +134,32 @@ def _plan_parts(
     notes, plans = list[str](), []
     commons: dict[str, Mapping[str, tree.TreeEntry] | None] = {}
     for part in parts:
-        local, known = tree.read_local(part), find_point(part, settle=True)
-        point = plan.restore_if_all_lost(local, known)
-        if point is not known:
-            notes.append(_LOSS.format("the team" if part.is_shared else part.prefix.rstrip("/")))
-        if point.head not in commons:
-            commons[point.head] = remote.find_common(point.head, branch.head) if branch.head else None
-        common = commons[point.head]
-        if common is not None and _REWRITTEN not in notes:
-            notes.append(_REWRITTEN)
-        inputs = plan.make_inputs(remote, part, local, point, branch, common)
-        plans.append((inputs, plan.plan_outgoing(inputs)))
+        with _leave_out(part, notes):
+            local, known = tree.read_local(part), find_point(part, settle=True)
+            point = plan.restore_if_all_lost(local, known)
+            if point is not known:
+                notes.append(_LOSS.format("the team" if part.is_shared else part.prefix.rstrip("/")))
+            if point.head not in commons:
+                commons[point.head] = remote.find_common(point.head, branch.head) if branch.head else None
+            common = commons[point.head]
+            if common is not None and _REWRITTEN not in notes:
+                notes.append(_REWRITTEN)
+            inputs = plan.make_inputs(remote, part, local, point, branch, common)
+            plans.append((inputs, plan.plan_outgoing(inputs)))
     return notes, plans
+
+
+@contextmanager
+def _leave_out(part: SyncPart, notes: list[str]) -> Iterator[None]:
+    """Where one sync has several parts, one that cannot be read or written does not stop the others: its point stays."""
+    try:
+        yield
+    except (RemoteError, ConflictError):
+        raise
+    except MemdirError as error:
+        if part.is_shared:
+            raise
+        notes.append(f"{part.prefix.rstrip('/')} was left out: {error}")
 
 
 def _write_message(task: SyncTask, plans: Sequence[tuple[SyncInputs, OutgoingChanges]]) -> str:

@@ -402,7 +402,7 @@ def _sync_init(
     return _report(call, done, as_json)
 
 
-@sync_verb.command("now", examples=("memdir sync", "memdir sync --json"))
+@sync_verb.command("now", examples=("memdir sync now", "memdir sync now --json"))
 @_timeout
 @json_option
 @click.pass_obj
@@ -419,7 +419,7 @@ def _sync_status(call: CliContext, as_json: bool) -> None:
     """Which remote, how the last sync went, and each directory with what waits to be sent."""
     project, out = call.open(), call.out
     setup, folder = own.read_setup(project.environment), find_own_sync(project.environment)
-    record = state.read_sync_record(folder, own.RECORD)
+    record = state.read_sync_record(folder, state.OWN_RECORD)
     rows = own.list_own(project) if setup else []
     row = fill(
         "last_good outcome? error?",
