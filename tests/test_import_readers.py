@@ -158,3 +158,82 @@ def test_a_made_memory_follows_the_dialect_of_the_directory(cli: Cli) -> None:
     )
     (row, *_) = new(cli, sample(cli, "mem0.json")).values()
     assert "\nmetadata:\n  type: user\n  modified:" in row["text"]
+
+
+def test_an_obsidian_vault_comes_in_whole_with_its_dates_and_tags(cli: Cli, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    (vault / ".obsidian").mkdir(parents=True)
+    note = "---\ncreated: 2024-05-06\ntags: [work, people]\naliases:\n  - Ops\n---\n# Who runs ops\n\nDana runs operations and is on call on Mondays. See [[Deploys]].\n"
+    write(vault / "a" / "b" / "c" / "d" / "e" / "f" / "Who runs ops.md", note)
+    write(vault / "Daily" / "2024-05-06.md", "- went for a walk\n")
+    write(vault / "Empty.md", "# Empty\n")
+    write(vault / ".trash" / "Gone.md", "Something that was thrown away.\n")
+    write(vault / "team" / "Kitchen rota.md", "The kitchen is cleaned by whoever leaves last on Fridays.\n")
+    rows = steps(cli, str(vault))
+    assert {row["name"]: row["fate"] for row in rows if row["name"]} == {"who-runs-ops": "new", "kitchen-rota": "new"}
+    assert {row["why"] for row in rows if row["fate"] == "refused"} == {"nothing is said in it", "it is the note of a day; name the file to bring it in"}  # fmt: skip
+    (ops,) = [row for row in rows if row["name"] == "who-runs-ops"]
+    assert (
+        ops["modified"].startswith("2024-05-06") and "tags: [work, people]" in ops["text"] and "  - Ops" in ops["text"]
+    )
+    assert "created: 2024-05-06" in ops["text"] and "See [[Deploys]]." in ops["text"]
+    cli("import", str(vault), "--apply")
+    assert "2 years" in cli("recall", "who runs operations and is on call?").out or "days ago" in cli("recall", "who is on call on Mondays?").out  # fmt: skip
+    assert cli("undo").code == 0 and cli("list", "--json").json == []
+
+
+def test_a_logseq_graph_keeps_its_properties_and_leaves_journals(cli: Cli, tmp_path: Path) -> None:
+    graph = tmp_path / "graph"
+    write(graph / "logseq" / "config.edn", "{}")
+    write(graph / "logseq" / "bak" / "old.md", "An old version of a page that nobody reads.\n")
+    write(graph / "journals" / "2026_03_01.md", "- a day\n")
+    write(
+        graph / "pages" / "infra___dns.md",
+        "tags:: infra, net\ncreated:: 2025-01-02\n\n- The DNS zone is kept in Route 53 of the ops account\n",
+    )
+    rows = steps(cli, str(graph))
+    (page,) = [row for row in rows if row["fate"] == "new"]
+    assert page["title"] == "infra/dns" and page["modified"].startswith("2025-01-02")
+    assert 'tags: "infra, net"' in page["text"] and "tags::" not in page["text"]
+    assert cli("import", str(graph), "--json").json["format"] == "logseq"
+
+
+def test_notes_of_basic_memory_and_plain_folders_are_recognised(cli: Cli, tmp_path: Path) -> None:
+    basic = "---\ntitle: Coffee brewing\ntype: note\npermalink: coffee-brewing\ntags:\n- coffee\n---\n# Coffee brewing\n\n## Observations\n- [method] Pour over at 93 degrees gives the clearest cup #brewing\n\n## Relations\n- relates_to [[Grinders]]\n"
+    write(tmp_path / "basic" / "coffee-brewing.md", basic)
+    shown = cli("import", str(tmp_path / "basic"), "--json").json
+    assert shown["format"] == "basic-memory" and shown["steps"][0]["name"] == "coffee-brewing"
+    assert (
+        "relates_to [[Grinders]]" in shown["steps"][0]["text"]
+        and "permalink: coffee-brewing" in shown["steps"][0]["text"]
+    )
+    write(tmp_path / "plain" / "Ideas.md", "Sell the old espresso machine before the move in June.\n")
+    assert cli("import", str(tmp_path / "plain"), "--json").json["format"] == "notes"
+    assert cli("import", str(tmp_path / "plain" / "Ideas.md"), "--json").json["counts"]["new"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("CLAUDE.md", "claude-md"), (".cursorrules", "cursor-rules"), ("GEMINI.md", "gemini-md"), ("AGENTS.md", "agents-md"), (".cursor/rules/a.mdc", "cursor-rules")],
+)  # fmt: skip
+def test_instruction_files_are_recognised_by_file_and_by_project(
+    cli: Cli, tmp_path: Path, name: str, format: str
+) -> None:
+    text = "- Use tabs.\n- The billing service is owned by Dana's team because of the audit in 2025.\n"
+    path = write(tmp_path / "other" / name, text)
+    for source in (path, tmp_path / "other"):
+        shown = cli("import", str(source), "--json").json
+        assert (shown["format"], shown["counts"]["new"], shown["counts"]["refused"]) == (format, 1, 1), source
+
+
+def test_the_preview_says_what_will_not_fit_into_the_index(cli: Cli, tmp_path: Path) -> None:
+    for number in range(300):
+        write(tmp_path / "notes" / f"Note {number}.md", f"Fact number {number} about the harbour and its cranes.\n")
+    told = cli("import", str(tmp_path / "notes"))
+    assert "the index has room for" in told.out and "recall finds the other" in told.out
+    fits = int(told.out.partition("has room for ")[2].split()[0])
+    cli("import", str(tmp_path / "notes"), "--apply")
+    shown = cli("show").out
+    assert 100 < fits <= 200 and abs(shown.count("](note-") - fits) <= 1
+    screen = cli("--color", "always", "import", str(tmp_path / "notes"), "--scope", "user").out
+    assert "… and" in screen and len(screen.splitlines()) < 40

@@ -163,6 +163,8 @@ TEAM_DUE_MINUTES = 15  # between two syncs in the background
 
 # --- import -------------------------------------------------------------------------------------------------------
 IMPORT_BYTES = 67_108_864  # of one source, unpacked: ten thousand memories are some 20 MB
+EXPORT_BYTES = 536_870_912  # of a chat service's export, unpacked: years of conversations are some 200 MB
+EXPORT_RATIO = 200  # JSON packs to about a tenth; what packs to so much less is made to fill memory
 IMPORT_FILES = 20_000  # of one source
 IMPORT_ITEMS = 20_000  # things in one file that could become memories
 

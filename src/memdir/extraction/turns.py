@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from memdir.conversation.chat_exports import ExportedChat
 from memdir.conversation.transcripts import read_messages
 from memdir.errors import LockedError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip, clean_messages, extract
@@ -37,6 +38,7 @@ from memdir.text import estimate_tokens
 LOCK = "extract.lock"
 HEADLESS_ON, HEADLESS_OFF = "on", "off"
 _PIECE_MESSAGES = 400
+_CHAT_SECONDS = 60.0  # how long an imported conversation waits for a run in the background
 _TASK_TOKENS = 1_500  # what each request holds besides the conversation, and its answer
 
 
@@ -290,6 +292,52 @@ def harvest(
         yield done
         if done.skipped in (ExtractSkip.FAILED, ExtractSkip.BUSY):
             return
+
+
+def estimate_chats(chats: Iterable[ExportedChat]) -> ExtractEstimate:
+    """How much these exported conversations hold."""
+    counts = [(len(chat.messages), sum(1 for _ in cut(chat.messages, None)), chat) for chat in chats]
+    chars = sum(len(message.text) for _, _, chat in counts for message in chat.messages)
+    pieces = sum(count for _, count, _ in counts)
+    return ExtractEstimate(
+        len(counts), sum(count for count, _, _ in counts), pieces, pieces * _TASK_TOKENS + chars // 4
+    )
+
+
+def harvest_chat(
+    store: FileStore,
+    chat: ExportedChat,
+    id: str,
+    *,
+    model: Model | None,
+    conversation: ConversationSource,
+    now: datetime,
+) -> ExtractResult:
+    """Learn from an exported conversation under this id; without a model only what was asked for."""
+    learned = ExtractResult(skipped=ExtractSkip.NOTHING_FOUND)
+    if model is None and not _asks(clean_messages(chat.messages), now):
+        return learned
+    for piece in cut(chat.messages, None):
+        with store.hold_beside(LOCK, seconds=_CHAT_SECONDS):
+            done = extract(
+                store,
+                piece.messages,
+                model=None if model is None else new_run(model),
+                now=now,
+                conversation=replace(conversation, session=id),
+                explicit_only=model is None,
+                start=piece.start,
+                context=piece.context,
+            )
+        if done.skipped is ExtractSkip.FAILED:
+            return done
+        learned = replace(
+            done,
+            written=(*learned.written, *done.written),
+            waiting=(*learned.waiting, *done.waiting),
+            skipped=learned.skipped and done.skipped,
+        )
+    return learned
 
 
 def _cut_new(path: Path, session: SessionFile) -> Iterator[MessageRun]:

@@ -28,6 +28,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from memdir import guard
+from memdir.conversation.chat_exports import ChatExport, find_export
 from memdir.errors import FormatError, NotFoundError, PathError
 from memdir.files import read_small
 from memdir.format import frontmatter, index
@@ -53,7 +54,12 @@ _INSTRUCTIONS = {
     "agents.md": ImportFormat.AGENTS_MD,
     "agents.override.md": ImportFormat.AGENTS_MD,
     "gemini.md": ImportFormat.GEMINI_MD,
+    "claude.md": ImportFormat.CLAUDE_MD,
+    "claude.local.md": ImportFormat.CLAUDE_MD,
+    ".cursorrules": ImportFormat.CURSOR_RULES,
 }
+_PROJECT_FILES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md", ".cursorrules")
+_NOTES = (ImportFormat.OBSIDIAN, ImportFormat.LOGSEQ, ImportFormat.BASIC_MEMORY, ImportFormat.NOTES)
 Row = Mapping[str, object]
 _Member = tuple[str, datetime | None, bytes | str]
 
@@ -98,6 +104,8 @@ class ImportContext:
 def read_sources(given: str, format: ImportFormat | None, *, cwd: Path, context: ImportContext) -> ReadSource:
     """Everything found at a path or under a tool's name; raises if there is nothing, or its format is unknown."""
     paths, named = _find_paths(given, format, cwd=cwd, context=context)
+    if format in (None, ImportFormat.CHATGPT, ImportFormat.CLAUDE) and (export := find_export(paths[0])) is not None:
+        return _read_export(export, context)
     found = [_read_source(read_files(path), format or named, context) for path in paths]
     return ReadSource(found[0].format, tuple(at for each in found for at in each.candidates), found[0].index)
 
@@ -125,15 +133,21 @@ def _find_paths(
         for memory in (path / "memory", environment.claude_home / "projects" / slug(str(path.resolve())) / "memory"):
             if memory.is_dir():
                 return [memory], ImportFormat.CLAUDE_CODE
-    if path.is_dir() and format in (None, ImportFormat.AGENTS_MD, ImportFormat.GEMINI_MD):
-        files = [at for at in (path / "AGENTS.md", path / "GEMINI.md") if at.is_file()]
-        if meant := [at for at in files if format in (None, _INSTRUCTIONS[at.name.lower()])]:
+    for format_of_notes, mark in ((ImportFormat.OBSIDIAN, ".obsidian"), (ImportFormat.LOGSEQ, "logseq/config.edn")):
+        if format is None and (path / mark).exists():
+            return [path], format_of_notes
+    if path.is_dir() and format in (None, *_INSTRUCTIONS.values()):
+        files = [at for at in map(path.joinpath, _PROJECT_FILES) if at.is_file()]
+        files += sorted((path / ".cursor" / "rules").glob("*.mdc"))
+        if meant := [at for at in files if format in (None, _name_instructions(at.name))]:
             return meant, None
     return [path], None
 
 
 def _read_source(source: SourceFiles, format: ImportFormat | None, context: ImportContext) -> ReadSource:
     format = format or detect_source(source)
+    if format in _NOTES:
+        return _read_notes(source, format)
     if format is None:
         raise FormatError(f"it cannot be told whose memories {source.where} holds", field="format", hint=_HINT)
     if format is ImportFormat.MEMDIR and any(_is_own_export(file) for file in source.files):
@@ -148,7 +162,7 @@ def _read_source(source: SourceFiles, format: ImportFormat | None, context: Impo
     }
     files, read = source.files, readers.get(format, _read_instructions)
     if format not in readers and source.is_folder:
-        files = tuple(file for file in files if _INSTRUCTIONS.get(file.name.lower()) is format)
+        files = tuple(file for file in files if _name_instructions(file.name) is format)
     return ReadSource(format, tuple(at for file in files for at in read(file, source, context)))
 
 
@@ -158,14 +172,26 @@ def detect_source(source: SourceFiles) -> ImportFormat | None:
         return ImportFormat.CODEX
     if _has_memories(source):
         return ImportFormat.CLAUDE_CODE
-    if names := {file.name.lower() for file in source.files} & _INSTRUCTIONS.keys():
-        return min(_INSTRUCTIONS[name] for name in names)
+    if found := [format for file in source.files if (format := _name_instructions(file.name))]:
+        return min(found)
     checks = {ImportFormat.MEMDIR: _is_own_export, ImportFormat.MCP_MEMORY: _is_graph, ImportFormat.MEM0: _is_mem0}
     for file in source.files:
         for format, check in checks.items():
             if check(file):
                 return format
+    notes = [file for file in source.files if file.name.endswith(".md")]
+    if not source.is_folder and any(_is_about_user(file.text) for file in source.files):
+        return ImportFormat.CHATGPT
+    if any(frontmatter.parse_fields(file.text).raw.get("permalink") for file in notes):
+        return ImportFormat.BASIC_MEMORY
+    if notes:
+        return ImportFormat.NOTES
     return ImportFormat.CHATGPT if any(_is_about_user(file.text) for file in source.files) else None
+
+
+def _name_instructions(name: str) -> ImportFormat | None:
+    """The format of an instruction file of that name; None for any other file."""
+    return ImportFormat.CURSOR_RULES if name.endswith(".mdc") else _INSTRUCTIONS.get(name.lower())
 
 
 def _is_about_user(text: str) -> bool:  # one line in three speaks of "the user", as ChatGPT's memories do
@@ -176,14 +202,15 @@ def _is_about_user(text: str) -> bool:  # one line in three speaks of "the user"
 def read_files(path: Path) -> SourceFiles:
     """The files of a folder or archive, or a single one; raises NotFoundError, FormatError or PathError."""
     if path.is_dir():
-        return _gather(str(path), _walk_folder(path))
+        is_vault = (path / ".obsidian").is_dir() or (path / "logseq").is_dir()
+        return _gather(str(path), _walk_vault(path) if is_vault else _walk_folder(path))
     reading = read_small(path, IMPORT_BYTES)
     if reading.data is None:
         if reading.problem:
             raise PathError(str(path), reading.problem)
         raise NotFoundError(f"there is nothing at {path}", name=str(path), hint="name a file, a folder or an archive")
     data, is_packed = reading.data, reading.data.startswith(b"\x1f\x8b")
-    if is_packed or data[257:262] == b"ustar" or (data.startswith(b"PK") and zipfile.is_zipfile(io.BytesIO(data))):
+    if is_packed or data[257:262] == b"ustar" or data.startswith(b"PK\3\4"):
         return _gather(str(path), _walk_archive(data, is_packed))
     when = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return SourceFiles(str(path), (SourceFile(path.name, data, when),))
@@ -231,6 +258,20 @@ def _walk_folder(path: Path) -> Iterator[_Member]:
                     yield from read(f"{folder}/{leaf}" if folder else leaf)
     finally:
         os.close(root)
+
+
+def _walk_vault(path: Path) -> Iterator[_Member]:
+    """The Markdown files of a folder of notes, at any depth; nothing hidden, and no link is followed."""
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(at for at in folders if not at.startswith("."))
+        for name in sorted(at for at in names if at.endswith(".md") and not at.startswith(".")):
+            file = Path(folder, name)
+            reading = read_small(file, FILE_BYTES, follow=False)
+            if reading.data is None:
+                yield file.relative_to(path).as_posix(), None, reading.problem or "it is gone"
+            else:
+                when = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+                yield file.relative_to(path).as_posix(), when, reading.data
 
 
 def _walk_archive(data: bytes, is_packed: bool) -> Iterator[_Member]:
@@ -477,6 +518,80 @@ def parse_items(text: str) -> Iterator[MarkdownItem]:
                 start, is_entry = number, False
             block.append(entry[2] if entry else line.strip())
     yield from close()
+
+
+# Notes: Obsidian, Logseq, basic-memory, or any folder of Markdown. A note is kept whole, with `created`, tags and its other
+# fields; title, description and type come from its own words. Notes of a day stay where they are.
+_DAY = re.compile(r"\d{4}[-_]\d\d[-_]\d\d")
+_PROPERTY = re.compile(r"(?:- )?([\w-]+):: ?(.*)\n?")
+_CREATED = ("modified", "updated", "created", "date", "created-at")
+
+
+def _read_notes(source: SourceFiles, format: ImportFormat) -> ReadSource:
+    found = []
+    for file in source.files:
+        if not file.name.endswith(".md") or file.path.startswith(("logseq/", "templates/", "Templates/")):
+            continue
+        leaf = file.name.removesuffix(".md")
+        if source.is_folder and _DAY.match(leaf):
+            found.append(
+                refuse(file.path, leaf, "it is the note of a day; name the file to bring it in", file.modified)
+            )
+        else:
+            text = _lift_properties(file.text) if format is ImportFormat.LOGSEQ else file.text
+            found.append(_make_note(file, leaf, text))
+    found += [refuse(path, path, why) for path, why in source.refused if path.endswith(".md")]
+    return ReadSource(format, tuple(found))
+
+
+def _make_note(file: SourceFile, leaf: str, text: str) -> ImportCandidate:
+    fields, body = frontmatter.parse_fields(text), frontmatter.split_frontmatter(text).body
+    raw = {key: value.strip() for key, value in fields.raw.items() if isinstance(value, str)}
+    heading = next((found[2] for line in body.split("\n") if (found := _HEADING.match(line))), "")
+    title = one_line(raw.get("title") or raw.get("name") or heading or leaf.replace("___", "/").replace("%2F", "/"))
+    times = (imports.read_when(raw.get(key, "")) for key in _CREATED)
+    when = next(filter(None, times), file.modified)
+    sentence = _find_sentence(text)
+    if not sentence:
+        return refuse(file.path, title, "nothing is said in it", when)
+    description = fields.description or f"{title}: {sentence}"
+    kind = fields.kind or guess_kind(f"{title}. {sentence}", Kind.REFERENCE)
+    wanted = {"name": title, "description": shorten(one_line(description), 300), "type": kind.value}
+    try:
+        check_description(wanted["description"], kind)
+        if fields.dialect is None:
+            whole = frontmatter.compose_file(wanted, body, Dialect.FLAT)
+        else:
+            whole = frontmatter.set_fields(text, wanted)
+    except FormatError as error:
+        return refuse(file.path, title, str(error), when)
+    return ImportCandidate(file.path, whole, make_slug(title), modified=when, is_whole=True)
+
+
+def _lift_properties(text: str) -> str:
+    """A page of Logseq with the properties at its beginning as frontmatter."""
+    lines, at = [], 0
+    while found := _PROPERTY.match(text, at):
+        lines.append(f"{found[1]}: {json.dumps(found[2].strip(), ensure_ascii=False)}\n")
+        at = found.end()
+    return f"---\n{''.join(lines)}---\n\n{text[at:].lstrip()}" if lines else text
+
+
+def _read_export(export: ChatExport, context: ImportContext) -> ReadSource:
+    """What a chat service remembered of the person and was told about answers; conversations are learned from apart."""
+    found: list[ImportCandidate] = []
+    kinds = {"style": Kind.FEEDBACK, "project": Kind.PROJECT}
+    for note in export.notes:
+        if note.kind == "list":
+            listed = SourceFile(note.source, re.sub(r"^#.*\n+", "", note.text).encode(), note.at)
+            found += _read_chatgpt(listed, SourceFiles(str(export.path), (listed,)), context)
+        elif note.kind == "memory":
+            kind = guess_kind(note.text, Kind.USER)
+            found.append(make_sentence(note.text, note.source, now=context.now, at=note.at, kind=kind))
+        else:
+            kind, shown = kinds.get(note.kind, Kind.USER), f"{note.title}: {_find_sentence(note.text) or note.text}"
+            found.append(imports.make_memory(kind, note.title, shown, note.text, note.source, at=note.at))
+    return ReadSource(ImportFormat(export.service), tuple(found), export=export)
 
 
 _DATED = re.compile(r"\s*\[?(\d{4}-\d{2}-\d{2})\]?\s*[.:–—-]*\s*")

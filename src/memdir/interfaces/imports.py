@@ -19,6 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from memdir import guard, records
+from memdir.conversation.chat_exports import ChatExport
 from memdir.dream.duplicates import MemoryFacts, has_own_fields, is_reworded, make_exact, unite
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.extraction.find import compose_memory
@@ -61,9 +62,16 @@ class ImportFormat(StrEnum):
     AGENTS_MD = "agents-md"
     GEMINI_MD = "gemini-md"
     CODEX = "codex"
+    CLAUDE_MD = "claude-md"
+    CURSOR_RULES = "cursor-rules"
     MCP_MEMORY = "mcp-memory"
     MEM0 = "mem0"
     CHATGPT = "chatgpt"
+    CLAUDE = "claude"
+    OBSIDIAN = "obsidian"
+    LOGSEQ = "logseq"
+    BASIC_MEMORY = "basic-memory"
+    NOTES = "notes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +94,12 @@ class ImportCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """What a reader found: candidates in their order, and the index that listed them, if there was one."""
+    """What a reader found: candidates in their order, the index that listed them, and the export they are from, if any."""
 
     format: ImportFormat
     candidates: tuple[ImportCandidate, ...]
     index: str = ""
+    export: ChatExport | None = None
 
 
 class ImportAction(StrEnum):
@@ -328,6 +337,18 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
     _keep_times(store, [step for step in new if step.name not in dropped])
     items = [step.item for step in plan.steps if step.item is not None]
     return ImportResult(change, tuple(dropped), store.inbox_add(items) if items else ())
+
+
+def preview_index(store: FileStore, plan: ImportPlan) -> tuple[int, int]:
+    """How many of the new memories a session would load in the index, and how many would not fit into it."""
+    new = [step for step in plan.steps if step.fate is ImportAction.NEW]
+    changed = {at.path: at.after for at in _plan(store, plan, new, store, []) if at.after is not None}
+    fitting = 0
+    for path in {index_path(step.name)[0] for step in new}:
+        clip = index.clip_index(decode(changed.get(path, b"")), order="file")
+        names = {fold(index_path(step.name)[1]) for step in new if index_path(step.name)[0] == path}
+        fitting += sum(line.is_pointer and line.key in names for line in index.parse_index(clip.text))
+    return fitting, len(new) - fitting
 
 
 def _plan(

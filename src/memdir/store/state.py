@@ -42,6 +42,8 @@ OWN_SETUP = "sync.json"
 OWN_FOLDER = "sync"
 EVENTS_FOLDER = "events"
 PROBLEMS = "problems.jsonl"
+LEARNED = "imported-chats"
+_LEARNED_BYTES = 16_777_216  # some 300,000 conversations
 _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; a dot separates the two
 _PROBLEM_CHARS = 300  # characters of one problem
 _PROBLEMS_KEPT = 20  # problems
@@ -342,6 +344,7 @@ STATE_FILES = (
     StateFile(DREAMS_FOLDER, "the newest patch sets of dreams", lambda state, memory: _drop_sets(state)),
     StateFile(CHATS_FOLDER, "conversations of `memdir chat`", _drop_chats),
     StateFile(AUTHORS, "who changed what a team shares", lambda state, memory: drop_author(state, memory.name)),
+    StateFile(LEARNED, "ids of imported conversations that were learned from"),
     StateFile("runs.jsonl", "background runs; an error may name a memory", _drop_file("runs.jsonl")),
     StateFile(PROBLEMS, "problems of hooks; an error may name a memory", _drop_file(PROBLEMS)),
     StateFile(
@@ -537,6 +540,23 @@ def read_events(state: Path) -> tuple[LastEvent, ...]:
                 at = datetime.fromtimestamp(entry.stat(follow_symlinks=False).st_mtime, UTC)
                 found.append(LastEvent(host, event, at))
     return tuple(sorted(found, key=lambda at: (at.at, at.host, at.event), reverse=True))
+
+
+def read_learned(state: Path) -> frozenset[str]:
+    """Ids of imported conversations that were learned from, and the id of the import (`run:`)."""
+    data = read_small(state / LEARNED, _LEARNED_BYTES, follow=False).data or b""
+    return frozenset(data.decode("utf-8", "replace").splitlines())
+
+
+def note_learned(state: Path, id: str) -> None:
+    append_private(state / LEARNED, one_line(id).encode("utf-8", "replace"))
+
+
+def drop_learned(state: Path, prefix: str) -> None:
+    """Forget that conversations whose id begins so were learned from: what was undone can be imported again."""
+    if ids := read_learned(state):
+        kept = [f"{id}\n" for id in sorted(ids) if not id.startswith((prefix, "run:"))]
+        write_private(state / LEARNED, "".join(kept).encode())
 
 
 def note_problem(state: Path, host: str, text: str, now: datetime) -> None:

@@ -6,7 +6,7 @@ Hooks, the MCP server and the chat are interfaces of their own; here is how they
 import gzip
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,13 +16,14 @@ from typing import Any
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from memdir.conversation.chat_exports import ChatExport, ExportedChat
 from memdir.conversation.transcripts import list_transcripts
 from memdir.errors import ConflictError, MemdirError, ModelError, NotFoundError
 from memdir.files import write_private
 from memdir.format import frontmatter
 from memdir.interfaces import imports, install
 from memdir.interfaces.cli import CliContext, choose_store, output, scope_flag
-from memdir.interfaces.cli.app import json_option, mask_secrets, parse_day, scope_option, verb
+from memdir.interfaces.cli.app import json_option, mask_secrets, model_option, parse_day, scope_option, verb
 from memdir.interfaces.cli.output import (
     Row,
     Styled,
@@ -40,8 +41,9 @@ from memdir.project import hosts as agents
 from memdir.project.hosts import CLAUDE_CODE, CODEX, CURSOR, HOSTS, VSCODE, HookEvent, Host
 from memdir.project.paths import find_root
 from memdir.project.settings import read_settings, write_setting
-from memdir.records import Origin, Scope
+from memdir.records import Model, Origin, Scope
 from memdir.store.files import FileStore
+from memdir.store.state import note_learned, read_learned
 from memdir.text import one_line, shorten
 
 _KEYS = tuple(HOSTS)
@@ -379,10 +381,11 @@ _STEPS = (
 
 @verb(
     "import", "Bring in memories and notes from elsewhere; `team` shares them with people.",
-    "memdir import ~/backup/memory",
-    "memdir import memories.tar --apply",
+    "memdir import ~/Downloads/chatgpt-export.zip",
+    "memdir import ~/Downloads/chatgpt-export.zip --learn --apply",
+    "memdir import ~/Notes --apply",
     "memdir import codex",
-    "memdir import saved.txt --from chatgpt --scope user --apply",
+    "memdir import memories.tar --apply",
 )  # fmt: skip
 @click.argument("source", metavar="SOURCE|PATH")
 @click.option(
@@ -395,17 +398,31 @@ _STEPS = (
 @click.option("--apply", "is_applied", is_flag=True, help="Do it, as one change that `memdir undo` takes back.")
 @click.option("--since", metavar="DATE", help="Only what was written on this day or later, where that is known.")
 @click.option("--with-team", is_flag=True, help="Of a memory directory also what a team shares; here it is shared too.")
+@click.option("--learn", "is_learning", is_flag=True, help="Of an export also learn from its conversations.")
+@model_option
+@click.option("--yes", "is_sure", is_flag=True, help="With --learn: do not ask before a model is paid for.")
 @json_option
 @click.pass_obj
 def import_verb(
-    call: CliContext, /, source: str, named: str | None, scope: str | None, since: str | None, **flags: bool
+    call: CliContext,
+    /,
+    source: str,
+    named: str | None,
+    scope: str | None,
+    since: str | None,
+    spec: str | None,
+    **flags: bool,
 ) -> None:
-    """Bring in memories: a memory directory (Claude Code's or memdir's) or an archive of one, AGENTS.md, GEMINI.md,
-    Codex's memories, the MCP memory server's file, a mem0 export, ChatGPT's memories as text.
+    """Bring in what you have elsewhere: an export of ChatGPT or Claude (zip or folder), notes of Obsidian, Logseq or
+    basic-memory, a memory directory or an archive of one, CLAUDE.md, AGENTS.md, GEMINI.md, .cursorrules, Codex's
+    memories, the MCP memory server's file, a mem0 export, ChatGPT's memories as text.
 
     SOURCE is a path, or `codex`, `gemini-md`, `agents-md` for where those keep theirs. Shows first what is new, known
     already, merged or refused; --apply does it. What holds a secret waits in the inbox without it. Running it again
     adds nothing, and an import makes nothing look newer than it is.
+
+    With --learn the conversations of an export are learned from: with a model after an estimate, without one only what
+    you asked to be remembered. An interrupted run goes on where it stopped.
     """
     is_applied = flags["is_applied"]
     if is_applied and flags["is_preview"]:
@@ -413,37 +430,56 @@ def import_verb(
     project = call.open_to_write() if is_applied else call.open()
     store = choose_store(project, scope)
     context = ImportContext(project.places.root.path, project.environment, project.now(), flags["with_team"])
+    call.out.progress(f"reading {source}")
     found = read_sources(source, None if named is None else ImportFormat(named), cwd=call.cwd, context=context)
-    if not found.candidates:
+    call.out.progress("")
+    if not found.candidates and found.export is None:
         raise NotFoundError(f"no memories were found in {source}", name=source, hint="--from says whose they are")
+    if flags["is_learning"] and found.export is None:
+        raise click.UsageError("--learn is for an export of ChatGPT or Claude; `memdir extract` reads transcripts")
     origin = Origin(IMPORT, f"{found.format.value} from {shorten(one_line(source), 200)}", project.environment.session)
     begin = parse_day(since) if since is not None else None
+    model = call.choose_model(spec) if found.export is not None else None
     plan = imports.plan_import(store, found, now=project.now(), origin=origin, since=begin)
     done = apply_import(store, plan, origin=origin) if is_applied else None
     rows = [_make_step(step, call) for step in plan.steps]
     if not flags["as_json"]:
         _show_import(call, store, plan, done, rows)
+    learned = None
+    if found.export is not None:
+        name = spec or project.settings.text("model")
+        learned = _learn_export(call, store, found.export, begin, (model, name), flags)
+    if not flags["as_json"]:
         return
     result = done or ImportResult(None)
     counts = {fate.value: plan.count(fate) for fate in ImportAction}
     facts = {"source": source, "scope": store.scope, "applied": is_applied, "counts": counts, "steps": rows}
     waiting = [item.id for item in result.waiting]
-    call.out.json(fill("format change dropped", result, plan.found, waiting=waiting, **facts))
+    call.out.json(fill("format change dropped", result, plan.found, waiting=waiting, conversations=learned, **facts))
 
 
 def _show_import(
     call: CliContext, store: FileStore, plan: ImportPlan, done: ImportResult | None, rows: list[Row]
 ) -> None:
     out = call.out
-    out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
+    if out.is_table:
+        _show_groups(out, rows)
+    else:
+        out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
     for name, text, _ in plan.merges if done is None else ():
         old, new = (mask_secrets(at, call.environment) for at in (store.read(name).text, text))
         out.diff(output.shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
     counts = [f"{plan.count(at)} {_FATES.get(at, at.value)}" for at in ImportAction if plan.count(at)]
-    out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "nothing in that time")
+    out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "no memories in that time")
     if done is None:
+        fitting, rest = imports.preview_index(store, plan) if plan.count(ImportAction.NEW) else (0, 0)
+        if rest:
+            text = f"the index has room for {fitting} of them; recall finds the other {rest} as well, and `memdir pin` lifts one"
+            out.line(Styled(text, "yellow"))
         if any(plan.count(at) for at in (ImportAction.NEW, ImportAction.MERGED, ImportAction.WAITING)):
             out.line("nothing was changed; the same with --apply does it, and `memdir undo` takes it back")
+        if plan.found.export is not None and store.scope is not Scope.USER and rows:
+            out.line("what is about you and not about this project: --scope user keeps it for all projects")
         return
     undo = f"imported; `memdir undo{scope_flag(store)} {done.change}` takes it back"
     out.line("nothing was changed" if done.change is None else undo)
@@ -451,6 +487,89 @@ def _show_import(
         out.line(Styled(f"left out, changed or pinned meanwhile: {', '.join(done.dropped)}", "yellow"))
     if done.waiting:
         out.line(Styled(f"{len(done.waiting)} waiting for you: `memdir inbox`", "yellow"))
+
+
+_GROUPS = {"user": "about you", "feedback": "how you want things done", "project": "about projects", "reference": "where things are"}  # fmt: skip
+_SHOWN = 8  # rows of a group that a terminal shows
+
+
+def _show_groups(out: output.Output, rows: Sequence[Row]) -> None:
+    """What an import would do, for people: new memories by type, then the others by what becomes of them."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        kind = _GROUPS.get(str(row["type"]), "others")
+        is_new = row["fate"] is ImportAction.NEW
+        groups.setdefault(f"new, {kind}" if is_new else _FATES.get(row["fate"], row["fate"].value), []).append(row)
+    for title, group in sorted(groups.items(), key=lambda at: not at[0].startswith("new")):
+        out.line(Styled(f"{title}: {len(group)}", "bold"))
+        for row in group[:_SHOWN]:
+            why = f" ({row['why']})" if row["why"] else ""
+            out.line(output.cut_width(f"  {one_line(row['description'] or row['title'])}{why}", out.width))
+        if len(group) > _SHOWN:
+            out.line(Styled(f"  … and {len(group) - _SHOWN} more; in a pipe or with --json all are shown", "dim"))
+
+
+def _learn_export(
+    call: CliContext,
+    store: FileStore,
+    export: ChatExport,
+    since: datetime | None,
+    chosen: tuple[Model | None, str],
+    flags: Row,
+) -> Row:
+    """Say what the conversations would take, and with --learn and --apply learn from those that are new."""
+    # Imported here: only an export of a chat service needs them.
+    from memdir.extraction import ExtractSkip, turns
+    from memdir.interfaces.cli.learn import is_agreed
+
+    out, project, known = call.out, call.open(), read_learned(store.state)
+
+    def read() -> Iterator[tuple[str, ExportedChat]]:
+        for chat in export.read_chats():
+            id = f"{export.service}:{chat.id}"
+            if id not in known and (since is None or chat.at is None or chat.at >= since):
+                yield id, chat
+
+    model, name = chosen
+    ahead = turns.estimate_chats(chat for _, chat in read())
+    row = fill("messages tokens", ahead, new=ahead.transcripts, all=export.chats, learned=0, written=[], waiting=0)
+    if not (flags["is_learning"] and flags["is_applied"]) or not ahead.transcripts:
+        if not flags["as_json"]:
+            about = f"{ahead.transcripts} conversations with {ahead.messages} messages not yet learned from"
+            how = (
+                f"{name}, about {ahead.tokens:,} tokens"
+                if model
+                else "no model, so only what you asked to be remembered"
+            )
+            out.line(f"{about}; --learn --apply does it ({how})" if ahead.transcripts else "no new conversations")
+        return row
+    if not is_agreed(call, ahead, model, name, flags["is_sure"]):
+        return row
+    conversation, run = turns.make_conversation(project), next((at for at in known if at.startswith("run:")), "")
+    if not run:
+        run = f"run:{project.now():%Y%m%dT%H%M%S}"
+        note_learned(store.state, run)
+    for number, (id, chat) in enumerate(read()):
+        out.progress(f"learning from {shorten(one_line(chat.title), 40)!r}", number, ahead.transcripts)
+        now = project.now()
+        done = turns.harvest_chat(
+            store, chat, id + run.removeprefix("run"), model=model, conversation=conversation, now=now
+        )
+        if done.skipped is ExtractSkip.FAILED:
+            hint = f"{row['learned']} are done; the same command goes on"
+            raise ModelError(f"the conversation {chat.title!r} could not be learned from: {done.error}", hint=hint)
+        note_learned(store.state, id)
+        row["learned"] += 1
+        row["written"] += done.written
+        row["waiting"] += len(done.waiting)
+    out.progress("")
+    if not flags["as_json"]:
+        kept = count_words(len(set(row["written"])), "memory")
+        undo = f"`memdir undo{scope_flag(store)} --session '{export.service}:*'` takes it back"
+        out.line(f"learned from {row['learned']} conversations: {kept}", f"; {undo}" if row["written"] else "")
+        if row["waiting"]:
+            out.line(Styled(f"{row['waiting']} waiting for you: `memdir inbox`", "yellow"))
+    return row
 
 
 def _make_step(step: ImportStep, call: CliContext) -> Row:

@@ -85,13 +85,14 @@ def extract_verb(
     else:
         chosen = _choose_transcripts(call, project, transcript, since, session_id)
         ahead, nothing = turns.estimate_past(chosen), "nothing new to learn from"
-        if is_all and not _is_agreed(call, ahead, model, spec or project.settings.text("model"), is_dry or is_sure):
+        if is_all and not is_agreed(call, ahead, model, spec or project.settings.text("model"), is_dry or is_sure):
             return
         store, around = project.private, turns.make_conversation(project)
-        for number, (path, session) in enumerate(chosen, 1):
+        for number, (path, session) in enumerate(chosen):
             now = project.now()
+            call.out.progress(f"learning from {path.name}", number, len(chosen))
             for done in turns.harvest(store, path, session, model=model, conversation=around, now=now, dry_run=is_dry):
-                call.out.progress(f"{number} of {len(chosen)}: {path.name}")
+                call.out.progress("")
                 show(done, session.id, path)
         call.out.progress("")
     if as_json:
@@ -143,7 +144,7 @@ def _choose_transcripts(
     return [(info.path, open_session(state, info.session)) for info in found]
 
 
-def _is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
+def is_agreed(call: CliContext, ahead: turns.ExtractEstimate, model: Model | None, name: str, is_sure: bool) -> bool:
     """Show what is ahead; where a model will be paid for, ask."""
     counts = f"{ahead.transcripts} conversations, {ahead.messages} messages"
     price = find_price(name.partition(":")[2])

@@ -17,6 +17,7 @@ from functools import lru_cache
 from io import StringIO
 from itertools import accumulate, compress, takewhile
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from memdir import errors
@@ -87,6 +88,7 @@ class Output:
     def __init__(self, color: str = "auto", *, no_color: bool = False) -> None:
         self.is_terminal = is_terminal(sys.stdout)
         self._has_progress = False
+        self._began = 0.0
         wanted = color == "always" or (color == "auto" and self.is_terminal and not no_color)
         self._console = _open_console() if wanted else None
 
@@ -143,8 +145,14 @@ class Output:
         with _closing_pipe():
             stream.write(data)
 
-    def progress(self, text: str) -> None:
-        """A line that the next one replaces, on a terminal only."""
+    def progress(self, text: str, done: int = 0, total: int = 0) -> None:
+        """A line that the next one replaces, on a terminal only; with a total it says how far it is, and the time left."""
+        if not text or not done:
+            self._began = monotonic()
+        if text and total:
+            spent = monotonic() - self._began
+            left = f", {_render_seconds(spent / done * (total - done))} left" if done and spent > 1 else ""
+            text = f"{text}: {done:,} of {total:,} ({done / total:.0%}{left})"
         if (text or self._has_progress) and is_terminal(sys.stderr):
             _write(sys.stderr, f"\r\x1b[K{one_line(text)}")
             flush(sys.stderr)
@@ -163,6 +171,16 @@ class Output:
         with self._console.capture() as captured:
             self._console.print(Text.assemble(*pieces, end="\n"), soft_wrap=True)
         _write(sys.stdout, captured.get())
+
+
+def _render_seconds(seconds: float) -> str:
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.0f} h"
+    )
 
 
 def complain(text: str) -> None:

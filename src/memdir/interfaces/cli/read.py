@@ -13,6 +13,7 @@ from memdir.records import Change, ChangedFile
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import FileChange
+from memdir.store.state import drop_learned
 
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
@@ -158,18 +159,28 @@ def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: 
         call.out.diff(lines)
 
 
-@verb("undo", "Undo a change; a memory of your choice goes with `forget`.", "memdir undo", "memdir undo 12")
+@verb(
+    "undo", "Undo a change; a memory of your choice goes with `forget`.",
+    "memdir undo", "memdir undo 12", "memdir undo --session 'chatgpt:*'",
+)  # fmt: skip
 @click.argument("change_id", metavar="[ID]", type=CHANGE_ID, required=False)
+@click.option(
+    "--session", metavar="ID", help="All that was learned in this conversation; `chatgpt:*` in all of an import."
+)
 @scope_option
 @json_option
 @click.pass_obj
-def undo_verb(call: CliContext, change_id: int | None, scope: str | None, as_json: bool) -> None:
+def undo_verb(call: CliContext, change_id: int | None, session: str | None, scope: str | None, as_json: bool) -> None:
     """Undo the last change, or the one with that ID (`memdir history` lists them). An undo can itself be undone.
 
-    If a file was changed since, nothing is undone and the conflict is named.
+    If a file was changed since, nothing is undone and the conflict is named. With --session all changes of that
+    conversation are undone, newest first; a star at its end stands for anything.
     """
     store = choose_store(call.open_to_write(), scope)
     app.notice(store)
+    if session is not None:
+        _undo_session(call, store, session, as_json=as_json)
+        return
     undone, planned = store.undo(change_id, origin=call.origin())
     number = store.read_change(undone.id).undone_by
     if as_json:
@@ -254,6 +265,29 @@ def _find_change(
     if not changes:
         raise NotFoundError("nothing has been changed here yet" if name is None else f"no change of {name} is recorded")
     return store, changes[0], [file for file in changes[0].files if name is None or file.path == f"{name}.md"]
+
+
+def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: bool) -> None:
+    prefix, is_open = session.removesuffix("*"), session.endswith("*")
+    found = [
+        at
+        for at in store.changes()
+        if at.undone_by is None and at.undoes is None
+        if (at.origin.session.startswith(prefix) if is_open else at.origin.session == session) and at.origin.session
+    ]
+    if not found:
+        raise NotFoundError(
+            f"no change was made in a conversation {session}", hint="`memdir history` shows what changed"
+        )
+    for number, change in enumerate(found):
+        call.out.progress("undoing", number, len(found))
+        store.undo(change.id, origin=call.origin())
+    call.out.progress("")
+    drop_learned(store.state, prefix if is_open else session)
+    if as_json:
+        call.out.json([make_change_row(store.read_change(at.id)) for at in found])
+    else:
+        call.out.line(f"undone: {output.count_words(len(found), 'change')} of {session}")
 
 
 def _name_change(planned: FileChange) -> str:

@@ -176,7 +176,7 @@ def _bench_recall(call: CliContext, corpus: Path, queries: Path, k: int, no_sema
     paths, now = (call.cwd / corpus, call.cwd / queries), call.environment.now or utc_now()
 
     def show(done: int, total: int) -> None:
-        call.out.progress(f"{done} of {total} questions")
+        call.out.progress("questions", done, total)
 
     report = bench_recall(*paths, now=now, k=k, semantic=not no_semantic, on_progress=show)
     call.out.progress("")

@@ -1,0 +1,311 @@
+"""Data exports of ChatGPT and Claude: a zip file or a folder with all conversations, and what was remembered of the person.
+
+    conversations.json, conversations-000.json, …   ChatGPT: a tree of messages each; Claude: a list of messages each
+    memories.json, memories/*.json, projects.json, projects/*.json   Claude only
+
+ChatGPT exports no list of memories: what it remembered is the newest `model_set_context` in the conversations, or what was
+sent to its tool `bio`; the custom instructions are the newest `user_editable_context`. A file is decoded one conversation
+at a time. Archives are read in memory, within limits, and never unpacked to disk.
+"""
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memdir.errors import FormatError
+from memdir.frozen import dataclass
+from memdir.limits import EXPORT_BYTES, EXPORT_RATIO, IMPORT_FILES
+from memdir.records import Message
+
+CHATGPT, CLAUDE = "chatgpt", "claude"
+_CHATS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+_MEMORIES = re.compile(r"(?:.*/)?(?:memories\.json|memories/[^/]+\.json)")
+_PROJECTS = re.compile(r"(?:.*/)?(?:projects\.json|projects/[^/]+\.json)")
+_WANTED = (_CHATS, _MEMORIES, _PROJECTS)
+_FENCED = re.compile(r"```\n?(.*?)\n?```", re.DOTALL)
+_SPACE = re.compile(r"[\s,]*")
+_HINT = "ask the service for a new export, and name its zip file or the folder it was unpacked to"
+_DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError)
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedChat:
+    """One conversation: its id, title, when it ended, and what was said."""
+
+    id: str
+    title: str
+    at: datetime | None
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedNote:
+    """What the service remembered of the person, or what the person told it about answers.
+
+    `kind` is memory, list (one memory a line), about (the person), style (how to answer) or project.
+    """
+
+    kind: str
+    title: str
+    text: str
+    source: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatExport:
+    """An export that was found: whose it is, and what it holds besides conversations."""
+
+    path: Path
+    service: str
+    notes: tuple[ExportedNote, ...]
+    chats: int
+
+    def read_chats(self) -> Iterator[ExportedChat]:
+        """The conversations, in the order of the export; those without a word of the person are left out."""
+        for _, row in _read_rows(self.path, _CHATS):
+            chat = _read_chat(row)
+            if any(message.role == "user" for message in chat.messages):
+                yield chat
+
+
+def find_export(path: Path) -> ChatExport | None:
+    """The export at a path; None if it is none. Raises FormatError for one that is damaged or too large."""
+    if not _has_chats(path):
+        return None
+    service, chats, notes = "", 0, _ChatGptNotes()
+    for name, row in _read_rows(path, _CHATS):
+        service = service or (CHATGPT if "mapping" in row else CLAUDE if "chat_messages" in row else "")
+        if not service:
+            raise FormatError(f"{name} holds no conversations of ChatGPT or Claude", hint=_HINT)
+        chats += 1
+        if service == CHATGPT:
+            notes.read(row, name)
+    found = notes.list() if service == CHATGPT else list(_read_claude_notes(path))
+    return ChatExport(path, service or CLAUDE, tuple(found), chats)
+
+
+def _has_chats(path: Path) -> bool:
+    try:
+        return any(_CHATS.fullmatch(name) for name in _list_names(path))
+    except _DAMAGE:
+        return False
+
+
+def _list_names(path: Path) -> list[str]:
+    if path.is_dir():
+        found = (at for folder in ("", "memories", "projects") for at in sorted((path / folder).glob("*.json")))
+        return [at.relative_to(path).as_posix() for at in found if at.is_file() and not at.is_symlink()]
+    if path.suffix.lower() == ".json":
+        return [path.name] if path.is_file() else []
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()[:IMPORT_FILES]
+
+
+def _read_rows(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, Table]]:
+    """The objects in the files of that name, with the name; what is no object is left out."""
+    names, total = [name for name in _list_names(path) if wanted.fullmatch(name)], 0
+    for name in sorted(names):
+        try:
+            data = _read_member(path, name, EXPORT_BYTES - total)
+        except _DAMAGE as error:
+            raise FormatError(f"{path.name} is damaged at {name}: {error}", hint=_HINT) from None
+        total += len(data)
+        yield from (
+            (name, row) for row in _decode(data.decode("utf-8-sig", "replace"), name) if isinstance(row, Mapping)
+        )
+
+
+def _read_member(path: Path, name: str, most: int) -> bytes:
+    if path.suffix.lower() == ".json" or path.is_dir():
+        with open(path if path.is_file() else path / name, "rb") as file:
+            data = file.read(most + 1)
+    else:
+        with zipfile.ZipFile(path) as archive, closing(archive.open(name)) as member:
+            info = archive.getinfo(name)
+            is_bomb = info.file_size > EXPORT_RATIO * max(info.compress_size, 1_000)
+            if is_bomb or info.file_size > most:
+                raise FormatError(f"{path.name} unpacks to more than an export does", hint=_HINT)
+            data = member.read(most + 1)
+    if len(data) > most:
+        hint = "name the folder with one of its conversation files at a time"
+        raise FormatError(f"{path.name} holds more than {EXPORT_BYTES:,} bytes", hint=hint)
+    return data
+
+
+def _decode(text: str, name: str) -> Iterator[Any]:
+    """The values of a JSON list, one at a time, or the one value."""
+    decoder, at = json.JSONDecoder(), _SPACE.match(text).end()  # type: ignore[union-attr]
+    is_list = text[at : at + 1] == "["
+    at = _SPACE.match(text, at + is_list).end()  # type: ignore[union-attr]
+    try:
+        while at < len(text) and text[at] != "]":
+            value, at = decoder.raw_decode(text, at)
+            yield value
+            at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if is_list and at >= len(text):
+            raise ValueError("it ends in the middle")
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{name} is not whole: {error}", hint=_HINT) from None
+
+
+def _read_chat(row: Table) -> ExportedChat:
+    messages = tuple(_read_tree(row) if "mapping" in row else _read_list(row))
+    id = _text(row, "conversation_id") or _text(row, "id") or _text(row, "uuid")
+    at = (
+        _time(row.get("update_time"))
+        or _time(row.get("updated_at"))
+        or max((m.at for m in messages if m.at), default=None)
+    )
+    return ExportedChat(id, _text(row, "title") or _text(row, "name"), at, messages)
+
+
+def _text(row: Table, key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object) -> datetime | None:
+    with suppress(ValueError, OverflowError, OSError):
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str) and value:
+            return datetime.fromisoformat(value).astimezone(UTC)
+    return None
+
+
+# ChatGPT.
+
+
+def _list_branch(row: Table) -> list[Table]:
+    """The messages from the beginning to the one that the person saw last: an edited question begins another branch."""
+    mapping = row.get("mapping")
+    nodes = (
+        {key: node for key, node in mapping.items() if isinstance(node, Mapping)}
+        if isinstance(mapping, Mapping)
+        else {}
+    )
+    at = row.get("current_node")
+    if at not in nodes:
+        at = next((key for key in reversed(nodes) if not nodes[key].get("children")), None)
+    found: list[Table] = []
+    while isinstance(at, str) and (node := nodes.pop(at, None)) is not None:
+        message = node.get("message")
+        found += [message] if isinstance(message, Mapping) else []
+        at = node.get("parent")
+    return found[::-1]
+
+
+def _content(message: Table) -> Table:
+    content = message.get("content")
+    return content if isinstance(content, Mapping) else {}
+
+
+def _join_parts(message: Table) -> str:
+    parts = _content(message).get("parts")
+    return "\n".join(at for at in parts if isinstance(at, str)) if isinstance(parts, list) else ""
+
+
+def _read_tree(row: Table) -> Iterator[Message]:
+    for message in _list_branch(row):
+        author, metadata = message.get("author"), message.get("metadata")
+        role = _text(author, "role") if isinstance(author, Mapping) else ""
+        is_hidden = isinstance(metadata, Mapping) and metadata.get("is_visually_hidden_from_conversation") is True
+        is_said = _content(message).get("content_type") in ("text", "multimodal_text") and not is_hidden
+        text, at, id = _join_parts(message).strip(), _time(message.get("create_time")), _text(message, "id")
+        if not text or role not in ("user", "assistant", "tool"):
+            continue
+        if role == "tool":
+            yield Message("tool", text, id, at)
+        elif is_said and message.get("recipient") in (None, "all"):
+            yield Message(role, text, id, at)
+
+
+class _ChatGptNotes:
+    """What the conversations show of memories and custom instructions; of each the newest counts."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[datetime, ExportedNote]] = {}
+        self._told: dict[str, ExportedNote] = {}
+
+    def read(self, row: Table, source: str) -> None:
+        for message in _list_branch(row):
+            content, at = _content(message), _time(message.get("create_time")) or _time(row.get("update_time"))
+            self._keep("list", "Memories of ChatGPT", _text(content, "model_set_context"), source, at)
+            if content.get("content_type") == "user_editable_context":
+                metadata = message.get("metadata")
+                given = metadata.get("user_context_message_data") if isinstance(metadata, Mapping) else None
+                plain = given if isinstance(given, Mapping) else {}
+                about = _text(plain, "about_user_message") or _unwrap(_text(content, "user_profile"))
+                style = _text(plain, "about_model_message") or _unwrap(_text(content, "user_instructions"))
+                self._keep("about", "About the person", about, source, at)
+                self._keep("style", "How to answer", style, source, at)
+            elif message.get("recipient") == "bio" and (text := _join_parts(message).strip()):
+                self._told.setdefault(text, ExportedNote("memory", "", text, source, at))
+
+    def _keep(self, kind: str, title: str, text: str, source: str, at: datetime | None) -> None:
+        when = at or datetime.fromtimestamp(0, UTC)
+        if text.strip() and (kind not in self._newest or when >= self._newest[kind][0]):
+            self._newest[kind] = when, ExportedNote(kind, title, text.strip(), source, at)
+
+    def list(self) -> list[ExportedNote]:
+        newest = [note for _, note in self._newest.values()]
+        return newest + ([] if "list" in self._newest else list(self._told.values()))
+
+
+def _unwrap(text: str) -> str:
+    """The person's own words: ChatGPT puts them between fences, after a sentence of its own."""
+    found = _FENCED.search(text)
+    return (found[1] if found else text).strip()
+
+
+# Claude.
+
+
+def _read_list(row: Table) -> Iterator[Message]:
+    rows = row.get("chat_messages")
+    for message in rows if isinstance(rows, list) else ():
+        if not isinstance(message, Mapping):
+            continue
+        content = message.get("content")
+        blocks = [at for at in content if isinstance(at, Mapping)] if isinstance(content, list) else []
+        text = "\n".join(_text(at, "text") for at in blocks if at.get("type") == "text") or _text(message, "text")
+        role = {"human": "user", "assistant": "assistant"}.get(_text(message, "sender"))
+        if role and text.strip():
+            yield Message(role, text.strip(), _text(message, "uuid"), _time(message.get("created_at")))
+
+
+def _read_claude_notes(path: Path) -> Iterator[ExportedNote]:
+    projects = {_text(row, "uuid"): (name, row) for name, row in _read_rows(path, _PROJECTS)}
+    for name, row in _read_rows(path, _MEMORIES):
+        yield from _split_sections(_text(row, "conversations_memory"), name)
+        own = row.get("project_memories")
+        for id, text in own.items() if isinstance(own, Mapping) else ():
+            if isinstance(text, str) and text.strip():
+                title = _text(projects[id][1], "name") if id in projects else ""
+                yield ExportedNote("project", title or "A project of Claude", text.strip(), name)
+    for name, row in projects.values():
+        if text := _text(row, "prompt_template").strip():
+            yield ExportedNote(
+                "style", f"Instructions of {_text(row, 'name')}", text, name, _time(row.get("updated_at"))
+            )
+
+
+def _split_sections(text: str, source: str) -> Iterator[ExportedNote]:
+    """The sections of the memory, which begin with a line in bold or a heading."""
+    title, lines = "About the person", list[str]()
+    for line in [*text.splitlines(), "**"]:
+        heading = re.fullmatch(r"\s*(?:#+\s*(.+?)|\*\*(.*?):?\*\*)\s*", line) if line != "**" else None
+        if heading or line == "**":
+            if body := "\n".join(lines).strip():
+                yield ExportedNote("about", title, body, source)
+            title, lines = (heading[1] or heading[2] if heading else title), []
+        else:
+            lines.append(line)
