@@ -185,7 +185,7 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
     number = store.read_change(undone.id).undone_by
     if as_json:
         files = [{"path": at.path, "change": _name_change(at)} for at in planned]
-        call.out.json({"undone": make_change_row(undone), "change": number, "changes": files})
+        call.out.json({"undone": make_change_row(undone), "change": number, "changes": files, "more": []})
         return
     when = output.show_time(call.out, undone.at, call.open().now())
     what = f" ({undone.verb} {', '.join(output.find_change_names(undone))}, {when})"
@@ -279,13 +279,17 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
         raise NotFoundError(
             f"no change was made in a conversation {session}", hint="`memdir history` shows what changed"
         )
+    files: list[Row] = []
     for number, change in enumerate(found):
         call.out.progress("undoing", number, len(found))
-        store.undo(change.id, origin=call.origin())
+        files += [
+            {"path": at.path, "change": _name_change(at)} for at in store.undo(change.id, origin=call.origin())[1]
+        ]
     call.out.progress("")
     drop_learned(store.state, prefix if is_open else session)
     if as_json:
-        call.out.json([make_change_row(store.read_change(at.id)) for at in found])
+        first, *more = [make_change_row(store.read_change(at.id)) for at in found]
+        call.out.json({"undone": first, "change": first["undone_by"], "changes": files, "more": more})
     else:
         call.out.line(f"undone: {output.count_words(len(found), 'change')} of {session}")
 
