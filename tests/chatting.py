@@ -46,6 +46,7 @@ class Chats(Cli):
             "MEMDIR_MODEL_URL": url,
             "ANTHROPIC_API_KEY": "sk-test-1234567890",
             "MEMDIR_MODEL_SECONDS": "300",
+            "MEMDIR_SELECTOR": "local",  # so that a script has only the answers of the conversation itself
         }
 
     @property

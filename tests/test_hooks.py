@@ -435,7 +435,9 @@ def test_each_host_is_answered_in_its_own_words() -> None:
     assert table == {"systemMessage": "a word", "decision": "deny", "reason": "no"}
     table = json.loads(render_reply(HookReply("a fact"), HookEvent.PROMPT, GEMINI))
     assert table == {"hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "a fact"}}
-    for event in (HookEvent.STOP, HookEvent.COMPACT, HookEvent.END, HookEvent.AFTER_TOOL):
+    table = json.loads(render_reply(HookReply("a fact"), HookEvent.AFTER_TOOL, GEMINI))
+    assert table == {"hookSpecificOutput": {"hookEventName": "AfterTool", "additionalContext": "a fact"}}
+    for event in (HookEvent.STOP, HookEvent.COMPACT, HookEvent.END):
         assert render_reply(answer, event, CODEX) == ""
     assert render_reply(HookReply(), HookEvent.PROMPT, CLAUDE_CODE) == ""
 

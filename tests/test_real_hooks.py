@@ -137,6 +137,31 @@ def test_the_plugin_recalls_without_touching_settings(tmp_path: Path) -> None:
         assert not (project.client.home / ".claude" / "settings.json").exists()
 
 
+def test_what_a_model_selects_beside_the_turn_comes_with_the_result_of_the_first_tool(tmp_path: Path) -> None:
+    """The local selector does not find it: no word of the prompt stands in the memory."""
+    asked = "add a chapter about vacation to the handbook, please"
+    # The tool takes until the selection is there, as a build or a test run would.
+    wait = "until ls ~/.claude/projects/*/memory/.memdir/sessions/selection~* >/dev/null 2>&1; do sleep 0.05; done; echo on"
+    script: list[Answer] = [[Call("Bash", {"command": wait}, "toolu_w")], "Done."]
+    selects: list[Any] = []
+
+    def answer(body: Any) -> Answer:
+        if "selected_memories" in json.dumps(body.get("system")):
+            selects.append(body)
+            return '{"selected_memories": ["ferry.md"]}'
+        return script.pop(0)
+
+    with AnthropicServer(answer) as server:
+        project = Project(tmp_path, server.url)
+        project.memdir("install", "claude-code", "--model", "none")
+        project.memdir("config", "set", "model", "anthropic:claude-test")
+        path = project.keep("ferry", FERRY)
+        assert project.client(asked, "--allowedTools", "Bash").out == "Done."
+        assert server.problems == [] and len(selects) == 1 and asked in said_to_model(selects[0])
+        first, second = [said_to_model(at) for at in bodies(server) if at not in selects]
+        assert "pier nine" not in first and "leaves at six, from pier nine" in second and str(path) in second
+
+
 @pytest.mark.load
 def test_the_client_finds_nothing_wrong_with_the_plugin(tmp_path: Path) -> None:
     if scaled(10) < 10:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn
 from memdir.models.open import render_parent
 from memdir.recall.pipeline import RecallSkip
-from memdir.records import Message, Reply, Request, Tool, Usage
+from memdir.records import Message, Reply, Request, Tool, ToolCall, Usage
 from memdir.session import (
     BackgroundExtraction,
     Callbacks,
@@ -198,6 +199,45 @@ def test_nothing_is_taken_before_it_is_ready_nor_after_the_turn_was_cancelled(st
     assert found is not None and found.recalled.selector == "model"
 
 
+def test_what_the_index_surely_has_comes_at_once_and_what_the_model_selects_with_the_next_message(
+    store: FileStore,
+) -> None:
+    put(store, "deploy-day", "the day on which we deploy is Tuesday")
+    put(store, "paint", "the fence is painted every spring")
+    go, asked = threading.Event(), list[Request]()
+
+    def slow(request: Request) -> Reply:
+        if request.purpose != "select":
+            return Reply(NOTHING)
+        asked.append(request)
+        assert go.wait(60)
+        return Reply('{"selected_memories": ["paint.md"]}' if len(asked) == 1 else '{"selected_memories": []}')
+
+    with Session(store, id="s1", model=slow) as session:
+        end_turn(session, [Message("assistant", "I look.", calls=(ToolCall("1", "Bash"), ToolCall("2", "Read")))])
+        session.prompt_arrived(QUESTION)
+        found = poll(session)
+        assert found.names == ("deploy-day",) and found.recalled.selector == "local"
+        go.set()
+        for thread in threading.enumerate():
+            if thread.name == "memdir-prefetch":
+                thread.join(60)
+        assert "Tools in use: Read, Bash\n" in asked[0].messages[1].text
+        session.prompt_arrived("and which colour do you suggest for it?")
+        late = session.take_reminders(seconds=60)
+        assert late is not None and late.names == ("paint",) and session.take_reminders(seconds=60) is None
+        assert set(session.file.read().surfaced) == {"deploy-day", "paint"}
+
+
+def poll(session: Session) -> RenderedReminders:
+    """What is taken without waiting, as a host with tools does it."""
+    end = time.monotonic() + 60
+    while (found := session.take_reminders()) is None:
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
+    return found
+
+
 def test_a_model_that_fails_to_choose_leaves_it_to_the_index(store: FileStore) -> None:
     put(store, "deploy-day", "the day on which we deploy is Tuesday")
     session = Session(store, model=ScriptedModel([UnreachableError("gone")]), selector="model")
@@ -246,7 +286,7 @@ def test_learning_goes_on_beside_the_conversation_which_never_waits(store: FileS
         assert go.wait(60)
         return Reply(NOTHING, Usage(100, 900, 5, dollars=0.01))
 
-    session = Session(store, id="s1", model=slow, callbacks=heard.callbacks)
+    session = Session(store, id="s1", model=slow, selector="local", callbacks=heard.callbacks)
     assert session.turn_ended(say(ASKED))
     assert entered.wait(60)
     session.prompt_arrived(QUESTION)
@@ -265,7 +305,10 @@ def test_a_callback_that_fails_loses_no_memory_and_no_turn(store: FileStore, cap
 
     every = Callbacks(saved=broken, recalled=broken, skipped=broken, cost=broken, error=broken, dreamed=broken)
     model = ScriptedModel([NOTHING, UnreachableError("gone")])
-    with caplog.at_level(logging.ERROR, logger="memdir.session"), Session(store, model=model, callbacks=every) as at:
+    with (
+        caplog.at_level(logging.ERROR, logger="memdir.session"),
+        Session(store, model=model, selector="local", callbacks=every) as at,
+    ):
         end_turn(at, say(ASKED))
         end_turn(at, [*say(ASKED), *say("Remember that the tracker is the Linear project INGEST")])
         assert at.recall(QUESTION).memories

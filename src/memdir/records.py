@@ -399,6 +399,9 @@ class Message:
     raw: object = None
 
 
+SELECT = "select"  # the purpose of a request that selects memories
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request to a model. `schema` is the JSON it should answer in.

@@ -25,6 +25,7 @@ from memdir.conversation import instructions, notes, notes_file, project_files
 from memdir.conversation.instructions import Instructions
 from memdir.conversation.notes import NotesSkip
 from memdir.conversation.project_files import LoadedFiles
+from memdir.conversation.tool_calls import list_recent_tools
 from memdir.conversation.transcripts import copy_plain, read_host_messages
 from memdir.dream import DreamDue, DreamResult, DreamSkip, dream, find_dream_context, find_due, find_due_in
 from memdir.dream.by_model import NO_CONTEXT
@@ -41,6 +42,7 @@ from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models.connection import can_use_tools
 from memdir.models.open import find_model, new_run
 from memdir.models.staged import Staging, make_edits
+from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
@@ -64,6 +66,7 @@ LOCAL, MODEL = "local", "model"  # selectors
 _ASKED = "asked for by the person"
 # Keys of the conversation's record: how often it was cleared, how often cleared or compacted.
 _CLEARS, _ERA, _NOTES = "clears", "era", "notes"
+_TOOL_MESSAGES = 40  # the newest, in which tools in use are found
 _PRIORITY_SECONDS = 5.0  # of a turn; by then the model is at work, and the person waits for that
 
 
@@ -137,6 +140,7 @@ class Session:
     ) -> None:
         if selector not in ("", LOCAL, MODEL):
             raise SettingsError(f"there is no selector {selector!r}", key="selector", hint=f"{LOCAL} or {MODEL}")
+        self._selector = selector or MODEL
         self._project = project = stores if isinstance(stores, Project) else None
         given = stores.stores if isinstance(stores, Project) else stores
         self.stores = (given,) if isinstance(given, FileStore) else tuple(given)
@@ -146,8 +150,10 @@ class Session:
         self.file = open_session(self.stores[0].state, self.id)  # the conversation's record on disk
         self._callbacks, self._is_headless, self._keeps_index = callbacks, is_headless, keeps_index
         self._clock, self._notes_home, self._model = clock or self.stores[0].clock, notes_home, model
+        self._fast: Model | None = None  # selects memories, if it is not the same
+        self._tools: tuple[str, ...] = ()  # used in the last turns
         if project is None:
-            self._cwd, self._selector = cwd, selector or LOCAL
+            self._cwd = cwd
             self._on, self._recalls, self._paused, self._has_log = True, True, False, False
             self._extract_options, self._notes_options = ExtractOptions(), notes.NotesOptions(compacts=compacts)
         else:
@@ -161,6 +167,8 @@ class Session:
             self._notes_options = notes.read_notes_options(project, compacts=compacts)
             self._notes_home = notes_home or notes.find_home(project)
             with self._reporting_errors():
+                if settings.sources["select_model"] != DEFAULT:
+                    self._fast = find_model(settings, project.environment, project=str(root), key="select_model")
                 if model is None and self._on:
                     self._model = find_model(settings, project.environment, project=str(root))
         self._lock = threading.RLock()
@@ -170,7 +178,8 @@ class Session:
         record = self.file.read()
         self._day = read_day(record)
         self._era, self._clears = _read_count(record, _ERA), _read_count(record, _CLEARS)
-        self._prefetch = Prefetch()
+        self._prefetch, self._beside = Prefetch(), Prefetch()  # by the index, and by the model if there is one
+        self._late: RecallResult | None = None  # found for an earlier message, too late for it
         self._background = BackgroundExtraction(self._process_turn)
         self._priority = TurnPriority()
 
@@ -234,27 +243,47 @@ class Session:
         return found
 
     def prompt_arrived(self, text: str, *, tools: Sequence[str] = ()) -> None:
-        """Start recalling for what the person typed, beside whatever the host does next; never waits."""
+        """Start recalling for what the person typed, beside whatever the host does next; never waits.
+
+        `tools` are those in use; without them, those of the last turn that ended.
+        """
         self._priority.begin()
+        with self._reporting_errors():
+            if (late := self._beside.take()) is not None and late.memories:
+                self._late = late
         self._prefetch.cancel()
+        self._beside.cancel()
         if self._on:
-            self._prefetch.start(self._make_request(text, tools, trusts=True))
+            request = self._make_request(text, tools, trusts=True)
+            self._prefetch.start(replace(request, selector=self._make_search(trusts=True)))
+            if isinstance(request.selector, ModelSelector):
+                self._beside.start(request)
         else:
             _notify(self._callbacks.skipped, "recall", RecallSkip.OFF)
 
     def take_reminders(self, *, seconds: float = 0) -> RenderedReminders | None:
         """Returns what the recall for this message found, once; None if it is not ready or there is nothing.
 
-        A host that can ask only once, such as one without tools, gives the seconds it can wait.
+        A host that can ask only once, such as one without tools, gives the seconds it can wait. If a model selects and is
+        not ready by then, this is what the index surely has; the model's selection follows with a later call, or the next
+        message.
         """
         with self._reporting_errors():
-            if (found := self._prefetch.take(seconds)) is not None:
+            if (found := self._beside.take(seconds)) is None:
+                found = self._prefetch.take(seconds)
+            else:
+                self._prefetch.cancel()
+            late, self._late = self._late, None
+            if late is not None:
+                found = late if found is None or not found.memories else _join(late, found)
+            if found is not None:
                 return self._render_recalled(found, self._clock())
         return None
 
     def cancel_turn(self) -> None:
         """The person stopped the turn: the recall under way is dropped and nothing of it counts as surfaced."""
         self._prefetch.cancel()
+        self._beside.cancel()
         self._priority.end()
 
     # --- a turn ends ------------------------------------------------------------------------------------------------
@@ -269,7 +298,8 @@ class Session:
         continue it, and the provider reads nearly all of it from its cache. `memdir.models.open.render_parent` makes it for
         a request to one of memdir's models.
         """
-        self.cancel_turn()
+        self._prefetch.cancel()  # what the model selects is kept for the next message
+        self._priority.end()
         if not self._on:
             _notify(self._callbacks.skipped, "extract", ExtractSkip.OFF)
             return False
@@ -278,6 +308,7 @@ class Session:
             source = make_conversation(self._project)
         source = replace(source, parent=copy_plain(parent))
         found = read_host_messages(messages, self._era)
+        self._tools = list_recent_tools(found[-_TOOL_MESSAGES:])
         turn = EndedTurn(found, is_headless=self._is_headless, is_subagent=is_subagent, conversation=source)
         return self._background.turn_ended(turn)
 
@@ -414,19 +445,22 @@ class Session:
     # --- inside: recall and requests --------------------------------------------------------------------------------
 
     def _make_request(self, text: str, tools: Sequence[str], *, trusts: bool) -> RecallRequest:
-        half_lives = HALF_LIVES if self._project is None else pipeline.read_half_lives(self._project.settings)
-        search = FreshSearch(self.stores, half_lives, trusts=trusts)
-        model = self._open_model() if self._selector == MODEL else None
+        search = self._make_search(trusts=trusts)
+        model = self._open_model(fast=True) if self._selector == MODEL else None
         return RecallRequest(
             self.stores,
             strip_host_text(text),
             search if model is None else ModelSelector(model, search.select),
             self._clock(),
             self.file if self._on else None,
-            tuple(tools),
+            tuple(tools) or self._tools,
             on=self._on and self._recalls,
             paused=self._paused,
         )
+
+    def _make_search(self, *, trusts: bool) -> FreshSearch:
+        half_lives = HALF_LIVES if self._project is None else pipeline.read_half_lives(self._project.settings)
+        return FreshSearch(self.stores, half_lives, trusts=trusts)
 
     def _render_recalled(self, found: RecallResult, now: datetime) -> RenderedReminders | None:
         """Report a recall to the host and render it; None if it found nothing."""
@@ -541,10 +575,10 @@ class Session:
             return find_due(self._project, now=self._clock(), session=self.id)
         return find_due_in(self.stores[0], now=self._clock(), session=self.id)
 
-    def _open_model(self) -> Model | None:
-        """The model for one run, with a budget of its own."""
+    def _open_model(self, *, fast: bool = False) -> Model | None:
+        """The model for one run, with a budget of its own; `fast`: the one that selects memories."""
         with self._lock:
-            model = self._model
+            model = self._fast if fast and self._fast and self._model else self._model
         return None if model is None else _ReportedModel(new_run(model), self._callbacks)
 
     @contextmanager
@@ -662,6 +696,11 @@ def _notify(callback: Callable[..., None], *values: object) -> None:
         callback(*values)
     except Exception:
         log.exception("a callback of the host failed")
+
+
+def _join(first: RecallResult, second: RecallResult) -> RecallResult:
+    memories, owners = (*first.memories, *second.memories), (*first.owners, *second.owners)
+    return replace(second, memories=memories, owners=owners)
 
 
 def _wrap_parts(*parts: str) -> str:

@@ -47,6 +47,7 @@ SHELLS = frozenset(
     "bash shell localshell execcommand shellcommand containerexec runshellcommand runterminalcmd runterminalcommand "
     "runinterminal runcommand terminal powershell".split()
 )
+RECENT_TOOLS = 10  # that a selecting model is told of
 COMMAND_KEYS = ("command", "cmd", "script", "input")
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _SECTION = re.compile(r"^\*\*\* (?=(?:Add|Update|Delete) File: )", re.MULTILINE)
@@ -318,6 +319,12 @@ class _Lookup:
         below = [at[len(self.home) :] for at in self.directories if self.home and at.startswith(self.home)]
         spellings = (f"{mark}{rest}" for rest in below for mark in ("~", "$HOME", "${HOME}"))
         return any(at in text for at in (*self.directories, *spellings))
+
+
+def list_recent_tools(messages: Sequence[Message]) -> tuple[str, ...]:
+    """The names of the tools that were called in these messages, the last one first."""
+    calls = [call.name for message in messages for call in message.calls]
+    return tuple(dict.fromkeys(reversed(calls)))[:RECENT_TOOLS]
 
 
 def plain_name(tool: str) -> str:

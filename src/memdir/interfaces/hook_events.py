@@ -14,7 +14,7 @@ from memdir.errors import MemdirError, PathError, SettingsError
 from memdir.files import start_detached
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
-from memdir.interfaces.hooks import HookInput, HookOutput, HookReply, open_hook_project
+from memdir.interfaces.hooks import HookInput, HookOutput, HookReply, open_hook_project, render_recalled
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
 from memdir.project.paths import COMMITTED, MEMBERSHIP, find_root
@@ -22,6 +22,7 @@ from memdir.records import Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
 from memdir.store.sessions import (
     DAY,
+    SELECTION,
     STARTED,
     QueuedTurn,
     SessionRecord,
@@ -37,6 +38,7 @@ from memdir.text import estimate_tokens, fold, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.conversation.tool_calls import MemoryRoot
+    from memdir.recall.pipeline import RecallResult
     from memdir.store.secrets import SecretFinding
 
 _GAP = "\n\n"
@@ -251,14 +253,18 @@ def _is_member(project: Project) -> bool:
 
 
 def handle_tool(call: HookInput, output: HookOutput) -> None:
-    """Before a tool writes memory, check what it writes; after one has read or written a memory, record that."""
-    from memdir.conversation.tool_calls import EDITORS, SHELLS, WRITERS, plain_name
+    """Before a tool writes memory, check what it writes. After a tool, show the memories that were selected meanwhile, and
+    record it if the tool has read or written one."""
+    if call.event is HookEvent.BEFORE_TOOL:
+        from memdir.conversation.tool_calls import EDITORS, SHELLS, WRITERS, plain_name
 
-    name = plain_name(call.text("tool_name"))
-    if call.event is HookEvent.BEFORE_TOOL and name in WRITERS | EDITORS | SHELLS:
-        _check_write(call, output)
-    elif call.event is HookEvent.AFTER_TOOL and name in WRITERS | EDITORS | _READERS and not call.is_subagent:
-        _note_read(call, output)
+        if plain_name(call.text("tool_name")) in WRITERS | EDITORS | SHELLS:
+            _check_write(call, output)
+    elif call.session and not call.is_subagent:
+        with open_hook_project(call, output) as project:
+            if project is not None:
+                _note_read(call, project)
+                _show_selected(call, project, output)
 
 
 def _check_write(call: HookInput, output: HookOutput) -> None:
@@ -304,25 +310,37 @@ def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
         return find_secrets(text)  # the person's own rules cannot be read; `doctor` reports it
 
 
-def _note_read(call: HookInput, output: HookOutput) -> None:
-    from memdir.conversation.tool_calls import PATH_KEYS, plain_name
+def _show_selected(call: HookInput, project: Project, output: HookOutput) -> None:
+    session = open_session(project.private.state, call.session)
+    if not session.find_prompt_file(SELECTION).is_file():
+        return
+    from memdir.recall.pipeline import take_selection
+
+    def show(found: "RecallResult") -> None:
+        output.reply = render_recalled(project, found.memories)
+
+    take_selection(project, call.session, show)
+
+
+def _note_read(call: HookInput, project: Project) -> None:
+    given = call.find_tool_input()
+    if not any(isinstance(value, str) and value.endswith(".md") for value in given.values()):
+        return  # most tools name no memory, and the modules below take longer to load than all of this
+    from memdir.conversation.tool_calls import EDITORS, PATH_KEYS, WRITERS, plain_name
     from memdir.recall.pipeline import find_key
     from memdir.recall.select import LocalSearch
 
-    paths = [value for key in PATH_KEYS if isinstance(value := call.find_tool_input().get(key), str)]
-    paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
-    if not paths or not call.session:
+    if plain_name(call.text("tool_name")) not in WRITERS | EDITORS | _READERS:
         return
-    with open_hook_project(call, output) as project:
-        if project is None:
-            return
-        session, cwd = open_session(project.private.state, call.session), call.text("cwd") or str(call.cwd)
-        files = [Path(os.path.join(cwd, path)) for path in paths]
-        keys = [key for at in files if (key := find_key(session, project.stores, at)) is not None]
-        session.note_read(keys)
-        if keys and plain_name(call.text("tool_name")) not in _READERS:
-            with LocalSearch(project.stores) as search:
-                search.refresh_files(files)  # a file written in place is otherwise seen by the next worker
+    paths = [value for key in PATH_KEYS if isinstance(value := given.get(key), str)]
+    paths = [path for path in paths if path.endswith(".md") and "\0" not in path]
+    session, cwd = open_session(project.private.state, call.session), call.text("cwd") or str(call.cwd)
+    files = [Path(os.path.join(cwd, path)) for path in paths]
+    keys = [key for at in files if (key := find_key(session, project.stores, at)) is not None]
+    session.note_read(keys)
+    if keys and plain_name(call.text("tool_name")) not in _READERS:
+        with LocalSearch(project.stores) as search:
+            search.refresh_files(files)  # a file written in place is otherwise seen by the next worker
 
 
 def handle_end(call: HookInput, output: HookOutput) -> None:

@@ -12,7 +12,7 @@ import _thread
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,10 +47,12 @@ from memdir.text import estimate_tokens
 
 if TYPE_CHECKING:
     from memdir.recall.pipeline import RecallResult
+    from memdir.records import Excerpt
 
 _SECONDS = {
     HookEvent.PROMPT: HOOK_PROMPT_SECONDS,
     HookEvent.BEFORE_TOOL: HOOK_PROMPT_SECONDS,
+    HookEvent.AFTER_TOOL: HOOK_PROMPT_SECONDS,
     HookEvent.START: HOOK_START_SECONDS,
 }
 _MOST_PATIENCE = 300.0
@@ -58,7 +60,7 @@ _NOTE_SECONDS = 0.25  # for a late process to record that it was late
 _CHUNK = 1_048_576
 _GAP = "\n\n"
 # Events whose reply no host reads.
-_SILENT = frozenset((HookEvent.AFTER_TOOL, HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
+_SILENT = frozenset((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +304,7 @@ def record_late(event: HookEvent, output: HookOutput, seconds: float, done: Call
 
 def _handle_prompt(call: HookInput, output: HookOutput) -> None:
     """Show the model the memories that fit its prompt; with the first prompt the index, too, where START shows none."""
-    from memdir.recall.pipeline import recall_in_project
+    from memdir.recall.pipeline import RecallSkip, recall_in_project, take_selection
     from memdir.recall.reminder import strip_host_text
 
     text = strip_host_text(call.text("prompt"))
@@ -312,24 +314,51 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
         index = _load_first_index(call, project, output) if HookEvent.START not in call.host.shows_after else ""
         if project.settings.flag("daily_log"):
             index = _GAP.join(filter(None, (index, _give_date(call, project))))
-        first: list[RecallResult] = []
+        output.reply = HookReply(index)
+        late: list[RecallResult] = []
+        now: list[RecallResult] = []
+
+        # Both are called before the surfacing is recorded: better shown twice than never.
+        def show_late(found: "RecallResult") -> None:
+            late[:] = [found]
+            output.reply = render_recalled(project, found.memories, index)
 
         def show(found: "RecallResult") -> None:
-            # Called before the surfacing is recorded: better shown twice than never.
-            first.append(found)
-            if not found.memories:
-                output.reply = HookReply(index)
-                return
-            # Imported here: most prompts recall nothing.
-            from memdir.recall.reminder import fit_memories, measure_reply
+            now[:] = [found]
+            output.reply = render_recalled(project, [at for result in now + late for at in result], index)
 
-            now, used = project.now().astimezone(), index and index + _GAP
-            chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_tokens(used) if used else 0)
-            output.reply = HookReply(used + fit_memories(found.memories, now=now, chars=chars, tokens=tokens))
-
+        if call.session:
+            take_selection(project, call.session, show_late)
         last = recall_in_project(project, text, session=call.session, trusts=True, on_found=show)
-        if last is not first[0]:
+        if last is not now[0]:
             show(last)
+        if call.session and last.skipped in (None, RecallSkip.NOTHING_FITS):
+            _start_selection(call, project, text)
+
+
+def render_recalled(project: Project, memories: "Sequence[Excerpt]", before: str = "") -> HookReply:
+    """What the model is shown: `before`, then as much of the memories as fits the limits of a hook."""
+    if not memories:
+        return HookReply(before)
+    # Imported here: most prompts recall nothing.
+    from memdir.recall.reminder import fit_memories, measure_reply
+
+    now, used = project.now().astimezone(), before and before + _GAP
+    chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_tokens(used) if used else 0)
+    return HookReply(used + fit_memories(memories, now=now, chars=chars, tokens=tokens))
+
+
+def _start_selection(call: HookInput, project: Project, text: str) -> None:
+    """Start the process that selects beside the turn, if there is a model; it leaves its selection for a later hook."""
+    settings = project.settings
+    if settings.text("selector") != "model" or settings.text("model").strip() == "none":
+        return
+    # Imported here: most people have no model.
+    from memdir.store.sessions import QUESTION, open_session
+
+    question = {"text": text, "transcript": call.text("transcript_path"), "id": os.urandom(8).hex()}
+    open_session(project.private.state, call.session).write_prompt(QUESTION, question)
+    start_detached(call.cwd, "select", "--session", call.session)
 
 
 def _give_date(call: HookInput, project: Project) -> str:

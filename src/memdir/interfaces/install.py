@@ -109,8 +109,6 @@ def make_group(host: Host, hook: Hook, program: OwnCommand) -> dict[str, Any]:
     """One hook in the form of the host's settings."""
     command = program.render("hook", hook.event.value, "--host", host.key)
     handler: dict[str, Any] = {"type": "command", "command": command, "timeout": hook.seconds * host.unit}
-    if hook.is_async:
-        handler["async"] = True
     if host is GEMINI:
         handler = {"name": f"{NAME}-{hook.event.value}", **handler}
     if host is VSCODE:

@@ -34,6 +34,7 @@ from memdir.interfaces.tools import INDEX_SCOPE, Row, clean_result, make_address
 from memdir.models.prompts import render_prompt
 from memdir.project.settings import read_environment
 from memdir.recall.pipeline import recall_in_project
+from memdir.recall.prefetch import open_selector
 from memdir.recall.reminder import defuse, render_reminder
 from memdir.records import Header, Origin
 from memdir.store.open import Project, open_project
@@ -277,7 +278,8 @@ def _render_prompt(project: Project, name: str, given: Mapping[str, str]) -> typ
             raise FormatError(f"the prompt {name} needs {key}", field=key, hint=what)
         values[key] = printable(given[key])
     if name == "recall":
-        found, now = recall_in_project(project, values["question"]), project.now().astimezone()
+        found = recall_in_project(project, values["question"], make_selector=partial(open_selector, project))
+        now = project.now().astimezone()
         texts = [render_reminder(excerpt, now=now) for excerpt in found.memories]
         values["found"] = "\n\n".join(texts) if found.skipped is None else f"({found.skipped.words})"
     text = types.TextContent(type="text", text=render_prompt(f"mcp/{name}", **values))

@@ -29,7 +29,7 @@ from memdir.models.anthropic import read_anthropic_usage
 from memdir.models.connection import add_usage, as_count, as_table, as_text, make_fault, narrow_schema, role_of
 from memdir.models.openai import is_strict
 from memdir.project.settings import Environment
-from memdir.records import Message, Reply, Request, StopReason, Usage
+from memdir.records import SELECT, Message, Reply, Request, StopReason, Usage
 from memdir.text import find_json, one_line, shorten
 
 LEAST_TOKENS = 4_096  # below this the thinking of `claude` leaves no tokens for a reply
@@ -212,11 +212,13 @@ _CLAUDE_FLAGS = (
     "--print --output-format=json --tools= --strict-mcp-config --setting-sources=user"
     ' --settings={"disableAllHooks":true} --disable-slash-commands --no-session-persistence --effort=low'
 ).split()
+_CLAUDE_FAST = "haiku"  # selects memories by default: it is asked at every prompt, and somebody is waiting
 _CUT = "output token maximum"
 
 
 def _start_claude(request: Request, name: str, folder: Path, environment: Environment) -> _Launch:
     arguments = [*_CLAUDE_FLAGS, f"--system-prompt-file={_write_system(request, folder)}"]
+    name = name or (_CLAUDE_FAST if request.purpose == SELECT else "")
     arguments += [f"--model={name}"] if name else []
     arguments += [f"--json-schema={json.dumps(narrow_schema(request.schema))}"] if request.schema else []
     variables = {

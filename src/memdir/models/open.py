@@ -24,7 +24,7 @@ from memdir.models.connection import Connection, as_list, can_use_tools
 from memdir.models.host_cli import PROGRAMS, HostModel
 from memdir.models.openai import OpenAIModel
 from memdir.models.usage import FILE, TokenCaps, UsageMeter, ask_metered, with_retry
-from memdir.project.settings import Environment, Settings, read_environment, read_settings
+from memdir.project.settings import DEFAULT, Environment, Settings, read_environment, read_settings
 from memdir.records import Message, Model, Reply, Request
 from memdir.text import one_line, shorten
 
@@ -88,11 +88,15 @@ def open_model(
     return OpenModel(spec, model, meter, tries)
 
 
-def find_model(settings: Settings, environment: Environment, *, project: str = "") -> Model | None:
-    """The model of the settings; None if there is none, or inside a program that memdir started."""
-    spec = settings.text("model")
-    if spec.strip() == NONE or environment.inside:
+def find_model(settings: Settings, environment: Environment, *, project: str = "", key: str = "model") -> Model | None:
+    """The model of the settings; None if there is none, or inside a program that memdir started.
+
+    `key` is the setting; `select_model` is by default the same.
+    """
+    spec = settings.text("model").strip()
+    if spec == NONE or environment.inside:
         return None
+    spec = settings.text(key).strip() if settings.sources[key] != DEFAULT else spec
     return open_model(spec, environment=environment, settings=settings, project=project)
 
 

@@ -47,7 +47,6 @@ class Hook:
     name: str
     tools: str = ""
     seconds: int = 10
-    is_async: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Host:
     learns: bool = False
     unit: int = 1
     shows_after: frozenset[HookEvent] = frozenset(
-        (HookEvent.START, HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AGENT)
+        (HookEvent.START, HookEvent.PROMPT, HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL, HookEvent.AGENT)
     )
     aliases: Mapping[str, HookEvent] = field(default_factory=dict)
     model: str = ""
@@ -81,8 +80,7 @@ CLAUDE_CODE = Host(
     (
         *_OPENING,
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Write|Edit|MultiEdit|NotebookEdit|Bash"),
-        # It returns nothing, so nobody needs to wait for it.
-        Hook(HookEvent.AFTER_TOOL, "PostToolUse", tools="Read|Write|Edit|MultiEdit", is_async=True),
+        Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
         *_CLOSING,
         Hook(HookEvent.END, "SessionEnd", seconds=5),
     ),
@@ -96,6 +94,7 @@ CODEX = Host(
     (
         *_OPENING,
         Hook(HookEvent.BEFORE_TOOL, "PreToolUse", tools="Bash|apply_patch|Edit|Write"),
+        Hook(HookEvent.AFTER_TOOL, "PostToolUse"),
         *_CLOSING,
         Hook(HookEvent.END, "SessionEnd", seconds=3),  # more is cut to this
     ),
@@ -109,7 +108,7 @@ GEMINI = Host(
         Hook(HookEvent.START, "SessionStart"),
         Hook(HookEvent.PROMPT, "BeforeAgent"),
         Hook(HookEvent.BEFORE_TOOL, "BeforeTool", tools="write_file|replace|run_shell_command"),
-        Hook(HookEvent.AFTER_TOOL, "AfterTool", tools="read_file|write_file|replace"),
+        Hook(HookEvent.AFTER_TOOL, "AfterTool"),
         Hook(HookEvent.STOP, "AfterAgent"),
         Hook(HookEvent.END, "SessionEnd", seconds=5),
     ),
@@ -118,7 +117,7 @@ GEMINI = Host(
     unit=1000,
     # Not at the start: `gemini -p` puts that before the prompt, then accepts no `/command`, and forgets the prompt when
     # the conversation is resumed.
-    shows_after=frozenset((HookEvent.PROMPT,)),
+    shows_after=frozenset((HookEvent.PROMPT, HookEvent.AFTER_TOOL)),
     # Not installed: it comes with every turn, before Gemini knows whether there is anything to compress.
     aliases={"precompress": HookEvent.COMPACT},
     model="gemini-cli",

@@ -38,7 +38,7 @@ Value = bool | int | float | str
 _TRUE = frozenset({"1", "true", "on", "yes"})
 _FALSE = frozenset({"0", "false", "off", "no"})
 _WORKTREE, _ORDER, _HEADLESS_CHOICES = ("shared", "own"), ("rank", "file"), ("explicit", "on", "off")
-_SELECTORS = "the local index or the model; hooks always use the index"
+_SELECTORS = "the model, if there is one, or the local index alone"
 _EXTRACT_OFF = "if off, only what is asked for is kept"
 _HEADLESS = "only what was asked for, everything, or nothing"
 
@@ -87,7 +87,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("paused_until", "none", "The same until this time; `memdir pause 2h` sets it.", is_time=True),
     Setting("lock_seconds", limits.LOCK_SECONDS, "How long a write waits for another one."),
     Setting("recall", True, "Bring memories into a conversation when they matter.", project=True),
-    Setting("selector", "local", f"What selects memories beside a conversation: {_SELECTORS}.", ("local", "model")),
+    Setting("selector", "model", f"What selects memories beside a conversation: {_SELECTORS}.", ("model", "local")),
+    Setting("select_model", "default", "The model that does it; `default` is `model`, of claude-cli its `haiku`."),
     Setting("past_context", True, "Tell the agent how to search past sessions."),
     Setting("extract", True, f"Extract memories from each turn in the background; {_EXTRACT_OFF}.", project=True),
     Setting(

@@ -17,7 +17,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -38,7 +38,7 @@ from memdir.store.files import FileStore, find_header_cache
 from memdir.store.history import ChangeDate
 from memdir.store.open import Project
 from memdir.store.plan import is_team
-from memdir.store.sessions import SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
+from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
 from memdir.text import fold
 
 # Why a candidate was dropped; the selector has more reasons.
@@ -147,29 +147,78 @@ def recall_in_project(
     trusts: bool = False,
     on_read: Callable[[int], None] = lambda count: None,
     on_found: Callable[[RecallResult], None] = lambda found: None,
+    make_selector: Callable[[LocalSearch], Selector | StoreFinder] = lambda search: search,
 ) -> RecallResult:
     """As `recall`, with the stores and settings of an open project, in the conversation of that id.
 
-    With `peek` nothing counts as surfaced; with `trusts` not every file of a large directory is looked at. `on_read` is called with the number of files read into the index, `on_found`
-    with the result before it is recorded.
+    With `peek` nothing counts as surfaced; with `trusts` not every file of a large directory is looked at. `on_read` is
+    called with the number of files read into the index, `on_found` with the result before it is recorded. `make_selector`
+    makes another selector from the local search.
     """
-    settings, stores = project.settings, project.stores
-    lives = read_half_lives(settings)
-    with LocalSearch(stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
-        request = RecallRequest(
-            stores,
-            query,
-            search,
-            project.now(),
-            open_session(project.private.state, session) if session else None,
-            tuple(tools),
-            limit,
-            on=project.places.switch.on and settings.flag("recall"),
-            paused=settings.flag("paused"),
+    lives = read_half_lives(project.settings)
+    with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
+        request = replace(
+            _make_request(project, query, make_selector(search), session), tools=tuple(tools), limit=limit
         )
         found = find_recalled(request)
         on_found(found)
         return found if peek else record_recall(found, request)
+
+
+def _make_request(project: Project, query: str, selector: Selector | StoreFinder, session: str) -> RecallRequest:
+    settings = project.settings
+    return RecallRequest(
+        project.stores,
+        query,
+        selector,
+        project.now(),
+        open_session(project.private.state, session) if session else None,
+        on=project.places.switch.on and settings.flag("recall"),
+        paused=settings.flag("paused"),
+    )
+
+
+class NamedMemories:
+    """A finder of memories that were selected before; those that have gone since are left out."""
+
+    def __init__(self, stores: Sequence[Store], names: Sequence[tuple[str, str]], by: str) -> None:
+        self.name, self._stores, self._names = by, stores, names
+
+    def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
+        picks: dict[tuple[str, str], Pick] = {}
+        for store in self._stores:
+            for rank, (scope, name) in enumerate(self._names, 1):
+                with suppress(MemdirError):
+                    header = store.read(name).header
+                    if header.scope == scope:
+                        pick = Pick(header, 1 / rank, Evidence(), drop(header.scope, name), self.name)
+                        picks.setdefault((scope, name), pick)
+        return sorted(picks.values(), key=lambda pick: -pick.score)
+
+
+def leave_selection(file: SessionFile, found: RecallResult) -> None:
+    """Leave for the next hook of a conversation what was selected beside its turn."""
+    names = [[at.header.scope.value, at.header.name] for at in found]
+    file.write_prompt(SELECTION, {"query": found.query, "by": found.selector, "names": names})
+
+
+def take_selection(project: Project, session: str, show: Callable[[RecallResult], None]) -> None:
+    """Pass to `show` what was selected beside the turn, and record it; nothing if nothing is ready.
+
+    The file is removed after the memories were read and before they are shown: a hook that is late by then leaves them to
+    the next one, and of several hooks at the same time one shows them.
+    """
+    file = open_session(project.private.state, session)
+    match file.read_prompt(SELECTION):
+        case {"query": str(query), "by": str(by), "names": list(rows)}:
+            names = [(str(at[0]), str(at[1])) for at in rows if isinstance(at, list) and len(at) == 2]
+            request = _make_request(project, query, NamedMemories(project.stores, names, by), session)
+            found = find_recalled(request)
+            if not file.drop_prompt(SELECTION) or not found.memories:
+                return
+            show(found)
+            if (last := record_recall(found, request)) is not found:
+                show(last)
 
 
 def find_recalled(request: RecallRequest) -> RecallResult:

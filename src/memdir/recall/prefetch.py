@@ -2,6 +2,8 @@
 
 `Prefetch` runs a recall in a thread. `FreshSearch` is the selector for it: a local search opened for each question.
 
+`select_beside` is the process that a prompt hook starts: it selects by a model and leaves the names for the next hook.
+
 `ModelSelector` gives a model the manifest, recent tools and the query, and takes up to five file names. Rules and
 manifest come first and the query last, so that a provider can cache what stays the same from turn to turn. For the same
 reason memories that may no longer be selected stay in the manifest, and it begins with the oldest: a memory that is saved
@@ -20,15 +22,27 @@ from memdir.format.age import HalfLives
 from memdir.format.index import render_manifest_line
 from memdir.frozen import replace
 from memdir.limits import MANIFEST_ENTRIES, MANIFEST_NEWEST, SELECT_TOKENS, SELECTED
+from memdir.models.open import find_model
 from memdir.models.prompts import render_prompt
-from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled, record_recall
+from memdir.recall.pipeline import (
+    RecallRequest,
+    RecallResult,
+    StoreFinder,
+    find_recalled,
+    leave_selection,
+    recall_in_project,
+    record_recall,
+)
+from memdir.recall.reminder import mask_secrets
 from memdir.recall.select import LocalSearch
-from memdir.records import Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
+from memdir.records import SELECT, Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
 from memdir.store.files import FileStore
+from memdir.store.open import Project
+from memdir.store.sessions import QUESTION, open_session
+from memdir.store.state import note_problem
 from memdir.text import find_json, fold, one_line, shorten
 
 KEY = "selected_memories"
-PURPOSE = "select"
 SCHEMA: Mapping[str, object] = {
     "type": "object",
     "properties": {KEY: {"type": "array", "items": {"type": "string"}, "maxItems": SELECTED}},
@@ -109,6 +123,46 @@ class FreshSearch:
             return search.select(query, headers, limit)
 
 
+def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFinder:
+    """Return the model of the settings as a selector; the local search if there is none, or it cannot be opened."""
+    settings, environment = project.settings, project.environment
+    if settings.text("selector") != "model":
+        return search
+    try:
+        model = find_model(settings, environment, project=str(project.places.root.path), key="select_model")
+    except MemdirError as error:
+        note_problem(project.private.state, SELECT, f"model: {error}", project.now())
+        return search
+    return search if model is None else ModelSelector(model, search.select)
+
+
+def select_beside(project: Project, session: str, read_tools: Callable[[str], Sequence[str]]) -> RecallResult | None:
+    """Select for the question that a prompt hook has left, and leave the memories for the next hook of the conversation.
+
+    `read_tools` returns the tools in use by the path of the transcript. What the local search selects is not left: the
+    prompt hook has shown it. Nothing is left if another question has come meanwhile, or the conversation was cleared.
+    """
+    file = open_session(project.private.state, session)
+    question = file.read_prompt(QUESTION)
+    text, transcript = question.get("text"), question.get("transcript")
+    if not isinstance(text, str) or not isinstance(transcript, str):
+        return None
+    found = recall_in_project(
+        project,
+        mask_secrets(text),
+        session=session,
+        tools=read_tools(transcript),
+        peek=True,
+        make_selector=lambda search: open_selector(project, search),
+    )
+    if file.read_prompt(QUESTION) != question:
+        return None
+    if found.memories and found.selector == ModelSelector.name:
+        leave_selection(file, found)
+    file.drop_prompt(QUESTION)
+    return found
+
+
 class ModelSelector:
     """Asks `model`; uses `fallback` for what to show it, and when it fails."""
 
@@ -138,13 +192,18 @@ class ModelSelector:
         return _match_names(names, [header for header in shown if header not in query.seen], limit)
 
     def _choose_shown(self, query: Query, headers: Sequence[Header]) -> list[Header]:
-        """The manifest, oldest first: all, or of too many the newest and the best by local score."""
+        """The manifest, oldest first: all, or of too many the newest and the best by local score, filled up by age.
+
+        Of too many, those that may not be picked take no place.
+        """
         known = [*headers, *query.seen]
         if len(known) > MANIFEST_ENTRIES:
-            newest = sorted(known, key=lambda header: (header.modified, header.file), reverse=True)[:MANIFEST_NEWEST]
-            room = MANIFEST_ENTRIES - len(newest)
-            best = [pick.header for pick in self._fallback(replace(query, wide=True), headers, room)][:room]
-            known = [*newest, *(header for header in best if header not in newest)]
+            newest = sorted(headers, key=lambda header: (header.modified, header.file), reverse=True)
+            others, room = newest[MANIFEST_NEWEST:], MANIFEST_ENTRIES - MANIFEST_NEWEST
+            best = [pick.header for pick in self._fallback(replace(query, wide=True), others[::-1], room)]
+            matched = {(header.scope, header.name) for header in best}
+            filled = [*best, *(header for header in others if (header.scope, header.name) not in matched)]
+            known = [*newest[:MANIFEST_NEWEST], *filled[:room]]
         return sorted(known, key=lambda header: (header.modified, header.file))
 
 
@@ -167,7 +226,7 @@ def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Re
         ),
         max_tokens=SELECT_TOKENS,
         schema=SCHEMA,
-        purpose=PURPOSE,
+        purpose=SELECT,
     )
 
 

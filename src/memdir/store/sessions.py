@@ -34,6 +34,7 @@ from memdir.store.state import check_no_link, digest_text, find_link, make_leaf,
 PROMPT = ".prompt"
 DAY = "day"  # in a record: the last day that the conversation was given
 STARTED = "started"  # in a record: memory was on when the conversation began; whether a person or a program talks
+QUESTION, SELECTION = "question", "selection"  # prompts: what was asked beside the turn, and what was selected for it
 _INDEXED = "indexed"
 _FOREIGN = "foreign"
 _ENTRY_BYTES = 16_384  # of the queue: two paths and an id
@@ -91,6 +92,14 @@ class SessionFile:
         """Keep a prompt, under the lock of the folder."""
         path = self.find_prompt_file(key)
         write_table(path.parent, path.name, table)
+
+    def drop_prompt(self, key: str) -> bool:
+        """Remove a prompt; of several processes one gets True."""
+        try:
+            os.unlink(self.find_prompt_file(key))
+        except OSError:
+            return False
+        return True
 
     def read_foreign(self) -> tuple[int, ...]:
         """The runs of foreign text in what was learned from so far."""

@@ -47,7 +47,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
 }
 VERBS = {subject: tuple(" ".join(modules.values()).split()) for subject, modules in SUBJECTS.items()}
 # Verbs that programs call and people need not see.
-HIDDEN = {"worker": "learn"}
+HIDDEN = {"worker": "learn", "select": "recall"}
 _MODULES = HIDDEN | {
     verb: module for modules in SUBJECTS.values() for module, verbs in modules.items() for verb in verbs.split()
 }

@@ -4,7 +4,9 @@ What is not understood here (help, mistakes) is left to click; a test compares t
 """
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.format.age import render_age
 from memdir.interfaces.cli import CliContext
@@ -12,6 +14,11 @@ from memdir.interfaces.cli.output import Output, Row, Styled, TableColumn, fill
 from memdir.recall.pipeline import RecallResult, RecallSkip, recall_in_project
 from memdir.records import Excerpt, Pick
 from memdir.store.open import Project
+
+if TYPE_CHECKING:
+    from memdir.recall.pipeline import StoreFinder
+    from memdir.recall.select import LocalSearch
+    from memdir.records import Selector
 
 _FLAGS = {"--explain": "explain", "--no-semantic": "no_semantic", "--json": "as_json"}
 _VALUES = {"--session": "session", "--tools": "tools", "--limit": "limit"}
@@ -87,6 +94,7 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
         semantic=not asked.no_semantic,
         peek=asked.explain,
         on_read=show_progress,
+        make_selector=_find_selector(project, asked),
     )
     out.progress("")
     candidates = [_make_candidate(pick) for pick in found.picks] if asked.explain else []
@@ -103,6 +111,17 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
     if found.skipped is not None and (out.is_table or not candidates):
         is_usual = found.skipped is RecallSkip.NOTHING_FITS
         out.line("nothing here fits" if is_usual else f"nothing is recalled: {found.skipped.words}")
+
+
+def _find_selector(project: Project, asked: RecallCall) -> "Callable[[LocalSearch], Selector | StoreFinder]":
+    """The model where one is configured; the local search where a person wants the best that match, or its scores."""
+    is_local = project.settings.text("model").strip() == "none" or project.settings.text("selector") == "local"
+    if is_local or asked.explain or asked.no_semantic or asked.limit is not None:
+        return lambda search: search
+    # Imported here: most calls ask no model.
+    from memdir.recall.prefetch import open_selector
+
+    return partial(open_selector, project)
 
 
 def _make_recalled(excerpt: Excerpt, project: Project) -> Row:

@@ -18,22 +18,35 @@ from typing import Any, NamedTuple
 
 import click
 
-from memdir.conversation.transcripts import list_folders, search_transcripts
-from memdir.errors import DiskError, FormatError
+from memdir.conversation.tool_calls import list_recent_tools
+from memdir.conversation.transcripts import list_folders, read_tail, search_transcripts
+from memdir.errors import DiskError, FormatError, MemdirError
 from memdir.format.frontmatter import compose_file, make_slug, read_time
 from memdir.interfaces.cli import CliContext
-from memdir.interfaces.cli.app import VerbGroup, find_past, json_option, limit_option, name_argument, scope_option, verb
+from memdir.interfaces.cli.app import (
+    CliVerb,
+    VerbGroup,
+    find_past,
+    json_option,
+    limit_option,
+    name_argument,
+    scope_option,
+    verb,
+)
 from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, make_skip_rows
 from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.limits import DESCRIPTION_CHARS, SELECTED
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import recall
+from memdir.recall.prefetch import select_beside
 from memdir.recall.select import LocalSearch
 from memdir.records import Dialect
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
+from memdir.store.state import note_problem
 from memdir.text import fold, one_line, shorten
 
+_TOOL_MESSAGES = 40  # the newest of a transcript, in which tools in use are found
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
     TableColumn("LINE", "dim", "line"),
@@ -77,6 +90,26 @@ def recall_verb(call: CliContext, /, **options: Any) -> None:
     that matched, and `selected` or why not, with tabs between.
     """
     show_recall(call, RecallCall(**options))
+
+
+@click.command("select", hidden=True, cls=CliVerb, examples=("memdir select --session ID",))
+@click.option(
+    "--session", metavar="ID", required=True, help="The conversation that a prompt hook has left a question for."
+)
+@click.pass_obj
+def select_verb(call: CliContext, session: str) -> None:
+    """Select memories for a question that waits, quietly, for the next hook to show; a prompt hook starts this."""
+
+    def read_tools(transcript: str) -> tuple[str, ...]:
+        with suppress(MemdirError):  # not written yet, or of a host whose transcripts cannot be read
+            return list_recent_tools(read_tail(transcript, _TOOL_MESSAGES)) if transcript else ()
+        return ()
+
+    project = call.open()
+    try:
+        select_beside(project, session, read_tools)
+    except MemdirError as error:
+        note_problem(project.private.state, "select", str(error), project.now())
 
 
 @verb(
