@@ -69,7 +69,7 @@ PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = 
     11,
     17,
     150,
-    51_200,
+    51_900,
     800,
     80,
     45,

@@ -178,13 +178,13 @@ def test_reminders_are_taken_once_and_the_same_memory_is_not_told_again(session:
 
 
 def test_nothing_is_taken_before_it_is_ready_nor_after_the_turn_was_cancelled(store: FileStore) -> None:
-    put(store, "deploy-day", "the day on which we deploy is Tuesday")
+    put(store, "paint", "the fence is painted every spring")  # the index does not find it
     entered, go = threading.Event(), threading.Event()
 
     def slow(request: Request) -> Reply:
         entered.set()
         assert go.wait(60)
-        return Reply('{"selected_memories": ["deploy-day.md"]}')
+        return Reply('{"selected_memories": ["paint.md"]}')
 
     session = Session(store, id="s1", model=slow, selector="model")
     session.prompt_arrived(QUESTION)
