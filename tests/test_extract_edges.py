@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from extracting import DEPLOYS, NOW, make_file, make_parent, name_file
-from memdir.conversation.transcripts import make_plain_messages
+from memdir.conversation.transcripts import cut, make_plain_messages
 from memdir.errors import ConflictError, UnreachableError
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction.by_model import render_conversation
-from memdir.extraction.turns import EndedTurn, ExtractOptions, cut, extract_turn, harvest
+from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, harvest
 from memdir.frozen import replace
 from memdir.interfaces.worker import read_turns, work
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_TRIES

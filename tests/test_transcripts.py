@@ -13,8 +13,16 @@ import pytest
 from homes import git, make_environment, make_repository
 from loads import ROOT, scaled
 from memdir.conversation.lines import BLOCK_BYTES, LINE_BYTES, TranscriptFormat, describe_transcript
-from memdir.conversation.transcripts import list_transcripts, read_messages, read_slice, read_tail
+from memdir.conversation.transcripts import (
+    MessageRun,
+    list_transcripts,
+    read_messages,
+    read_pieces,
+    read_slice,
+    read_tail,
+)
 from memdir.errors import DiskError, FormatError, NotFoundError
+from memdir.store.sessions import Cursor
 from transcribing import Claude, said
 
 
@@ -187,8 +195,11 @@ def test_each_message_can_be_the_cursor_and_only_what_follows_comes(path: Path) 
         assert since.found and list(since.messages) == messages[number + 1 :]
         assert read_tail(path, number) == tuple(messages[len(messages) - number :])
     assert read_slice(path, after="gone", window=3).messages == tuple(messages[-3:])
-    with_context = read_slice(path, after=messages[-2].id, window=3, before=2)
-    assert with_context.before == tuple(messages[-3:-1]) and with_context.messages == tuple(messages[-1:])
+    for number, message in enumerate(messages[:-1]):
+        (piece,) = read_pieces(path, Cursor(message.id, position=number))
+        assert piece == MessageRun(tuple(messages[number + 1 :]), number + 1, tuple(messages[: number + 1]))
+    assert [at.messages for at in read_pieces(path, Cursor("gone"), window=2)] == [tuple(messages[-2:])]
+    assert [at.messages for at in read_pieces(path, Cursor("gone"))] == [tuple(messages)]
     assert read_slice(path, after="", window=3).messages == tuple(messages[-3:])
     assert list(read_messages(path, after="gone")) == messages
 
@@ -314,7 +325,16 @@ def test_a_rollout_is_read_without_wrappers_events_and_thoughts(path: Path) -> N
         "u:fix it",
     ]
     messages = list(read_messages(path))
-    assert {at.id for at in messages} == {""}
+    for number, at in enumerate(messages):
+        found = read_slice(path, after=at.id, window=1)
+        others = [later for later in messages[number + 1 :] if later.id != at.id]  # of one record both have its id
+        assert found.found and list(found.messages) == others
+    later = message("user", "and then?")
+    path.write_bytes(path.read_bytes() + f"{later}\n".encode())
+    assert [at.text for at in read_slice(path, after=messages[-1].id, window=1).messages] == ["and then?"]
+    path.write_bytes(path.read_bytes().replace(b"fix it", b"do it."))
+    assert not read_slice(path, after=messages[-1].id, window=1).found, "another line stands there now"
+    path.write_bytes(path.read_bytes().replace(b"do it.", b"fix it").removesuffix(f"{later}\n".encode()))
     assert messages[4].calls[0].input == {"command": ["bash", "-lc", "ls"]}
     assert messages[4].calls[1].input == {"input": "*** Begin Patch"}
     for count in range(len(messages) + 2):

@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from memdir.conversation.lines import (
     Json,
+    RecordPath,
     TranscriptLine,
     join_texts,
     list_blocks,
@@ -74,26 +75,18 @@ class ChainNode:
         return (self.kind in ("user", "assistant") and not self.is_meta) or self.is_queued
 
 
-@dataclass(frozen=True, slots=True)
-class ChainPath:
-    """Positions of the conversation's records, first to last; `found`: the cursor is among them."""
-
-    positions: list[int]
-    found: bool = False
-
-
 def find_chain(
     file: BinaryIO, *, after: str = "", count: int = 0, is_agent: bool = False, since_compaction: bool = False
-) -> ChainPath:
+) -> RecordPath:
     """The records after the record `after`; if it is not found, at least the last `count` messages, or all."""
     trace = ChainTrace(after, count, since_compaction, None).run(file, is_agent)
     if trace.is_broken:
         known = {hash(node.uuid) for _, node in _read_nodes(file, is_agent)}
         trace = ChainTrace(after, count, since_compaction, known).run(file, is_agent)
-    return ChainPath(trace.list_positions(), trace.found)
+    return RecordPath(trace.list_positions(), trace.found)
 
 
-def read_chain(file: BinaryIO, chain: ChainPath) -> Iterator[Message]:
+def read_chain(file: BinaryIO, chain: RecordPath) -> Iterator[Message]:
     """The messages of a path's records, each API message as one."""
     return merge(_read_records(file, chain.positions))
 

@@ -1,4 +1,5 @@
-"""Codex's rollouts as messages. Nothing in them has a lasting id, so the messages have none.
+"""Codex's rollouts as messages. Records have no ids; a rollout only grows, so a message is known by where its last record
+stands and a checksum of that line.
 
     response_item   messages, calls and their results; adjacent ones of the assistant are merged
     event_msg       mostly a copy for the screen. Two kinds count: `thread_rolled_back`, which removes turns, and the
@@ -12,6 +13,7 @@ is left out.
 
 import json
 import re
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -21,16 +23,19 @@ from urllib.parse import unquote
 
 from memdir.conversation.lines import (
     Json,
+    RecordPath,
     join_texts,
     list_texts,
     make_position,
     parse_input,
     parse_line,
     read_at,
+    read_line,
     read_lines_back,
     read_records_at,
     read_table,
     read_text,
+    split_position,
 )
 from memdir.frozen import replace
 from memdir.records import Message, ToolCall
@@ -45,12 +50,32 @@ _EXIT_LINES = 4  # the exit code is in one of the first lines, before the comman
 _CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call"))
 _RESULTS = frozenset(("function_call_output", "custom_tool_call_output"))
 _TURNS_MOST = 1_000_000
+_ID = re.compile(r"[0-9a-f]{1,15}\.[0-9a-f]{8}")
 
 
-def read_rollout(file: BinaryIO, *, count: int = 0) -> Iterator[Message]:
-    """The conversation, or at least its last `count` messages."""
-    records = read_records_at(file, _list_kept(file, count))
-    return merge(message for record in records for message in make_messages(record))
+def find_kept(file: BinaryIO, *, after: str = "", count: int = 0) -> RecordPath:
+    """The records that were not rolled back, those after the message `after` if it is there; else at least the last
+    `count` messages, or all."""
+    start = _find_record(file, after)
+    return RecordPath(_list_kept(file, 0 if start >= 0 else count, start), start >= 0)
+
+
+def read_kept(file: BinaryIO, path: RecordPath) -> Iterator[Message]:
+    """The messages of these records."""
+    records = ((at, record) for at in path.positions for record in read_records_at(file, [at]))
+    named = (replace(made, id=_make_id(file, at)) for at, record in records for made in make_messages(record))
+    return merge(named)
+
+
+def _make_id(file: BinaryIO, position: int) -> str:
+    offset, _ = split_position(position)
+    return f"{position:x}.{zlib.crc32(read_line(file, offset).rstrip()):08x}"
+
+
+def _find_record(file: BinaryIO, id: str) -> int:
+    """The position of the record that an id names; -1 if there is none."""
+    position = int(id.partition(".")[0], 16) if _ID.fullmatch(id) else -1
+    return position if position >= 0 and _make_id(file, position) == id else -1
 
 
 def merge(messages: Iterable[Message]) -> Iterator[Message]:
@@ -59,7 +84,7 @@ def merge(messages: Iterable[Message]) -> Iterator[Message]:
     for message in messages:
         if open_one and message.role == "assistant" and not message.is_meta:
             text = "\n\n".join(filter(None, (open_one.text, message.text)))
-            open_one = replace(open_one, text=text, calls=open_one.calls + message.calls)
+            open_one = replace(open_one, id=message.id, text=text, calls=open_one.calls + message.calls)
             continue
         yield from filter(None, [open_one])
         open_one = message if message.role == "assistant" and not message.is_meta else None
@@ -161,13 +186,15 @@ def _strip_editor(text: str) -> str:
     return request.strip() if mark and before.lstrip().startswith("# ") else text
 
 
-def _list_kept(file: BinaryIO, count: int) -> list[int]:
-    """Positions of the records that were not rolled back, first to last. Read backwards, because a rollback comes
-    after what it removes. With a `count`, one message more, so that the first of those requested is complete."""
+def _list_kept(file: BinaryIO, count: int, start: int) -> list[int]:
+    """Positions of the records after `start` that were not rolled back, first to last. Read backwards, because a rollback
+    comes after what it removes. With a `count`, one message more, so that the first of those requested is complete."""
     kept = array("Q")
     turns, merged, last = 0, 0, ""
     back = ((line.offset, *at) for line in read_lines_back(file) for at in reversed(list(enumerate(parse_line(line)))))
     for offset, index, record in back:
+        if make_position(offset, index) <= start:
+            break
         turns = min(turns + _count_rolled_back(record), _TURNS_MOST)
         made = list(make_messages(record))
         if turns:

@@ -68,6 +68,14 @@ class TranscriptLine:
     end: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordPath:
+    """Positions of a conversation's records, first to last. `found`: the cursor was met, and these come after it."""
+
+    positions: list[int]
+    found: bool = False
+
+
 class TranscriptFormat(StrEnum):
     CLAUDE = "claude-code"
     CODEX = "codex"
@@ -166,11 +174,16 @@ def make_position(offset: int, index: int) -> int:
     return offset << _INDEX_BITS | min(index, (1 << _INDEX_BITS) - 1)
 
 
+def split_position(position: int) -> tuple[int, int]:
+    """The offset of a line, and which of its records it is."""
+    return position >> _INDEX_BITS, position & ((1 << _INDEX_BITS) - 1)
+
+
 def read_records_at(file: BinaryIO, positions: Sequence[int]) -> Iterator[Json]:
     """The records at these positions, without those that are gone."""
     for position in positions:
-        records = parse_records(read_line(file, position >> _INDEX_BITS))
-        index = position & ((1 << _INDEX_BITS) - 1)
+        offset, index = split_position(position)
+        records = parse_records(read_line(file, offset))
         if index < len(records):
             yield records[index]
 

@@ -11,19 +11,21 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from memdir.conversation.claude import find_chain, make_messages, read_chain
-from memdir.conversation.codex import read_rollout
+from memdir.conversation.codex import find_kept, read_kept
 from memdir.conversation.gemini import read_chat
 from memdir.conversation.lines import (
     Json,
+    RecordPath,
     TranscriptFormat,
     TranscriptInfo,
     check_format,
@@ -44,15 +46,18 @@ from memdir.conversation.lines import (
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, replace
+from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_WINDOW
 from memdir.project.paths import DIR_NAME, ProjectPaths, find_project_dir, find_root, slug
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
 from memdir.recall.reminder import strip_blocks
 from memdir.records import Message, ToolCall
+from memdir.store.sessions import Cursor, make_cursor
 
 _CODEX_DEPTH = 4  # sessions/YYYY/MM/DD/rollout-*.jsonl; archived ones are in one folder
 _DECODER = json.JSONDecoder()
 _TIMES = ("timestamp", "created_at", "at", "date")
+PIECE_MESSAGES = 400
 DOCUMENT_BYTES = 67_108_864  # read of one JSON document
 _ARRAY = re.compile(r'(?:\A[\s\0\ufeff]*|"messages"\s*:\s*)\[[\s\0]*')
 _COMMA = re.compile(r"[\s\0]*,[\s\0]*")
@@ -77,7 +82,15 @@ class TranscriptSlice:
 
     messages: tuple[Message, ...]
     found: bool
-    before: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRun:
+    """Some messages in a row, how many came before them in the conversation, and the last of those."""
+
+    messages: tuple[Message, ...]
+    start: int
+    context: tuple[Message, ...] = ()
 
 
 def read_messages(path: str | Path, *, after: str = "", since_compaction: bool = False) -> Iterator[Message]:
@@ -88,10 +101,10 @@ def read_messages(path: str | Path, *, after: str = "", since_compaction: bool =
     """
     with open_transcript(path) as file:
         host = check_format(file, path)
-        if host is TranscriptFormat.CLAUDE:
-            is_agent = is_agent_file(path)
-            chain = find_chain(file, after=after, is_agent=is_agent, since_compaction=since_compaction)
-            yield from read_chain(file, chain)
+        if paths := _find_paths(host, path):
+            find, read = paths
+            more = {"since_compaction": since_compaction} if host is TranscriptFormat.CLAUDE else {}
+            yield from read(file, find(file, after=after, **more))
         elif host is TranscriptFormat.GEMINI and after:
             known = tuple(read_chat(file))
             yield from known[_find_after(known, after) or 0 :]
@@ -104,35 +117,120 @@ def read_tail(path: str | Path, count: int) -> tuple[Message, ...]:
     return read_slice(path, after="", window=count).messages
 
 
-def read_slice(path: str | Path, *, after: str, window: int, before: int = 0) -> TranscriptSlice:
-    """The messages after the message `after`, and so many before them; if that is gone or was never known, the last
-    `window` messages. Of a long Claude Code session only what was added is read. Codex's messages have no ids: the
-    result is the window."""
+def read_slice(path: str | Path, *, after: str, window: int) -> TranscriptSlice:
+    """The messages after the message `after`; if that is gone or was never known, the last `window` messages. Of a long
+    session of Claude Code or Codex only what was added is read."""
     with open_transcript(path) as file:
         host = check_format(file, path)
-        is_claude, is_agent = host is TranscriptFormat.CLAUDE, is_agent_file(path)
-        if after and is_claude and (chain := find_chain(file, after=after, is_agent=is_agent)).found:
-            new = tuple(read_chain(file, chain))
-            last = find_chain(file, count=len(new) + before, is_agent=is_agent) if before else None
-            known = tuple(read_chain(file, last)) if last else ()
-            return TranscriptSlice(new, True, known[: len(known) - len(new)][-before:])
+        paths = _find_paths(host, path)
+        if after and paths and (chain := paths[0](file, after=after)).found:
+            return TranscriptSlice(tuple(paths[1](file, chain)), True)
         if after and host is TranscriptFormat.GEMINI:
             known = tuple(read_chat(file))
             if (at := _find_after(known, after)) is not None:
-                return TranscriptSlice(known[at:], True, known[max(0, at - before) : at])
+                return TranscriptSlice(known[at:], True)
         if host is None or window <= 0:
             return TranscriptSlice((), False)
-        if is_claude:
-            messages = read_chain(file, find_chain(file, count=window, is_agent=is_agent))
-        else:
-            messages = _read_other(file, host, window)
+        messages = paths[1](file, paths[0](file, count=window)) if paths else _read_other(file, host)
         return TranscriptSlice(tuple(deque(messages, maxlen=window)), False)
 
 
-def _read_other(file: BinaryIO, host: TranscriptFormat, count: int = 0) -> Iterator[Message]:
-    if host is TranscriptFormat.GEMINI:
-        return read_chat(file)
-    return read_rollout(file, count=count) if host is TranscriptFormat.CODEX else _read_plain(file)
+def read_pieces(
+    path: str | Path,
+    cursor: Cursor | None,
+    *,
+    chars: int = EXTRACT_SLICE_CHARS,
+    count: int = PIECE_MESSAGES,
+    window: int = 0,
+) -> Iterator[MessageRun]:
+    """The messages after a cursor, in pieces of about so many characters or messages, so that they need little memory.
+
+    If the cursor's own message is gone, the last `window` messages, or all.
+    """
+    before: tuple[Message, ...] | None = None
+    if cursor is not None and cursor.id:
+        before = _read_before(path, cursor.id, EXTRACT_WINDOW)
+        if before is None and not window:
+            cursor = None
+        elif cursor is not None:
+            new = read_tail(path, window) if before is None else read_messages(path, after=cursor.id)
+            return cut(new, None, chars=chars, count=count, before=before or (), start=cursor.position + 1)
+    # Looked for first: what lies before it must not be learned from again, and it may stand anywhere.
+    elif cursor and not any(_stands_on(cursor, at, place) for place, at in enumerate(read_messages(path))):
+        cursor = None
+    return cut(read_messages(path), cursor, chars=chars, count=count)
+
+
+def cut(
+    messages: Iterable[Message],
+    cursor: Cursor | None,
+    *,
+    chars: int = EXTRACT_SLICE_CHARS,
+    count: int = PIECE_MESSAGES,
+    before: Iterable[Message] = (),
+    start: int = 0,
+) -> Iterator[MessageRun]:
+    """Messages in pieces; with a cursor those after it, none if its own is not among them. `before` came before them,
+    and `start` is the position of the first."""
+    piece: list[Message] = []
+    passed, first, size = deque(before, maxlen=EXTRACT_WINDOW), start, 0
+    is_new = cursor is None
+    for position, message in enumerate(messages, start):
+        # Several messages of one record have one id, and the cursor stands on the last of them.
+        if cursor is not None and _stands_on(cursor, message, position):
+            is_new, first = True, position + 1
+            passed.append(message)
+            continue
+        if not is_new:
+            passed.append(message)
+            continue
+        full = size + len(message.text) > chars or len(piece) >= count
+        # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.
+        if piece and full and (message.role == "user" or size > 2 * chars):
+            yield MessageRun(tuple(piece), first, tuple(passed))
+            passed.extend(piece)
+            piece, size, first = [], 0, position
+        piece.append(message)
+        size += len(message.text)
+    if piece:
+        yield MessageRun(tuple(piece), first, tuple(passed))
+
+
+def _stands_on(cursor: Cursor, message: Message, position: int) -> bool:
+    if cursor.id or message.id:
+        return cursor.id == message.id
+    return cursor.position == position and cursor == make_cursor((message,), before=position)
+
+
+def _read_before(path: str | Path, after: str, count: int) -> tuple[Message, ...] | None:
+    """The message `after` and some before it, at most `count`; None if it is gone."""
+    with open_transcript(path) as file:
+        host = check_format(file, path)
+        if paths := _find_paths(host, path):
+            find, read = paths
+            if not (new := find(file, after=after)).found:
+                return None
+            first = new.positions[0] if new.positions else None
+            # Several records make a message, and none makes less than one.
+            last = find(file, count=len(new.positions) + count).positions
+            old = [at for at in last if first is None or at < first][-4 * count :]
+            return tuple(read(file, RecordPath(old)))[-count:]
+        known = tuple(read_chat(file)) if host is TranscriptFormat.GEMINI else ()
+        at = _find_after(known, after)
+        return None if at is None else known[max(0, at - count) : at]
+
+
+def _find_paths(
+    host: TranscriptFormat | None, path: str | Path
+) -> tuple[Callable[..., RecordPath], Callable[[BinaryIO, RecordPath], Iterator[Message]]] | None:
+    """How records are found from the end, and read; None for a format that is read from its beginning."""
+    if host is TranscriptFormat.CLAUDE:
+        return partial(find_chain, is_agent=is_agent_file(path)), read_chain
+    return (find_kept, read_kept) if host is TranscriptFormat.CODEX else None
+
+
+def _read_other(file: BinaryIO, host: TranscriptFormat) -> Iterator[Message]:
+    return read_chat(file) if host is TranscriptFormat.GEMINI else _read_plain(file)
 
 
 def _read_plain(file: BinaryIO) -> Iterator[Message]:

@@ -7,18 +7,16 @@ A transcript is read in pieces that one request can carry; the cursor moves with
 where it stopped. What is delivered twice is learned once, since a range of messages is known by its mark in the history.
 """
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.chat_exports import ExportedChat
-from memdir.conversation.transcripts import read_messages
+from memdir.conversation.transcripts import MessageRun, cut, read_pieces
 from memdir.errors import LockedError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip, clean_messages, extract
 from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.frozen import dataclass, replace
-from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_WINDOW
 from memdir.models.agent import note_run, render_ran
 from memdir.models.open import new_run
 from memdir.records import Message, Model
@@ -37,7 +35,6 @@ from memdir.text import estimate_tokens
 
 LOCK = "extract.lock"
 HEADLESS_ON, HEADLESS_OFF = "on", "off"
-_PIECE_MESSAGES = 400
 _CHAT_SECONDS = 60.0  # how long an imported conversation waits for a run in the background
 _TASK_TOKENS = 1_500  # what each request holds besides the conversation, and its answer
 
@@ -84,15 +81,6 @@ class ExtractEstimate:
     messages: int = 0
     pieces: int = 0
     tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRun:
-    """Some messages in a row, how many came before them in the conversation, and the last of those."""
-
-    messages: tuple[Message, ...]
-    start: int
-    context: tuple[Message, ...] = ()
 
 
 def read_extract_options(project: Project) -> ExtractOptions:
@@ -221,38 +209,6 @@ def _note(store: FileStore, session: SessionFile, done: ExtractResult, now: date
     return done
 
 
-def cut(
-    messages: Iterable[Message],
-    cursor: Cursor | None,
-    *,
-    chars: int = EXTRACT_SLICE_CHARS,
-    count: int = _PIECE_MESSAGES,
-) -> Iterator[MessageRun]:
-    """The messages in pieces of about so many; with a cursor those after it, none if its own is not among them."""
-    piece: list[Message] = []
-    before: deque[Message] = deque(maxlen=EXTRACT_WINDOW)
-    size = start = 0
-    for position, message in enumerate(messages):
-        # Several messages of one record have one id, and the cursor stands on the last of them.
-        if cursor is not None and _stands_on(cursor, message, position):
-            start = position + 1
-            before.append(message)
-            continue
-        if cursor is not None and not start:
-            before.append(message)
-            continue
-        full = size + len(message.text) > chars or len(piece) >= count
-        # A piece ends before something the person says, so that no turn is torn; twice as long it ends anywhere.
-        if piece and full and (message.role == "user" or size > 2 * chars):
-            yield MessageRun(tuple(piece), start, tuple(before))
-            before.extend(piece)
-            piece, size, start = [], 0, position
-        piece.append(message)
-        size += len(message.text)
-    if piece:
-        yield MessageRun(tuple(piece), start, tuple(before))
-
-
 def estimate_past(paths: Iterable[tuple[Path, SessionFile]]) -> ExtractEstimate:
     """How much is new in these transcripts."""
     transcripts = messages = pieces = tokens = 0
@@ -343,13 +299,4 @@ def harvest_chat(
 def _cut_new(path: Path, session: SessionFile) -> Iterator[MessageRun]:
     """What a transcript says after its conversation's cursor; all of it if the cursor's own message is gone."""
     cursor = parse_cursor(session.read().extra.get("cursor"))
-    # Looked for first: what lies before it must not be learned from again, and it may stand anywhere.
-    if cursor is not None and not any(_stands_on(cursor, at, place) for place, at in enumerate(read_messages(path))):
-        cursor = None
-    return cut(read_messages(path), cursor)
-
-
-def _stands_on(cursor: Cursor, message: Message, position: int) -> bool:
-    if cursor.id or message.id:
-        return cursor.id == message.id
-    return cursor.position == position and cursor == make_cursor((message,), before=position)
+    return read_pieces(path, cursor)

@@ -24,18 +24,18 @@ from memdir.conversation.notes import (
     read_notes_options,
     update_notes,
 )
-from memdir.conversation.transcripts import read_messages, read_slice
+from memdir.conversation.transcripts import MessageRun, read_messages, read_pieces
 from memdir.dream import dream, find_dream_context, find_due
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip
-from memdir.extraction.turns import EndedTurn, ExtractOptions, MessageRun, count_failure, cut, extract_turn
+from memdir.extraction.turns import EndedTurn, ExtractOptions, count_failure, extract_turn
 from memdir.files import start_detached
 from memdir.frozen import replace
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS, SYNC_DUE_MINUTES
 from memdir.models.agent import note_run
 from memdir.project.hosts import find_host
 from memdir.recall.select import LocalSearch
-from memdir.records import Message, Model
+from memdir.records import Model
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.store.sessions import (
@@ -174,15 +174,10 @@ def read_turns(
     if cursor is not None and not cursor.id:
         yield replace(turn, messages=tuple(read_messages(path)))
         return
-    start = 0 if cursor is None else cursor.position + 1
-    new, before = read_messages(path), tuple[Message, ...]()
-    if cursor is not None:
-        found = read_slice(path, after=cursor.id, window=EXTRACT_WINDOW, before=EXTRACT_WINDOW)
-        new, before = iter(found.messages), found.before
-    pieces = cut(new, None, chars=chars, count=chars // 100)
-    for piece in chain([next(pieces, MessageRun((), 0))], pieces):
-        context = (*before, *piece.context)[-EXTRACT_WINDOW:]
-        yield replace(turn, messages=piece.messages, start=start + piece.start, context=context)
+    nothing = MessageRun((), 0 if cursor is None else cursor.position + 1)
+    pieces = read_pieces(path, cursor, chars=chars, count=chars // 100, window=EXTRACT_WINDOW)
+    for piece in chain([next(pieces, nothing)], pieces):
+        yield replace(turn, messages=piece.messages, start=piece.start, context=piece.context)
 
 
 def _record_error(
