@@ -8,6 +8,7 @@ import pytest
 from clihelp import Cli
 from homes import write
 from memdir.interfaces.cli.write import UNREACHED
+from memdir.models.agent import read_runs
 from transcribing import Claude
 
 
@@ -112,3 +113,24 @@ def test_a_model_that_cannot_be_reached_leaves_the_notes_as_they_were(cli: Cli) 
 
 def test_purge_says_that_it_does_not_reach_notes() -> None:
     assert "notes of sessions" in UNREACHED
+
+
+def test_a_long_transcript_is_noted_in_pieces_and_the_next_turn_alone(cli: Cli) -> None:
+    talk = Claude()
+    for turn in range(300):
+        talk.user(f"Look at part {turn} of the harbour: {'quay ' * 1_000}")
+        talk.assistant(f"Part {turn} is done. {'Crane. ' * 1_000}")
+    path = cli.memory.parent / "long.jsonl"
+    for record in talk.records:
+        record.update(cwd=str(cli.project), sessionId="long")
+    talk.write(path)
+    update = ("notes", "update", "--transcript", str(path))
+    assert cli(*update, "--json").json["messages"] == 600
+    assert len([row for row in read_runs(cli.memory / ".memdir") if row.get("task") == "notes"]) >= 2
+    text = cli("notes", "show", "--transcript", str(path)).out
+    assert "Look at part 0 of" in text and "Last request: Look at part 299" in text
+    talk.user("And now the lighthouse")
+    talk.records[-1].update(cwd=str(cli.project), sessionId="long")
+    talk.write(path)
+    assert cli(*update, "--json").json["messages"] == 1
+    assert "Last request: And now the lighthouse" in cli("notes", "show", "--transcript", str(path)).out

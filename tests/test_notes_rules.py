@@ -363,3 +363,12 @@ def test_however_much_happens_the_notes_stay_within_their_limits() -> None:
     assert notes == talk.notes(notes)
     assert "Request 0-0" in text_of(notes, "Task specification") and "2-99" in text_of(notes, "Worklog")
     assert "/r/" not in text_of(notes, "Files and Functions"), "files that were only read go first"
+
+
+def test_questions_are_found_in_time_that_grows_with_the_answer_and_no_faster() -> None:
+    endless = "and so on, " * 40_000  # from each of its letters to its end it would take an hour
+    notes = update_by_rules(TEMPLATE, Talk().user("go").says(f"{endless}\nShall I? See x.y?z now").messages)
+    assert (
+        "- Open question: Shall I?" in render_notes(notes)
+        and "x.y" not in render_notes(notes).split("Shall I?")[1][:20]
+    )

@@ -22,7 +22,9 @@ from memdir.conversation.transcripts import (
     read_tail,
 )
 from memdir.errors import DiskError, FormatError, NotFoundError
+from memdir.limits import EXTRACT_WINDOW
 from memdir.store.sessions import Cursor
+from syscalls import trace
 from transcribing import Claude, said
 
 
@@ -202,6 +204,27 @@ def test_each_message_can_be_the_cursor_and_only_what_follows_comes(path: Path) 
     assert [at.messages for at in read_pieces(path, Cursor("gone"))] == [tuple(messages)]
     assert read_slice(path, after="", window=3).messages == tuple(messages[-3:])
     assert list(read_messages(path, after="gone")) == messages
+
+
+@pytest.mark.parametrize("shape", ["claude", "codex"])
+def test_what_comes_after_a_cursor_is_read_from_the_end_however_much_lies_before_it(path: Path, shape: str) -> None:
+    talk, rows = Claude(), [META]
+    for turn in range(4_000):
+        talk.user(f"question {turn} {'x' * 1_000}")
+        talk.assistant("answer")
+        rows += [message("user", f"question {turn} {'x' * 1_000}"), message("assistant", "answer")]
+    if shape == "claude":
+        talk.write(path)
+    else:
+        path.write_text("\n".join([*map(str, rows), ""]), encoding="utf-8")
+    known = list(read_messages(path))
+    cursor = Cursor(known[-3].id, position=len(known) - 3)
+    read: list[MessageRun] = list(read_pieces(path, cursor))
+    assert [at.messages for at in read] == [tuple(known[-2:])] and read[0].start == len(known) - 2
+    assert read[0].context == tuple(known[-2 - EXTRACT_WINDOW : -2])
+    seen = trace(lambda: list(read_pieces(path, cursor)))
+    assert path.stat().st_size > 4_000_000
+    assert sum(call.result or 0 for call in seen.named("read", "pread64") if call.target == str(path)) < 1_500_000
 
 
 def test_a_cursor_in_the_middle_of_a_turn_misses_nothing_that_is_written_later(path: Path) -> None:

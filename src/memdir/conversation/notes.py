@@ -36,7 +36,7 @@ from memdir.conversation.notes_file import (
     open_notes,
     render_notes,
 )
-from memdir.conversation.transcripts import read_messages, read_slice
+from memdir.conversation.transcripts import read_pieces
 from memdir.errors import BudgetError, ConflictError, LockedError, ModelError, NotFoundError, PathError
 from memdir.files import hold, read_small
 from memdir.frozen import dataclass, replace
@@ -58,6 +58,7 @@ from memdir.store.state import digest_text, make_leaf
 from memdir.text import estimate_tokens, replace_surrogates
 
 FOLDER, FILE, LOCK = "session-memory", "summary.md", ".update.lock"
+_PIECE_CHARS = 2_000_000  # of a transcript that are noted at once
 CONFIG = "session-memory/config"  # the person's own template and prompt, in Claude Code's folder
 _KEY = "notes"
 _COMPACT_KEY = "autoCompactEnabled"  # in Claude Code's settings
@@ -176,13 +177,10 @@ def update_notes(
     force: bool = False,
 ) -> NotesResult:
     """Update a session's notes if that is due, or with `force` in any case. Raises PathError and DiskError."""
-    gates = (
-        (NotesSkip.OFF, not options.on),
-        (NotesSkip.PAUSED, options.paused),
-        (NotesSkip.PRIVATE, session.read().private),
-        (NotesSkip.NO_COMPACTION, not options.compacts),
-    )
-    done = NotesResult(skipped=next((skip for skip, is_closed in gates if is_closed), NotesSkip.BUSY))
+    done = NotesResult(skipped=find_gate(options, session) or NotesSkip.BUSY)
+    if done.skipped is NotesSkip.BUSY and not force and read_notes_file(file) is None:
+        if news.messages and not is_update_due(count(news.messages, None)):  # no folder for a short conversation
+            return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))
     if done.skipped is NotesSkip.BUSY:
         with suppress(LockedError), updating(file):
             done = _update(file, session, news, options, model, force)
@@ -191,6 +189,42 @@ def update_notes(
         counts = {"skipped": done.skipped, "messages": done.messages, **render_ran(done.ran), "error": done.error}
         note_run(session.state, {**about, **counts})
     return done
+
+
+def find_gate(options: NotesOptions, session: SessionFile) -> NotesSkip | None:
+    """Why no notes are written, whatever was said."""
+    gates = (
+        (NotesSkip.OFF, not options.on),
+        (NotesSkip.PAUSED, options.paused),
+        (NotesSkip.PRIVATE, session.read().private),
+        (NotesSkip.NO_COMPACTION, not options.compacts),
+    )
+    return next((skip for skip, is_closed in gates if is_closed), None)
+
+
+def update_from_transcript(
+    project: Project,
+    path: Path,
+    session: SessionFile,
+    file: NotesFile,
+    *,
+    model: Model | None,
+    force: bool = False,
+) -> NotesResult:
+    """Update a session's notes with what its transcript says since, in pieces that need little memory: all but the last
+    without a model. One that was interrupted goes on where it stopped."""
+    options, now = read_notes_options(project, compacts=does_compact(project, path)), project.now()
+    if find_gate(options, session) is not None:
+        return update_notes(file, session, NotesInput(()), now=now, options=options)
+    count, pieces = 0, _read_inputs(project, path, session, file)
+    news = next(pieces, NotesInput((), 0))
+    for following in pieces:
+        done = update_notes(file, session, news, now=now, options=options, force=True)
+        if done.skipped is not None:
+            return done
+        count, news = count + done.messages, following
+    done = update_notes(file, session, news, now=now, options=options, model=model, force=force)
+    return replace(done, messages=count + done.messages)
 
 
 def find_home(project: Project) -> Path:
@@ -220,14 +254,13 @@ def does_compact(project: Project, transcript: Path) -> bool:
     return next((value for value in given if isinstance(value, bool)), True)
 
 
-def read_notes_input(project: Project, path: Path, session: SessionFile, file: NotesFile) -> NotesInput:
+def _read_inputs(project: Project, path: Path, session: SessionFile, file: NotesFile) -> Iterator[NotesInput]:
     """The messages of a transcript since the last notes; all of them if there are no notes."""
     root, apart = str(project.places.root.path), tuple(str(store.root) for store in project.stores)
-    last = _read_last(session.read())
-    if last.cursor is None or not last.cursor.id or read_notes_file(file) is None:
-        return NotesInput(tuple(read_messages(path)), root=root, apart=apart)
-    new = read_slice(path, after=last.cursor.id, window=limits.EXTRACT_WINDOW)
-    return NotesInput(new.messages, last.cursor.position + 1, root=root, apart=apart)
+    cursor = _read_last(session.read()).cursor if read_notes_file(file) is not None else None
+    limit = {"chars": _PIECE_CHARS, "count": _PIECE_CHARS // 100, "window": limits.EXTRACT_WINDOW}
+    for piece in read_pieces(path, cursor, **limit):
+        yield NotesInput(piece.messages, piece.start, root=root, apart=apart)
 
 
 def count(since: Sequence[Message], noted: int | None) -> NotesCounts:

@@ -55,7 +55,8 @@ _TASK_START, _TASK_LINE = re.compile(rf"- {_STAMP}“.*”"), re.compile(rf"(- {
 _WORK_LINE = re.compile(rf"(- {_STAMP}(?:“.*?” → |went on → |\(the conversation was compacted\)))")
 _COMPACTED = "This session is being continued from a previous conversation"
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
-_ASKING = re.compile(r"[^.!?。！？\n]{3,}[?？](?=[\s\"'”’)»]|$)")
+# From the beginning of a sentence only: a long one without an end would else be read again from each of its letters.
+_ASKING = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]{3,}+[?？](?=[\s\"'”’)»]|$)")
 _QUOTED, _BACKTICKED = re.compile(r"- `([^`]*)`"), re.compile(r"`([^`]*)`")
 COMMAND_CHARS, ERROR_CHARS, PATH_CHARS = 200, 240, 160
 _READERS = frozenset("read readfile view viewfile viewimage notebookread openfile cat readmanyfiles".split())

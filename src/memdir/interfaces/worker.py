@@ -16,14 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from memdir.conversation.lines import describe_transcript, is_agent_file
-from memdir.conversation.notes import (
-    does_compact,
-    find_home,
-    find_notes_file,
-    read_notes_input,
-    read_notes_options,
-    update_notes,
-)
+from memdir.conversation.notes import find_home, find_notes_file, update_from_transcript
 from memdir.conversation.transcripts import MessageRun, read_messages, read_pieces
 from memdir.dream import dream, find_dream_context, find_due
 from memdir.errors import FormatError, LockedError, MemdirError, NotFoundError
@@ -216,10 +209,7 @@ def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | No
 def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> None:
     file = find_notes_file(find_home(project), entry.session)
     session = open_session(project.private.state, entry.session)
-    path = Path(entry.transcript)
-    options = read_notes_options(project, compacts=does_compact(project, path))
-    news = read_notes_input(project, path, session, file)
-    update_notes(file, session, news, now=project.now(), options=options, model=model)
+    update_from_transcript(project, Path(entry.transcript), session, file, model=model)
 
 
 def _refresh_index(project: Project) -> None:

@@ -295,10 +295,8 @@ def _update_notes(
         open_session(project.private.state, session_id),
     )
     out.progress(f"reading {path.name}")
-    new = notes.read_notes_input(project, path, session, file)
-    options = read_notes_options(project, compacts=notes.does_compact(project, path))
-    model, now = call.choose_model(spec), project.now()
-    done = notes.update_notes(file, session, new, now=now, options=options, model=model, force=not if_due)
+    model = call.choose_model(spec)
+    done = notes.update_from_transcript(project, path, session, file, model=model, force=not if_due)
     _check_notes(done)
     place = Styled(str(file.path), "dim")
     if as_json:
