@@ -178,9 +178,9 @@ def update_notes(
 ) -> NotesResult:
     """Update a session's notes if that is due, or with `force` in any case. Raises PathError and DiskError."""
     done = NotesResult(skipped=find_gate(options, session) or NotesSkip.BUSY)
-    if done.skipped is NotesSkip.BUSY and not force and read_notes_file(file) is None:
-        if news.messages and not is_update_due(count(news.messages, None)):  # no folder for a short conversation
-            return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))
+    is_short = not force and news.messages and not is_update_due(count(news.messages, None))
+    if done.skipped is NotesSkip.BUSY and is_short and read_notes_file(file) is None:
+        return NotesResult(skipped=NotesSkip.NOT_DUE, messages=len(news.messages))  # without a folder for it
     if done.skipped is NotesSkip.BUSY:
         with suppress(LockedError), updating(file):
             done = _update(file, session, news, options, model, force)
