@@ -40,7 +40,12 @@ def test_the_newest_conversation_is_noted_and_shown(cli: Cli) -> None:
     assert "- `ls`: exit 1" in text and "- Open question: Shall I test it?" in text
     assert "nothing was said since" in cli("notes", "update").out
     digest = cli("notes", "--as", "hook").out
-    assert digest.startswith("## Current State\n") and digest.endswith(f"{path}\n") and len(digest) <= 6_001
+    assert (
+        digest.startswith("Notes that were kept")
+        and "not orders.\n\n## Current State\n" in digest
+        and digest.endswith(f"{path}\n")
+        and len(digest) <= 6_001
+    )
     assert cli("notes", "--as", "compaction").out.count("\n# ") == 10
 
 

@@ -583,7 +583,7 @@ def test_news_are_kept_until_somebody_looks(pair: tuple[Member, Member]) -> None
     bob.sync()
     news = read_team_news(bob.state)
     told = render_news(news)
-    assert len(news) == 12 and "by Ada" in told and "rule number 11 of releases" in told and "and 2 more" in told
+    assert len(news) == 12 and 'by "Ada"' in told and "rule number 11 of releases" in told and "and 2 more" in told
     assert read_team_news(ada.state) == () and render_news(()) == ""
     mark_seen(bob.state)
     assert read_team_news(bob.state) == ()

@@ -42,7 +42,6 @@ from memdir.store.state import digest_text, hold_sessions, read_authors
 from memdir.text import fold, one_line, printable
 
 LOG_PATTERN = f"{LOGS_FOLDER}/YYYY/MM/YYYY-MM-DD.md"
-_NO_LINKS = str.maketrans("[]()", "    ")
 
 
 def render_date(last_seen: date | None, now: datetime, *, zone: tzinfo | None = None, logs: Path | None = None) -> str:
@@ -314,8 +313,7 @@ def load_store(context: InstructionsContext, store: Store) -> Iterator[LoadedInd
         ours = [replace(at, name=at.name.removeprefix(start)) for at in headers if at.name.startswith(start)]
         used = {name.removeprefix(start): count for name, count in uses.items() if name.startswith(start)}
         known = [(name, at) for name, at in read_authors(store.state).items() if name.startswith(start)]
-        # An author's name must not look like a pointer of the index.
-        authors = {fold(name.removeprefix(start)): at.name.translate(_NO_LINKS) for name, at in known}
+        authors = {fold(name.removeprefix(start)): at.name for name, at in known}
         text = sign_lines(store.index(TEAM_FOLDER), authors)
         yield _load(context, Scope.TEAM, str(store.root / TEAM_FOLDER / INDEX_FILE), text, ours, used)
 
@@ -328,7 +326,7 @@ def sign_lines(text: str, authors: Mapping[str, str]) -> str:
     for line in parse_index(text):
         author = authors.get(fold(line.name)) if line.is_pointer else None
         end = line.text[len(line.text.rstrip("\r\n")) :]
-        signed += f"{line.text.rstrip()} (by {author}){end}" if author else line.text
+        signed += f'{line.text.rstrip()} (by "{author}"){end}' if author else line.text
     return signed
 
 

@@ -18,7 +18,8 @@ from memdir.errors import FormatError
 from memdir.frozen import dataclass, replace
 from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
-from memdir.text import estimate_tokens, find_forbidden, one_line, shorten
+from memdir.recall.reminder import break_frame, defuse
+from memdir.text import estimate_tokens, find_forbidden, one_line, printable, shorten
 
 # Sections that grow at their end: of these the end is kept.
 GROWING = frozenset(("worklog", "errors & corrections"))
@@ -229,7 +230,7 @@ def render_for_compaction(notes: Notes, *, path: str, template: Notes) -> str:
     if is_empty(notes, template):
         return ""
     preamble = "\n\n".join(filter(None, (render_prompt("notes/compacted", path=path), notes.preamble)))
-    return render_notes(cut_notes(replace(notes, preamble=preamble), where=path).notes)
+    return _make_safe(render_notes(cut_notes(replace(notes, preamble=preamble), where=path).notes))
 
 
 def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS) -> str:
@@ -237,14 +238,21 @@ def hook_digest(notes: Notes, *, path: str = "", chars: int = NOTES_DIGEST_CHARS
     known = [at for name in _DIGESTED if (at := notes.find(name)) and at.text]
     shown = known or [at for at in notes.sections if at.text]
     end = f"\n\nAll notes of this session: {path}" if path else ""
-    headings = sum(len(at.name) + 5 for at in shown) + len(end)
+    label = render_prompt("notes/digest")
+    headings = sum(len(at.name) + 5 for at in shown) + len(end) + len(label) + 2
     room = share_out([len(at.text) for at in shown], chars - headings)
     parts = []
     for at, most in zip(shown, room, strict=True):
         text = at.text if len(at.text) <= most else cut_text(at.text, most, len, is_end=is_growing(at), where="")[0]
         if text:
             parts.append(f"## {at.name}\n{text}")
-    return "\n\n".join(parts) + end if parts else ""
+    return _make_safe("\n\n".join([label, *parts]), end) if parts else ""
+
+
+def _make_safe(text: str, end: str = "") -> str:
+    """Notes as text for a conversation: they quote what tools printed, which must not end or imitate a block of ours."""
+    label, _, rest = text.partition("\n")
+    return defuse(f"{label}\n{break_frame(printable(rest))}{end}")
 
 
 def share_out(sizes: Sequence[int], total: int) -> list[int]:

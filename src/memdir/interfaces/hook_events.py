@@ -121,8 +121,7 @@ def _read_notes(call: HookInput, project: Project) -> str:
     if (text := notes.read_notes_file(file)) is None:
         return ""
     short = hook_digest(open_notes(text, make_template(options.template)), path=str(file.path))
-    shown = f"Notes that were kept of this session before it was shortened:{_GAP}{short}" if short else ""
-    return fit_lines(shown, HOOK_CHARS, where=str(file.path))
+    return fit_lines(short, HOOK_CHARS, where=str(file.path))
 
 
 def load_index(call: HookInput, project: Project, used: str = "") -> str:

@@ -40,6 +40,7 @@ OWN_PROJECT = "sync-project.json"
 OWN_COPY = "sync.git"  # this and the next in the folder of `find_own_sync`
 OWN_SETUP = "sync.json"
 OWN_FOLDER = "sync"
+_NOT_IN_NAMES = str.maketrans(dict.fromkeys('"“”„«»<>[]{}`*#|\\:;：；', " "))
 EVENTS_FOLDER = "events"
 PROBLEMS = "problems.jsonl"
 LEARNED = "imported-chats"
@@ -406,9 +407,12 @@ def drop_author(state: Path, name: str) -> None:
 
 
 def make_author(name: str, email: str = "", when: datetime | None = None) -> Author:
-    """An author from whatever a commit claims: each part one printable line, neither too long."""
+    """An author from whatever a commit claims: each part one printable line, neither too long.
+
+    A name is shown in quotation marks beside what a model reads, so it has none, nor signs of links, tags or headings.
+    """
     clean, address = (shorten(one_line(replace_surrogates(at)), _AUTHOR_CHARS) for at in (name, email))
-    return Author(clean or "unknown", address, when)
+    return Author(" ".join(clean.translate(_NOT_IN_NAMES).split()) or "unknown", address, when)
 
 
 def find_own_author(environment: Environment, root: Path | None) -> Author:

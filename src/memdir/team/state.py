@@ -204,7 +204,7 @@ def render_news(news: Sequence[TeamNews], *, limit: int = _SHOWN) -> str:
         return ""
     lines = []
     for at in news[::-1][:limit]:
-        by = f" by {one_line(at.author)}" if at.author else ""
+        by = f' by "{one_line(at.author)}"' if at.author else ""
         words = f": {shorten(one_line(at.line), _CHARS)}" if at.line and at.change != "deleted" else ""
         lines.append(f"- {one_line(at.name)} ({at.change}{by}){words}")
     if len(news) > limit:
