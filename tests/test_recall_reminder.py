@@ -213,8 +213,8 @@ def find_frames(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and not line.startswith("|")]
 
 
-def make_foreign(text: str, scope: Scope, **more: object) -> Excerpt:
-    at = excerpt(text, **more)
+def make_foreign(text: str, scope: Scope) -> Excerpt:
+    at = excerpt(text)
     return replace(at, header=replace(at.header, scope=scope), author="Ada")
 
 
@@ -238,7 +238,7 @@ def test_what_others_wrote_is_a_quotation_line_by_line() -> None:
 
 
 def test_a_memory_that_is_cut_stays_a_quotation_and_within_its_room() -> None:
-    long = make_foreign("\n".join(f"{IMITATIONS[0]} {number}" for number in range(400)), Scope.TEAM, lines_total=400)
+    long = make_foreign("\n".join(f"{IMITATIONS[0]} {number}" for number in range(400)), Scope.TEAM)
     for chars in range(900, 4_000, 117):
         shown = fit_memories([long, long], now=NOW, chars=chars, tokens=10_000)
         assert 0 < len(shown) <= chars

@@ -6,8 +6,8 @@
 
 If only one side changed a file, that change stands; if both did, they are merged. What may not be shared stays here and
 is named in `withheld`. A file of the branch that is refused is left as it is, until somebody here writes one of the same
-name. Nothing here is overwritten that was not sent: a file that stays back is merged with what came. An index is taken
-over line by line, and only lines for memories that are here.
+name. Nothing here is overwritten that was not sent: a file that stays back is merged with what came. Lines of an index that
+others wrote are not taken over: memories that are here get lines made from their own titles and descriptions.
 
 `.memdir-team.json` in the branch, {"review": true}, asks every member to review what others write. Whoever may push may
 change it, so a member may also ask for review for themselves.
@@ -493,8 +493,9 @@ class _IncomingPlan:
         there |= {path for path, data in self.files.items() if data is not None}
         names = [*(path.removesuffix(".md") for path in there), *self._find_unsynced(ours)]
         # A branch without an index that can be read says nothing about ours.
-        seen = base if theirs is None else self._filter(theirs, ours, names)
-        merged = merge_index(base, ours, seen)
+        updated = self._update_lines(ours)
+        seen = base if theirs is None else self._filter(theirs, updated, names)
+        merged = merge_index(base, updated, seen)
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
         revived = [name for name in revived if inputs.find_base(f"{name}.md") is not None]
         wanted = tidy_index(merged, names, seen, revived=revived, known=(seen, base))
@@ -520,20 +521,40 @@ class _IncomingPlan:
         return [*inputs.local.others, *new]
 
     def _filter(self, text: str, ours: str, names: list[str]) -> str:
+        """The branch's index as far as it is ours already; for every other memory that is here a line made from it.
+        Nobody reviews a line, so none of a team's is taken over, and headings and prose stay with those who wrote them."""
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
-        alive = {fold(name) for name in names}
-        kept = []
+        alive = {fold(name): name for name in names}
+        is_shared = self.inputs.part.is_shared
+        kept: list[str] = []
         for line in index.parse_index(text):
-            is_blank, is_ours = not line.text.strip(), line.text.rstrip("\r\n") in mine
-            is_judged = self.inputs.part.is_shared and not (is_blank or is_ours)
-            why = judge_line(line.text, self.inputs.find) if is_judged else ""
-            if why:
-                self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
-            # A line for what is not here waits with it; if the team reviews, so does prose.
-            waits = line.key not in alive if line.is_pointer else self.review and not is_blank
-            if is_ours or not (why or waits):
+            is_dead = line.is_pointer and line.key not in alive  # it waits with its memory
+            if line.text.rstrip("\r\n") in mine or not (is_shared or is_dead):
                 kept.append(line.text)
+            elif not line.text.strip():
+                kept += [line.text] if kept and kept[-1].strip() else []
+            elif is_shared and (why := judge_line(line.text, self.inputs.find)):
+                self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
+            elif line.is_pointer and not is_dead:
+                kept.append(self._make_line(alive[line.key]))
         return "".join(kept)
+
+    def _update_lines(self, ours: str) -> str:
+        """The index here; a line that says what a memory said before others changed it says what it says now."""
+        for path, how in self.received.items():
+            if how is ArrivedChange.CHANGED:
+                name, before = path.removesuffix(".md"), self.inputs.local.files[path]
+                ours = index.replace_line(ours, name, _render_line(name, before), self._make_line(name).rstrip("\n"))
+        return ours
+
+    def _make_line(self, name: str) -> str:
+        data = self.files.get(f"{name}.md") or self.inputs.local.files.get(f"{name}.md") or b""
+        return _render_line(name, data) + "\n"
+
+
+def _render_line(name: str, data: bytes) -> str:
+    fields = parse_fields(data.decode("utf-8", "replace"))
+    return index.render_line(fields.title or name, name, fields.description)
 
 
 # --- whether a file may come into the team's folder, or leave it ------------------------------------------------------
