@@ -48,7 +48,6 @@ INTERNAL = {
     "conversation": "claude codex",
     "extraction": "by_model",
     "dream": "plan review stale",
-    "team": "merge",
 }
 # Modules outside `language` that may hold text in other scripts.
 OTHER_SCRIPTS = {
@@ -68,8 +67,8 @@ PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = 
     13,
     11,
     17,
-    150,
-    51_900,
+    160,
+    54_900,
     800,
     80,
     45,

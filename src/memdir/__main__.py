@@ -31,7 +31,7 @@ def main() -> int:
         os._exit(run_hook(sys.argv[2:], given=given, kept=kept))
     from memdir.interfaces.cli import run
 
-    code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "chat": _chat, "demo": _demo})
+    code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "ui": _serve_ui, "chat": _chat, "demo": _demo})
     gc.freeze()
     return code
 
@@ -114,6 +114,12 @@ def _demo(**options: Any) -> int:
 
 def _serve_mcp(**options: Any) -> int:
     from memdir.interfaces.mcp import serve
+
+    return serve(**options)
+
+
+def _serve_ui(**options: Any) -> int:
+    from memdir.interfaces.web.app import serve
 
     return serve(**options)
 

@@ -310,6 +310,7 @@ class Evidence:
     semantic: float = 0.0
     prior: float = 0.0
     words: tuple[str, ...] = ()
+    sure: float | None = None  # how sure recall is that showing it helps, where that was asked: above 0 it is shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ processes lead to more than one scan in ten minutes. A person who asks for a dre
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -24,7 +24,8 @@ from memdir.conversation.transcripts import list_folders, list_transcripts
 from memdir.dream import records
 from memdir.dream.by_model import NO_CONTEXT, DreamContext
 from memdir.dream.lock import DreamHolder, DreamLock, find_holder, hold_dream, read_last
-from memdir.dream.plan import ApplyResult, apply_dream, mark_applied_logs, plan_dream
+from memdir.dream.plan import ApplyResult, apply_dream, mark_applied_logs, plan_dream, reject_patches
+from memdir.dream.plan import is_rejected as is_rejected
 from memdir.dream.records import DreamPhase, DreamProgress, PatchSet
 from memdir.dream.records import ProgressStep as ProgressStep
 from memdir.errors import DiskError, LockedError, MemdirError, NotFoundError, StoppedError
@@ -169,11 +170,19 @@ def preview_dream(
 
 
 def apply_kept(
-    store: FileStore, id: str, *, now: datetime | None = None, on_progress: records.OnProgress = records.say_nothing
+    store: FileStore,
+    id: str,
+    *,
+    accept: Collection[int] | None = None,
+    now: datetime | None = None,
+    on_progress: records.OnProgress = records.say_nothing,
 ) -> DreamResult:
-    """Apply a set that a preview has kept."""
+    """Apply a set that a preview has kept, or of its patches those with these numbers; the others count as rejected."""
     at = now or utc_now()
     patches = records.load(store.state, id)
+    if accept is not None and not store.has_mark(patches.mark):
+        reject_patches(store, [one for number, one in enumerate(patches.patches) if number not in accept], at)
+        patches = replace(patches, patches=tuple(one for n, one in enumerate(patches.patches) if n in accept))
     progress = DreamProgress(on_progress)
     with _recorded(store, progress, at) as row, hold_dream(store.root, store.state, now=at) as held:
         row["by"] = patches.by

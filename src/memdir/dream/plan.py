@@ -59,6 +59,7 @@ from memdir.records import (
     Forget,
     InboxItem,
     InboxKind,
+    InboxState,
     IndexEdit,
     Kind,
     Memory,
@@ -249,7 +250,7 @@ def _make_team_item(patch: Patch, now: datetime) -> NamedItem:
 
 
 def _leave_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ...]:
-    """The patches without those that a dream made before and somebody undid, until the text is another.
+    """The patches without those that a dream made before and somebody undid or rejected, until the text is another.
 
     It is the same change if every memory ends the same; for a merge, if it removes the same and adds to the same.
     """
@@ -267,7 +268,22 @@ def _leave_undone(store: StoreBase, patches: Sequence[Patch]) -> tuple[Patch, ..
         is_same = begun.issuperset(at[:2] for at in ends) if is_merge else files.issuperset(ends)
         return bool(edits) and files.issuperset(gone) and is_same
 
-    return tuple(at for at in patches if not was_undone(at))
+    return tuple(at for at in patches if not was_undone(at) and not is_rejected(store, at))
+
+
+def reject_patches(store: StoreBase, patches: Sequence[Patch], now: datetime) -> None:
+    """Record that these are not wanted, as decided items of the inbox: the same edits are not planned again."""
+    note = "rejected in the review of a dream"
+    for patch in patches:
+        _, item = _make_team_item(patch, now)
+        (added,) = store.inbox_add([replace(item, why=patch.reason)])
+        if added.state is InboxState.WAITING:
+            store.inbox_decide(added.id, InboxState.REJECTED, note)
+
+
+def is_rejected(store: StoreBase, patch: Patch) -> bool:
+    found = store.inbox_find(make_key(render_edits(patch.edits)))
+    return found is not None and found.state is InboxState.REJECTED
 
 
 def _is_new(store: StoreBase, item: InboxItem) -> bool:

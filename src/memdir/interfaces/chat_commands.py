@@ -522,25 +522,30 @@ I'm a data scientist, new to Rust.
 
 def play(*, color: str, run_verb: RunVerb) -> int:
     """Play the demo. Home, project and memory lie in a temporary folder, and no model is asked. Returns 0."""
+    with tempfile.TemporaryDirectory(prefix="memdir-demo-") as folder:
+        play_in(Path(folder).resolve(), color=color, run_verb=run_verb)
+    return 0
+
+
+def play_in(home: Path, *, color: str, run_verb: RunVerb) -> Path:
+    """Play the demo in this home; returns the folder of its project."""
     colored = has_color(color)
     options = ChatOptions(color="always" if colored else "never")
-    with tempfile.TemporaryDirectory(prefix="memdir-demo-") as folder:
-        home = Path(folder).resolve()
-        project = home / "ingest"
-        (project / ".git").mkdir(parents=True)
-        variables = {"HOME": str(home), "PATH": os.defpath}
-        screen = Screen(color=colored)
-        talk = ChatTalk(options, screen, Permissions(), id="demo", cwd=project, variables=variables, run_verb=run_verb)
-        try:
-            for line in SCRIPT.strip().split("\n"):
-                if line.startswith("#"):
-                    talk.screen.show("told", line.removeprefix("#").strip())
-                elif line == "+":
-                    path = talk.project.private.root / "background-of-the-user.md"
-                    path.write_text(_TWICE, encoding="utf-8")
-                else:
-                    talk.screen.show("heard", line)
-                    handle(talk, line)
-        finally:
-            talk.close()
-    return 0
+    project = home / "ingest"
+    (project / ".git").mkdir(parents=True)
+    variables = {"HOME": str(home), "PATH": os.defpath}
+    screen = Screen(color=colored)
+    talk = ChatTalk(options, screen, Permissions(), id="demo", cwd=project, variables=variables, run_verb=run_verb)
+    try:
+        for line in SCRIPT.strip().split("\n"):
+            if line.startswith("#"):
+                talk.screen.show("told", line.removeprefix("#").strip())
+            elif line == "+":
+                path = talk.project.private.root / "background-of-the-user.md"
+                path.write_text(_TWICE, encoding="utf-8")
+            else:
+                talk.screen.show("heard", line)
+                handle(talk, line)
+    finally:
+        talk.close()
+    return project

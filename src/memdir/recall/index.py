@@ -348,6 +348,11 @@ class Catalog:
             count += len(rows)
         return count
 
+    def read_links(self) -> dict[str, frozenset[str]]:
+        """Path to the folded names a memory links to, of those that link to any."""
+        rows = self._db.execute("SELECT path, links FROM bodies WHERE links <> ''").fetchall()
+        return {path: frozenset(links.split("\n")) for path, links in rows}
+
     def read_totals(self) -> IndexTotals:
         found = dict(self._db.execute("SELECT name, value FROM totals WHERE name IN ('docs', 'length', 'passages')"))
         return IndexTotals(found.get("docs", 0), found.get("length", 0), found.get("passages", 0))

@@ -203,6 +203,15 @@ class LocalSearch:
         real = [os.path.realpath(path) for path in paths]
         return self._retry(lambda: sum(self._refresh_files(number, real) for number in range(len(self._stores))))
 
+    def read_links(self) -> list[dict[str, frozenset[str]]]:
+        """For each store: path to the folded names that a memory links to, of those that link to any."""
+
+        def read() -> list[dict[str, frozenset[str]]]:
+            self._refresh_all()
+            return [self._open(number).read_links() for number in range(len(self._stores))]
+
+        return self._retry(read)
+
     def find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         """Implements `pipeline.StoreFinder`: the picks, then what was passed over with the reason."""
         return self._retry(lambda: self._find(query, limit, drop))
@@ -246,10 +255,9 @@ class LocalSearch:
                 is_met = pick.evidence.lexical > (0.0 if query.wide else UNTAUGHT)
                 reason = "" if is_met or (is_near and query.wide) else WEAK
             else:
-                is_sure = (
-                    pick.evidence.lexical > LEAST_WORDS and weigh_showing(gate, fits, number, prompt, prepared) > 0
-                )
-                reason = "" if is_sure else BELOW
+                sure = weigh_showing(gate, fits, number, prompt, prepared)
+                pick = replace(pick, evidence=replace(pick.evidence, sure=sure))
+                reason = "" if sure > 0 and pick.evidence.lexical > LEAST_WORDS else BELOW
             if reason:
                 weak.append(replace(pick, dropped=reason))
             elif len(selected) < limit:

@@ -12,10 +12,24 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memdir.errors import ConflictError, NotFoundError
-from memdir.format.frontmatter import decode, digest_of, make_slug
+from memdir.format.frontmatter import decode, digest_of, make_slug, split_frontmatter
 from memdir.frozen import dataclass
 from memdir.guard import check_name
-from memdir.records import BatchResult, Change, Draft, Header, Kind, Memory, Origin, Scope, Surfacing
+from memdir.records import (
+    BatchResult,
+    Change,
+    Draft,
+    Edit,
+    Forget,
+    Header,
+    Kind,
+    Memory,
+    Origin,
+    Put,
+    Rewrite,
+    Scope,
+    Surfacing,
+)
 from memdir.store import plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
@@ -105,6 +119,27 @@ class StoreBase(Inbox):
         with self._reading_history() as past:
             return past.count_changes() if past else 0
 
+    def find_last_steps(self) -> dict[str, tuple[str, datetime]]:
+        """Name to who last changed the words of a memory, and when; those that are gone too."""
+        steps = ((at.path, change) for change in reversed(self.changes()) for at in change.files)
+        return {path.removesuffix(".md"): (at.origin.who, at.at) for path, at in steps if not plan.is_index_path(path)}
+
+    def find_sources(self, name: str) -> dict[str, Change]:
+        """Sentence to the change that brought it into a memory as it is now; `fold` makes sentences comparable."""
+        # Imported here: only the page shows it.
+        from memdir.language.words import split_text
+
+        found: dict[str, Change] = {}
+        for change in reversed(self.changes(name)):
+            after = next((at.after for at in change.files if at.path == f"{name}.md"), None)
+            try:
+                text = "" if after is None else decode(self.read_content(after))
+            except NotFoundError:  # purged
+                text = ""
+            said = map(fold, split_text(split_frontmatter(text).body))
+            found = {sentence: found.get(sentence, change) for sentence in said}
+        return found
+
     def find_last_change(self) -> Change | None:
         with self._reading_history() as past:
             return past.find_last() if past else None
@@ -122,9 +157,13 @@ class StoreBase(Inbox):
                 raise NotFoundError("this directory has no history", name=digest[:12])
             return past.read_content(digest)
 
-    def has_mark(self, mark: str) -> bool:
+    def find_marked(self, mark: str) -> int | None:
+        """The change that was made with this mark."""
         with self._reading_history() as past:
-            return past is not None and past.find_marked(mark) is not None
+            return past.find_marked(mark) if past is not None else None
+
+    def has_mark(self, mark: str) -> bool:
+        return self.find_marked(mark) is not None
 
     def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory:
         """Save a draft: a new memory, or with `expect` another version of one that exists."""
@@ -232,6 +271,23 @@ class StoreBase(Inbox):
             return plan.check_shared(plan.plan_undo(view, undone, self.read_content), self.rules)
 
         return found, self._commit("undo", origin, planner, undoes=undone.id).changes
+
+    def undo_files(self, change: int, names: Iterable[str], *, origin: Origin = PERSON) -> BatchResult:
+        """Take back a part of a change: these memories become what they were before it, as one change.
+
+        Raises ConflictError for a memory that was changed since.
+        """
+        files = {at.path.removesuffix(".md"): at for at in self.read_change(change).files}
+        edits: list[Edit] = []
+        for name in names:
+            if (at := files.get(name)) is None:
+                raise NotFoundError(f"change {change} did not touch {name}", name=name)
+            if at.before is None:
+                edits.append(Forget(name, at.after))
+            else:
+                text = decode(self.read_content(at.before))
+                edits.append(Put(name, text) if at.after is None else Rewrite(name, text, at.after))
+        return self.change(edits, verb="restore", origin=origin)
 
     def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> Memory:
         changes = self.changes(name)

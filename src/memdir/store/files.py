@@ -14,6 +14,7 @@ import stat
 from _thread import RLock  # as in `threading`, which takes too long to import at every prompt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -200,6 +201,10 @@ class FileStore(StoreBase):
         """Path to the digest of every file as history last saw it."""
         with self._reading_history() as past:
             return {path: digest for path, (digest, _) in past.find_recorded().items()} if past else {}
+
+    def find_last_steps(self) -> dict[str, tuple[str, datetime]]:
+        with self._reading_history() as past:
+            return past.find_last_steps() if past else {}
 
     def find_dates(self, memories: Sequence[Memory]) -> tuple[history.ChangeDate, ...]:
         """What history knows of when each memory came to have its bytes."""

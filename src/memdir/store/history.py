@@ -319,6 +319,16 @@ class History(Database):
             raise NotFoundError("this version is no longer in the history", name=digest[:12], hint="it was purged")
         return bytes(row[0])
 
+    def find_last_steps(self) -> dict[str, tuple[str, datetime]]:
+        """Name to who last changed the words of a memory, and when."""
+        words = ",".join("?" * len(_SAME_WORDS))
+        select = "SELECT path, who, at, max(act) FROM changes JOIN acts ON act = id"
+        where = f"WHERE NOT pending AND (before IS NULL OR verb NOT IN ({words})) GROUP BY path"
+        with self.reading() as db:
+            rows = db.execute(f"{select} {where}", sorted(_SAME_WORDS)).fetchall()
+        steps = {path: (who, datetime.fromisoformat(at)) for path, who, at, _ in rows if not is_index_path(path)}
+        return {path.removesuffix(".md"): at for path, at in steps.items()}
+
     def find_recorded(self) -> dict[str, tuple[str, Signature]]:
         """Path to digest and signature of every file as it was last recorded."""
         with sqlite_errors(self.path):

@@ -139,14 +139,45 @@ class Inbox(ABC):
             table.update(id, state=InboxState(state).value, decided=decided, note=said, name=name or old.name)
             return _read_one(table, id)
 
+    def inbox_reopen(self, id: int) -> InboxItem:
+        """Let a decided item wait again, as a new one: the change made for its old number has happened."""
+        with self._using_inbox(write=True) as table:
+            old = _read_one(table, id)
+            assert table is not None
+            table.remove(id)
+            return _add(table, old)
 
-def approve(store: "StoreBase", item: InboxItem, *, origin: Origin | None = None, note: str = "") -> BatchResult | None:
+
+def reopen(store: "StoreBase", item: InboxItem, *, origin: Origin | None = None) -> tuple[InboxItem, int | None]:
+    """Take a decision back: what it changed is undone, and the item waits again under another number.
+
+    Returns the item and the change by which its own was undone. Raises ConflictError if the memory was changed since.
+    """
+    if item.state is InboxState.WAITING:
+        raise ConflictError("nothing was decided about it yet", hint="approve or reject it")
+    done = store.find_marked(make_mark(item))
+    undone = None
+    if done is not None and store.read_change(done).undone_by is None:
+        store.undo(done, origin=origin or Origin())
+        undone = store.read_change(done).undone_by
+    return store.inbox_reopen(item.id), undone
+
+
+def approve(
+    store: "StoreBase",
+    item: InboxItem,
+    *,
+    origin: Origin | None = None,
+    note: str = "",
+    edits: tuple[Edit, ...] | None = None,
+) -> BatchResult | None:
     """Carry out what an item proposes, as one change, then record the decision; None for one that changes no memory.
 
-    If the process dies between the two, approving again does nothing twice. A rejected item can still be approved.
+    `edits` take the place of those proposed, where the person has changed them. If the process dies between the two,
+    approving again does nothing twice. A rejected item can still be approved.
     """
     _check_open(item)
-    edits = find_payload_edits(item.payload)
+    edits = find_payload_edits(item.payload) if edits is None else edits
     if not edits and item.kind in (InboxKind.MEMORY, InboxKind.PROPOSAL):
         hint = "reject it; what made it can propose it anew"
         raise FormatError("it says nothing that could be done", field="edits", hint=hint)

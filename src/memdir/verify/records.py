@@ -168,6 +168,17 @@ def read_verdicts(store: FileStore) -> dict[str, Verdict]:
     return {name: at.verdict for name, at in read_known(store).items()}
 
 
+def read_states(store: FileStore) -> dict[str, tuple[VerifyState, str]]:
+    """Return the state of every kept verdict by name, with the signature of the file it was reached on."""
+    path = files.find_header_cache(store.root, store.state, store.cache, write=False)
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
+            rows = db.execute("SELECT name, state, signature FROM verdicts WHERE kind = ?", (_SCHEMA,)).fetchall()
+            return {name: (VerifyState(state), signature or "") for name, state, signature in rows}
+    except (sqlite3.Error, ValueError):
+        return {}
+
+
 def read_known(store: FileStore, names: list[str] | None = None) -> dict[str, CachedVerdict]:
     """Return the kept verdicts by name, of all memories or of some, whatever their digests."""
     path = files.find_header_cache(store.root, store.state, store.cache, write=False)

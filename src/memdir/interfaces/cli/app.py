@@ -31,6 +31,7 @@ from memdir.text import fold, one_line, printable, shorten
 # Subject -> module -> its verbs.
 SUBJECTS: dict[str, dict[str, str]] = {
     "Talk": {"hosts": "chat demo"},
+    "See": {"hosts": "ui"},
     "Write": {"write": "save remember edit pin forget", "dream": "log", "team": "promote demote"},
     "Read": {"read": "list read", "context": "show prompt context"},
     "Find": {"recall": "recall search why"},
@@ -65,6 +66,7 @@ _TRY = {
     "memdir chat": "talk to an assistant that remembers",
     "memdir install": "put memory into the coding agent you use",
     "memdir list": "what is remembered here",
+    "memdir ui --open": "all of it as a page in your browser",
     "memdir history": "what changed; `memdir undo` takes the last change back",
     "memdir doctor": "what is wrong, and how to fix it",
     "memdir --help": "every verb",

@@ -18,7 +18,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 from memdir.conversation.chat_exports import ChatExport, ExportedChat
 from memdir.conversation.transcripts import list_transcripts
-from memdir.errors import ConflictError, MemdirError, ModelError, NotFoundError
+from memdir.errors import ConflictError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.files import write_private
 from memdir.format import frontmatter
 from memdir.interfaces import imports, install
@@ -260,6 +260,7 @@ def _install_plugin(
 # Other interfaces.
 
 _NEWEST = "*"
+_PAGE_NEEDS = ("jinja2", "markdown_it", "nh3", "starlette", "uvicorn")
 
 
 @verb("hook", "What coding agents call at every turn.", "memdir hook user-prompt --host claude-code < event.json")
@@ -297,6 +298,30 @@ def mcp_verb(call: CliContext, project: str | None, http: bool, port: int, token
         None if text is None else (call.cwd / Path(text).expanduser()).absolute() for text in (project, token_file)
     )
     return call.enter("mcp", cwd=cwd or call.cwd, directory=call.directory, http=http, port=port, token_file=token)
+
+
+@verb("ui", "A page to see, search, review and mend memory.", "memdir ui --open", "memdir ui --port 8123")
+@click.option("--open", "is_open", is_flag=True, help="Open it in the browser.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="The port on loopback; 0 takes a free one.",
+)
+@click.pass_obj
+def ui_verb(call: CliContext, is_open: bool, port: int) -> int:
+    """Serve a page on 127.0.0.1 where everything remembered can be seen, explained, edited and undone, until Ctrl-C.
+
+    The address it prints works once, in one browser; nobody else on this machine can use it. Nothing is fetched from
+    anywhere. Needs `pip install 'memdir[ui]'`.
+    """
+    if missing := [name for name in _PAGE_NEEDS if find_spec(name) is None]:
+        message = f"the page needs packages that are not installed: {', '.join(missing)}"
+        raise SettingsError(message, hint="pip install 'memdir[ui]'")
+    return call.enter(
+        "ui", cwd=call.cwd, directory=call.directory, port=port, is_open=is_open, variables=call.variables
+    )
 
 
 @verb(

@@ -1,0 +1,476 @@
+"""What a person does on a page. Each is a change that can be undone on the spot; nothing here decides anything about memory."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from memdir.dream import apply_kept
+from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
+from memdir.format.frontmatter import replace_body, set_fields, split_frontmatter
+from memdir.frozen import dataclass, replace
+from memdir.interfaces import doctor
+from memdir.interfaces.web.pages import Row, name_who
+from memdir.interfaces.web.render import mark_inserted, plain, quote_path, show_time
+from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
+from memdir.interfaces.web.site import ORIGIN, Site, name_scope
+from memdir.project.settings import find_setting, remove_setting, write_setting
+from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
+from memdir.store.contract import StoreBase
+from memdir.store.files import FileStore
+from memdir.store.inbox import approve, find_payload_edits, reject, reopen
+from memdir.store.move import move
+from memdir.store.open import open_project
+from memdir.team import sync as team_sync
+from memdir.team.merge import merge_memory, split_paragraphs
+from memdir.verify.check import verify
+from memdir.verify.records import ClaimStatus, find_verdicts
+
+
+class Form:
+    """The fields of a form; a field may occur several times."""
+
+    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
+        self._values = values
+
+    def __getitem__(self, key: str) -> str:
+        found = self._values.get(key, ())
+        return found[-1].replace("\r\n", "\n") if found else ""
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def every(self, key: str) -> list[str]:
+        return [at for at in self._values.get(key, ()) if at]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done, in words; where to go on; and what takes it back: `home:change` in the order in which to undo."""
+
+    text: str
+    to: str
+    undo: tuple[str, ...] = ()
+    tone: str = "g"
+
+
+class MergeNeeded(Exception):
+    """A save that met a change of somebody else; `data` is what the page of the conflict shows."""
+
+    def __init__(self, data: Row) -> None:
+        super().__init__("the memory was changed meanwhile")
+        self.data = data
+
+
+def _path(home: str, name: str) -> str:
+    return f"/m/{home}/{quote_path(name)}"
+
+
+def _last_undo(store: StoreBase, home: str, name: str) -> tuple[str, ...]:
+    change = next(iter(store.changes(name, limit=1)), None)
+    return (f"{home}:{change.id}",) if change is not None else ()
+
+
+def _check_on(site: Site) -> None:
+    if site.project is not None:
+        site.project.check_on()
+
+
+def save_memory(site: Site, home: str, name: str, form: Form) -> Done:
+    """Save an edited memory, by its fields or as a whole text; MergeNeeded if it was changed since it was opened."""
+    _check_on(site)
+    store, base, expect = site.store(home), form["base"], form["expect"]
+    text = form["text"] if form.has("text") else _compose(base, form)
+    if text == base:
+        return Done("Nothing was changed.", _path(home, name))
+    try:
+        memory = store.edit(name, text, expect=expect, origin=ORIGIN)
+    except ConflictError:
+        raise MergeNeeded(_make_merge(site, store, home, name, base, text)) from None
+    except NotFoundError:
+        raise MergeNeeded(_make_merge(site, store, home, name, base, text)) from None
+    return Done(f"Saved {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
+
+
+def _compose(base: str, form: Form) -> str:
+    """The text that was opened with the fields and the body of the form; what the form does not know stays."""
+    fields: dict[str, Any] = {"name": form["title"].strip(), "description": form["description"].strip()}
+    if form["type"]:
+        fields["type"] = form["type"]
+    if form.has("cues"):
+        cues = tuple(line.strip() for line in form["cues"].split("\n") if line.strip())
+        fields["cues"] = cues or None
+    if form.has("pinned_shown"):
+        was = "pinned: true" in base
+        if form.has("pinned") != was:
+            fields["pinned"] = "true" if form.has("pinned") else None
+    text = set_fields(base, fields)
+    body = form["body"].strip("\n")
+    old = split_frontmatter(base).body.strip("\r\n").replace("\r\n", "\n")
+    return text if body == old else replace_body(text, f"\n{body}\n")
+
+
+def _make_merge(site: Site, store: StoreBase, home: str, name: str, base: str, mine: str) -> Row:
+    """The three versions side by side, and one merged of them."""
+    try:
+        current = store.read(name)
+        theirs, expect = current.text, current.digest
+    except NotFoundError:
+        theirs, expect = None, ""
+    merged = merge_memory(base, mine, theirs)
+    change = next(iter(store.changes(name, limit=1)), None)
+    sides = [split_paragraphs(split_frontmatter(at or "").body) for at in (mine, base, theirs)]
+    now = site.now()
+    return {
+        "home": home,
+        "name": name,
+        "path": _path(home, name),
+        "who": name_who(change.origin.who) if change else "Somebody",
+        "when": show_time(change.at, now) if change else "",
+        "is_gone": theirs is None,
+        "clashes": [plain(at, 200) for at in merged.clashes],
+        "rows": list(_align(*sides)),
+        "result": merged.text if merged.text is not None else mine,
+        "mine": mine,
+        "theirs": theirs or "",
+        "base": theirs if theirs is not None else base,
+        "expect": expect,
+    }
+
+
+def _align(mine: Sequence[str], base: Sequence[str], theirs: Sequence[str]) -> list[Row]:
+    """Paragraphs of three versions in rows; one that only a side has stands in a row of its own."""
+    from difflib import SequenceMatcher
+
+    rows: list[list[list[str]]] = [[[], [at], []] for at in base] + [[[], [], []]]
+    for column, side in ((0, mine), (2, theirs)):
+        for tag, i1, i2, j1, j2 in SequenceMatcher(None, list(base), list(side), autojunk=False).get_opcodes():
+            for offset in range(j2 - j1):
+                at = min(i1 + offset, i2 - 1) if tag != "insert" and i2 > i1 else i1
+                rows[min(at, len(rows) - 1)][column].append(side[j1 + offset])
+    made = []
+    for one, old, other in rows:
+        texts = ["\n\n".join(at) for at in (one, old, other)]
+        if not any(texts):
+            continue
+        is_mine, is_theirs = texts[0] != texts[1], texts[2] != texts[1]
+        clash = is_mine and is_theirs and texts[0] != texts[2]
+        cells = [mark_inserted(texts[1], text) for text in (texts[0], texts[1], texts[2])]
+        note = (
+            "" if clash else "yours is taken" if is_mine and not is_theirs else "theirs is taken" if is_theirs else ""
+        )
+        made.append({"cells": cells, "is_clash": clash, "note": note, "mine": texts[0], "theirs": texts[2]})
+    return made
+
+
+def pin_memory(site: Site, home: str, name: str, form: Form) -> Done:
+    _check_on(site)
+    store, pinned = site.store(home), form["pinned"] == "1"
+    store.pin(name, pinned=pinned, origin=ORIGIN)
+    return Done(f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name), _last_undo(store, home, name))
+
+
+def forget_memory(site: Site, home: str, name: str, form: Form) -> Done:
+    _check_on(site)
+    store = site.store(home)
+    title = store.read(name).header.title
+    store.delete(name, expect=form["expect"] or None, origin=ORIGIN)
+    text = f"Forgot {plain(title, 80)}. It stays in history."
+    return Done(text, "/memories", _last_undo(store, home, name))
+
+
+def restore_memory(site: Site, home: str, name: str, form: Form) -> Done:
+    _check_on(site)
+    store = site.store(home)
+    change = int(form["change"]) if form["change"].isdecimal() else None
+    memory = store.restore(name, change=change, origin=ORIGIN)
+    return Done(f"Restored {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
+
+
+def move_to(site: Site, home: str, name: str, form: Form) -> Done:
+    _check_on(site)
+    store = site.store(home)
+    if site.project is None or not isinstance(store, FileStore):
+        raise NotFoundError("memories are moved where their files are")
+    to = Scope(form["to"]) if form["to"] in set(Scope) else Scope.PRIVATE
+    verb = "demote" if to is Scope.PRIVATE else "promote"
+    done = move(site.project, store, name, to, verb=verb, origin=ORIGIN)
+    ends = ((done.source, done.source_change), (done.store, done.change))
+    undo = tuple(f"{at.scope.value}:{change}" for at, change in ends if change is not None)
+    where = _path(done.store.scope.value, done.memory.header.name)
+    return Done(f"Moved to {name_scope(to)}.", where, undo)
+
+
+def verify_memory(site: Site, home: str, name: str, form: Form) -> Done:
+    store = site.store(home)
+    if site.project is None or not isinstance(store, FileStore):
+        raise NotFoundError("memories are checked where the project's files are")
+    root = None if store.scope is Scope.USER else site.project.places.root.path
+    report = verify(store, root, [name], now=site.now())
+    stale = sum(len(at.stale) for at in report.verdicts)
+    text = report.problem or (
+        f"{stale} of what it names no longer holds." if stale else "Checked: all that could be checked holds."
+    )
+    return Done(text, _path(home, name), tone="w" if stale or report.problem else "g")
+
+
+def use_new_path(site: Site, home: str, name: str, form: Form) -> Done:
+    """Put the new name of what moved in place of the old one."""
+    _check_on(site)
+    store = site.store(home)
+    memory = store.read(name)
+    verdict = find_verdicts(store, {name: memory.digest}).get(name) if isinstance(store, FileStore) else None
+    number = int(form["claim"]) if form["claim"].isdecimal() else -1
+    if verdict is None or not 0 <= number < len(verdict.claims):
+        raise NotFoundError("what was checked has changed since", hint="check it again")
+    at = verdict.claims[number]
+    if at.status is not ClaimStatus.MOVED or memory.text[at.claim.start : at.claim.end].find(at.claim.text) < 0:
+        raise NotFoundError("this has no new name", hint="check it again")
+    old = memory.text[at.claim.start : at.claim.end]
+    text = memory.text[: at.claim.start] + old.replace(at.claim.text, at.to) + memory.text[at.claim.end :]
+    store.edit(name, text, expect=memory.digest, origin=ORIGIN)
+    with suppress(MemdirError):
+        verify_memory(site, home, name, form)
+    return Done(
+        f"{plain(at.claim.text, 60)} became {plain(at.to, 60)}.", _path(home, name), _last_undo(store, home, name)
+    )
+
+
+def remember(site: Site, form: Form) -> Done:
+    """A new memory in the person's own words, or with every field given."""
+    _check_on(site)
+    home = form["home"] or next(iter(site.stores))
+    store = site.store(home)
+    if form.has("body"):
+        cues = tuple(line.strip() for line in form["cues"].split("\n") if line.strip()) or None
+        kind = Kind(form["type"]) if form["type"] in set(Kind) else Kind.PROJECT
+        draft = Draft(kind, form["title"].strip(), form["description"].strip(), form["body"], cues=cues)
+        memory = store.write(draft, origin=ORIGIN)
+    else:
+        if not form["words"].strip():
+            raise FormatError("there is nothing to remember", field="words", hint="write it in your own words")
+        memory = store.remember(form["words"], origin=ORIGIN)
+    name = memory.header.name
+    return Done(f"Remembered {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
+
+
+def forget_many(site: Site, form: Form) -> Done:
+    """Forget, pin or check the selected memories of the list."""
+    _check_on(site)
+    undo: list[str] = []
+    keys, what = form.every("key"), form["do"]
+    for key in keys:
+        home, _, name = key.partition("/")
+        store = site.store(home)
+        if what == "forget":
+            store.delete(name, origin=ORIGIN)
+        elif what in ("pin", "unpin"):
+            store.pin(name, pinned=what == "pin", origin=ORIGIN)
+        elif what == "check":
+            verify_memory(site, home, name, form)
+        if what != "check":
+            undo = [*_last_undo(store, home, name), *undo]
+    words = {"forget": "Forgot", "pin": "Pinned", "unpin": "Unpinned", "check": "Checked"}.get(what, "Did nothing with")
+    return Done(f"{words} {len(keys)} {'memory' if len(keys) == 1 else 'memories'}.", "/memories", tuple(undo))
+
+
+def undo(site: Site, form: Form) -> Done:
+    """Take back changes, each given as `home:number`; the undo can itself be undone."""
+    _check_on(site)
+    made: list[str] = []
+    for key in form.every("change"):
+        home, _, number = key.partition(":")
+        store = site.store(home)
+        change = store.read_change(int(number) if number.isdecimal() else 0)
+        if change.undone_by is not None:
+            raise ConflictError(f"change {change.id} was already undone")
+        names = [form[f"only-{key}"]] if form.has(f"only-{key}") else []
+        if names:
+            done = store.undo_files(change.id, names, origin=ORIGIN).change
+        else:
+            store.undo(change.id, origin=ORIGIN)
+            done = store.read_change(change.id).undone_by
+        made = [f"{home}:{done}", *made] if done is not None else made
+    back = form["to"] or "/timeline"
+    return Done("Taken back.", back if back.startswith("/") and not back.startswith("//") else "/timeline", tuple(made))
+
+
+# The inbox.
+
+
+def decide(site: Site, form: Form) -> Done:
+    """Approve or reject items; with a text, the one item as the person has changed it."""
+    what, note = form["do"], f"{REVIEW}{site.now().isoformat(timespec='microseconds')}"
+    keys = form.every("item")
+    if not keys:
+        raise NotFoundError("nothing was selected", hint="select an item first")
+    problems = []
+    done = 0
+    for key in keys:
+        _, store, item = find_item(site, key)
+        try:
+            if what == "approve":
+                _check_on(site)
+                edits = _edit_item(find_payload_edits(item.payload), form) if form.has("edited") else None
+                approve(store, item, origin=ORIGIN, note=note, edits=edits)
+            else:
+                reject(store, item, note=note)
+            done += 1
+        except MemdirError as error:
+            problems.append(f"{plain(item.title, 60)}: {error}")
+    if problems and not done:
+        raise ConflictError("; ".join(problems), hint="compare it, change the memory by hand, and reject the item")
+    words = "Approved" if what == "approve" else "Rejected"
+    left = f" Not done: {'; '.join(problems)}." if problems else ""
+    return Done(f"{words} {done}.{left}", f"/inbox?item={form['next']}" if form["next"] else "/inbox", ("review",))
+
+
+def _edit_item(edits: tuple[Edit, ...], form: Form) -> tuple[Edit, ...]:
+    edit = edits[0]
+    if isinstance(edit, Save):
+        kind = Kind(form["type"]) if form["type"] in set(Kind) else edit.draft.kind
+        title, description = form["title"] or edit.draft.title, form["description"] or edit.draft.description
+        return (
+            replace(
+                edit, draft=replace(edit.draft, kind=kind, title=title, description=description, body=form["body"])
+            ),
+        )
+    if isinstance(edit, Rewrite | Put):
+        return (replace(edit, text=form["body"]),)
+    raise FormatError("this item cannot be edited", field="edits")
+
+
+def undo_review(site: Site, form: Form) -> Done:
+    """Let the items that were decided last wait again, and take back what that changed."""
+    found = find_last_review(site)
+    if not found:
+        raise NotFoundError("nothing was reviewed yet")
+    for _, store, item in found:
+        reopen(store, item, origin=ORIGIN)
+    return Done(f"{len(found)} {'waits' if len(found) == 1 else 'wait'} for you again.", "/inbox")
+
+
+# Dreams.
+
+
+def start_dream(site: Site, form: Form) -> Done:
+    is_preview = form["do"] != "run"
+    site.start_dream(is_preview=is_preview, with_model=form["model"] != "none")
+    return Done("", "/dream")
+
+
+def cancel_dream(site: Site, form: Form) -> Done:
+    site.cancel_dream()
+    return Done("The dream is being cancelled; nothing was changed.", "/dream", tone="w")
+
+
+def apply_dream(site: Site, id: str, form: Form) -> Done:
+    """Apply the accepted patches of a preview as one change; the others are remembered as rejected."""
+    _check_on(site)
+    if site.project is None:
+        raise NotFoundError("dreams are applied where the memory's files are")
+    count = int(form["count"]) if form["count"].isdecimal() else 0
+    accept = {number for number in range(count) if form[f"h{number}"] != "no"}
+    result = apply_kept(site.project.private, id, accept=accept, now=site.now())
+    applied = result.applied
+    change = applied.change if applied else None
+    if change is None:
+        waiting = f" {len(applied.waiting)} need review." if applied and applied.waiting else ""
+        return Done(f"Nothing was changed: {count - len(accept)} rejected.{waiting}", "/dream", tone="w")
+    proof = applied.proof if applied else None
+    lost = f" Nothing lost: {proof.removed} sentences removed are in history." if proof and proof.removed else ""
+    return Done(f"Applied {len(accept)} of {count}.{lost}", f"/dream/{id}", (f"private:{change}",))
+
+
+# Health, settings, team.
+
+
+def fix(site: Site, form: Form) -> Done:
+    """Do the safe fixes of one kind in one store, or all of them."""
+    _check_on(site)
+    project = site.project
+    if project is None:
+        raise NotFoundError("fixes are made where the memory's files are")
+    kind, home, where, undo, fixed = form["kind"], form["home"], form["where"], [], 0
+    skip = project.settings.flag("skip_index")
+    for key, store in site.files.items():
+        if home and home != key:
+            continue
+        before = next(iter(store.changes(limit=1)), None)
+        found = [at for at in doctor.examine(store, skip_index=skip) if at.fixable]
+        found = [at for at in found if not kind or (at.kind == kind and (not where or at.where == where))]
+        fixed += doctor.repair(store, found)
+        new = [at for at in store.changes(limit=10) if before is None or at.id > before.id]
+        undo += [f"{key}:{at.id}" for at in new if at.verb != "outside"]
+    if not kind or kind == "hook_problem":
+        state, now = project.private.state, site.now()
+        fixed += doctor.repair_background(state, doctor.examine_background(state, now=now), now=now)
+    return Done(f"Fixed {fixed}." if fixed else "There was nothing to fix.", "/health", tuple(undo))
+
+
+def change_setting(site: Site, form: Form) -> Done:
+    if site.project is None:
+        raise NotFoundError("settings are those of a person's machine")
+    key, value = form["key"], form["value"]
+    setting, environment = find_setting(key), site.project.environment
+    if form["do"] == "default":
+        remove_setting(environment, key)
+    else:
+        write_setting(environment, setting.key, value)
+    reload_project(site)
+    return Done(f"{key} is now {site.project.settings[key]}.", form["to"] or "/health#settings")
+
+
+def reload_project(site: Site) -> None:
+    """Read the settings again; the stores stay open, since what they look at has not moved."""
+    old = site.project
+    if old is not None:
+        fresh = open_project(old.places.root.path, environ=old.environment.inherited)
+        site.project = replace(old, settings=fresh.settings, places=fresh.places)
+        for store in fresh.stores:
+            store.close()
+
+
+def sync_team(site: Site, form: Form) -> Done:
+    _check_on(site)
+    if site.project is None:
+        raise SettingsError("there is no team here")
+    done = team_sync.sync(team_sync.open_sync(site.project), now=site.now())
+    undo = (f"private:{done.change}",) if getattr(done, "change", None) is not None else ()
+    return Done(f"Synced: {done.outcome.value}.", "/health#team", undo)
+
+
+def revert_author(site: Site, form: Form) -> Done:
+    _check_on(site)
+    if site.project is None:
+        raise SettingsError("there is no team here")
+    store, author = site.project.private, form["author"]
+    head, clone = team_sync.read_remote_head(store).head, team_sync.open_clone(site.project)
+    origin = replace(ORIGIN, why=f"what {plain(author, 60)} wrote was taken back")
+    done = team_sync.revert_author(store, clone, head, author, origin=origin)
+    undo_key = (f"private:{done.change}",) if done.change is not None else ()
+    return Done(f"Took back {done.commits} commits by {plain(author, 60)}.", "/health#team", undo_key)
+
+
+# Address below a memory's own, and of the whole, to what is done there.
+MEMORY_ACTIONS: Mapping[str, Callable[[Site, str, str, Form], Done]] = {
+    "save": save_memory,
+    "pin": pin_memory,
+    "forget": forget_memory,
+    "restore": restore_memory,
+    "move": move_to,
+    "check": verify_memory,
+    "use": use_new_path,
+}
+SITE_ACTIONS: Mapping[str, Callable[[Site, Form], Done]] = {
+    "remember": remember,
+    "many": forget_many,
+    "undo": undo,
+    "decide": decide,
+    "undo-review": undo_review,
+    "dream-start": start_dream,
+    "dream-cancel": cancel_dream,
+    "fix": fix,
+    "setting": change_setting,
+    "sync": sync_team,
+    "revert": revert_author,
+}

@@ -1,0 +1,367 @@
+"""Addresses, templates and errors of the page.
+
+`make_app` makes the ASGI application; `find_site` says which stores a request is about, and `middleware` who may make it. A page has
+a JSON twin at the same address with `.json`. What changes anything is a POST of a form that shows the session's own word.
+"""
+
+import asyncio
+import gc
+import hmac
+import json
+import sys
+import tempfile
+import threading
+import time
+import webbrowser
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from memdir.errors import (
+    BudgetError,
+    ConflictError,
+    DiskError,
+    FormatError,
+    LockedError,
+    MemdirError,
+    ModelError,
+    NotFoundError,
+    PathError,
+    SecretError,
+    SettingsError,
+)
+from memdir.frozen import list_fields
+from memdir.interfaces.web import actions, overview, pages, plots, review
+from memdir.interfaces.web.access import CSRF, OPEN, LoopbackGate, OneTimeToken
+from memdir.interfaces.web.actions import Done, Form, MergeNeeded
+from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
+from memdir.interfaces.web.pages import Params, Row
+from memdir.interfaces.web.render import DiffLine, plain
+from memdir.interfaces.web.site import Site, open_site
+from memdir.store.open import open_project
+
+HERE = Path(__file__).parent
+FindSite = Callable[[Request], Site]
+_STATUS: Sequence[tuple[type[MemdirError], int]] = (
+    (NotFoundError, 404),
+    (ConflictError, 409),
+    (FormatError, 422),
+    (SecretError, 422),
+    (PathError, 422),
+    (SettingsError, 403),
+    (LockedError, 503),
+    (DiskError, 503),
+    (BudgetError, 503),
+    (ModelError, 502),
+    (MemdirError, 500),
+)
+_PING_SECONDS = 20.0
+_KEPT_PAGES, _KEPT_NOTICES = 64, 200
+_IDLE_SECONDS = 12 * 3600.0
+_CONNECTIONS = 300  # a browser keeps several; each tab that listens holds one
+_BODY_BYTES = 8_388_608  # a form with a memory of the largest size, as it was and as it is, with its escapes
+
+
+def make_app(
+    find_site: FindSite, *, middleware: Sequence[Middleware] = (), on_end: Callable[[], None] = lambda: None
+) -> Starlette:
+    """The application. Whoever mounts it sets `memdir.csrf` in the scope of a request that may change something."""
+    pages_of = _Pages(find_site)
+
+    @asynccontextmanager
+    async def live(_: Starlette) -> AsyncIterator[None]:
+        yield
+        on_end()
+
+    routes = [
+        Route("/", lambda request: RedirectResponse(f"{_base(request)}/memories", 303)),
+        *pages_of.page("/memories", "memories.html", pages.show_memories, keep=True),
+        *pages_of.page(
+            "/new", "new.html", lambda site, params: {"homes": list(site.stores), "words": params.get("words", "")}
+        ),
+        *pages_of.page("/inbox", "inbox.html", review.show_inbox),
+        *pages_of.page("/dream", "dream.html", review.show_dream),
+        *pages_of.page("/dream/{id}", "dream.html", lambda site, params: review.show_dream(site, params, params["id"])),
+        *pages_of.page("/why", "why.html", overview.show_why),
+        *pages_of.page("/timeline", "timeline.html", overview.show_timeline),
+        *pages_of.page("/health", "health.html", overview.show_health),
+        *pages_of.page("/notes/{id}", "text.html", lambda site, params: overview.show_notes(site, params["id"])),
+        *pages_of.page("/logs/{id}", "text.html", lambda site, params: overview.show_log(site, params["id"])),
+        Route("/events", pages_of.events),
+        Route(OPEN, pages_of.open),
+        Route("/do/{action}", pages_of.act, methods=["POST"]),
+        Route("/dream/{id}/apply", pages_of.apply, methods=["POST"]),
+        Route("/m/{home}/{name:path}/do/{action}", pages_of.act_on_memory, methods=["POST"]),
+        *pages_of.page(
+            "/m/{home}/{name:path}",
+            "memory.html",
+            lambda site, params: pages.show_memory(site, params["home"], params["name"], params, params["base"]),
+        ),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
+    ]
+    handlers: Any = {MemdirError: pages_of.fail, HTTPException: pages_of.miss}
+    return Starlette(routes=routes, middleware=list(middleware), exception_handlers=handlers, lifespan=live)
+
+
+class _Pages:
+    def __init__(self, find_site: FindSite) -> None:
+        self._find_site = find_site
+        self._kept: OrderedDict[tuple[object, ...], str] = OrderedDict()
+        self._notices: OrderedDict[str, Done] = OrderedDict()
+        self._templates = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
+        self._templates.filters |= {"plain": plain}
+
+    def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
+        """An address with its JSON twin; `keep`: the page is the same until something changes, or another minute begins."""
+
+        def answer(request: Request) -> Response:
+            site, params = self._find_site(request), _read_params(request)
+            notice = self._notices.get(params.get("done", ""))
+            is_json = request.url.path.endswith(".json") or "application/json" in request.headers.get("accept", "")
+            key: tuple[object, ...] = ()
+            if keep and not params.get("done"):
+                number, minute = site.memories().number, site.now().timestamp() // 60
+                key = (id(site), number, minute, request.url.path, request.url.query, request.scope.get(CSRF), is_json)
+                if (kept := self._kept.get(key)) is not None:
+                    return _json(kept) if is_json else HTMLResponse(kept)
+            data = show(site, params)
+            if is_json:
+                text = json.dumps(_make_plain(data), ensure_ascii=False)
+            else:
+                text = self._render(request, site, template, data, notice)
+            if key:
+                self._kept[key] = text
+                while len(self._kept) > _KEPT_PAGES:
+                    self._kept.popitem(last=False)
+            return _json(text) if is_json else HTMLResponse(text)
+
+        return [Route(f"{path}.json", answer), Route(path, answer)]
+
+    def _render(self, request: Request, site: Site, template: str, data: Row, notice: Done | None = None) -> str:
+        frame = pages.make_frame(site, site.memories())
+        twin = f"{request.url.path.removesuffix('.json')}.json"
+        context = {"base": _base(request), "frame": frame, "csrf": request.scope.get(CSRF, ""), "notice": notice}
+        here = request.url.path.removeprefix(_base(request))
+        params = dict(request.query_params)
+        params.pop("done", None)
+        query = f"?{urlencode(params)}" if params else ""
+        return self._templates.get_template(template).render(
+            data | context | {"twin": twin + query, "here": here, "query_string": query, "params": params}
+        )
+
+    # What changes something
+
+    async def act(self, request: Request) -> Response:
+        action = actions.SITE_ACTIONS.get(request.path_params["action"])
+        if action is None:
+            raise HTTPException(404)
+        return await self._run(request, action)
+
+    async def apply(self, request: Request) -> Response:
+        return await self._run(request, lambda site, form: actions.apply_dream(site, request.path_params["id"], form))
+
+    async def act_on_memory(self, request: Request) -> Response:
+        home, name, what = (request.path_params[key] for key in ("home", "name", "action"))
+        action = actions.MEMORY_ACTIONS.get(what)
+        if action is None:
+            raise HTTPException(404)
+        return await self._run(request, lambda site, form: action(site, home, name, form))
+
+    async def _run(self, request: Request, action: Callable[[Site, Form], Done]) -> Response:
+        kind = request.headers.get("content-type", "").partition(";")[0]
+        if kind != "application/x-www-form-urlencoded":
+            raise HTTPException(415, "send a form")
+        try:
+            values = parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True, max_num_fields=20_000)
+        except ValueError:
+            raise HTTPException(400, "this is no form") from None
+        form, expected = Form(values), str(request.scope.get(CSRF, ""))
+        if not expected or not hmac.compare_digest(expected.encode(), form["csrf"].encode("utf-8", "replace")):
+            raise HTTPException(403, "this form is not from this page")
+        site = self._find_site(request)
+        try:
+            done = await run_in_threadpool(action, site, form)
+        except MergeNeeded as conflict:
+            return await run_in_threadpool(self._show_conflict, request, site, conflict)
+        await run_in_threadpool(site.refresh)
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"done": done.text, "to": done.to, "undo": list(done.undo)})
+        return self._go(request, done)
+
+    def _show_conflict(self, request: Request, site: Site, conflict: MergeNeeded) -> Response:
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse(_make_plain(conflict.data), 409)
+        return HTMLResponse(self._render(request, site, "conflict.html", conflict.data), 409)
+
+    def _go(self, request: Request, done: Done) -> Response:
+        path, _, anchor = done.to.partition("#")
+        if done.text:
+            number = f"{len(self._notices)}-{id(done):x}"
+            self._notices[number] = done
+            while len(self._notices) > _KEPT_NOTICES:
+                self._notices.popitem(last=False)
+            path += f"{'&' if '?' in path else '?'}done={number}"
+        return RedirectResponse(f"{_base(request)}{path}{f'#{anchor}' if anchor else ''}", 303)
+
+    # The rest
+
+    async def events(self, request: Request) -> Response:
+        """Server-sent events, one word each: change, dream, end."""
+        site = self._find_site(request)
+
+        async def stream() -> AsyncIterator[str]:
+            queue = site.open_tab()
+            try:
+                yield "retry: 2000\nevent: hello\ndata: 0\n\n"
+                while True:
+                    try:
+                        event = await asyncio.wait_for(queue.get(), _PING_SECONDS)
+                    except TimeoutError:
+                        yield ": ping\n\n"
+                        continue
+                    if event == "end":
+                        return
+                    yield f"event: {event}\ndata: 1\n\n"
+            finally:
+                site.close_tab(queue)
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    def open(self, request: Request) -> Response:
+        return HTMLResponse(self._templates.get_template("open.html").render(base=_base(request)))
+
+    def fail(self, request: Request, error: Exception) -> Response:
+        status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+        return self._answer(request, status, str(error), getattr(error, "hint", ""))
+
+    def miss(self, request: Request, error: Exception) -> Response:
+        status = getattr(error, "status_code", 500)
+        words = str(getattr(error, "detail", ""))
+        return self._answer(request, status, "there is no such page" if status == 404 else words, "")
+
+    def _answer(self, request: Request, status: int, message: str, hint: str) -> Response:
+        if request.url.path.endswith(".json") or "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"error": plain(message, 500), "hint": plain(hint, 300)}, status)
+        data: Row = {"status": status, "message": plain(message, 500), "hint": plain(hint, 300)}
+        try:
+            return HTMLResponse(self._render(request, self._find_site(request), "error.html", data), status)
+        except MemdirError:
+            return HTMLResponse(f"<!doctype html><title>memdir</title><p>{escape(data['message'])}", status)
+
+
+def _base(request: Request) -> str:
+    return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def _read_params(request: Request) -> dict[str, str]:
+    found = {**dict(request.query_params), **{key: str(value) for key, value in request.path_params.items()}}
+    if "name" in found and request.url.path.endswith(".json"):
+        found["name"] = found["name"].removesuffix(".json")
+    return {**found, "base": _base(request)}
+
+
+def _json(text: str) -> Response:
+    return Response(text, media_type="application/json")
+
+
+def _make_plain(value: Any) -> Any:
+    """A value for JSON: times as text, pictures and HTML left out."""
+    if isinstance(value, Mapping):
+        keys = (key for key in value if not str(key).startswith(("html", "svg")) and key not in ("cells",))
+        return {str(key): _make_plain(value[key]) for key in keys}
+    if isinstance(value, DiffLine):
+        return {"number": value.number, "sign": value.sign, "text": Markup(value.html).striptags()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_make_plain(at) for at in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return {key: _make_plain(getattr(value, key)) for key in list_fields(value)}
+
+
+def serve(
+    *, cwd: Path, directory: Path | None, port: int, is_open: bool, variables: Mapping[str, str] | None = None
+) -> int:
+    """Serve the page of a project on loopback until the process is stopped; returns the exit code."""
+    project = open_project(cwd, environ=variables, directory=directory)
+    # A call of the command line does without the collector; this one may live for days.
+    gc.freeze()
+    gc.enable()
+    site, token, listener, idle = open_site(project), OneTimeToken(), listen(port), IdleClock()
+    own = listener.getsockname()[1]
+    gate = LoopbackGate(make_app(lambda _: site, on_end=site.close), port=own, token=token, on_request=idle.reset)
+    server = HttpServer(gate, HttpLimits(connections=_CONNECTIONS, body_bytes=_BODY_BYTES, shutdown=1))
+    idle.watch(lambda: site.tabs > 0, server)
+    address = f"http://{HOST}:{own}{gate.root}{OPEN}#{token.value}"
+    sys.stdout.write(f"{address}\n")
+    sys.stdout.flush()
+    with tempfile.TemporaryDirectory(prefix="memdir-ui-") as folder:
+        if is_open:
+            open_browser(Path(folder), address)
+        try:
+            server.run([listener])
+        finally:
+            idle.stop()
+            site.close()
+            project.close()
+    return 0
+
+
+class IdleClock:
+    """Stops a server that nobody has used for half a day; an open tab is use."""
+
+    def __init__(self) -> None:
+        self._last, self._end = time.monotonic(), threading.Event()
+
+    def reset(self) -> None:
+        self._last = time.monotonic()
+
+    def stop(self) -> None:
+        self._end.set()
+
+    def watch(self, is_used: Callable[[], bool], server: HttpServer, seconds: float = _IDLE_SECONDS) -> None:
+        def look() -> None:
+            while not self._end.wait(min(60.0, seconds / 4)):
+                if is_used():
+                    self.reset()
+                elif time.monotonic() - self._last > seconds:
+                    server.should_exit = True
+                    return
+
+        threading.Thread(target=look, name="memdir-idle", daemon=True).start()
+
+
+def open_browser(folder: Path, address: str) -> None:
+    """Open the address by a private file that leads there: a command line is seen by every user of the machine."""
+    page = folder / "memdir.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={escape(address)}">'
+        f'<title>memdir</title><a href="{escape(address)}">memdir</a>',
+        encoding="utf-8",
+    )
+    webbrowser.open(page.as_uri())

@@ -1,0 +1,440 @@
+"""What the pages about the whole show: why something is recalled, changes over time, and the state of the project."""
+
+from collections import Counter
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memdir.conversation.notes import find_home, find_notes_file, list_notes, read_notes_file
+from memdir.conversation.transcripts import list_transcripts, read_messages
+from memdir.dream.logs import list_logs, read_log
+from memdir.errors import DiskError, MemdirError, NotFoundError
+from memdir.extraction.provenance import find_typed
+from memdir.format.age import make_targets
+from memdir.interfaces import doctor
+from memdir.interfaces.web import plots
+from memdir.interfaces.web.pages import Params, Row, find_row, home_of, make_change, name_who, read_links, run_recall
+from memdir.interfaces.web.render import plain, quote_path, render_markdown, show_ago, show_day, show_size, show_time
+from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
+from memdir.limits import CONVERSATION_BYTES
+from memdir.models.connection import add_usage
+from memdir.models.usage import FILE as USAGE
+from memdir.models.usage import UsageReport, UsageTotal, read_usage_report
+from memdir.project.hosts import HOSTS, find_installed
+from memdir.project.settings import SETTINGS, Settings
+from memdir.recall.reminder import render_reminder
+from memdir.records import Pick, Usage
+from memdir.store.secrets import OwnSecretRules
+from memdir.store.state import read_authors, read_events
+from memdir.team.state import read_membership, read_sync_record, read_team_news
+from memdir.text import printable
+from memdir.verify.records import VerifyState
+
+_CHANGES = 60  # rows of the timeline
+
+
+# Why.
+
+
+def show_why(site: Site, params: Params) -> Row:
+    prompt, session = params.get("prompt", ""), params.get("session", "")
+    listed, now = site.memories(), site.now()
+    data: Row = {
+        "prompt": prompt,
+        "session": session,
+        "total": len(listed.rows),
+        "result": None,
+        "sessions": _list_sessions(site, now),
+        "replay": _replay(site, session, now) if session else None,
+    }
+    if prompt.strip():
+        found = run_recall(site, prompt, session=session)
+        picks = list(found.picks)
+        picks.sort(key=lambda pick: (bool(pick.dropped), -pick.score))
+        top = max([pick.score for pick in picks], default=0.0) or 1.0
+        excerpts = [render_reminder(at, now=now) for at in found.memories]
+        data["result"] = {
+            "skipped": found.skipped.words if found.skipped else "",
+            "elapsed_ms": round(found.elapsed_ms, 1),
+            "selector": found.selector,
+            "shown": len(found.memories),
+            "best": round(max([pick.score for pick in picks], default=0.0), 3),
+            "least": round(min([pick.score for pick in picks if not pick.dropped], default=0.0), 3),
+            "words": sorted({word for pick in picks for word in pick.evidence.words})[:12],
+            "candidates": [
+                _make_candidate(listed, site, number, pick, top) for number, pick in enumerate(picks[:24], 1)
+            ],
+            "given": [printable(at) for at in excerpts],
+            "bytes": sum(at.size for at in found.memories),
+            "most_bytes": CONVERSATION_BYTES,
+        }
+    return data
+
+
+def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: float) -> Row:
+    row = find_row(listed, site, pick)
+    parts = pick.evidence
+    return {
+        "number": number,
+        "title": plain(pick.header.title or pick.header.name, 120),
+        "name": pick.header.name,
+        "path": f"/m/{home_of(pick.header.scope)}/{quote_path(pick.header.name)}" if row else "",
+        "score": round(pick.score, 3),
+        "lexical": round(parts.lexical, 3),
+        "semantic": round(parts.semantic, 3),
+        "prior": round(parts.prior, 3),
+        "words": [plain(word, 40) for word in parts.words],
+        "sure": None if parts.sure is None else round(parts.sure, 3),
+        "dropped": pick.dropped,
+        "svg": plots.score_bar((parts.lexical, parts.semantic, parts.prior), top),
+    }
+
+
+def _list_sessions(site: Site, now: datetime) -> list[Row]:
+    """Conversations in which something was recalled, the newest first."""
+    found: dict[str, Row] = {}
+    for store in site.files.values():
+        for at in store.recalls(limit=2_000):
+            if at.session and at.session not in found:
+                found[at.session] = {
+                    "id": at.session,
+                    "when": show_time(at.at, now),
+                    "at": at.at,
+                    "query": plain(at.query, 60),
+                }
+    return sorted(found.values(), key=lambda row: row["at"], reverse=True)[:40]
+
+
+def _replay(site: Site, session: str, now: datetime) -> Row:
+    """The prompts of a conversation in order, with what each was given; from its transcript where there is one."""
+    shown: dict[str, list[Row]] = {}
+    times: dict[str, datetime] = {}
+    for home, store in site.files.items():
+        for at in reversed(store.recalls(limit=-1)):
+            if at.session == session:
+                row = site.memories().by_key.get(f"{home}/{at.name}")
+                link = {
+                    "title": plain(row.header.title if row else at.name, 80),
+                    "path": f"/m/{home}/{quote_path(at.name)}",
+                }
+                shown.setdefault(at.query, []).append(link)
+                times.setdefault(at.query, at.at)
+    prompts = [
+        {"prompt": plain(query, 300), "shown": rows, "when": show_time(times[query], now)}
+        for query, rows in shown.items()
+    ]
+    path = _find_transcript(site, session)
+    if path is not None:
+        typed = [find_typed(at) for at in read_messages(path) if at.role == "user" and not at.is_meta]
+        known = {" ".join(query.split())[:500]: rows for query, rows in shown.items()}
+        said = [" ".join(text.split()) for text in typed if text.strip()]
+        prompts = [{"prompt": plain(text, 300), "shown": known.get(text[:500], []), "when": ""} for text in said[:300]]
+    return {"session": session, "prompts": prompts, "has_transcript": path is not None}
+
+
+def _find_transcript(site: Site, session: str) -> Path | None:
+    if site.project is None or not session:
+        return None
+    with suppress(MemdirError, OSError):
+        for info in list_transcripts(site.project.environment, site.project.places.root.path):
+            if info.session == session:
+                return info.path
+    return None
+
+
+# The timeline and pictures.
+
+_SPANS = {"month": 4, "12w": WEEKS, "all": 0}
+
+
+def show_timeline(site: Site, params: Params) -> Row:
+    now, listed = site.now(), site.memories()
+    span = params.get("span") if params.get("span") in _SPANS else "12w"
+    weeks = _SPANS[str(span)] or 52
+    since = now - timedelta(weeks=weeks) if span != "all" else datetime.min.replace(tzinfo=now.tzinfo)
+    wanted = params.get("who", "")
+    every = [(home, change) for home, store in site.stores.items() for change in store.changes(limit=5_000)]
+    every.sort(key=lambda at: at[1].at, reverse=True)
+    inside = [(home, change) for home, change in every if change.at >= since]
+    by_who: dict[str, list[int]] = {}
+    for _, change in inside:
+        counts = by_who.setdefault(change.origin.who, [0] * weeks)
+        if (week := count_weeks(change.at, now)) < weeks:
+            counts[weeks - 1 - week] += 1
+    most = max((max(counts) for counts in by_who.values()), default=1) or 1
+    chosen = [(home, change) for home, change in inside if not wanted or change.origin.who == wanted]
+    start = max(0, int(after)) if (after := params.get("after", "0")).isdecimal() else 0
+    page = [make_change(site, home, change, now) for home, change in chosen[start : start + _CHANGES]]
+    days: dict[str, list[Row]] = {}
+    for row in page:
+        days.setdefault(row["day"], []).append(row)
+    return {
+        "span": span,
+        "who": wanted,
+        "total": len(every),
+        "inside": len(inside),
+        "from": show_day(now - timedelta(weeks=weeks), now).partition(", ")[2],
+        "to": show_day(now, now).partition(", ")[2],
+        "authors": [
+            {
+                "who": who,
+                "words": name_who(who),
+                "total": sum(counts),
+                "weeks": counts,
+                "svg": plots.strip(counts, most),
+            }
+            for who, counts in sorted(by_who.items(), key=lambda at: -sum(at[1]))
+        ],
+        "days": [{"day": day, "rows": rows} for day, rows in days.items()],
+        "next": start + _CHANGES if start + _CHANGES < len(chosen) else None,
+        "usage": _make_usage(site, now),
+        "recalled": _make_recalled(listed),
+        "never": sum(not row.uses for row in listed.rows),
+        "shown": _make_shown(site, now, min(weeks, 26)),
+        "graph": show_graph(site, params, listed),
+        "cells": plots.cells([(row.changed, row.state, bool(row.header.problem)) for row in listed.rows], now),
+    }
+
+
+def _make_usage(site: Site, now: datetime) -> Row:
+    report = UsageReport()
+    if site.project is not None:
+        with suppress(DiskError):
+            report = read_usage_report(site.project.environment.state_home / USAGE, now=now)
+    root = str(site.project.places.root.path) if site.project is not None else ""
+    weeks = [(now - timedelta(weeks=back)).astimezone() for back in range(7, -1, -1)]
+    names = [(at - timedelta(days=at.weekday())).date().isoformat() for at in weeks]
+    rows: dict[str, list[UsageTotal]] = {}
+    for total in report.totals:
+        if total.project in (root, ""):
+            rows.setdefault(total.purpose or "other", []).append(total)
+    made = []
+    for purpose, totals in sorted(rows.items()):
+        tokens = [sum(at.usage.input + at.usage.output for at in totals if at.week == week) for week in names]
+        spent = Usage()
+        for at in totals:
+            spent = add_usage(spent, at.usage)
+        row = {"purpose": plain(purpose), "tokens": sum(tokens), "dollars": spent.dollars, "weeks": tokens}
+        made.append(row | {"svg": plots.strip(tokens, max([*tokens, 1]))})
+    known = [row["dollars"] for row in made if row["dollars"] is not None]
+    return {"rows": made, "dollars": sum(known), "weeks": len(names)}
+
+
+def _make_recalled(listed: SiteList) -> list[Row]:
+    best = sorted((row for row in listed.rows if row.uses), key=lambda row: -row.uses)[:8]
+    most = best[0].uses if best else 1
+    return [
+        {
+            "title": plain(row.header.title or row.header.name, 80),
+            "path": f"/m/{row.home}/{quote_path(row.header.name)}",
+            "uses": row.uses,
+            "svg": plots.bar(row.uses, most),
+        }
+        for row in best
+    ]
+
+
+def _make_shown(site: Site, now: datetime, weeks: int) -> Row:
+    counts = [0] * weeks
+    for store in site.files.values():
+        for at in store.recalls():
+            if (week := count_weeks(at.at, now)) < weeks:
+                counts[weeks - 1 - week] += 1
+    names = [
+        f"{(day := (now - timedelta(weeks=weeks - 1 - number)).astimezone()).day} {day:%b}" for number in range(weeks)
+    ]
+    return {"total": sum(counts), "weeks": counts, "svg": plots.columns(counts, names)}
+
+
+def show_graph(site: Site, params: Params, listed: SiteList) -> Row:
+    """Memories by subject, with their links; many are drawn as one disc a subject until it is opened."""
+    edges = []
+    for home, links in read_links(site).items():
+        headers = [row.header for row in listed.rows if row.home == home]
+        targets = make_targets(headers)
+        for name, linked in links.items():
+            edges += [(f"{home}/{name}", f"{home}/{at}") for link in linked if (at := targets.get(link)) and at != name]
+    subjects = plots.group_subjects([(row.key, f"{row.header.title} {row.header.description}") for row in listed.rows])
+    marks = {
+        row.key: ("bad" if row.state is VerifyState.STALE else "ok" if row.state is VerifyState.VERIFIED else "un")
+        for row in listed.rows
+    }
+    titles = {row.key: plain(row.header.title or row.header.name, 60) for row in listed.rows}
+    opened, chosen = params.get("subject", ""), params.get("memory", "")
+    lists = [
+        {
+            "subject": subject,
+            "count": len(keys),
+            "rows": [{"key": key, "title": titles[key], "path": _path_of(key)} for key in keys[:100]],
+        }
+        for subject, keys in subjects.items()
+    ]
+    svg = plots.graph(subjects, edges, marks, titles, opened=opened, chosen=chosen)
+    return {"svg": svg, "subjects": lists, "links": len(edges), "opened": opened, "chosen": chosen}
+
+
+def _path_of(key: str) -> str:
+    home, _, name = key.partition("/")
+    return f"/m/{home}/{quote_path(name)}"
+
+
+# Health, settings, team.
+
+
+def show_health(site: Site, params: Params) -> Row:
+    project, now = site.project, site.now()
+    if project is None:
+        raise NotFoundError("the state of a project is shown where its files are")
+    found = list_findings(site)
+    levels = Counter(at["level"] for at in found)
+    settings = [_make_setting(project.settings, setting) for setting in SETTINGS]
+    return {
+        "findings": found,
+        "levels": levels,
+        "fixable": sum(at["fixable"] for at in found),
+        "hosts": _make_hosts(site, now),
+        "team": _make_team(site, now),
+        "settings": settings,
+        "changed": sum(not row["is_default"] for row in settings),
+        "all": params.get("all") == "1",
+        "config": str(project.environment.config_file),
+        "notes": [
+            {"id": at.place.leaf, "when": show_time(at.modified, now), "size": show_size(at.size)}
+            for at in list_notes(find_home(project))[:20]
+        ],
+        "logs": [{"day": str(at.day), "size": show_size(at.size)} for at in reversed(list_logs(project.private)[-20:])],
+        "places": [{"scope": name_scope(key), "path": str(store.root)} for key, store in site.files.items()],
+    }
+
+
+def list_findings(site: Site) -> list[Row]:
+    project = site.project
+    if project is None:
+        return []
+    found: list[tuple[str, Any]] = [("settings", at) for at in doctor.check_settings(project.settings, project.places)]
+    skip = project.settings.flag("skip_index")
+    for home, store in site.files.items():
+        found += [(home, at) for at in doctor.examine(store, skip_index=skip, own=OwnSecretRules())]
+    found += [("background", at) for at in doctor.examine_background(project.private.state, now=site.now())]
+    rows = []
+    for home, at in found:
+        name = at.where.removesuffix(".md")
+        row = site.memories().by_key.get(f"{home}/{name}")
+        rows.append(
+            {
+                "home": home,
+                "kind": at.kind,
+                "level": at.level,
+                "where": plain(at.where, 120),
+                "line": at.line,
+                "message": plain(at.message, 400),
+                "fix": plain(at.fix, 300),
+                "fixable": at.fixable,
+                "path": f"/m/{home}/{quote_path(name)}" if row else "",
+            }
+        )
+    order = {"error": 0, "warning": 1, "advice": 2}
+    return sorted(rows, key=lambda row: order[row["level"]])
+
+
+def _make_hosts(site: Site, now: datetime) -> list[Row]:
+    project = site.project
+    assert project is not None
+    installed: dict[str, set[str]] = {}
+    for at in find_installed(project.environment, project.places.root.path):
+        installed.setdefault(at.host, set()).update(str(event) for event in at.events)
+    arrived: dict[str, dict[str, datetime]] = {}
+    for event in read_events(project.private.state):
+        arrived.setdefault(event.host, {})[event.event] = event.at
+    rows = []
+    for key in HOSTS:
+        events = arrived.get(key, {})
+        wanted = installed.get(key, set())
+        words = "not installed"
+        if wanted:
+            seen = len([at for at in wanted if at in events])
+            words = (
+                f"{seen} of {len(wanted)} events have arrived"
+                if seen < len(wanted)
+                else f"all {len(wanted)} events arrive"
+            )
+        last = max(events.values(), default=None)
+        ago = f"{show_ago(last, now)} ago" if last else ""
+        row = {
+            "host": key,
+            "words": words,
+            "is_installed": bool(wanted),
+            "is_whole": bool(wanted) and wanted <= set(events),
+        }
+        rows.append(row | {"ago": ago})
+    return sorted(rows, key=lambda row: not row["is_installed"])
+
+
+def _make_team(site: Site, now: datetime) -> Row | None:
+    project = site.project
+    assert project is not None
+    store = project.private
+    member = read_membership(store.state)
+    if member is None:
+        return None
+    record = read_sync_record(store.state)
+    authors = read_authors(store.state)
+    counts = Counter(author.name for author in authors.values())
+    emails = {author.name: author.email for author in authors.values()}
+    return {
+        "branch": member.branch,
+        "outcome": record.outcome,
+        "error": plain(record.error, 300),
+        "last": f"{show_ago(record.last_good, now)} ago" if record.last_good else "never",
+        "members": [
+            {"name": plain(name, 60), "email": plain(emails[name], 80), "count": count}
+            for name, count in counts.most_common()
+        ],
+        "news": [
+            {"name": plain(at.name, 100), "author": plain(at.author, 60), "change": plain(at.change, 20)}
+            for at in read_team_news(store.state)[:20]
+        ],
+        "refused": [{"path": plain(path), "why": plain(why, 200)} for path, why in sorted(record.refused.items())],
+        "withheld": [{"path": plain(path), "why": plain(why, 200)} for path, why in sorted(record.withheld.items())],
+    }
+
+
+_COMMON = frozenset("model recall extract dream team notes paused user_memory daily_log".split())
+
+
+def _make_setting(settings: Settings, setting: Any) -> Row:
+    source = settings.sources.get(setting.key, "default")
+    value = settings[setting.key]
+    return {
+        "key": setting.key,
+        "value": value,
+        "default": setting.default,
+        "is_default": value == setting.default and source == "default",
+        "is_flag": isinstance(setting.default, bool),
+        "choices": list(setting.choices),
+        "source": plain(source, 200),
+        "help": setting.help,
+        "allowed": setting.allowed,
+        "is_common": setting.key in _COMMON,
+        "is_fixed": not (source == "default" or source.startswith("config file")),
+    }
+
+
+def show_notes(site: Site, id: str) -> Row:
+    if site.project is None:
+        raise NotFoundError("notes lie where the memory's files are")
+    text = read_notes_file(find_notes_file(find_home(site.project), id))
+    if text is None:
+        raise NotFoundError(f"no notes of a session {plain(id, 40)}", name=id)
+    return {"title": f"Notes of {plain(id, 40)}", "kind": "session notes", "html": render_markdown(text), "text": text}
+
+
+def show_log(site: Site, day: str) -> Row:
+    if site.project is None:
+        raise NotFoundError("logs lie where the memory's files are")
+    try:
+        text = read_log(site.project.private, date.fromisoformat(day))
+    except ValueError:
+        raise NotFoundError(f"{plain(day, 40)!r} is no day", name=day) from None
+    return {"title": f"Log of {day}", "kind": "daily log", "html": render_markdown(text), "text": text}

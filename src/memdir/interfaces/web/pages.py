@@ -1,0 +1,620 @@
+"""What each page shows, as tables of plain values: a template makes HTML of them, and they are its JSON twin.
+
+Values that begin with `html` or are `Markup` are already safe; everything else is escaped by the template.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from memdir.errors import DiskError, MemdirError, NotFoundError
+from memdir.format.age import find_half_life, make_targets
+from memdir.format.frontmatter import decode, parse_fields, read_time, split_frontmatter
+from memdir.format.index import clip_index, find_lines, measure_index
+from memdir.interfaces.web.render import (
+    mark_words,
+    plain,
+    quote_path,
+    render_diff,
+    show_ago,
+    show_day,
+    show_size,
+    show_time,
+    split_blocks,
+)
+from memdir.interfaces.web.site import MemoryRow, Site, SiteList, name_scope
+from memdir.limits import INDEX_BYTES, INDEX_LINES
+from memdir.recall.find import search_memories
+from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled, read_half_lives
+from memdir.records import (
+    Change,
+    InboxState,
+    Kind,
+    Memory,
+    Pick,
+    Scope,
+)
+from memdir.store.contract import StoreBase
+from memdir.store.files import FileStore
+from memdir.store.inbox import find_evidence, mask_text
+from memdir.store.plan import index_path, is_index_path
+from memdir.store.sessions import open_session
+from memdir.store.state import read_authors
+from memdir.text import estimate_tokens, fold
+from memdir.verify.records import CheckedClaim, ClaimStatus, Verdict, VerifyState, find_verdicts, render_claim
+
+Params = Mapping[str, str]
+Row = dict[str, Any]
+PAGE = 50  # memories of a list at once
+_FOUND = 40  # results of a search
+_RECALLS, _CHANGES = 30, 60  # rows of a memory's page, and of the timeline
+WHO = {
+    "person": "You",
+    "agent": "Agent",
+    "extractor": "Learned",
+    "dream": "Dream",
+    "sync": "Team",
+    "import": "Imported",
+    "doctor": "Repair",
+    "outside": "Outside",
+}
+_STATES = {
+    VerifyState.VERIFIED: ("ok", "check", "holds"),
+    VerifyState.PARTLY: ("warn", "half", "partly holds"),
+    VerifyState.STALE: ("bad", "cross", "out of date"),
+    VerifyState.UNCHECKED: ("dim", "dash", "nothing to check"),
+}
+_AGES = {"week": 7, "month": 30, "older": 0}
+_VERBS = {
+    "save": "saved", "edit": "edited", "remember": "remembered", "forget": "forgot", "extract": "learned", "pin": "pinned",
+    "unpin": "unpinned", "approve": "approved from the inbox", "undo": "took back", "restore": "restored", "dream": "tidied",
+    "sync": "synced", "import": "imported", "outside": "changed outside memdir", "index": "repaired the index line of",
+    "promote": "moved", "demote": "moved", "verify": "checked", "revert": "took back",
+}  # fmt: skip
+
+
+def name_who(who: str) -> str:
+    return WHO.get(who, plain(who, 24).capitalize())
+
+
+def make_frame(site: Site, listed: SiteList) -> Row:
+    """What every page has around it."""
+    project, now = site.project, site.now()
+    last = max(
+        (at for at in (_find_last(store) for store in site.stores.values()) if at), key=lambda at: at.at, default=None
+    )
+    state = "on"
+    if project is not None:
+        state = "off" if not project.places.switch.on else "paused" if project.settings.flag("paused") else "on"
+    return {
+        "title": site.title,
+        "place": site.place,
+        "waiting": listed.waiting,
+        "number": listed.number,
+        "memory": state,
+        "rule": project.places.switch.rule if project is not None else "",
+        "last": f"{show_ago(last.at, now)} ago, by {name_who(last.origin.who)}" if last else "",
+        "is_local": project is not None,
+    }
+
+
+def _find_last(store: StoreBase) -> Change | None:
+    with suppress(MemdirError):
+        return next(iter(store.changes(limit=1)), None)
+    return None
+
+
+# The list and the search.
+
+
+def show_memories(site: Site, params: Params) -> Row:
+    listed, now = site.memories(), site.now()
+    query = " ".join(params.get("q", "").split())
+    chosen = {key: params.get(key, "") for key in ("type", "scope", "age", "state", "author", "never")}
+    tests = [test for key, value in chosen.items() if value and (test := _TESTS[key](value, now)) is not None]
+    rows = [row for row in listed.rows if all(test(row) for test in tests)]
+    counts = {
+        "type": Counter(row.header.kind.value if row.header.kind else "none" for row in listed.rows),
+        "scope": Counter(row.header.scope.value for row in listed.rows),
+        "author": Counter(row.who for row in listed.rows),
+        "state": Counter(_state_of(row) for row in listed.rows),
+        "age": Counter(age for row in listed.rows for age in _AGES if _is_aged(age, now)(row)),
+        "never": sum(not row.uses for row in listed.rows),
+    }
+    sort = params.get("sort", "changed")
+    if sort in _SORTS and sort != "changed":
+        rows.sort(key=_SORTS[sort], reverse=sort in ("recalled",))
+    start = max(0, int(after)) if (after := params.get("after", "0")).isdecimal() else 0
+    data: Row = {
+        "query": query,
+        "filters": chosen,
+        "sort": sort,
+        "counts": counts,
+        "total": len(listed.rows),
+        "found": len(rows),
+        "start": start,
+        "next": start + PAGE if start + PAGE < len(rows) else None,
+        "stale": sum(row.state is VerifyState.STALE for row in listed.rows),
+        "meter": make_meter(site),
+        "groups": [],
+        "elapsed_ms": None,
+        "forgotten": _list_forgotten(site, now) if chosen["state"] == "forgotten" else None,
+        "directory": str(next(iter(site.files.values())).root) if site.files else "",
+        "past": None,
+    }
+    if query:
+        data |= _search(site, listed, query, {row.key for row in rows}, whole=params.get("whole") == "1")
+    else:
+        data["groups"] = [{"title": "", "rows": _make_rows(site, rows[start : start + PAGE])}]
+    return data
+
+
+def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whole: bool) -> Row:
+    """What an agent would be given, and what else matches; with `whole` the text of every memory is read."""
+    given = run_recall(site, query)
+    shown = [find_row(listed, site, pick) for pick in given.picks if not pick.dropped]
+    if whole:
+        hits = search_memories(tuple(site.stores.values()), query, limit=200)
+        keyed = {(home_of(hit.header.scope), hit.header.name): hit.snippet for hit in hits}
+        others = [(listed.by_key.get(f"{home}/{name}"), snippet) for (home, name), snippet in keyed.items()]
+    else:
+        wide = run_recall(site, query, limit=_FOUND)
+        others = [(find_row(listed, site, pick), "") for pick in wide.picks if not pick.dropped]
+        folded = fold(query)
+        plainly = (
+            row
+            for row in listed.rows
+            if folded in fold(f"{row.header.name} {row.header.title} {row.header.description}")
+        )
+        others += [(row, "") for row, _ in zip(plainly, range(_FOUND), strict=False)]
+    keys = [row.key for row in shown if row and row.key in allowed]
+    rest = {row.key: (row, text) for row, text in others if row and row.key in allowed and row.key not in keys}
+    words = query.split()
+    groups: list[Row] = [
+        {
+            "title": f"An agent would be given {'this one' if len(keys) == 1 else f'these {len(keys)}'}"
+            if keys
+            else "",
+            "note": "for this question",
+            "why": True,
+            "rows": _make_rows(site, [listed.by_key[key] for key in keys], words),
+        },
+        {
+            "title": "Contain the words" if whole else "Match, and would not be recalled for it",
+            "note": "",
+            "why": not keys,
+            "rows": _make_rows(
+                site, [row for row, _ in rest.values()], words, {key: text for key, (_, text) in rest.items()}
+            ),
+        },
+    ]
+    return {
+        "groups": [group for group in groups if group["rows"]],
+        "found": len(keys) + len(rest),
+        "next": None,
+        "elapsed_ms": round(given.elapsed_ms, 1),
+        "whole": whole,
+        "skipped": given.skipped.words if given.skipped else "",
+    }
+
+
+def run_recall(site: Site, query: str, limit: int | None = None, session: str = "") -> RecallResult:
+    with site.search() as search:
+        project = site.project
+        is_on = project is None or (project.places.switch.on and project.settings.flag("recall"))
+        talk = open_session(project.private.state, session) if session and project is not None else None
+        stores = tuple(site.stores.values())
+        return find_recalled(RecallRequest(stores, query, search, site.now(), talk, limit=limit, on=is_on))
+
+
+def home_of(scope: Scope) -> str:
+    return Scope.PRIVATE.value if scope is Scope.TEAM else scope.value
+
+
+def find_row(listed: SiteList, site: Site, pick: Pick) -> MemoryRow | None:
+    return listed.by_key.get(f"{home_of(pick.header.scope)}/{pick.header.name}")
+
+
+def _is_aged(age: str, now: datetime) -> Callable[[MemoryRow], bool]:
+    if age == "older":
+        return lambda row: now - row.changed > timedelta(days=_AGES["month"])
+    return lambda row: now - row.changed <= timedelta(days=_AGES.get(age, 10**5))
+
+
+def _state_of(row: MemoryRow) -> str:
+    return "problem" if row.header.problem else row.state.value
+
+
+_TESTS: dict[str, Callable[[str, datetime], Callable[[MemoryRow], bool] | None]] = {
+    "type": lambda value, now: lambda row: (row.header.kind.value if row.header.kind else "none") == value,
+    "scope": lambda value, now: lambda row: row.header.scope.value == value,
+    "age": _is_aged,
+    "state": lambda value, now: None if value == "forgotten" else lambda row: _state_of(row) == value,
+    "author": lambda value, now: lambda row: row.who == value,
+    "never": lambda value, now: lambda row: not row.uses,
+}
+_SORTS: dict[str, Callable[[MemoryRow], Any]] = {
+    "changed": lambda row: row.changed,
+    "recalled": lambda row: (row.uses, row.changed),
+    "title": lambda row: fold(row.header.title),
+    "type": lambda row: (row.header.kind or "", fold(row.header.title)),
+    "oldest": lambda row: row.changed,
+}
+
+
+def _make_rows(
+    site: Site, rows: Sequence[MemoryRow], words: Sequence[str] = (), snippets: Mapping[str, str] | None = None
+) -> list[Row]:
+    now, held = site.now(), _count_held(site, rows)
+    made = []
+    for row in rows:
+        header = row.header
+        title, description = header.title or header.name, (snippets or {}).get(row.key) or header.description
+        tone, icon, words_of_state = _STATES[row.state]
+        made.append(
+            {
+                "key": row.key,
+                "home": row.home,
+                "name": header.name,
+                "title": plain(title, 160),
+                "description": plain(description, 400),
+                "html_title": mark_words(plain(title, 160), words) if words else None,
+                "html_description": mark_words(plain(description, 400), words) if words else None,
+                "type": header.kind.value if header.kind else "none",
+                "scope": header.scope.value,
+                "scope_words": name_scope(header.scope),
+                "pinned": header.pinned,
+                "state": row.state.value,
+                "tone": "bad" if header.problem else tone,
+                "icon": "cross" if header.problem else icon,
+                "state_words": "unreadable head" if header.problem else held.get(row.key, words_of_state),
+                "uses": row.uses,
+                "weeks": row.weeks,
+                "who": row.who,
+                "changed": row.changed,
+                "ago": show_ago(row.changed, now),
+                "path": f"/m/{row.home}/{quote_path(header.name)}",
+            }
+        )
+    return made
+
+
+def _count_held(site: Site, rows: Sequence[MemoryRow]) -> dict[str, str]:
+    """For memories of which a part holds: how much, in words."""
+    found: dict[str, str] = {}
+    for home, store in site.files.items():
+        names = {row.header.name for row in rows if row.home == home and row.state is VerifyState.PARTLY}
+        digests = store.recorded() if names else {}
+        for name, verdict in find_verdicts(store, {at: digests.get(f"{at}.md", "") for at in names}).items():
+            found[f"{home}/{name}"] = count_held(verdict)
+    return found
+
+
+def count_held(verdict: Verdict) -> str:
+    known = [at for at in verdict.claims if at.status is not ClaimStatus.UNKNOWN]
+    return f"{len(known) - len(verdict.stale)} of {len(known)} hold"
+
+
+def _list_forgotten(site: Site, now: datetime) -> list[Row]:
+    listed, found = site.memories(), list[Row]()
+    for home, store in site.stores.items():
+        for name, (who, at) in store.find_last_steps().items():
+            if f"{home}/{name}" not in listed.by_key:
+                path = f"/m/{home}/{quote_path(name)}"
+                found.append(
+                    {"home": home, "name": name, "who": name_who(who), "at": at, "ago": show_ago(at, now), "path": path}
+                )
+    return sorted(found, key=lambda row: row["at"], reverse=True)[:200]
+
+
+def make_meter(site: Site) -> Row | None:
+    store = next(iter(site.stores.values()), None)
+    if store is None:
+        return None
+    text = store.index()
+    used = measure_index(text)
+    headers = [row.header for row in site.memories().rows if row.home == store.scope.value]
+    tokens = estimate_tokens(clip_index(text, headers).text)
+    return {
+        "lines": used.lines,
+        "most_lines": INDEX_LINES,
+        "bytes": used.bytes,
+        "most_bytes": INDEX_BYTES,
+        "share": used.share,
+        "is_high": used.is_high,
+        "tokens": tokens,
+    }
+
+
+# One memory.
+
+
+def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> Row:
+    store, now = site.store(home), site.now()
+    tab = params.get("tab", "text")
+    memory: Memory | None = None
+    problem = ""
+    try:
+        memory = store.read(name)
+    except NotFoundError:
+        if not store.changes(name, limit=1):
+            raise
+    except DiskError as error:
+        problem = str(error)
+    changes = store.changes(name)
+    verdict = _find_verdict(store, memory)
+    targets = _make_link_map(site, home, base)
+    text = memory.text if memory else _read_last(store, name, changes)
+    data: Row = {
+        "home": home,
+        "name": name,
+        "file": f"{name}.md",
+        "path": f"/m/{home}/{quote_path(name)}",
+        "tab": tab if tab in ("text", "source", "edit") and memory else "text" if tab != "source" else tab,
+        "is_gone": memory is None and not problem,
+        "problem": problem or (memory.header.problem if memory else ""),
+        "text": text,
+        "digest": memory.digest if memory else "",
+        "title": plain((memory.header.title if memory else "") or parse_fields(text).title or name, 200),
+        "description": plain(memory.header.description if memory else parse_fields(text).description),
+        "scope_words": name_scope(memory.header.scope if memory else Scope(home)),
+        "pinned": bool(memory and memory.header.pinned),
+        "fields": _make_fields(site, store, memory, changes, now) if memory else None,
+        "cues": list(memory.header.cues) if memory else [],
+        "blocks": _make_blocks(store, name, text, verdict, changes, targets, now),
+        "is_cut": len(text) > 65_536,
+        "verdict": _make_verdict(verdict, now),
+        "recalls": [_make_recall(at, now) for at in _recalls(store, name)[:_RECALLS]],
+        "recalled": len(_recalls(store, name)),
+        "history": [make_change(site, home, change, now, name) for change in changes[:_CHANGES]],
+        "links": _find_links(site, home, name),
+        "scopes": [{"value": at, "words": name_scope(at)} for at in _list_scopes(site, home, name)],
+        "kinds": [kind.value for kind in Kind],
+        "body": split_frontmatter(text).body.strip("\r\n"),
+    }
+    return data
+
+
+def _recalls(store: StoreBase, name: str) -> tuple[Any, ...]:
+    return store.recalls(name) if isinstance(store, FileStore) else ()
+
+
+def _read_last(store: StoreBase, name: str, changes: Sequence[Change]) -> str:
+    """The text of a memory that is gone, as history last had it."""
+    for change in changes:
+        for at in change.files:
+            if at.path == f"{name}.md" and (digest := at.after or at.before):
+                with suppress(MemdirError):
+                    return decode(store.read_content(digest))
+    return ""
+
+
+def _find_verdict(store: StoreBase, memory: Memory | None) -> Verdict | None:
+    if memory is None or not isinstance(store, FileStore):
+        return None
+    return find_verdicts(store, {memory.header.name: memory.digest}).get(memory.header.name)
+
+
+def _make_verdict(verdict: Verdict | None, now: datetime) -> Row | None:
+    if verdict is None:
+        return None
+    tone, icon, words = _STATES[verdict.state]
+    if verdict.state is VerifyState.PARTLY:
+        words = f"{count_held(verdict)}"
+    claims = [_make_claim(number, at) for number, at in enumerate(verdict.claims)]
+    ago = show_ago(verdict.checked, now)
+    return {"state": verdict.state.value, "tone": tone, "icon": icon, "words": words, "ago": ago, "claims": claims}
+
+
+def _make_claim(number: int, at: CheckedClaim) -> Row:
+    tone = "bad" if at.is_stale else "ok" if at.status is ClaimStatus.PRESENT else "dim"
+    icon = {"bad": "cross", "ok": "check", "dim": "dash"}[tone]
+    row = {"number": number, "text": plain(at.claim.text, 120), "status": at.status.value, "tone": tone, "icon": icon}
+    is_movable = at.status is ClaimStatus.MOVED and bool(at.to)
+    return row | {"words": plain(render_claim(at).replace("`", ""), 200), "to": plain(at.to, 120) if is_movable else ""}
+
+
+def _make_blocks(
+    store: StoreBase,
+    name: str,
+    text: str,
+    verdict: Verdict | None,
+    changes: Sequence[Change],
+    links: Mapping[str, str],
+    now: datetime,
+) -> list[Row]:
+    sources = store.find_sources(name) if changes else {}
+    quotes = _find_quotes(store, name)
+    claims = verdict.claims if verdict else ()
+    numbers = {id(at): number for number, at in enumerate(claims)}
+    made, before = [], None
+    for block in split_blocks(text, claims, links):
+        found = {change.id: change for sentence in block.sentences if (change := sources.get(sentence))}
+        notes = [_make_source(store, change, quotes.get(change.id, ()), now) for change in found.values()]
+        ids = tuple(found)
+        is_same = before is not None and ids == before and bool(ids)
+        made.append(
+            {
+                "html": block.html,
+                "sources": [{"words": notes[0]["words"], "is_same": True}] if is_same else notes,
+                "claims": [_make_claim(numbers[id(at)], at) for at in block.claims],
+            }
+        )
+        before = ids
+    return made
+
+
+_SAID = {
+    "person": "You wrote it",
+    "agent": "The agent wrote it",
+    "extractor": "Learned from what you said",
+    "dream": "A dream put it so",
+    "sync": "From the team",
+    "import": "Imported",
+    "outside": "Written outside memdir",
+    "doctor": "Repaired",
+}
+
+
+def _make_source(store: StoreBase, change: Change, quotes: Sequence[str], now: datetime) -> Row:
+    """Where a sentence came from, in words."""
+    origin = change.origin
+    words = _SAID.get(origin.who, f"By {plain(origin.who, 30)}")
+    why = plain(origin.why, 160)
+    if change.verb == "approve":
+        words, why = "You approved it", ""
+    messages = why.partition(", from ")[2] if origin.who == "extractor" else ""
+    return {
+        "words": words,
+        "is_same": False,
+        "change": change.id,
+        "at": show_time(change.at, now),
+        "session": origin.session,
+        "messages": messages,
+        "why": "" if messages or why == "on the page" else why,
+        "quotes": [plain(at, 240) for at in quotes],
+    }
+
+
+def _find_quotes(store: StoreBase, name: str) -> dict[int, list[str]]:
+    """Change to the passages that the approved item rested on."""
+    found = {}
+    with suppress(MemdirError):
+        for item in store.inbox(InboxState.APPROVED):
+            if item.name == name and (change := store.find_marked(f"inbox:{item.id}")) is not None:
+                found[change] = [
+                    f"{at.source}: {mask_text(at.quote, item.payload)}"
+                    if at.source
+                    else mask_text(at.quote, item.payload)
+                    for at in find_evidence(item.payload)
+                ]
+    return found
+
+
+def _make_fields(site: Site, store: StoreBase, memory: Memory, changes: Sequence[Change], now: datetime) -> Row:
+    header = memory.header
+    path, short = index_path(header.name)
+    folder = path.rpartition("/")[0]
+    text = store.index(folder) if isinstance(store, FileStore) else store.index()
+    lines = find_lines(text, short)
+    life = (
+        find_half_life(header.kind, read_half_lives(site.project.settings))
+        if site.project
+        else find_half_life(header.kind)
+    )
+    row = site.memories().by_key.get(f"{store.scope.value}/{header.name}")
+    changed = row.changed if row else header.modified
+    author = (
+        read_authors(store.state).get(header.name)
+        if isinstance(store, FileStore) and header.scope is Scope.TEAM
+        else None
+    )
+    return {
+        "type": header.kind.value if header.kind else "none",
+        "age": show_ago(changed, now) + (f"; counts half after {life:g} days" if life else ""),
+        "author": plain(author.name, 60) if author else name_who(changes[-1].origin.who) if changes else "Outside",
+        "size": f"{show_size(len(memory.text.encode('utf-8', 'replace')))}, about {estimate_tokens(memory.text):,} tokens",
+        "index": f"line {lines[0].number + 1} of {len(text.splitlines())}" if lines else "no line points to it",
+        "verified": show_time(_read_verified(memory), now) if _read_verified(memory) else "",
+        "path": str(store.root / header.file) if isinstance(store, FileStore) else header.file,
+    }
+
+
+def _read_verified(memory: Memory) -> datetime | None:
+    return read_time(parse_fields(memory.text).verified)
+
+
+def _make_recall(at: Any, now: datetime) -> Row:
+    row = {"at": at.at, "when": show_time(at.at, now), "query": plain(at.query, 300), "session": at.session}
+    return row | {"session_words": plain(at.session, 14), "score": round(at.score, 3), "selector": at.selector}
+
+
+def make_change(site: Site, home: str, change: Change, now: datetime, name: str = "") -> Row:
+    """One change in words; with a `name` the difference it made to that memory."""
+    store = site.store(home)
+    names = [at.path.removesuffix(".md") for at in change.files if not is_index_path(at.path)]
+    diff: Sequence[Any] = ()
+    if name:
+        for at in change.files:
+            if at.path == f"{name}.md":
+                diff = render_diff(*(read_version(store, digest) for digest in (at.before, at.after)))
+    return {
+        "id": change.id,
+        "home": home,
+        "at": change.at,
+        "when": show_time(change.at, now),
+        "clock": f"{change.at.astimezone():%H:%M}",
+        "day": show_day(change.at, now),
+        "who": change.origin.who,
+        "who_words": name_who(change.origin.who),
+        "verb": _VERBS.get(change.verb, plain(change.verb, 30)),
+        "why": "" if change.origin.why == "on the page" else plain(change.origin.why, 200),
+        "session": change.origin.session,
+        "names": [{"name": plain(at, 80), "path": f"/m/{home}/{quote_path(at)}"} for at in names[:6]],
+        "more": max(0, len(names) - 6),
+        "undoes": change.undoes,
+        "undone_by": change.undone_by,
+        "diff": diff,
+        "is_new": any(at.path == f"{name}.md" and at.before is None for at in change.files),
+    }
+
+
+def read_version(store: StoreBase, digest: str | None) -> str:
+    if digest is None:
+        return ""
+    try:
+        return decode(store.read_content(digest))
+    except MemdirError:
+        return "(this version was purged)"
+
+
+def _make_link_map(site: Site, home: str, base: str) -> dict[str, str]:
+    """The address behind each spelling of a link."""
+    headers = [row.header for row in site.memories().rows if row.home == home]
+    targets = make_targets(headers)
+    return {spelled: f"{base}/m/{home}/{quote_path(name)}" for spelled, name in targets.items()} | {
+        fold(header.name): f"{base}/m/{home}/{quote_path(header.name)}" for header in headers
+    }
+
+
+def _find_links(site: Site, home: str, name: str) -> Row:
+    """Links both ways, within one store."""
+    to, back = [], []
+    listed = site.memories()
+    headers = [row.header for row in listed.rows if row.home == home]
+    targets = make_targets(headers)
+    for source, linked in read_links(site).get(home, {}).items():
+        found = {at for link in linked if (at := targets.get(link)) and at != source}
+        to += sorted(found) if source == name else []
+        back += [source] if name in found else []
+    return {
+        "to": [_make_link(site, home, at) for at in to],
+        "from": [_make_link(site, home, at) for at in sorted(back)],
+    }
+
+
+def read_links(site: Site) -> dict[str, dict[str, frozenset[str]]]:
+    """Home to name to the folded names it links to."""
+    with site.search() as search:
+        found = search.read_links()
+    return {
+        home: {path.removesuffix(".md"): at for path, at in links.items()}
+        for home, links in zip(site.stores, found, strict=False)
+    }
+
+
+def _make_link(site: Site, home: str, name: str) -> Row:
+    row = site.memories().by_key.get(f"{home}/{name}")
+    return {
+        "name": name,
+        "title": plain(row.header.title if row else name, 120),
+        "path": f"/m/{home}/{quote_path(name)}",
+    }
+
+
+def _list_scopes(site: Site, home: str, name: str) -> list[str]:
+    now = Scope.TEAM.value if name.startswith("team/") and home == Scope.PRIVATE.value else home
+    there = [*site.stores, *([Scope.TEAM.value] if Scope.PRIVATE.value in site.stores else [])]
+    return [at for at in there if at != now] if site.project is not None else []

@@ -1,0 +1,307 @@
+"""Markdown, differences, marks and times as HTML or words. Every text comes from somebody else: all of it is escaped or cleaned.
+
+Markdown is rendered without raw HTML and without images, then cleaned once more by an allow-list; hidden and direction-changing
+characters are shown as escapes, because they could make a line read differently from what it says.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from difflib import SequenceMatcher
+from functools import cache
+from html import escape
+from typing import Any
+from urllib.parse import quote
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from memdir.format.frontmatter import split_frontmatter
+from memdir.frozen import dataclass
+from memdir.language.words import split_text
+from memdir.recall.terms import parse_terms
+from memdir.text import fold, printable, shorten
+from memdir.verify.records import CheckedClaim, ClaimStatus
+
+SHOWN_BYTES = 65_536  # of a memory that is rendered; the source has all of it
+_CONTEXT = 3  # unchanged lines around a change
+_TAGS = set(
+    "p a code pre em strong s blockquote ul ol li h1 h2 h3 h4 h5 h6 table thead tbody tr th td br hr span mark".split()
+)
+_ATTRIBUTES = {"a": {"href"}}
+_CLASSES = {"claim", "ok", "bad", "dim"}
+_LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\]")
+_WORD = re.compile(r"[\w./_-]*\w")
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of a difference: `sign` is empty, + or -; `html` marks the words that changed."""
+
+    number: int
+    sign: str
+    html: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A paragraph or sentence of a memory: rendered, its own words folded, and where it stands in the file's text."""
+
+    html: Markup
+    sentences: tuple[str, ...]
+    start: int
+    end: int
+    claims: tuple[CheckedClaim, ...] = ()
+
+
+@cache
+def _make_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "typographer": False, "maxNesting": 20})
+    parser.enable(["table", "strikethrough"]).disable("image")
+    return parser
+
+
+def render_markdown(
+    text: str, *, claims: Sequence[CheckedClaim] = (), links: Mapping[str, str] | None = None, shared: str = ""
+) -> Markup:
+    """Safe HTML. `claims` are marked where they stand, and words that the text `shared` has too; `links` has the address of
+    each memory by its folded name."""
+    parser = _make_parser()
+    shown = printable(text[:SHOWN_BYTES])
+    tokens, common = parser.parse(shown), frozenset(parse_terms(shared))
+    for token in tokens:
+        if token.children:
+            token.children = list(_change_children(token.children, claims, links or {}, common))
+    made = parser.renderer.render(tokens, parser.options, {})
+    own = set((links or {}).values())  # a relative address in a memory may not lead to an address of ours
+    clean = nh3.clean(
+        made,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        allowed_classes={"code": _CLASSES, "span": _CLASSES},
+        url_schemes={"http", "https", "mailto"},
+        url_relative=lambda url: url if url in own else None,
+        link_rel="noopener noreferrer nofollow",
+    )
+    return Markup(clean)
+
+
+def _change_children(
+    tokens: Iterable[Token], claims: Sequence[CheckedClaim], links: Mapping[str, str], common: frozenset[str]
+) -> Iterator[Token]:
+    """Tokens with what was verified marked, and with `[[links]]` made real; a link that leads nowhere stays text."""
+    inside = 0
+    for token in tokens:
+        inside += token.nesting if token.type in ("link_open", "link_close") else 0
+        if token.type == "code_inline":
+            found = next((at for at in claims if at.claim.text and at.claim.text in token.content), None)
+            if found is not None:
+                token.attrSet("class", f"claim {_class_of(found)}".strip())
+            is_shared = bool(common) and not common.isdisjoint(parse_terms(token.content))
+            yield from _wrap(token) if is_shared else [token]
+        elif token.type == "text" and not inside:
+            for part in _split_links(token.content, links):
+                yield from _split_words(part, common) if common and part.type == "text" else [part]
+        else:
+            yield token
+
+
+def _split_links(text: str, links: Mapping[str, str]) -> Iterator[Token]:
+    end = 0
+    for match in _LINK.finditer(text):
+        target = links.get(fold(match[1].strip().removesuffix(".md")))
+        if target is None:
+            continue
+        yield _text(text[end : match.start()])
+        yield Token("link_open", "a", 1, attrs={"href": target})
+        yield _text((match[2] or match[1]).strip())
+        yield Token("link_close", "a", -1)
+        end = match.end()
+    yield _text(text[end:])
+
+
+def _split_words(token: Token, common: frozenset[str]) -> Iterator[Token]:
+    end = 0
+    for match in _WORD.finditer(token.content):
+        if len(match[0]) > 2 and not common.isdisjoint(parse_terms(match[0])):
+            yield _text(token.content[end : match.start()])
+            yield from _wrap(_text(match[0]))
+            end = match.end()
+    yield _text(token.content[end:])
+
+
+def _wrap(token: Token) -> list[Token]:
+    return [Token("mark_open", "mark", 1), token, Token("mark_close", "mark", -1)]
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _class_of(checked: CheckedClaim) -> str:
+    return "bad" if checked.is_stale else "ok" if checked.status is ClaimStatus.PRESENT else ""
+
+
+def split_blocks(
+    text: str, claims: Sequence[CheckedClaim], links: Mapping[str, str], *, limit: int = SHOWN_BYTES
+) -> tuple[TextBlock, ...]:
+    """The body of a memory block by block, and a plain paragraph sentence by sentence."""
+    body = split_frontmatter(text).body
+    start = len(text) - len(body)
+    blocks = []
+    for begin, end, is_plain in _find_blocks(body[:limit]):
+        spans = list(_find_sentences(body, begin, end)) if is_plain else [(begin, end)]
+        for low, high in spans:
+            inside = tuple(at for at in claims if start + low <= at.claim.start < start + high)
+            part = body[low:high]
+            html = render_markdown(part, claims=inside, links=links)
+            said = tuple(fold(sentence) for sentence in split_text(part))
+            blocks.append(TextBlock(html, said, start + low, start + high, inside))
+    return tuple(blocks)
+
+
+def _find_blocks(body: str) -> Iterator[tuple[int, int, bool]]:
+    """Where each top block of the Markdown stands, and whether it is a plain paragraph."""
+    lines = body.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    for token in _make_parser().parse(body):
+        if token.level == 0 and token.map and token.nesting >= 0:
+            low, high = token.map
+            if low < len(lines):
+                yield starts[low], starts[min(high, len(lines))], token.type == "paragraph_open"
+
+
+def _find_sentences(body: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where each sentence of a paragraph begins and ends; marks of emphasis stay with the sentence they belong to."""
+    place, starts = begin, []
+    for sentence in split_text(body[begin:end]):
+        found = body.find(sentence, place, end)
+        if found >= 0:
+            starts.append(found)
+            place = found + len(sentence)
+    starts = [begin, *starts[1:]] if starts else [begin]
+    yield from zip(starts, [*starts[1:], end], strict=True)
+
+
+def mark_words(text: str, words: Iterable[str]) -> Markup:
+    """Plain text with these words marked, in any form of theirs."""
+    wanted = {term for word in words for term in parse_terms(word)} or set()
+    return Markup("".join(_mark(printable(text), lambda word: bool(wanted.intersection(parse_terms(word))))))
+
+
+def mark_shared(text: str, other: str) -> Markup:
+    """Plain text with the words marked that stand in another text too."""
+    common = set(parse_terms(other))
+    return Markup("".join(_mark(printable(text), lambda word: bool(common.intersection(parse_terms(word))))))
+
+
+def _mark(text: str, is_wanted: Any) -> Iterator[str]:
+    end = 0
+    for match in _WORD.finditer(text):
+        yield escape(text[end : match.start()])
+        word = escape(match.group())
+        yield f"<mark>{word}</mark>" if len(match.group()) > 2 and is_wanted(match.group()) else word
+        end = match.end()
+    yield escape(text[end:])
+
+
+def render_diff(before: str, after: str, *, context: int = _CONTEXT, most: int = 400) -> tuple[DiffLine, ...]:
+    """The lines that differ with some around them; `number` 0 and an empty sign stand for a gap."""
+    old, new = printable(before).splitlines(), printable(after).splitlines()
+    lines: list[DiffLine] = []
+    groups = SequenceMatcher(None, old, new, autojunk=len(old) > 2_000).get_grouped_opcodes(context)
+    for number, group in enumerate(groups):
+        if number:
+            lines.append(DiffLine(0, "", Markup("…")))
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                lines += [DiffLine(i1 + n + 1, "", Markup(escape(line))) for n, line in enumerate(old[i1:i2])]
+                continue
+            gone, came = old[i1:i2], new[j1:j2]
+            if len(gone) == len(came):
+                pairs = [_mark_changes(one, other) for one, other in zip(gone, came, strict=True)]
+            else:
+                pairs = []
+            lines += [
+                DiffLine(i1 + n + 1, "−", pairs[n][0] if pairs else Markup(escape(at))) for n, at in enumerate(gone)
+            ]
+            lines += [
+                DiffLine(j1 + n + 1, "+", pairs[n][1] if pairs else Markup(escape(at))) for n, at in enumerate(came)
+            ]
+        if len(lines) > most:
+            return (*lines[:most], DiffLine(0, "", Markup("… and more")))
+    return tuple(lines)
+
+
+def _mark_changes(one: str, other: str) -> tuple[Markup, Markup]:
+    left, right = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (one, other))
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    if len(left) * len(right) > 250_000 or matcher.ratio() < 0.4:
+        return Markup(escape(one)), Markup(escape(other))
+    made: tuple[list[str], list[str]] = ([], [])
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        for parts, words, name in ((made[0], left[i1:i2], "del"), (made[1], right[j1:j2], "ins")):
+            text = escape("".join(words))
+            parts.append(text if tag == "equal" or not text else f"<{name}>{text}</{name}>")
+    return Markup("".join(made[0])), Markup("".join(made[1]))
+
+
+def mark_inserted(base: str, text: str) -> Markup:
+    """A text with what the base does not have marked as inserted."""
+    left, right = (re.findall(r"\s+|\w+|[^\w\s]", printable(at)) for at in (base, text))
+    if len(left) * len(right) > 250_000:
+        return Markup(escape(printable(text)))
+    parts = []
+    for tag, _, _, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        words = escape("".join(right[j1:j2]))
+        parts.append(words if tag == "equal" or not words.strip() else f"<ins>{words}</ins>")
+    return Markup("".join(parts))
+
+
+def show_ago(at: datetime | None, now: datetime) -> str:
+    """How long ago, short: 4 min, 2 hours, 3 days, 5 months."""
+    if at is None:
+        return "never"
+    seconds = max(0, int((now - at).total_seconds()))
+    for size, word in ((365 * 86400, "year"), (60 * 86400, ""), (86400, "day"), (3600, "hour"), (60, "min")):
+        if seconds >= size:
+            count = seconds // (30 * 86400 if not word else size)
+            name = word or "month"
+            return f"{count} {name}" if name == "min" else f"{count} {name}{'' if count == 1 else 's'}"
+    return "moments"
+
+
+def show_time(at: datetime | None, now: datetime) -> str:
+    """A moment in local time, as a person would say it: today, 09:12; 3 Nov, 17:20; 3 Nov 2025."""
+    if at is None:
+        return "never"
+    local, today = at.astimezone(), now.astimezone()
+    if local.date() == today.date():
+        return f"today, {local:%H:%M}"
+    if local.year == today.year:
+        return f"{local.day} {local:%b}, {local:%H:%M}"
+    return f"{local.day} {local:%b %Y}"
+
+
+def show_day(at: datetime, now: datetime) -> str:
+    local = at.astimezone()
+    name = "Today" if local.date() == now.astimezone().date() else f"{local:%A}"
+    return f"{name}, {local.day} {local:%B}" + ("" if local.year == now.astimezone().year else f" {local.year}")
+
+
+def show_size(count: int) -> str:
+    return f"{count} bytes" if count < 1_000 else f"{count / 1000:.1f} KB" if count < 1e6 else f"{count / 1e6:.1f} MB"
+
+
+def quote_path(name: str) -> str:
+    return quote(name, safe="/")
+
+
+def plain(text: object, width: int = 0) -> str:
+    """One line of somebody's text, without anything hidden in it."""
+    shown = printable(" ".join(str(text).split()))
+    return shorten(shown, width) if width else shown

@@ -1,0 +1,382 @@
+"""What the inbox and the dream's review show."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from memdir.dream import find_due, is_rejected
+from memdir.dream.records import PatchSet, list_sets, load, summarize
+from memdir.errors import MemdirError, NotFoundError
+from memdir.format.frontmatter import decode, split_frontmatter
+from memdir.format.index import find_lines
+from memdir.interfaces.web.pages import Params, Row, make_meter, name_who, read_version
+from memdir.interfaces.web.render import (
+    mark_shared,
+    plain,
+    quote_path,
+    render_diff,
+    render_markdown,
+    show_ago,
+    show_time,
+)
+from memdir.interfaces.web.site import Site, SiteList, name_scope
+from memdir.language.words import split_text
+from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
+from memdir.store.batch import StoreOverlay
+from memdir.store.contract import StoreBase
+from memdir.store.files import FileStore
+from memdir.store.inbox import find_evidence, find_payload_edits, mask_text
+from memdir.store.plan import index_path, is_index_path
+from memdir.text import fold
+
+# The inbox.
+
+
+def find_item(site: Site, key: str) -> tuple[str, StoreBase, InboxItem]:
+    """The item that a key such as `private:3` means."""
+    home, _, number = key.partition(":")
+    if not number.isdecimal():
+        raise NotFoundError(f"no item {plain(key, 40)} in the inbox", name=key)
+    store = site.store(home)
+    return home, store, store.inbox_item(int(number))
+
+
+def show_inbox(site: Site, params: Params) -> Row:
+    now = site.now()
+    listed = site.memories()
+    items = [(home, item) for home, store in site.stores.items() for item in store.inbox()]
+    keys = [f"{home}:{item.id}" for home, item in items]
+    wanted = params.get("item", "")
+    current = keys.index(wanted) if wanted in keys else 0
+    groups: dict[str, list[Row]] = {}
+    for key, (_, item) in zip(keys, items, strict=True):
+        row = {
+            "key": key,
+            "title": plain(mask_text(item.title, item.payload), 120) or plain(item.name),
+            "note": f"{_name_item(item)} · {show_ago(item.at, now)}",
+            "is_current": key == (keys[current] if keys else ""),
+        }
+        groups.setdefault(_name_group(item, now), []).append(row)
+    decided = sorted(
+        (item for store in site.stores.values() for item in store.inbox(None) if item.decided),
+        key=lambda item: item.decided or now,
+        reverse=True,
+    )
+    last = find_last_review(site)
+    data: Row = {
+        "count": len(items),
+        "groups": [{"title": title, "rows": rows} for title, rows in groups.items()],
+        "item": None,
+        "last_review": {"count": len(last), "when": show_time(last[0][2].decided, now)} if last else None,
+        "decided": [
+            {
+                "title": plain(mask_text(at.title, at.payload), 120),
+                "state": at.state.value,
+                "when": show_time(at.decided, now),
+            }
+            for at in decided[:10]
+        ],
+        "index_lines": (make_meter(site) or {}).get("lines", 0),
+    }
+    if items:
+        home, item = items[current]
+        place = {"number": current + 1, "previous": keys[current - 1], "next": keys[(current + 1) % len(keys)]}
+        data["item"] = _make_item(site, listed, home, item, now) | place
+    return data
+
+
+def find_last_review(site: Site) -> list[tuple[str, StoreBase, InboxItem]]:
+    """The items decided together last, newest decision first."""
+    decided = [(home, store, item) for home, store in site.stores.items() for item in store.inbox(None) if item.decided]
+    decided.sort(key=lambda at: at[2].decided or at[2].at, reverse=True)
+    if not decided:
+        return []
+    note = decided[0][2].note
+    return [at for at in decided if at[2].note == note] if note.startswith(REVIEW) else decided[:1]
+
+
+REVIEW = "reviewed on the page at "
+_KINDS = {"memory": "needs review", "conflict": "two versions", "proposal": "proposal", "approval": "approval"}
+
+
+def _name_item(item: InboxItem) -> str:
+    edits: tuple[Edit, ...] = ()
+    with suppress(MemdirError):
+        edits = find_payload_edits(item.payload)
+    edit = edits[0] if edits else None
+    if isinstance(edit, Save):
+        return f"{'new' if edit.expect is None else 'change'} · {edit.draft.kind.value}"
+    if isinstance(edit, Forget):
+        return "removal"
+    return "change" if isinstance(edit, Rewrite) else _KINDS[item.kind.value]
+
+
+def _name_group(item: InboxItem, now: datetime) -> str:
+    sources = [at.source for at in find_evidence(item.payload) if at.source]
+    if item.origin.who == "dream":
+        return f"From a dream, {show_time(item.at, now)}"
+    if item.origin.who == "sync":
+        return "From the team"
+    if sources:
+        return f"From {plain(sources[0], 60)}"
+    session = f", conversation {plain(item.origin.session, 12)}" if item.origin.session else ""
+    return f"From {name_who(item.origin.who).lower()}{session}"
+
+
+def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: datetime) -> Row:
+    store = site.store(home)
+    mask = partial(mask_text, payload=item.payload)
+    quotes = find_evidence(item.payload)
+    passage = "\n".join(mask(at.quote) for at in quotes)
+    edits: tuple[Edit, ...] = ()
+    problem = ""
+    try:
+        edits = find_payload_edits(item.payload)
+    except MemdirError as error:
+        problem = str(error)
+    shown = [_make_edit(store, edit, mask, passage) for edit in edits]
+    texts = "\n".join(str(at["plain"]) for at in shown)
+    return {
+        "key": f"{home}:{item.id}",
+        "home": home,
+        "title": plain(mask(item.title), 160) or plain(item.name),
+        "why": plain(mask(item.why), 600),
+        "kind": item.kind.value,
+        "name": item.name,
+        "path": f"/m/{home}/{quote_path(item.name)}" if f"{home}/{item.name}" in listed.by_key else "",
+        "scope_words": name_scope(Scope.TEAM if item.name.startswith("team/") and home == "private" else home),
+        "who": name_who(item.origin.who),
+        "session": item.origin.session,
+        "at": show_time(item.at, now),
+        "edits": shown,
+        "problem": problem,
+        "can_edit": len(edits) == 1 and isinstance(edits[0], Save | Rewrite | Put),
+        "quotes": [
+            {
+                "source": plain(at.source, 120),
+                "message": plain(at.message, 60),
+                "html": mark_shared(mask(at.quote), texts),
+            }
+            for at in quotes
+        ],
+        "facts": {
+            plain(key, 40): plain(mask(str(value)), 400)
+            for key, value in item.payload.items()
+            if key not in ("edits", "evidence", "secrets")
+        },
+    }
+
+
+def _make_edit(store: StoreBase, edit: Edit, mask: Callable[[str], str], passage: str) -> Row:
+    if isinstance(edit, Save):
+        draft = edit.draft
+        body, description = mask(draft.body), mask(draft.description)
+        return {
+            "does": "Would be remembered" if edit.expect is None else "Would replace it",
+            "name": plain(draft.name or draft.title),
+            "type": draft.kind.value,
+            "title": plain(mask(draft.title)),
+            "description": plain(description),
+            "html_description": mark_shared(plain(description), passage),
+            "html": [render_markdown(body, shared=passage)],
+            "plain": f"{draft.title} {description} {body}",
+            "body": body,
+            "diff": (),
+        }
+    row: Row = {
+        "name": plain(edit.name),
+        "type": "",
+        "title": "",
+        "description": "",
+        "html_description": "",
+        "html": [],
+    }
+    row |= {"body": "", "diff": ()}
+    before = ""
+    with suppress(MemdirError):
+        before = mask(store.read(edit.name).text)
+    if isinstance(edit, Rewrite | Put):
+        after = mask(edit.text)
+        diff = render_diff(before, after)
+        return row | {"does": "Would be changed", "diff": diff, "plain": split_frontmatter(after).body, "body": after}
+    if isinstance(edit, Forget):
+        return row | {"does": "Would be forgotten", "diff": render_diff(before, ""), "plain": before}
+    line = mask(edit.line) if isinstance(edit, ReplaceLine) else ""
+    return row | {
+        "does": "Would change its line in MEMORY.md",
+        "html": [mark_shared(line, "")] if line else [],
+        "plain": line,
+    }
+
+
+# Dreams.
+
+
+def show_dream(site: Site, params: Params, id: str = "") -> Row:
+    project, now = site.project, site.now()
+    if project is None:
+        raise NotFoundError("dreams are made where the memory's files are")
+    store = project.private
+    sets = list_sets(store.state)
+    run = site.dream
+    open_sets = [at for at in sets if _is_open(store, at)]
+    chosen = load(store.state, id) if id else open_sets[0] if open_sets else None
+    if run is not None and run.is_over and run.is_preview and run.patches is not None and not id:
+        chosen = run.patches if any(at.id == run.patches.id for at in open_sets) else chosen
+    due = find_due(project, now=now)
+    return {
+        "run": _make_run(run, now),
+        "set": _make_set(site, store, chosen, now) if chosen is not None else None,
+        "past": [_make_past(store, at, now) for at in sets if at is not chosen and not _is_open(store, at)][:20],
+        "open": [{"id": at.id, "when": show_time(at.at, now)} for at in open_sets if at is not chosen],
+        "due": due.is_due,
+        "due_words": due.skip.words if due.skip else "it is time for one",
+        "sessions": due.sessions,
+        "last": show_time(due.last, now) if due.last else "",
+        "next": show_time(due.next_at, now) if due.next_at else "",
+        "has_model": project.settings.text("model") != "none",
+        "model": project.settings.text("model"),
+        "nothing": bool(run and run.is_over and run.patches is not None and run.patches.is_empty),
+    }
+
+
+def _is_open(store: FileStore, patches: PatchSet) -> bool:
+    """Whether a set waits to be applied: it was not, and of its patches one is not decided."""
+    if store.has_mark(patches.mark) or patches.is_empty:
+        return False
+    return not patches.patches or any(not is_rejected(store, at) for at in patches.patches)
+
+
+def _make_run(run: Any, now: datetime) -> Row | None:
+    if run is None:
+        return None
+    step = run.step
+    phases = ["tidy", "orient", "gather", "consolidate", "prune", "check", "apply"]
+    at = phases.index(step.phase.value) if step is not None else -1
+    words = {"tidy": "Tidy", "orient": "Look", "gather": "Gather", "consolidate": "Consolidate", "prune": "Prune"}
+    return {
+        "is_over": run.is_over,
+        "is_preview": run.is_preview,
+        "seconds": int((now - run.started).total_seconds()),
+        "phases": [
+            {"name": words[key], "is_done": number < at, "is_now": number == at}
+            for number, key in enumerate(phases[:5])
+        ],
+        "share": round(step.share, 3) if step else 0.0,
+        "files": step.files if step else 0,
+        "tokens": step.usage.input + step.usage.output if step else 0,
+        "error": run.error,
+        "skipped": run.result.skipped.words if run.result and run.result.skipped else "",
+        "change": run.result.applied.change if run.result and run.result.applied else None,
+        "text": run.result.text if run.result else "",
+    }
+
+
+_HUNKS = {
+    "duplicate": "Two memories say the same",
+    "rewording": "Two memories say nearly the same",
+    "date": "A date was relative",
+    "long_line": "A line of the index is too long",
+    "dead_pointer": "A line points to a memory that is gone",
+    "missing_pointer": "No line points to a memory",
+    "overtaken": "One memory is newer than another",
+    "create": "A new memory from the logs",
+}
+
+
+def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) -> Row:
+    done = store.find_marked(patches.mark)
+    change = store.read_change(done) if done is not None else None
+    files: dict[str, tuple[str, str]] = {}
+    if change is not None:
+        for at in change.files:
+            if not is_index_path(at.path):
+                files[at.path] = read_version(store, at.before), read_version(store, at.after)
+            elif at.splice is not None:
+                files[at.path] = decode(at.splice[1]), decode(at.splice[2])
+    else:
+        with suppress(MemdirError):
+            planned = StoreOverlay(store, [patch.edits for patch in patches.patches], now=now).batch.changes
+            files = {at.path: (decode(at.before or b""), decode(at.after or b"")) for at in planned}
+    texts = {row.header.name: "" for row in site.memories().rows if row.home == store.scope.value}
+    hunks = []
+    for number, patch in enumerate(patches.patches):
+        shown = []
+        for name in dict.fromkeys((*patch.names, *(edit.name for edit in patch.edits if not isinstance(edit, Save)))):
+            before, after = files.get(f"{name}.md", ("", ""))
+            if before != after:
+                shown.append(
+                    {"file": f"{name}.md", "is_gone": not after, "name": name, "diff": render_diff(before, after)}
+                )
+        for edit in patch.edits:
+            if isinstance(edit, IndexEdit):
+                path, short = index_path(edit.name)
+                before, after = files.get(path, ("", ""))
+                was, line = ("".join(at.text for at in find_lines(text, short)) for text in (before, after))
+                if was != line:
+                    shown.append({"file": "MEMORY.md", "is_gone": False, "name": "", "diff": render_diff(was, line)})
+        hunks.append(
+            {
+                "number": number,
+                "title": _HUNKS.get(str(patch.kind), plain(str(patch.kind)).replace("_", " ").capitalize()),
+                "reason": plain(patch.reason, 400),
+                "evidence": [plain(at, 200) for at in patch.evidence],
+                "files": shown,
+                "lost": _find_lost(store, patch, files, texts),
+                "is_rejected": is_rejected(store, patch),
+                "is_undone": False,
+            }
+        )
+    usage = patches.usage
+    return {
+        "id": patches.id,
+        "when": show_time(patches.at, now),
+        "by": "patterns" if patches.by == "rules" else f"patterns and {patches.by}",
+        "tokens": usage.input + usage.output,
+        "dollars": usage.dollars,
+        "summary": plain(patches.summary, 600),
+        "error": plain(patches.error, 300),
+        "hunks": hunks,
+        "memories": len({name for patch in patches.patches for name in patch.names}),
+        "proposals": [
+            {"title": plain(mask_text(at.title, at.payload), 120), "why": plain(mask_text(at.why, at.payload), 300)}
+            for at in patches.proposals
+        ],
+        "change": done,
+        "undone_by": change.undone_by if change else None,
+        "spared": patches.spared,
+    }
+
+
+def _find_lost(store: FileStore, patch: Any, files: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> Row:
+    """The sentences that a patch takes away, and which of them stand in no other memory that it concerns."""
+    before: dict[str, str] = {}
+    after: set[str] = set()
+    touched = {f"{edit.name}.md" for edit in patch.edits if isinstance(edit, Rewrite | Forget)}
+    for path in touched:
+        old, new = files.get(path, ("", ""))
+        before |= {fold(at): at for at in split_text(split_frontmatter(old).body)}
+        after |= {fold(at) for at in split_text(split_frontmatter(new).body)}
+    for name in patch.names:
+        if f"{name}.md" not in touched:
+            with suppress(MemdirError):
+                after |= {fold(at) for at in split_text(store.read(name).body)}
+    gone = [text for key, text in before.items() if key not in after]
+    return {"removed": len(before.keys() - after), "only_history": [plain(at, 200) for at in gone][:5]}
+
+
+def _make_past(store: FileStore, patches: PatchSet, now: datetime) -> Row:
+    change = store.find_marked(patches.mark)
+    undone = store.read_change(change).undone_by if change is not None else None
+    kept = [at for at in patches.patches if not is_rejected(store, at)]
+    return {
+        "id": patches.id,
+        "when": show_time(patches.at, now),
+        "by": "patterns" if patches.by == "rules" else f"patterns and {patches.by}",
+        "what": plain(summarize(kept), 200) or f"{len(patches.proposals)} left to you",
+        "change": change,
+        "undone_by": undone,
+        "dollars": patches.usage.dollars or 0.0,
+    }

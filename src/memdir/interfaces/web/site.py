@@ -1,0 +1,327 @@
+"""The stores behind a page, a list of their memories that is kept up to date, and events when something changes.
+
+Files are the truth: a request first looks whether a folder, the history or the derived index has changed since the list was
+made, which takes a few `stat`. An edit inside a file changes none of them, so a thread compares every file about once a second
+while somebody looks. Events carry no text of a memory, only that something changed; the page then asks for what it shows.
+"""
+
+import asyncio
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from memdir.dream import DreamResult, dream, find_dream_context, preview_dream
+from memdir.dream.records import PatchSet, ProgressStep
+from memdir.errors import LockedError, MemdirError, NotFoundError
+from memdir.frozen import dataclass, field
+from memdir.guard import Stat
+from memdir.models.open import find_model
+from memdir.recall.pipeline import read_half_lives
+from memdir.recall.select import LocalSearch
+from memdir.records import Header, InboxState, Origin, Scope, Surfacing
+from memdir.store.contract import Clock, StoreBase, utc_now
+from memdir.store.files import FileStore, find_header_cache
+from memdir.store.history import FILE as HISTORY
+from memdir.store.open import Project
+from memdir.verify.records import VerifyState, read_states, render_signature
+
+WEEKS = 12  # of the small plots
+_LOOK_SECONDS = 1.0  # how often every file is compared while somebody looks
+_LOOK_SHARE = 20  # a comparison may take a twentieth of the time
+_IDLE_SECONDS = 90.0  # nobody looks any more
+_EVENTS = 32  # that a slow tab may be behind; then it asks for everything anyway
+ORIGIN = Origin(why="on the page")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One memory of the list: its header, what verification says of this text, and how it was used and changed.
+
+    `home` is the key of its store; the scope of a team's memory is that of a folder there. `weeks` counts recalls, oldest first.
+    """
+
+    home: str
+    header: Header
+    state: VerifyState
+    uses: int
+    weeks: tuple[int, ...]
+    who: str
+    changed: datetime
+
+    @property
+    def key(self) -> str:
+        return f"{self.home}/{self.header.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteList:
+    """Every memory, newest change first; `number` grows with every change that was seen."""
+
+    number: int = 0
+    rows: tuple[MemoryRow, ...] = ()
+    waiting: int = 0
+    by_key: Mapping[str, MemoryRow] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DreamRun:
+    """A dream that runs or ran on the page."""
+
+    started: datetime
+    is_preview: bool
+    step: ProgressStep | None = None
+    patches: PatchSet | None = None
+    result: DreamResult | None = None
+    error: str = ""
+    is_over: bool = False
+
+
+class Site:
+    """What a page shows and changes: `stores` by key in order of precedence and, on a person's own machine, the project."""
+
+    def __init__(
+        self,
+        stores: Sequence[StoreBase],
+        *,
+        title: str,
+        place: str = "",
+        clock: Clock = utc_now,
+        project: Project | None = None,
+    ) -> None:
+        self.stores = {store.scope.value: store for store in stores}
+        self.title, self.place, self.clock, self.project = title, place, clock, project
+        self.dream: DreamRun | None = None
+        self._cancel = threading.Event()
+        self._list = SiteList()
+        self._stamps: dict[str, tuple[object, ...]] = {}
+        self._marks: dict[str, dict[str, Stat]] = {}
+        self._files: dict[str, dict[str, Stat]] = {}
+        self._lock = threading.RLock()
+        self._used = time.monotonic()
+        self._watcher: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self._tabs: dict[asyncio.Queue[str], asyncio.AbstractEventLoop] = {}
+
+    def now(self) -> datetime:
+        return self.clock()
+
+    def store(self, home: str) -> StoreBase:
+        if home not in self.stores:
+            raise NotFoundError(f"there is no memory {home!r} here", name=home)
+        return self.stores[home]
+
+    @property
+    def files(self) -> dict[str, FileStore]:
+        return {key: store for key, store in self.stores.items() if isinstance(store, FileStore)}
+
+    def search(self) -> LocalSearch:
+        lives = read_half_lives(self.project.settings) if self.project else None
+        stores = tuple(self.stores.values())
+        return LocalSearch(stores) if lives is None else LocalSearch(stores, half_lives=lives)
+
+    # The list
+
+    def memories(self) -> SiteList:
+        """The list as the files are now, as far as that can be told without looking at each."""
+        self._used = time.monotonic()
+        self._watch()
+        if any(self._stamps.get(key) != self._stamp(key) for key in self.stores):
+            self.refresh()
+        return self._list
+
+    def refresh(self, *, whole: bool = False) -> bool:
+        """Read what has changed; with `whole` every file is compared first. Returns whether anything had."""
+        with self._lock:
+            stale = [key for key in self.stores if self._is_stale(key, whole=whole)]
+            if not stale:
+                return False
+            kept = [row for row in self._list.rows if row.home not in stale]
+            rows = sorted(
+                (row for key in self.stores for row in (self._read(key) if key in stale else kept) if row.home == key),
+                key=lambda row: (row.changed, row.header.name),
+                reverse=True,
+            )
+            waiting = sum(len(store.inbox(InboxState.WAITING)) for store in self.stores.values())
+            by_key = {row.key: row for row in rows}
+            self._list = SiteList(self._list.number + 1, tuple(rows), waiting, by_key)
+        self.publish("change")
+        return True
+
+    def _is_stale(self, key: str, *, whole: bool) -> bool:
+        store = self.stores[key]
+        if whole and isinstance(store, FileStore) and key in self._files:
+            with suppress(MemdirError):
+                if store.signatures() != self._files[key]:
+                    return True
+        return self._stamps.get(key) != self._stamp(key)
+
+    def _stamp(self, key: str) -> tuple[object, ...]:
+        """What changes when a store does, read without opening a file."""
+        store = self.stores[key]
+        if not isinstance(store, FileStore):
+            last = store.find_last_change()
+            return store.count_changes(), last and last.id, len(store.inbox(None))
+        cache = find_header_cache(store.root, store.state, store.cache, write=False)
+        paths = [store.root / folder for folder in self._marks.get(key) or ("",)]
+        paths += [store.state / HISTORY, store.state / f"{HISTORY}-wal", store.root / "MEMORY.md", cache]
+        return tuple(_read_time(path) for path in paths)
+
+    def _read(self, key: str) -> list[MemoryRow]:
+        store, now = self.stores[key], self.now()
+        states: dict[str, tuple[VerifyState, str]] = {}
+        recalls: tuple[Surfacing, ...] = ()
+        try:
+            headers = store.scan()
+            if isinstance(store, FileStore):
+                self._marks[key] = marks = dict[str, Stat]()
+                self._files[key] = store.signatures(marks)
+                states, recalls = read_states(store), store.recalls()
+            last = store.find_last_steps()
+        except MemdirError:  # a directory that cannot be read has no memories; doctor says why
+            headers, last = (), {}
+        self._stamps[key] = self._stamp(key)
+        uses = Counter(at.name for at in recalls)
+        weeks: dict[str, list[int]] = {}
+        for at in recalls:
+            if (week := count_weeks(at.at, now)) < WEEKS:
+                weeks.setdefault(at.name, [0] * WEEKS)[WEEKS - 1 - week] += 1
+        rows = []
+        for header in headers:
+            state, signature = states.get(header.name, (VerifyState.UNCHECKED, ""))
+            state = state if signature == render_signature(header.signature) else VerifyState.UNCHECKED
+            who, when = last.get(header.name, ("outside", header.modified))
+            name = header.name
+            rows.append(MemoryRow(key, header, state, uses[name], tuple(weeks.get(name, ())), who, when))
+        return rows
+
+    # Watching and events
+
+    def _watch(self) -> None:
+        if self._watcher is None or not self._watcher.is_alive():
+            self._watcher = threading.Thread(target=self._look, name="memdir-watch", daemon=True)
+            self._watcher.start()
+
+    def _look(self) -> None:
+        wait = _LOOK_SECONDS
+        while not self._stopped.wait(wait):
+            if not self._tabs and time.monotonic() - self._used > _IDLE_SECONDS:
+                return
+            begin = time.monotonic()
+            with suppress(MemdirError, OSError):
+                self.refresh(whole=True)
+            wait = max(_LOOK_SECONDS, (time.monotonic() - begin) * _LOOK_SHARE)
+
+    def close(self) -> None:
+        self._stopped.set()
+        self.cancel_dream()
+        self.publish("end")
+
+    def open_tab(self) -> asyncio.Queue[str]:
+        """A queue of events for one tab, from now on; `close_tab` ends it."""
+        queue: asyncio.Queue[str] = asyncio.Queue(_EVENTS)
+        self._tabs[queue] = asyncio.get_running_loop()
+        self._used = time.monotonic()
+        self._watch()
+        return queue
+
+    def close_tab(self, queue: asyncio.Queue[str]) -> None:
+        self._tabs.pop(queue, None)
+        self._used = time.monotonic()
+
+    @property
+    def tabs(self) -> int:
+        return len(self._tabs)
+
+    def publish(self, event: str) -> None:
+        for queue, loop in list(self._tabs.items()):
+            with suppress(RuntimeError):  # its loop has ended
+                loop.call_soon_threadsafe(_put, queue, event)
+
+    # Dreams
+
+    def start_dream(self, *, is_preview: bool, with_model: bool) -> None:
+        """Begin a dream in the background; LockedError if one runs."""
+        if self.project is None or not isinstance(store := self.project.private, FileStore):
+            raise NotFoundError("dreams are made where the memory's files are")
+        with self._lock:
+            if self.dream is not None and not self.dream.is_over:
+                raise LockedError("a dream is running already", hint="wait for it, or cancel it")
+            self.project.check_on()
+            self.dream = DreamRun(self.now(), is_preview)
+            self._cancel = threading.Event()
+        work = threading.Thread(target=self._dream, args=(self.project, store, is_preview, with_model), daemon=True)
+        work.start()
+
+    def cancel_dream(self) -> None:
+        self._cancel.set()
+
+    def _dream(self, project: Project, store: FileStore, is_preview: bool, with_model: bool) -> None:
+        run = self.dream or DreamRun(self.now(), is_preview)
+
+        def show(step: ProgressStep) -> None:
+            self.dream = DreamRun(run.started, is_preview, step)
+            self.publish("dream")
+
+        patches: PatchSet | None = None
+        result: DreamResult | None = None
+        error = ""
+        try:
+            root = str(project.places.root.path)
+            model = find_model(project.settings, project.environment, project=root) if with_model else None
+            context, now, stop = find_dream_context(project), self.now(), self._cancel.is_set
+            if is_preview:
+                patches = preview_dream(store, model=model, now=now, context=context, on_progress=show, cancelled=stop)
+            else:
+                result = dream(store, model=model, now=now, context=context, on_progress=show, cancelled=stop)
+                patches = result.patches
+        except MemdirError as failure:
+            error = f"{failure}{f'; {failure.hint}' if failure.hint else ''}"
+        step = self.dream.step if self.dream else None
+        self.dream = DreamRun(run.started, is_preview, step, patches, result, error, is_over=True)
+        self.publish("dream")
+
+
+def count_weeks(at: datetime, now: datetime) -> int:
+    """Whole weeks of seven days since a moment; one in the future counts as now."""
+    return max(0, (now - at) // timedelta(days=7))
+
+
+def _put(queue: asyncio.Queue[str], event: str) -> None:
+    with suppress(asyncio.QueueFull):
+        queue.put_nowait(event)
+
+
+def _read_time(path: "os.PathLike[str]") -> tuple[int, int]:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return 0, 0
+    return facts.st_mtime_ns, facts.st_size
+
+
+def open_site(project: Project) -> Site:
+    """The page of a project on this machine."""
+    root = project.places.root.path
+    return Site(
+        project.stores,
+        title=root.name or str(root),
+        place=shorten_home(str(root), project),
+        clock=project.clock,
+        project=project,
+    )
+
+
+def shorten_home(path: str, project: Project | None) -> str:
+    home = str(project.environment.home) if project is not None else ""
+    return f"~{path[len(home) :]}" if home and home != "/" and path.startswith(home + "/") else path
+
+
+def name_scope(scope: Scope | str) -> str:
+    """A scope in words for people."""
+    return {"private": "this project", "user": "all projects", "team": "team", "project": "repository"}.get(
+        scope, str(scope)
+    )
