@@ -85,36 +85,68 @@ def render_line(title: str, name: str, hook: str) -> str:
 
 
 def find_lines(text: str, name: str) -> tuple[IndexLine, ...]:
+    """The pointers to a memory. Only lines that could be such are parsed: an index may have a hundred thousand."""
     key = fold(name)
-    lines, keys = _cut_lines(text)
-    return tuple(
-        IndexLine(at, lines[at], *_read_line(lines[at])) for at, found in enumerate(keys) if found == key and key
-    )
+    leaf = key.rpartition("/")[2]
+    if not key:
+        return ()
+    lines = _cut(text)
+    likely = [at for at, line in enumerate(_fold_lines(text)) if leaf in line or "%" in line]
+    fenced = _find_fenced(text) if likely else frozenset()
+    found = (IndexLine(at, lines[at], *_read_line(lines[at])) for at in likely if at not in fenced)
+    return tuple(line for line in found if line.key == key)
+
+
+@lru_cache(maxsize=2)  # a batch of edits asks for the same text many times
+def _cut(text: str) -> list[str]:
+    return split_lines(text)
 
 
 @lru_cache(maxsize=2)
-def _cut_lines(text: str) -> tuple[list[str], list[str]]:
-    """The lines of an index, and the folded name that each points to; quicker than a record of each."""
-    lines = split_lines(text)
-    if "```" in text or "~~~" in text:
-        return lines, [line.key for line in parse_index(text)]
-    return lines, [_read_line(line)[-1] for line in lines]
+def _fold_lines(text: str) -> list[str]:
+    """The lines as `fold` leaves them, but for the dash that nearly every pointer has; made all at once."""
+    return [line if line.isascii() else fold(line) for line in text.replace("—", "-").lower().split("\n")]
+
+
+def _find_fenced(text: str) -> frozenset[int]:
+    """The numbers of lines inside code fences, which are prose."""
+    if "```" not in text and "~~~" not in text:
+        return frozenset()
+    return frozenset(line.number for line in parse_index(text) if line.fenced)
 
 
 def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:
     """Returns the index with one more pointer: below its type's heading, else after similar ones, else at the end.
     `words` is what the memory is about: title, description, name."""
-    lines = parse_index(text)
+    lines = _LazyLines(text)
     after = _find_typed_list(lines, kind)
     if after is None:
         after = _find_similar(lines, words, kind)
-    return _insert(text, lines, after, line) if after is not None else append_pointer(text, line)
+    return _insert(lines, after if after is not None else lines.find_last_pointer(), line)
 
 
 def append_pointer(text: str, line: str) -> str:
     """Returns the index with one more pointer at the end of its list."""
-    lines = parse_index(text)
-    return _insert(text, lines, max((at.number for at in lines if at.is_pointer), default=None), line)
+    lines = _LazyLines(text)
+    return _insert(lines, lines.find_last_pointer(), line)
+
+
+class _LazyLines:
+    """The lines of an index, each parsed when it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.texts, self.folded = _cut(text), _fold_lines(text)
+        self._fenced = _find_fenced(text)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, at: int) -> IndexLine:
+        line = self.texts[at]
+        return IndexLine(at, line, fenced=True) if at in self._fenced else IndexLine(at, line, *_read_line(line))
+
+    def find_last_pointer(self) -> int | None:
+        return next((at for at in range(len(self) - 1, -1, -1) if self[at].is_pointer), None)
 
 
 def replace_line(text: str, name: str, old: str, new: str) -> str:
@@ -122,7 +154,7 @@ def replace_line(text: str, name: str, old: str, new: str) -> str:
     own = [line for line in find_lines(text, name) if line.text.strip() == old.strip() and old != new]
     if not own:
         return text
-    parts = split_lines(text)
+    parts = list(_cut(text))
     for line in own:
         lead = line.text[: len(line.text) - len(line.text.lstrip())]
         ending = line.text[len(line.text.rstrip("\r\n")) :]
@@ -132,7 +164,7 @@ def replace_line(text: str, name: str, old: str, new: str) -> str:
 
 def drop_lines(text: str, name: str) -> str:
     gone = {line.number for line in find_lines(text, name)}
-    return "".join(line for number, line in enumerate(split_lines(text)) if number not in gone) if gone else text
+    return "".join(line for number, line in enumerate(_cut(text)) if number not in gone) if gone else text
 
 
 def find_splice(before: bytes, after: bytes) -> tuple[int, bytes, bytes]:
@@ -182,33 +214,37 @@ def _read_target(target: str) -> str:
     return plain[:-3]
 
 
-def _find_typed_list(lines: Sequence[IndexLine], kind: Kind) -> int | None:
+def _find_typed_list(lines: _LazyLines, kind: Kind) -> int | None:
     """The last pointer of the first list below the type's heading; the heading itself when prose or nothing follows."""
-    for at, line in enumerate(lines):
+    for at in (number for number, text in enumerate(lines.texts) if text[:2] == "##"):
+        line = lines[at]
         words = [word.rstrip("s") for word in _WORD.findall(line.heading.lower()) if word not in _TITLE_FILLER]
         if line.level >= 2 and words and words[0] == kind.value and len(words) <= 2:
-            listed = takewhile(lambda after: after.is_pointer or after.is_blank, lines[at + 1 :])
+            below = (lines[number] for number in range(at + 1, len(lines)))
+            listed = takewhile(lambda after: after.is_pointer or after.is_blank, below)
             return max((after.number for after in listed if after.is_pointer), default=at)
     return None
 
 
-def _find_similar(lines: Sequence[IndexLine], words: str, kind: Kind) -> int | None:
+def _find_similar(lines: _LazyLines, words: str, kind: Kind) -> int | None:
     """The end of the list with the most similar memory; similar means two words in common."""
     wanted = _find_words(words) - {kind.value}
     best, last = 1, None
-    for line in lines:
-        if line.is_pointer:
-            shared = len(wanted & _find_words(f"{line.title} {line.hook} {line.name}"))
+    for number, text in enumerate(lines.folded):
+        # Counted in the text first, which is quicker: it has every word that the parsed line has.
+        if sum([word in text for word in wanted]) > best:
+            line = lines[number]
+            shared = len(wanted & _find_words(f"{line.title} {line.hook} {line.name}")) if line.is_pointer else 0
             if shared > best:
-                best, last = shared, line.number
+                best, last = shared, number
     while last is not None and last + 1 < len(lines) and lines[last + 1].is_pointer:
         last += 1
     return last
 
 
-def _insert(text: str, lines: Sequence[IndexLine], after: int | None, line: str) -> str:
-    newline = "\r\n" if "\r\n" in text else "\n"
-    parts = [at.text for at in lines]
+def _insert(lines: _LazyLines, after: int | None, line: str) -> str:
+    parts = list(lines.texts)
+    newline = "\r\n" if any(part.endswith("\r\n") for part in parts) else "\n"
     if after is None:
         return _insert_first(parts, lines, line, newline)
     if not parts[after].endswith("\n"):
@@ -221,9 +257,9 @@ def _insert(text: str, lines: Sequence[IndexLine], after: int | None, line: str)
     return "".join([*parts[: after + 1], *fresh, *parts[after + 1 :]])
 
 
-def _insert_first(parts: list[str], lines: Sequence[IndexLine], line: str, newline: str) -> str:
+def _insert_first(parts: list[str], lines: _LazyLines, line: str, newline: str) -> str:
     """The first pointer of an index: below its title if it has one, above any prose."""
-    title = next((at.number for at in lines if not at.is_blank), None)
+    title = next((at for at in range(len(lines)) if not lines[at].is_blank), None)
     if title is None:
         return line + newline
     if not lines[title].level:
@@ -300,10 +336,9 @@ def clip_index(
 
 def measure_index(text: str, headers: Sequence[Header] = ()) -> IndexFill:
     """Returns how full an index is; above 80 % with proposals of what to compact."""
-    lines = parse_index(text)
-    size = sum(_size(line) for line in lines)
-    share = max(len(lines) / INDEX_LINES, size / INDEX_BYTES)
-    return IndexFill(len(lines), size, share, _propose(lines, headers) if share >= INDEX_WARN_SHARE else ())
+    count, size = len(_cut(text)), len(text.encode("utf-8", "surrogateescape"))
+    share = max(count / INDEX_LINES, size / INDEX_BYTES)
+    return IndexFill(count, size, share, _propose(text, headers) if share >= INDEX_WARN_SHARE else ())
 
 
 def find_long_lines(text: str) -> tuple[IndexLine, ...]:
@@ -390,13 +425,18 @@ def _with_warning(clip: Clip, living: int, size: int, file: str) -> Clip:
     return replace(clip, warning=warning)
 
 
-def _propose(lines: Sequence[IndexLine], headers: Sequence[Header]) -> tuple[str, ...]:
+def _propose(text: str, headers: Sequence[Header]) -> tuple[str, ...]:
     proposals = []
-    long = sorted((line for line in lines if len(line.text) > INDEX_LINE_CHARS), key=lambda line: -len(line.text))
+    lines = _cut(text)
+    long = sorted(
+        (number for number, at in enumerate(lines) if len(at) > INDEX_LINE_CHARS), key=lambda at: -len(lines[at])
+    )
     if long:
-        numbers = ", ".join(str(line.number + 1) for line in long[:5])
+        numbers = ", ".join(str(number + 1) for number in long[:5])
         proposals.append(f"shorten the longest lines ({numbers}): move their detail into topic files")
-    prose = sum(1 for line in lines if not line.is_pointer and not line.level and not line.is_blank)
+    # Most lines with a link are pointers, and those are not counted: an index may have a hundred thousand.
+    rest = (at for at in lines if at.strip() and ".md)" not in at and ".md]" not in at)
+    prose = sum(1 for at in rest if not _HEADING.match(at))
     if prose > len(lines) // 4:
         proposals.append(f"{prose} lines are prose: move them into topic files and point to those")
     projects = (header for header in headers if header.kind is Kind.PROJECT and not header.pinned)

@@ -467,6 +467,7 @@ class _DiskView:
     def __init__(self, root: int) -> None:
         self._root = root
         self._seen: dict[str, Signature | None] = {}
+        self._listed: dict[str, list[str]] = {}
 
     def read_bytes(self, path: str) -> bytes | None:
         with guard.disk_errors(path):
@@ -474,7 +475,9 @@ class _DiskView:
         return data
 
     def list_files(self, folder: str) -> list[str]:
-        return guard.list_files(self._root, folder)
+        if folder not in self._listed:
+            self._listed[folder] = guard.list_files(self._root, folder)
+        return self._listed[folder]
 
     def find_seen(self, path: str) -> Signature | None:
         return self._seen[path] if path in self._seen else guard.read_signature(self._root, path)

@@ -215,14 +215,33 @@ def find_memory(project: Project, text: str, scope: str | None = None) -> tuple[
     for store in stores:
         if inside := _find_inside(store, text):
             return store, find_header(store.scan(), inside)
+    wanted = _SHARED.get(scope)
+    if (exact := _find_exact(stores, text.strip().removeprefix("./").removesuffix(".md"))) is not None and (
+        wanted is None or (exact[1].scope is Scope.TEAM) is wanted
+    ):
+        return exact
     headers: list[Header] = []
     for store in stores:
         own = {fold(header.name) for header in headers}
         headers += [header for header in store.scan() if fold(header.name) not in own]
-    wanted = _SHARED.get(scope)
     header = find_header([at for at in headers if wanted is None or (at.scope is Scope.TEAM) is wanted], text)
     home = Scope.PRIVATE if header.scope is Scope.TEAM else header.scope
     return next((store for store in stores if store.scope is home), stores[0]), header
+
+
+def _find_exact(stores: Sequence[FileStore], name: str) -> tuple[FileStore, Header] | None:
+    """The memory of exactly this name, without a look at the others; None where a scan has to tell."""
+    folder, _, leaf = name.rpartition("/")
+    for store in stores:
+        try:
+            return store, store.read(name).header
+        except NotFoundError:
+            # Another spelling hides the memories of the stores that follow.
+            if any(fold(at) == fold(f"{leaf}.md") for at in store.list_files(folder)):
+                return None
+        except (MemdirError, OSError):
+            return None
+    return None
 
 
 def find_past(project: Project, text: str, scope: str | None, *, recalled: bool = False) -> tuple[FileStore, str]:

@@ -28,6 +28,7 @@ UNREACHED = (
     "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
     " histories of other projects that it was promoted from, and backups"
 )
+_SCANNED_LINES = 1_000  # of an index: with more, looking at every memory takes longer than the save itself
 
 
 def _resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, list[Row]]:
@@ -275,8 +276,9 @@ def _find_warnings(
 
 
 def _measure_index(store: FileStore, name: str) -> IndexFill:
-    """How full the index is that points to this memory."""
-    return measure_index(store.index(index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/")), store.scan())
+    """How full the index is that points to this memory. Of a very long one no memory to forget is named."""
+    text = store.index(index_path(name)[0].removesuffix(INDEX_FILE).rstrip("/"))
+    return measure_index(text, store.scan() if text.count("\n") < _SCANNED_LINES else ())
 
 
 # `edit` and `pin`.
