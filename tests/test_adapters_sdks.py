@@ -21,6 +21,7 @@ import pytest
 
 from homes import make_repository, write
 from loads import ROOT, scaled
+from memdir.errors import hint_extra
 from memdir.interfaces.sdk import SdkTools, make_missing
 from memdir.interfaces.sdk.claude_agent import AgentMemory, render_fitting
 from memdir.recall.pipeline import recall
@@ -104,7 +105,7 @@ def test_a_toolbox_on_a_store_alone_reads_nothing_of_the_environment(memory: Pat
 
 def test_a_missing_sdk_is_said_with_the_extra_that_brings_it() -> None:
     missing = make_missing(ModuleNotFoundError("No module named 'x'", name="x"), "langgraph")
-    assert str(missing) == "this adapter needs x, which is not installed: pip install 'memdir[langgraph]'"
+    assert str(missing) == f"this adapter needs x, which is not installed: {hint_extra('langgraph')}"
     own = ModuleNotFoundError("No module named 'memdir.x'", name="memdir.x")
     assert make_missing(own, "langgraph") is own
     code = (
@@ -114,7 +115,7 @@ def test_a_missing_sdk_is_said_with_the_extra_that_brings_it() -> None:
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, encoding="utf-8", check=True)
-    assert done.stdout.strip().endswith("pip install 'memdir[langgraph]'")
+    assert done.stdout.strip().endswith("-m pip install 'langgraph<2,>=1.2.20'")
 
 
 # --- Anthropic ------------------------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def test_an_installer_fetches_what_it_needs_and_an_upgrade_keeps_the_memories(wh
     run(program, "export", "-o", home / "m.tar", env=env, cwd=home / "work")
     assert "known already" in run(program, "import", home / "m.tar", env=env, cwd=home / "work")
     served = subprocess.run([program, "mcp"], env=env, capture_output=True, encoding="utf-8", timeout=SECONDS)
-    assert served.returncode == 1 and "Traceback" not in served.stderr and "memdir[mcp]" in served.stderr
+    assert served.returncode == 1 and "Traceback" not in served.stderr and "-m pip install 'mcp" in served.stderr
     run(*install, "--force-reinstall", "--no-deps", wheel)
     assert "tracker" in run(program, "list", env=env, cwd=home / "work")
 
@@ -128,3 +128,55 @@ def test_the_source_archive_can_build_the_wheel_again(wheel: Path, tmp_path: Pat
     (again,) = (tmp_path / "again").glob("*.whl")
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
         assert one.namelist() == other.namelist()
+
+
+def fetch(*command: str | Path, env: dict[str, str]) -> None:
+    """An installation; skipped where no package index can be reached."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **env},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+    )
+    if any(words in done.stderr for words in _UNREACHED):
+        pytest.skip("package index not reached")
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+_UNREACHED = ("Could not find a version", "Failed to fetch", "Connection refused", "dns error", "NewConnectionError")
+BIN = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize("tool", ["pip", "pipx", "uv"])
+def test_a_clean_environment_gets_it_by_pip_pipx_and_uv_with_a_hint_that_fits(
+    wheel: Path, tmp_path: Path, tool: str
+) -> None:
+    program = tmp_path / "bin" / "memdir"
+    if tool == "pip":
+        run(sys.executable, "-m", "venv", tmp_path)
+        fetch(tmp_path / "bin" / "python", "-m", "pip", "install", "--quiet", wheel, env={})
+        hint = f"{tmp_path / 'bin' / 'python'} -m pip install 'mcp"
+    elif tool == "pipx":
+        env = {"PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(program.parent)}
+        fetch(BIN / "pipx", "install", "--python", sys.executable, wheel, env=env)
+        hint = "pipx inject memdir 'mcp"
+    else:
+        env = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(program.parent)}
+        fetch(BIN / "uv", "tool", "install", "--python", sys.executable, wheel, env=env)
+        hint = "uv pip install --python "
+    try_out(program, home=tmp_path / "person")
+    env = {"HOME": str(tmp_path / "person"), "PATH": os.defpath}
+    served = subprocess.run([program, "mcp"], env=env, capture_output=True, encoding="utf-8", timeout=SECONDS)
+    assert served.returncode == 1 and "Traceback" not in served.stderr and hint in served.stderr
+
+
+@pytest.mark.parametrize("extra", ["anthropic", "color", "langgraph", "mcp", "openai", "openai-agents", "pydantic-ai", "server", "sync"])  # fmt: skip
+def test_each_extra_installs_beside_the_wheel_and_can_be_imported(wheel: Path, tmp_path: Path, extra: str) -> None:
+    if scaled(10) < 10 and extra not in ("color", "mcp"):
+        pytest.skip("an installation of every extra: full load only")
+    python = make_venv(tmp_path / "venv")
+    fetch(BIN / "uv", "pip", "install", "--quiet", "--python", python, f"memdir[{extra}] @ file://{wheel}", env={})
+    modules = {"langgraph": "memdir.interfaces.sdk.langgraph", "openai-agents": "memdir.interfaces.sdk.openai_agents", "pydantic-ai": "memdir.interfaces.sdk.pydantic_ai", "mcp": "memdir.interfaces.mcp", "server": "memdir.store.postgres", "sync": "pyrage", "color": "rich"}  # fmt: skip
+    run(python, "-c", f"import {modules.get(extra, extra)}")
+    try_out(python, "-m", "memdir", home=tmp_path / "home")

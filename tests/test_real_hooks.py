@@ -14,7 +14,8 @@ import pytest
 from claude_client import Client, make_client
 from clihelp import SOURCE, memory_text
 from hooking import PATIENT, wait_until
-from loads import scaled
+from loads import ROOT, scaled
+from memdir.frozen import replace
 from memdir.project.paths import slug
 from memdir.store.state import read_events
 from servers import Answer, AnthropicServer, Call
@@ -160,6 +161,21 @@ def test_what_a_model_selects_beside_the_turn_comes_with_the_result_of_the_first
         assert server.problems == [] and len(selects) == 1 and asked in said_to_model(selects[0])
         first, second = [said_to_model(at) for at in bodies(server) if at not in selects]
         assert "pier nine" not in first and "leaves at six, from pier nine" in second and str(path) in second
+
+
+def test_the_repository_is_a_marketplace_from_which_the_plugin_is_installed_and_recalls(tmp_path: Path) -> None:
+    with playing(tmp_path, "At six.", installed=False) as (project, server):
+        project.keep("ferry", FERRY)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        env = {**project.client.environment(), "PATH": path}
+        for words in (["marketplace", "add", str(ROOT)], ["install", "memdir@memdir"], ["list"]):
+            command = [project.client.program, "plugin", *words]
+            done = subprocess.run(command, env=env, cwd=project.client.cwd, capture_output=True, encoding="utf-8")
+            assert done.returncode == 0, (words, done.stdout, done.stderr)
+        assert "memdir@memdir" in done.stdout and "enabled" in done.stdout
+        client = replace(project.client, variables={**project.client.variables, "PATH": path})
+        assert client(ASKED, "--strict-mcp-config").out == "At six."
+        assert "leaves at six, from pier nine" in said_to_model(bodies(server)[0])
 
 
 @pytest.mark.load

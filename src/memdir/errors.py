@@ -18,11 +18,36 @@
 They never log and know no HTTP status.
 """
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memdir.records import Usage
+
+
+def hint_extra(extra: str) -> str:
+    """The command that adds the packages of an extra, by the way memdir was installed.
+
+    It names the packages themselves: memdir may come from a checkout or a file, which no index has.
+    """
+    # Imported here: only a missing package asks for it, and it costs more than a prompt hook may.
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        lines = requires("memdir") or []
+    except PackageNotFoundError:
+        lines = []
+    marked = [line.partition(";") for line in lines]
+    names = [f"'{need.strip()}'" for need, _, marker in marked if f"extra == '{extra}'" in marker.replace('"', "'")]
+    wanted = " ".join(at for at in names if not at.startswith("'memdir")) or f"'memdir[{extra}]'"
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").exists():
+        return f"pipx inject memdir {wanted}"
+    if (prefix / "uv-receipt.toml").exists():
+        return f"uv pip install --python {sys.executable} {wanted}"
+    return f"{sys.executable} -m pip install {wanted}"
 
 
 class MemdirError(Exception):

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from memdir import __version__
 from memdir.conversation.instructions import build_instructions
-from memdir.errors import FormatError, MemdirError, NotFoundError, PathError, SettingsError
+from memdir.errors import FormatError, MemdirError, NotFoundError, PathError, SettingsError, hint_extra
 from memdir.files import disk_error, read_small, write_private
 from memdir.frozen import dataclass, field
 from memdir.interfaces import tools
@@ -50,7 +50,7 @@ try:
     from mcp.shared.exceptions import MCPError
 except ModuleNotFoundError:
     _PROBLEM = "the MCP server needs the MCP SDK, which is not installed"
-    raise SettingsError(_PROBLEM, hint="pip install 'memdir[mcp]'") from None
+    raise SettingsError(_PROBLEM, hint=hint_extra("mcp")) from None
 from memdir.interfaces.web.listen import (
     HOST,
     App,

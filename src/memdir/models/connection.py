@@ -20,7 +20,7 @@ from http import HTTPStatus
 from importlib import import_module
 from typing import Any
 
-from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError
+from memdir.errors import ModelError, ReplyError, StoppedError, UnreachableError, hint_extra
 from memdir.limits import MODEL_CONNECT_SECONDS, MODEL_WHOLE_SECONDS
 from memdir.records import Message, Model, Request, Usage
 from memdir.text import one_line, shorten
@@ -263,7 +263,7 @@ class CancelWatch:
 def check_installed(package: str) -> None:
     """Raises, with what to install, if there is no such SDK; does not import it."""
     if importlib.util.find_spec(package) is None:
-        raise ModelError(f"the package {package} is not installed", hint=f"pip install 'memdir[{package}]'")
+        raise ModelError(f"the package {package} is not installed", hint=hint_extra(package))
 
 
 class Connection:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, SettingsError
+from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, SettingsError, hint_extra
 from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory, parse_fields
 from memdir.format.index import INDEX_FILE, find_splice
 from memdir.frozen import dataclass
@@ -38,7 +38,7 @@ try:
     from psycopg_pool import ConnectionPool, PoolTimeout
 except ImportError:
     _PROBLEM = "the server needs psycopg, which is not installed"
-    raise SettingsError(_PROBLEM, hint="pip install 'memdir[server]'") from None
+    raise SettingsError(_PROBLEM, hint=hint_extra("server")) from None
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 APP_ROLE = "memdir_app"

@@ -25,7 +25,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from memdir.errors import DiskError, FormatError, PathError, SettingsError
+from memdir.errors import DiskError, FormatError, PathError, SettingsError, hint_extra
 from memdir.files import disk_error, hold, make_private_dirs, read_small, write_private
 from memdir.format.frontmatter import digest_of, make_slug
 from memdir.frozen import dataclass, replace
@@ -567,6 +567,6 @@ def _load_age() -> Any:
     try:
         import pyrage  # only encrypted remotes need it
     except ImportError:
-        hint = "install memdir with its extra: pip install 'memdir[sync]'"
+        hint = hint_extra("sync")
         raise SettingsError("encryption needs the package pyrage", key="recipient", hint=hint) from None
     return pyrage

@@ -18,7 +18,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 from memdir.conversation.chat_exports import ChatExport, ExportedChat
 from memdir.conversation.transcripts import list_transcripts
-from memdir.errors import ConflictError, MemdirError, ModelError, NotFoundError, SettingsError
+from memdir.errors import ConflictError, MemdirError, ModelError, NotFoundError, SettingsError, hint_extra
 from memdir.files import write_private
 from memdir.format import frontmatter
 from memdir.interfaces import imports, install
@@ -87,7 +87,7 @@ def install_verb(
     """Put memdir's hooks into the settings of coding agents: claude-code, codex, gemini-cli, vscode, cursor.
 
     What others put there stays, doing it twice changes nothing, and `memdir uninstall` takes it out again. Without a
-    name and without --all it says which agents are here. On a terminal it asks once whether the agent's own program may
+    name and without --all it asks for each agent that is here. On a terminal it also asks once whether the agent's own program may
     do the learning: claude-cli, codex-cli or gemini-cli.
     """
     hosts, out = _choose_hosts(call, names, is_all), call.out
@@ -107,6 +107,12 @@ def install_verb(
         _advise(call, hosts, program, has_mcp=has_mcp, is_project=is_project, is_shown=how["is_shown"])
     if not how["is_shown"]:
         _decide_model(call, hosts, spec, problem, is_asking=is_asking, as_json=how["as_json"])
+    if not (how["is_shown"] or how["as_json"]):
+        out.line("")
+        out.line(Styled("Try it", "bold"), f": start {hosts[0].title} in a project and say")
+        out.line("  remember that we deploy on Tuesdays only, because support is staffed then")
+        out.line("then end it, start it again and ask: may I deploy on Friday?")
+        out.line("`memdir status` shows what happened, `memdir undo` takes the last change back")
 
 
 def _advise(
@@ -123,7 +129,7 @@ def _advise(
     if program.note:
         out.line(program.note)
     if not has_mcp and any(host is not CLAUDE_CODE for host in hosts):
-        out.line("the MCP server needs the extra `mcp`: `pip install 'memdir[mcp]'`, then install again")
+        out.line(f"the MCP server needs one more package: `{hint_extra('mcp')}`, then install again")
     if CODEX in hosts:
         out.line("Codex asks at its next start in a terminal whether these hooks may run; until then none of them does")
     if CLAUDE_CODE in hosts and VSCODE in hosts:
@@ -211,6 +217,10 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
         if is_all:
             raise NotFoundError("no agent that memdir knows has been used here", hint=f"name one: {known}")
         here = ", ".join(host.key for host in present) or "none that is known"
+        if present and output.is_terminal(sys.stdin) and call.out.is_terminal:
+            wanted = [at for at in present if click.confirm(f"Put memory into {at.title}?", default=True)]
+            if wanted:
+                return tuple(wanted)
         raise click.UsageError(f"which one? Here: {here}; known: {known}; --all takes those that are here")
     found: dict[str, Host] = {}
     for name in names:

@@ -6,7 +6,7 @@ They translate and hold no rule of memory. Without its SDK, an adapter's import 
 import json
 from collections.abc import Mapping
 
-from memdir.errors import FormatError, MemdirError
+from memdir.errors import FormatError, MemdirError, hint_extra
 from memdir.files import disk_error
 from memdir.format.frontmatter import check_description
 from memdir.frozen import replace
@@ -23,7 +23,7 @@ def make_missing(error: ModuleNotFoundError, extra: str) -> ModuleNotFoundError:
     """The error to raise in place of a failed import: the same, with the extra to install."""
     if (error.name or "").partition(".")[0] == "memdir":
         return error
-    message = f"this adapter needs {error.name}, which is not installed: pip install 'memdir[{extra}]'"
+    message = f"this adapter needs {error.name}, which is not installed: {hint_extra(extra)}"
     return ModuleNotFoundError(message, name=error.name)
 
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from memdir.errors import SettingsError
+from memdir.errors import SettingsError, hint_extra
 from memdir.frozen import dataclass
 
 try:
@@ -24,7 +24,7 @@ try:
     from uvicorn.server import ServerState
 except ModuleNotFoundError:
     _PROBLEM = "serving HTTP needs uvicorn, which is not installed"
-    raise SettingsError(_PROBLEM, hint="pip install 'memdir[mcp]'") from None
+    raise SettingsError(_PROBLEM, hint=hint_extra("mcp")) from None
 
 HOST = "127.0.0.1"
 AsgiScope = MutableMapping[str, Any]
