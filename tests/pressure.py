@@ -28,6 +28,8 @@ NOBODY = 65534
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x4000, 0x40000, 2
 _PR_SET_DUMPABLE = 4
+_CAPABILITIES = 0x20080522  # version 3 of the system call
+_DAC = 0b110  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
 
 _in_child = False
 
@@ -147,6 +149,21 @@ def _begin(action: Callable[[], object], as_nobody: bool) -> object:
         if sys.platform.startswith("linux"):  # else /proc/self still belongs to root and a user namespace fails
             ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
     return action()
+
+
+def keep_to_permissions() -> None:
+    """From now on permissions count for root as well, in this process and for good: to be called in a child."""
+    if os.geteuid() != 0:
+        return
+    if not sys.platform.startswith("linux"):
+        raise Unavailable("root without its rights needs Linux")
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, data = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0), (ctypes.c_uint32 * 6)()
+    libc.capget(header, data)
+    for at in range(3):  # effective, permitted, inheritable
+        data[at] &= ~_DAC
+    if libc.capset(header, data) != 0:
+        raise Unavailable(f"rights cannot be given up: {os.strerror(ctypes.get_errno())}")
 
 
 def _leave_mounts() -> None:

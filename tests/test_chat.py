@@ -309,3 +309,13 @@ def test_a_conversation_behind_a_link_is_refused(chats: Chats) -> None:
     before = sorted(path.name for path in aside.iterdir())
     shown = chats.play("remember that lunch is at noon\n").out
     assert "it is a symbolic link" in shown and sorted(path.name for path in aside.iterdir()) == before
+
+
+def test_what_a_broken_store_could_not_keep_is_said_as_an_error(chats: Chats) -> None:
+    chats.play("remember that the tram ends at the mill\n")
+    for path in (chats.memory / ".memdir").glob("history.db*"):
+        path.unlink()
+    (chats.memory / ".memdir" / "history.db").mkdir()
+    shown = chats.play("remember that the ferry leaves at six\n")
+    told = shown.out + shown.err
+    assert "'history.db' is refused: it is a folder" in told and "kept nothing" not in told and "Noted" not in told

@@ -45,6 +45,7 @@ def test_each_kind_of_trouble_is_found_where_it_is(memory: Path) -> None:
     os.mkfifo(memory / "pipe.md")
     with (memory / "huge.md").open("wb") as file:
         file.truncate(2_000_000)
+    os.mkfifo(memory / ".memdir" / "queue")
     index = (memory / "MEMORY.md").read_text(encoding="utf-8")
     put(memory, "MEMORY.md", index + index + "- [Gone](gone.md)\n" + "x" * 151 + "\n")
     found = {(at.kind, at.where, at.line) for at in examine(store)}
@@ -62,6 +63,7 @@ def test_each_kind_of_trouble_is_found_where_it_is(memory: Path) -> None:
         ("dead_pointer", "MEMORY.md", 3),
         ("long_line", "MEMORY.md", 4),
         ("orphan", "twin.md", None),
+        ("state_file", ".memdir/queue", None),
     } <= found
     elsewhere = {"oversize_index", "slug_collision", "setting", "history", "dream_lock"}  # further down and next door
     elsewhere |= {"unreadable_settings", "about_person"}

@@ -474,3 +474,18 @@ def test_in_daily_log_mode_the_start_says_where_logs_are_and_the_date_is_given_w
 def test_outside_of_daily_log_mode_no_start_speaks_of_logs(hooks: Hooks) -> None:
     assert "logs/" not in hooks("session-start", source="startup").context
     assert "Today is" not in hooks("user-prompt", prompt="hello").context
+
+
+def test_learning_that_a_damaged_history_stops_is_said_at_the_next_start_and_by_doctor(hooks: Hooks) -> None:
+    hooks.cli.save()
+    for path in hooks.state.glob("history.db*"):
+        path.unlink()
+    (hooks.state / "history.db").write_bytes(b"SQLite format 3\0" + b"rot" * 4_000)
+    hooks("session-end", transcript_path=str(hooks.transcript("remember that the ferry leaves at six", "Done.")))
+    assert hooks.cli("worker").code == 0 and len(read_queue(hooks.state)) == 1, "it stays for a better day"
+    assert "damaged" in (said := hooks("session-start", session="s-2").message) or "not a database" in said
+    found = {at["kind"]: at["fix"] for at in hooks.cli("doctor", "--json").json["findings"]}
+    assert "move it away" in found["history"] and "hook_problem" in found
+    (hooks.state / "history.db").unlink()
+    assert hooks.cli("extract").code == 0 and read_queue(hooks.state) == ()
+    assert any("ferry" in path.name for path in hooks.cli.memory.glob("*.md"))

@@ -72,6 +72,14 @@ def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResul
         os.close(handle)
 
 
+def is_plain_file(path: str | Path) -> bool:
+    """Whether this is a regular file itself, not a link, FIFO or folder. Never raises, as `Path.is_file` may."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def make_private_dirs(path: Path) -> None:
     """Make a directory and its missing parents, each 0700; existing ones keep their mode."""
     if path.is_dir():

@@ -26,6 +26,7 @@ from memdir.records import Signature
 
 STATE = ".memdir"  # the folder of memdir's own files inside a memory directory
 INDEX_FOLDED = "memory"
+INDEX_COPY = "it is a copy of the index, as sync tools make them"
 NOFOLLOW, CLOEXEC = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_CLOEXEC", 0)
 Stat = tuple[int, ...]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
@@ -34,7 +35,6 @@ _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code
 _MOST = 2**63 - 1
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | CLOEXEC
 _TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
-_INDEX_CHARS = len(f"{INDEX_FOLDED}.md")
 _TYPES = {
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFDIR: "a folder",
@@ -338,7 +338,9 @@ def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
                 if entry.is_dir(follow_symlinks=False):
                     if (folder or entry.name.casefold() != "logs") and len(segments) + 1 < NAME_DEPTH:
                         folders.append(path)
-                elif entry.name.endswith(".md") and entry.name[:-3].casefold() != INDEX_FOLDED:
+                    if not entry.name.endswith(".md"):
+                        continue
+                if entry.name.endswith(".md") and entry.name[:-3].casefold() != INDEX_FOLDED:
                     yield from _make_entry(entry, path)
     except (OSError, PathError):
         return
@@ -371,8 +373,8 @@ def read_signatures(
                 name = entry.name
                 if name[0] == "." or not (name.isascii() or _is_utf8(name)):
                     continue
-                # The length first: ten thousand names are not folded to find the one index.
-                if name[-3:] == ".md" and (len(name) != _INDEX_CHARS or name[:-3].casefold() != INDEX_FOLDED):
+                # The first letter first: ten thousand names are not folded to find the one index.
+                if name[-3:] == ".md" and (name[0] not in "mM" or not _is_index(name[:-3])):
                     if known is not None and known.get(prefix + name) == entry.inode() & _MOST:
                         found[prefix + name] = ()
                         continue
@@ -407,6 +409,12 @@ def _make_stat(facts: os.stat_result) -> Stat:
     return facts.st_ino & _MOST, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
+def _is_index(stem: str) -> bool:
+    """Whether a file is an index, or the copy of one that a sync tool made, as `MEMORY (1)`: no memory has such a name."""
+    folded = stem.casefold()
+    return folded == INDEX_FOLDED or (folded.startswith(INDEX_FOLDED) and folded[len(INDEX_FOLDED)] in " .(~")
+
+
 def _make_entry(entry: os.DirEntry[str], path: str) -> Iterator[DiskEntry]:
     try:
         facts = entry.stat(follow_symlinks=False)
@@ -419,6 +427,8 @@ def _make_entry(entry: os.DirEntry[str], path: str) -> Iterator[DiskEntry]:
         refusal = f"it is larger than {FILE_BYTES:,} bytes"
     elif not _is_utf8(path):
         refusal = "its name is not UTF-8"
+    elif _is_index(entry.name[:-3]):
+        refusal = INDEX_COPY
     yield DiskEntry(path, _make_signature(facts), refusal)
 
 

@@ -113,8 +113,8 @@ def test_a_hard_link_is_not_written_through(memory: Path, outside: Path) -> None
 def test_the_index_and_the_state_folder_may_not_be_links_either(memory: Path, outside: Path) -> None:
     memory.mkdir(parents=True)
     (memory / "MEMORY.md").symlink_to(outside / "index.md")
-    with pytest.raises(PathError):
-        FileStore(memory).write(sample_memory())
+    FileStore(memory).write(sample_memory())  # the memory counts; its line comes when the index can be read again
+    assert [path.name for path in outside.iterdir()] == ["secret.md"]
     (memory / "MEMORY.md").unlink()
     other = memory.parent / "other"
     other.mkdir()
@@ -187,4 +187,4 @@ def test_special_and_huge_files_are_neither_read_nor_waited_for(memory: Path) ->
     assert not done.error and done.value == ["terse-replies"]
     refused = {found.path: found.refusal for found in store.look() if found.refusal}
     assert refused["fifo.md"] == "it is a FIFO" and refused["socket.md"] == "it is a socket"
-    assert "larger than" in refused["huge.md"] and "folder.md" not in refused
+    assert "larger than" in refused["huge.md"] and refused["folder.md"] == "it is a folder"

@@ -7,6 +7,8 @@ changes a memory.
 Verdicts about stale claims are those that `verify` has stored. Secrets are reported by rule and line, never by value.
 """
 
+import os
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,26 +20,30 @@ from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
 from memdir.errors import MemdirError
 from memdir.format.age import find_link_target, find_links, make_targets
+from memdir.format.frontmatter import make_slug
 from memdir.format.index import INDEX_FILE, find_long_lines, parse_index
 from memdir.frozen import dataclass
-from memdir.guard import find_refusal
+from memdir.guard import INDEX_COPY, find_refusal
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS
 from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths
 from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
 from memdir.records import TEAM_FOLDER, Header, Kind, Memory, Origin
 from memdir.store.files import FileStore
+from memdir.store.history import FILE as HISTORY_FILE
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared
 from memdir.store.secrets import OwnSecretRules, find_secrets
 from memdir.store.sessions import read_ended, read_queue
 from memdir.store.state import (
     ENDED_FOLDER,
+    NO_PERMISSION,
     OWN_FOLDER,
     OWN_SETUP,
     PROBLEMS,
     QUEUE_FOLDER,
     RECORD,
     clear_problems,
+    find_bad_files,
     read_events,
     read_problems,
 )
@@ -52,7 +58,7 @@ _LEVELS = (
     ("warning", "unknown_type bad_name special_file oversize_file duplicate dead_pointer orphan oversize_index"),
     ("error", "slug_collision unreadable_settings"),
     ("warning", "setting"),
-    ("error", "history"),
+    ("error", "state_file history"),
     ("warning", "out_of_step secret about_person dream_lock queue team_sync own_sync hooks_silent hook_problem stale"),
     ("advice", "partly_stale dead_setting never_recalled long_line unresolved_link"),
 )
@@ -115,7 +121,8 @@ def examine(
         with suppress(MemdirError):
             memories.append(store.read(header.name))
     return _sort(
-        _check_entries(store),
+        _check_entries(store, headers),
+        _check_state(store.state),
         _check_headers(store, headers),
         _check_duplicates(memories),
         _check_links(memories),
@@ -272,16 +279,49 @@ def _check_sync(record: SyncRecord, verb: str, now: datetime) -> Findings:
             yield DoctorFinding(kind, file, message, verbs[1])
 
 
-def _check_entries(store: FileStore) -> Findings:
+def _check_entries(store: FileStore, headers: Sequence[Header]) -> Findings:
+    listed = {header.file for header in headers}
     for found in store.look():
-        stem = found.path.removesuffix(".md")
+        stem, path = found.path.removesuffix(".md"), shlex.quote(str(store.root / found.path))
         if found.refusal:
-            kind, fix = "special_file", "replace it by a plain file"
+            kind, fix = "special_file", f"replace it by a plain file, or move it away: `mv {path} /tmp/`"
             if "larger" in found.refusal:
                 kind, fix = "oversize_file", "split it or move it elsewhere"
+            if found.refusal == INDEX_COPY:
+                kind, fix = "bad_name", f"take over what {INDEX_FILE} lacks, then delete it: `rm {path}`"
             yield DoctorFinding(kind, found.path, f"not read: {found.refusal}", fix)
+        elif found.path not in listed and not os.access(store.root / found.path, os.R_OK):
+            fix = f"check who owns it: `ls -l {path}`; `sudo chown $(id -u) {path}` makes it yours"
+            yield DoctorFinding("special_file", found.path, "not read: no permission", fix)
         elif reason := next((at for at in map(find_refusal, stem.split("/")) if at), ""):
-            yield DoctorFinding("bad_name", found.path, f"it can be read but not written: {reason}", "rename the file")
+            yield DoctorFinding(
+                "bad_name", found.path, f"it can be read but not written: {reason}", _advise_name(store, found.path)
+            )
+
+
+def _advise_name(store: FileStore, path: str) -> str:
+    folder, _, leaf = path.removesuffix(".md").rpartition("/")
+    plain = make_slug(leaf) if make_slug(leaf) != leaf else "another-name"
+    old, new = store.root / path, store.root / folder / f"{plain}.md"
+    if os.path.lexists(new):
+        return "rename the file"
+    return f"rename the file: `mv {shlex.quote(str(old))} {shlex.quote(str(new))}`"
+
+
+def _check_state(state: Path) -> Findings:
+    """Files of memdir's own that cannot be used: without some of them nothing can be saved."""
+    for path, reason in find_bad_files(state):
+        quoted = shlex.quote(str(path))
+        fix = f"move it away: `mv {quoted} {shlex.quote(f'{path}.bad')}`; memdir makes a new one"
+        if path.name == HISTORY_FILE:
+            fix += ", memories are not affected"
+        if reason == NO_PERMISSION:
+            fix = f"`sudo chown -R $(id -u) {quoted}` makes it yours again; or move it away"
+        yield DoctorFinding("state_file", _show_path(path, state), f"it cannot be used: {reason}", fix)
+
+
+def _show_path(path: Path, state: Path) -> str:
+    return str(path.relative_to(state.parent)) if path.is_relative_to(state.parent) else str(path)
 
 
 def _check_headers(store: FileStore, headers: Sequence[Header]) -> Findings:
@@ -313,7 +353,7 @@ def _check_duplicates(memories: Sequence[Memory]) -> Findings:
         first, *others = sorted(same)
         for other in others:
             what = "the same name as" if fold(other) == fold(first) else "the same text as"
-            fix = f"`memdir forget {other}` if it says no more"
+            fix = f"`memdir forget {shlex.quote(other)}` if it says no more"
             yield DoctorFinding("duplicate", f"{other}.md", f"{what} {first}.md", fix)
 
 
@@ -330,9 +370,17 @@ def _check_links(memories: Sequence[Memory]) -> Findings:
 
 
 def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Findings:
-    text, fix = store.index(folder), "`memdir doctor --fix`"
-    prefix = f"{folder}/" if folder else ""
-    file, lines = f"{prefix}{INDEX_FILE}", parse_index(text)
+    prefix, fix = f"{folder}/" if folder else "", "`memdir doctor --fix`"
+    file = f"{prefix}{INDEX_FILE}"
+    try:
+        store.read_bytes(file)
+    except MemdirError as error:
+        # Its lines are not known, so nothing can be said of memories without one.
+        move = f"move it away: `mv {shlex.quote(str(store.root / file))} /tmp/`, then {fix} makes a new one"
+        yield DoctorFinding("special_file", file, f"not read, sessions load no index: {error}", move)
+        return
+    text = store.index(folder)
+    lines = parse_index(text)
     mine = [header for header in headers if index_path(header.name)[0] == file]
     existing = {fold(header.name) for header in mine}
     pointers = [line for line in lines if line.is_pointer]
@@ -347,7 +395,9 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
             yield DoctorFinding("duplicate", file, f"the line for {name} stands twice", "take one out", number)
     targets = {fold(prefix + line.name) for line in pointers}
     for header in mine:
-        if fold(header.name) in targets or _is_about_person(store, header):
+        # A name that no memory gets may not be readable in a line either: it is reported as one to be changed.
+        is_odd = any(map(find_refusal, header.name.split("/")))
+        if fold(header.name) in targets or is_odd or _is_about_person(store, header):
             continue
         if why := find_unfit(header, store.rules):
             message = f"no line in {file} may point to it: {why}, and others read that"
@@ -366,14 +416,15 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
 def _check_history(store: FileStore, memories: Sequence[Memory]) -> Findings:
     """An unreadable history, and edits that could not be recorded: `undo` and `restore` know nothing of them."""
     try:
-        store.changes(limit=1)
+        store.check_history()
         recorded = store.recorded()
     except MemdirError as error:
-        yield DoctorFinding("history", str(store.state), str(error), error.hint or "move history.db away")
+        where = _show_path(store.state / HISTORY_FILE, store.state)
+        yield DoctorFinding("history", where, str(error), error.hint or "move it away; memories are not affected")
         return
     digests = {memory.header.file: memory.digest for memory in memories}
     for path, digest in recorded.items():
-        is_gone = path not in digests and not is_index_path(path) and not (store.root / path).exists()
+        is_gone = path not in digests and not is_index_path(path) and not os.path.exists(store.root / path)
         if is_gone or digests.get(path, digest) != digest:
             message = f"it was {'deleted' if is_gone else 'changed'} by somebody else, and history has not seen it"
             yield DoctorFinding("out_of_step", path, message, "`memdir doctor --fix` records it", fixable=True)

@@ -8,6 +8,7 @@ where they are is returned for a warning.
 
 import io
 import json
+import os
 import re
 import sqlite3
 import tarfile
@@ -133,7 +134,7 @@ def _pack(content: _Content, format: ExportFormat, past: bytes | None) -> bytes:
 
 def _copy_history(store: FileStore) -> bytes | None:
     path = store.state / history.FILE
-    if path.is_symlink() or not path.is_file():
+    if os.path.islink(path) or not os.path.isfile(path):
         return None
     with (
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,

@@ -179,6 +179,8 @@ def _record_error(
     words = f"{type(error).__name__}: {error}"
     row = {"at": now.isoformat(timespec="seconds"), "task": "extract", "session": entry.session, "skipped": skip}
     note_run(store.state, {**row, "error": words})
+    if skip is ExtractSkip.FAILED:  # shown at the next start: nobody looks at runs while learning seems to work
+        note_problem(store.state, WHO, f"extract: {error if isinstance(error, MemdirError) else words}", now)
     return ExtractResult(skipped=skip, error=words)
 
 

@@ -390,7 +390,7 @@ def note_run(state: Path, row: Mapping[str, object]) -> None:
     memory's name, so purging removes it.
     """
     path = state / FILE
-    if state.is_symlink() or path.is_symlink():
+    if os.path.islink(state) or os.path.islink(path):
         return
     with suppress(OSError):
         if append_private(path, json.dumps(row).encode("ascii")) > _RUNS_BYTES // 2:

@@ -17,6 +17,7 @@ import heapq
 import json
 import math
 import mmap
+import os
 import sqlite3
 import struct
 import sys
@@ -500,7 +501,7 @@ class Catalog:
             return self._open_once()
         except sqlite3.DatabaseError as error:
             # What lies behind a linked folder may be somebody else's; a file in our own folder may be deleted.
-            if _is_busy(error) or self.path.parent.is_symlink():
+            if _is_busy(error) or os.path.islink(self.path.parent):
                 raise
             files.drop_index(self.path)
             return self._open_once()

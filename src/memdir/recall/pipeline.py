@@ -34,7 +34,7 @@ from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Kind, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
 from memdir.store.contract import Ledger, Store, utc_now
-from memdir.store.files import FileStore, find_header_cache
+from memdir.store.files import FileStore, find_header_cache, read_index
 from memdir.store.history import ChangeDate
 from memdir.store.open import Project
 from memdir.store.plan import is_team
@@ -553,7 +553,7 @@ def find_caveats(store: Store, memories: Sequence[Memory]) -> dict[str, str]:
     marks = ",".join("?" * len(digests))
     select = f"SELECT 1 FROM verdicts WHERE name IN ({marks}) AND state IN ('stale', 'partly') LIMIT 1"
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
+        with closing(read_index(path, _BUSY_SECONDS)) as db:
             if db.execute(select, list(digests)).fetchone() is None:
                 return {}
     except sqlite3.Error:  # no index, no verdicts in it, or another process is writing them

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from memdir import guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
-from memdir.files import hold
+from memdir.files import hold, is_plain_file
 from memdir.format import frontmatter
 from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
 from memdir.format.index import INDEX_FILE
@@ -197,6 +197,13 @@ class FileStore(StoreBase):
         self._heal_if_killed()
         return super().has_mark(mark)
 
+    def check_history(self) -> None:
+        """Raise DiskError for a history that cannot be read, or that this version cannot write."""
+        with self._reading_history() as past:
+            if past is not None:
+                past.check_version()
+                past.read_changes(limit=1)
+
     def recorded(self) -> dict[str, str]:
         """Path to the digest of every file as history last saw it."""
         with self._reading_history() as past:
@@ -207,12 +214,13 @@ class FileStore(StoreBase):
             return past.find_last_steps() if past else {}
 
     def find_dates(self, memories: Sequence[Memory]) -> tuple[history.ChangeDate, ...]:
-        """What history knows of when each memory came to have its bytes."""
-        with self._reading_history() as past:
-            if past is None:
-                return tuple(history.ChangeDate() for _ in memories)
-            with past.reading() as db:
-                return tuple(history.find_dates(db, at.header.file, at.digest, at.header.signature) for at in memories)
+        """What history knows of when each memory came to have its bytes; nothing if it cannot be read."""
+        with suppress(DiskError), self._reading_history() as past:
+            if past is not None:
+                with past.reading() as db:
+                    found = [(at.header.file, at.digest, at.header.signature) for at in memories]
+                    return tuple(history.find_dates(db, *at) for at in found)
+        return tuple(history.ChangeDate() for _ in memories)
 
     def recalls(self, name: str | None = None, *, limit: int = -1) -> tuple[Surfacing, ...]:
         """When and for which query a memory, or any, was surfaced; newest first."""
@@ -220,9 +228,10 @@ class FileStore(StoreBase):
             return history.read_recalls(db, name, limit) if db else ()
 
     def uses(self) -> dict[str, int]:
-        """Name to how often it was surfaced, as far back as the ledger goes."""
-        with self._reading_table(history.RECALLS_SINCE) as db:
+        """Name to how often it was surfaced, as far back as the ledger goes; nothing if it cannot be read."""
+        with suppress(DiskError), self._reading_table(history.RECALLS_SINCE) as db:
             return history.count_recalls(db) if db else {}
+        return {}
 
     # Writing
 
@@ -230,10 +239,10 @@ class FileStore(StoreBase):
         """Add rows to the ledger without the lock: best effort, at once or not at all, and silent when it fails."""
         path = self.state / history.FILE
         with suppress(OSError, MemdirError):
-            folder = self.state if path.exists() else self.root
-            if not recalls or path.is_symlink() or self.state.is_symlink() or not os.access(folder, os.W_OK):
+            folder = self.state if os.path.exists(path) else self.root
+            if not recalls or os.path.islink(path) or os.path.islink(self.state) or not os.access(folder, os.W_OK):
                 return
-            if path.exists() or self._make_history():
+            if os.path.exists(path) or self._make_history():
                 with history.open_briefly(path, _NOTICE_SECONDS) as past, past.transaction(durable=False) as db:
                     history.add_recalls(db, recalls)
 
@@ -413,7 +422,7 @@ class FileStore(StoreBase):
                 yield self._history
                 return
             path = self.state / history.FILE
-            if not path.is_file() or path.is_symlink() or self.state.is_symlink():
+            if not os.path.isfile(path) or os.path.islink(path) or os.path.islink(self.state):
                 yield None
                 return
             with closing(History(path, readonly=True)) as past:
@@ -452,7 +461,7 @@ class FileStore(StoreBase):
 
     def _keep_cache(self, fresh: "dict[str, _CachedHeader]", gone: list[str]) -> None:
         """Renew the cache; if files with a history changed, let history see them first."""
-        if (self.state / history.FILE).is_file():
+        if os.path.isfile(self.state / history.FILE):
             try:
                 self.notice(seconds=_NOTICE_SECONDS)
             except (LockedError, DiskError, PathError):
@@ -571,9 +580,9 @@ def _digest(data: bytes | None) -> str | None:
 def find_header_cache(root: Path, state: Path, cache: Path | None, *, write: bool) -> Path:
     """Where the derived index lies: with the state, or in the person's cache where that cannot be written."""
     folder = state
-    if state.is_symlink() or not os.access(state if state.is_dir() else root, os.W_OK):
+    if os.path.islink(state) or not os.access(state if os.path.isdir(state) else root, os.W_OK):
         folder = cache or state
-    if write and not folder.is_dir() and (folder is cache or os.access(root, os.W_OK)):
+    if write and not os.path.isdir(folder) and (folder is cache or os.access(root, os.W_OK)):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder / FILE
 
@@ -584,7 +593,7 @@ def open_index(path: Path, seconds: float) -> sqlite3.Connection:
         facts = os.lstat(path)
     except FileNotFoundError:
         facts = None
-    if path.parent.is_symlink() or (facts and (not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1)):
+    if os.path.islink(path.parent) or (facts and (not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1)):
         raise sqlite3.OperationalError("the index is a link")  # to somebody else's database, which would be emptied
     create_file(path)
     db = sqlite3.connect(path, timeout=seconds, isolation_level=None, check_same_thread=False)
@@ -604,6 +613,13 @@ def open_index(path: Path, seconds: float) -> sqlite3.Connection:
     return db
 
 
+def read_index(path: Path, seconds: float) -> sqlite3.Connection:
+    """The derived index's database for reading; raises sqlite3.Error if there is none, without waiting for a FIFO."""
+    if not is_plain_file(path):
+        raise sqlite3.OperationalError("there is no index")
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=seconds)
+
+
 def drop_index(path: Path) -> None:
     """Remove the derived index; it comes back."""
     for ending in ("", "-wal", "-shm", "-journal"):
@@ -618,8 +634,7 @@ class _CachedHeader:
 
 def _read_headers(path: Path) -> dict[str, _CachedHeader]:
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
+        with closing(read_index(path, 1.0)) as db:
             if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
                 return {}
             return {row[0]: _make_cached(row) for row in db.execute(f"SELECT {_COLUMNS} FROM headers")}

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memdir.errors import DiskError, NotFoundError
+from memdir.files import is_plain_file
 from memdir.format.frontmatter import digest_of
 from memdir.format.index import find_splice
 from memdir.frozen import dataclass
@@ -97,6 +98,10 @@ class Database:
     ) -> None:
         self.path = path
         self._migrations = migrations
+        if str(path) != IN_MEMORY and os.path.lexists(path) and not is_plain_file(path):
+            # A link would lead to somebody else's file, and a FIFO would be waited for.
+            hint = "move it away; memories are not affected, and a new one begins"
+            raise DiskError(f"cannot use {path.name}: it is not a plain file", path=str(path), hint=hint)
         with sqlite_errors(path):
             # In a folder that cannot be written SQLite cannot make the file its log needs, unless it may assume no writer.
             frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
@@ -109,19 +114,13 @@ class Database:
             try:
                 if not readonly:
                     self._prepare()
-            except sqlite3.Error:
+            except (sqlite3.Error, DiskError):
                 self._db.close()
                 raise
 
     def _prepare(self) -> None:
+        self.check_version()
         version, known = self._read_version(), len(self._migrations)
-        if version > known:  # readers use what they find
-            self._db.close()
-            raise DiskError(
-                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
-                path=str(self.path),
-                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
-            )
         if version < known:
             self._db.execute("PRAGMA journal_mode = WAL")
             with self.transaction(durable=True):
@@ -132,6 +131,16 @@ class Database:
                         self._db.execute(statement)
                     self._db.execute(f"PRAGMA user_version = {number}")
         self._db.execute("PRAGMA secure_delete = ON")
+
+    def check_version(self) -> None:
+        """Raise DiskError if a newer memdir has written this; readers use what they find."""
+        version, known = self.version, len(self._migrations)
+        if version > known:
+            raise DiskError(
+                f"{self.path.name} was made by a newer memdir (format {version}, this one knows {known})",
+                path=str(self.path),
+                hint="update memdir, as in `pipx upgrade memdir`; nothing was changed",
+            )
 
     @property
     def version(self) -> int:
@@ -170,9 +179,9 @@ def create_file(path: Path) -> None:
     threads too, and then two processes could write at once.
     """
     with _CREATING:
-        if path.is_symlink():
+        if os.path.islink(path):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        if not path.exists():
+        if not os.path.exists(path):
             with suppress(FileExistsError):  # another process was quicker
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from memdir.errors import ConflictError, FormatError, NotFoundError, PathError, SecretError, SettingsError
+from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, SecretError, SettingsError
 from memdir.format import frontmatter, index
 from memdir.format.frontmatter import FieldValue, check_description, decode, digest_of, encode, make_slug
 from memdir.frozen import dataclass, replace
@@ -203,8 +203,9 @@ def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChan
     if expect is not None:
         check_expected(name, found, expect)
     path, short = index_path(name)
-    listed, text = _read_index(view, path)
-    return [FileChange(f"{name}.md", found, None), *_plan_index(path, listed, index.drop_lines(text, short))]
+    known = _find_index(view, path)
+    lines = [] if known is None else _plan_index(path, known[0], index.drop_lines(known[1], short))
+    return [FileChange(f"{name}.md", found, None), *lines]
 
 
 def plan_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
@@ -233,8 +234,8 @@ def _plan_indexes(view: StoreView, names: Iterable[str], step: Callable[[str, st
     texts: dict[str, tuple[bytes | None, str]] = {}
     for name in names:
         path, short = index_path(name)
-        old, text = texts.get(path) or _read_index(view, path)
-        texts[path] = old, step(text, name, short)
+        if (known := texts.get(path) or _find_index(view, path)) is not None:
+            texts[path] = known[0], step(known[1], name, short)
     return [change for path, (old, text) in texts.items() for change in _plan_index(path, old, text)]
 
 
@@ -412,7 +413,12 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
         name = f"{folder}/{existing[:-3]}" if folder else existing[:-3]
         if fold(leaf) not in taken:
             return name, None
-        found = view.read_bytes(f"{name}.md")
+        try:
+            found = view.read_bytes(f"{name}.md")
+        except (PathError, DiskError):
+            if draft.name is not None:
+                raise
+            continue  # nobody asked for this name: the next one is free, or a memory
         if found is None:
             raise PathError(name, "something that is not a readable file is there")
         title = frontmatter.parse_fields(decode(found)).title
@@ -424,6 +430,15 @@ def find_write_target(view: StoreView, draft: Draft) -> tuple[str, bytes | None]
 def _read_index(view: StoreView, path: str) -> tuple[bytes | None, str]:
     data = view.read_bytes(path)
     return data, _decode_index(data or b"")
+
+
+def _find_index(view: StoreView, path: str) -> tuple[bytes | None, str] | None:
+    """As `_read_index`; None where the index may not be read. Then a memory is saved without its line: the file is what
+    counts, and `doctor` names the index."""
+    try:
+        return _read_index(view, path)
+    except (PathError, DiskError):
+        return None
 
 
 def _plan_index(path: str, listed: bytes | None, text: str) -> list[FileChange]:
@@ -477,17 +492,27 @@ def _clean_body(body: str) -> str:
 
 def _find_dialect(view: StoreView, folder: str) -> Dialect:
     leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
-    heads = (frontmatter.take_head(view.read_bytes(f"{folder}/{leaf}" if folder else leaf) or b"") for leaf in leaves)
+    heads = (frontmatter.take_head(_read_neighbour(view, f"{folder}/{leaf}" if folder else leaf)) for leaf in leaves)
     known = (at for head in heads if (at := frontmatter.parse_fields(decode(head)).dialect) is not None)
     found = list(islice(known, _DIALECT_SAMPLE))
     return Dialect.NESTED if found.count(Dialect.NESTED) * 2 > len(found) else Dialect.FLAT
+
+
+def _read_neighbour(view: StoreView, path: str) -> bytes:
+    """The bytes of a file that the change is not about; none if it may not be read."""
+    try:
+        return view.read_bytes(path) or b""
+    except (PathError, DiskError):
+        return b""
 
 
 def _plan_pointer(
     view: StoreView, name: str, draft: Draft, before: frontmatter.FrontmatterFields | None
 ) -> list[FileChange]:
     path, short = index_path(name)
-    listed, text = _read_index(view, path)
+    if (known := _find_index(view, path)) is None:
+        return []
+    listed, text = known
     if not index.find_lines(text, short):
         text = _add_pointer(text, short, draft.kind, draft.title, draft.description)
     elif before is not None:

@@ -126,7 +126,7 @@ class SessionFile:
         with files.hold_sessions(self.path.parent, seconds):
             before = self.read()
             after = step(before)
-            if after != before or not self.path.exists():
+            if after != before or not os.path.exists(self.path):
                 write_table(self.path.parent, self.path.name, render_record(after))
         return after
 

@@ -8,6 +8,7 @@ counts as empty. Folders and files of memdir's own are never symbolic links, whi
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -45,6 +46,7 @@ EVENTS_FOLDER = "events"
 PROBLEMS = "problems.jsonl"
 LEARNED = "imported-chats"
 _LEARNED_BYTES = 16_777_216  # some 300,000 conversations
+NO_PERMISSION = "no permission"
 _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events alike; a dot separates the two
 _PROBLEM_CHARS = 300  # characters of one problem
 _PROBLEMS_KEPT = 20  # problems
@@ -80,6 +82,37 @@ class StateFile:
     name: str
     what: str
     purge: Callable[[Path, PurgedMemory], object] | None = None
+    is_folder: bool = False
+
+
+def find_bad_files(state: Path) -> Iterator[tuple[Path, str]]:
+    """Files of memdir's own that cannot be used, with the reason: a link, something else in their place, or no right."""
+    if not os.path.lexists(state):
+        return
+    rows = [(state, True)]
+    if not _find_bad(state, is_folder=True):
+        leaves = sorted(os.listdir(state))
+        rows = [(state / at, row.is_folder) for row in STATE_FILES for at in leaves if _is_named(at, row.name)]
+    for path, is_folder in rows:
+        if reason := _find_bad(path, is_folder=is_folder):
+            yield path, reason
+
+
+def _is_named(leaf: str, name: str) -> bool:
+    return leaf.endswith(name[1:]) if name.startswith("*") else leaf == name
+
+
+def _find_bad(path: Path, *, is_folder: bool) -> str:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError as error:
+        return (error.strerror or "it cannot be read").lower()
+    if stat.S_ISLNK(mode):
+        return "it is a symbolic link"
+    if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
+        return "it is not a folder" if is_folder else "it is not a plain file"
+    rights = os.R_OK | os.W_OK | (os.X_OK if is_folder else 0)
+    return "" if os.access(path, rights) else NO_PERMISSION
 
 
 def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> None:
@@ -93,7 +126,7 @@ def purge_state(state: Path, aside: Iterable[Path], memory: PurgedMemory) -> Non
 
 def find_link(folder: Path) -> Path | None:
     """The folder or the one it lies in, if that is a symbolic link."""
-    return next((path for path in (folder.parent, folder) if path.is_symlink()), None)
+    return next((path for path in (folder.parent, folder) if os.path.islink(path)), None)
 
 
 def check_no_link(folder: Path) -> None:
@@ -158,7 +191,7 @@ def drop_name(state: Path, name: str, *, seconds: float) -> int:
     """Take a memory's name out of every conversation's record; returns how many records contained it. It goes by
     shape, not by field, so that fields other modules add are covered: a key of a table, an item of a list."""
     folder = state / SESSIONS_FOLDER
-    if not folder.is_dir() or find_link(folder):
+    if not os.path.isdir(folder) or find_link(folder):
         return 0
     count = 0
     with hold_sessions(folder, seconds):
@@ -209,11 +242,11 @@ def list_sets(state: Path) -> tuple[str, ...]:
 def _drop_sets(state: Path) -> None:
     """Remove all patch sets: they contain texts of memories. An applied one is in history, another can be made anew."""
     folder = state / DREAMS_FOLDER
-    if find_link(folder) or not folder.is_dir():
+    if find_link(folder) or not os.path.isdir(folder):
         return
     try:
         for path in folder.iterdir():
-            if path.is_file() or path.is_symlink():
+            if os.path.isfile(path) or os.path.islink(path):
                 path.unlink(missing_ok=True)
         sync_dir(folder)
     except OSError as error:
@@ -302,9 +335,9 @@ def drop_copy(state: Path, name: str = COPY) -> None:
 
     path = state / name
     try:
-        if path.is_symlink():
+        if os.path.islink(path):
             path.unlink()
-        elif path.is_dir():
+        elif os.path.isdir(path):
             shutil.rmtree(path)
     except OSError as error:
         raise disk_error(error, path) from error
@@ -341,9 +374,12 @@ STATE_FILES = (
         SESSIONS_FOLDER,
         "a record and prompts of each conversation",
         lambda state, memory: drop_name(state, memory.name, seconds=memory.lock_seconds),
+        is_folder=True,
     ),
-    StateFile(DREAMS_FOLDER, "the newest patch sets of dreams", lambda state, memory: _drop_sets(state)),
-    StateFile(CHATS_FOLDER, "conversations of `memdir chat`", _drop_chats),
+    StateFile(
+        DREAMS_FOLDER, "the newest patch sets of dreams", lambda state, memory: _drop_sets(state), is_folder=True
+    ),
+    StateFile(CHATS_FOLDER, "conversations of `memdir chat`", _drop_chats, is_folder=True),
     StateFile(AUTHORS, "who changed what a team shares", lambda state, memory: drop_author(state, memory.name)),
     StateFile(LEARNED, "ids of imported conversations that were learned from"),
     StateFile("runs.jsonl", "background runs; an error may name a memory", _drop_file("runs.jsonl")),
@@ -352,6 +388,7 @@ STATE_FILES = (
         COPY,
         "a bare repository: memdir's own copy of the team's branch",
         lambda state, memory: drop_copy(state) if is_team(memory.name) else None,
+        is_folder=True,
     ),
     StateFile(RECORD, "how the last sync went, and what is refused", _drop_file(RECORD, team=True)),
     StateFile(NEWS, "what came from others since somebody last looked", _drop_file(NEWS, team=True)),
@@ -362,8 +399,8 @@ STATE_FILES = (
     StateFile("project.json", "which project the directory belongs to"),
     StateFile("distilled.json", "which daily logs a dream has read, by digest"),
     StateFile("dream-scan.json", "when conversations were last counted"),
-    StateFile(QUEUE_FOLDER, "turns that wait to be learned from: ids and paths of transcripts"),
-    StateFile(EVENTS_FOLDER, "when each host last called a hook"),
+    StateFile(QUEUE_FOLDER, "turns that wait to be learned from: ids and paths of transcripts", is_folder=True),
+    StateFile(EVENTS_FOLDER, "when each host last called a hook", is_folder=True),
     StateFile("*lock", "locks: of changes, of extraction, of dreams, of sync, of the worker"),
 )
 
@@ -519,7 +556,7 @@ class HookProblem:
 
 def note_event(state: Path, host: str, event: str, now: datetime) -> None:
     """Record that this event has arrived. Never raises."""
-    if not (_EVENT_NAME.fullmatch(host) and _EVENT_NAME.fullmatch(event)) or state.is_symlink():
+    if not (_EVENT_NAME.fullmatch(host) and _EVENT_NAME.fullmatch(event)) or os.path.islink(state):
         return
     path = state / EVENTS_FOLDER / f"{host}.{event}"
     with suppress(OSError, OverflowError):  # or a time that no file can have
@@ -533,7 +570,7 @@ def note_event(state: Path, host: str, event: str, now: datetime) -> None:
 def read_events(state: Path) -> tuple[LastEvent, ...]:
     """Returns the last arrival of every event of every host, newest first."""
     folder = state / EVENTS_FOLDER
-    if state.is_symlink() or folder.is_symlink():
+    if os.path.islink(state) or os.path.islink(folder):
         return ()
     found = []
     # Gone, closed to us, or of a year that has no date.
@@ -566,7 +603,7 @@ def drop_learned(state: Path, prefix: str) -> None:
 def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
     """Record what went wrong in a hook; several processes may at once. Never raises."""
     path = state / PROBLEMS
-    if state.is_symlink() or path.is_symlink():
+    if os.path.islink(state) or os.path.islink(path):
         return
     with suppress(OSError, DiskError):
         if (
@@ -579,7 +616,7 @@ def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
 def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookProblem, ...]:
     """Returns what went wrong, newest first, the same text of one host once; with `since` only what came after."""
     found: dict[tuple[str, str], HookProblem] = {}
-    for problem in () if state.is_symlink() else _read_problem_rows(state / PROBLEMS):
+    for problem in () if os.path.islink(state) else _read_problem_rows(state / PROBLEMS):
         if since is None or problem.at > since:
             key = problem.host, problem.text
             times = found.pop(key).times + 1 if key in found else 1
@@ -590,7 +627,7 @@ def read_problems(state: Path, *, since: datetime | None = None) -> tuple[HookPr
 def clear_problems(state: Path, *, until: datetime | None = None) -> int:
     """Delete the problems, with `until` only those up to then; returns how many lines were deleted."""
     path = state / PROBLEMS
-    if state.is_symlink() or path.is_symlink():
+    if os.path.islink(state) or os.path.islink(path):
         return 0
     rows = _read_problem_rows(path)
     left = [] if until is None else [problem for problem in rows if problem.at > until]

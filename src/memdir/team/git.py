@@ -189,7 +189,7 @@ class TeamCommit:
 
 def open_copy(copy: TeamClone) -> TeamClone:
     """Make the repository if there is none, and take away what a killed git left locked in it."""
-    if not (copy.path / "HEAD").is_file():
+    if not os.path.isfile(copy.path / "HEAD"):
         copy.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         copy.ask("init", "--quiet", "--bare", "--template=", str(copy.path))
     for lock in [*copy.path.glob("*.lock"), *copy.path.glob("refs/**/*.lock")]:

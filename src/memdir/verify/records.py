@@ -185,8 +185,7 @@ def read_known(store: FileStore, names: list[str] | None = None) -> dict[str, Ca
     select = f"SELECT {_COLUMNS} FROM verdicts"
     rows: list[tuple[object, ...]] = []
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as db:
+        with closing(files.read_index(path, _BUSY_SECONDS)) as db:
             if names is None:
                 rows = db.execute(select).fetchall()
             for start in range(0, len(names or ()), _MANY):

@@ -114,7 +114,16 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
 def _make_scope(store: FileStore, order: str) -> Row:
     headers, index, size = store.scan(), store.index(), 0
     kinds = Counter(header.kind or NO_TYPE for header in headers)
-    last, used, uses = store.changes(limit=1), measure_index(index, headers), store.uses()
+    used, uses = measure_index(index, headers), store.uses()
+    try:
+        last, waiting, changes, recorded = (
+            store.changes(limit=1),
+            len(store.inbox()),
+            store.count_changes(),
+            store.recorded(),
+        )
+    except DiskError:  # `doctor` says what is wrong with it
+        last, waiting, changes, recorded = (), 0, 0, {}
     times = [uses.get(name, 0) for name in {header.name for header in headers}]
     for suffix in ("", "-wal"):
         try:
@@ -129,18 +138,18 @@ def _make_scope(store: FileStore, order: str) -> Row:
         memories=len(headers),
         types={kind: kinds[kind] for kind in (*KINDS, NO_TYPE)},
         pinned=sum(header.pinned for header in headers),
-        waiting=len(store.inbox()),
+        waiting=waiting,
         index=fill("lines bytes", used, share=round(used.share, 4), tokens=tokens),
-        history={"changes": store.count_changes(), "bytes": size},
+        history={"changes": changes, "bytes": size},
         last_change=output.make_change_row(last[0]) if last else None,
         recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)},
-        verdicts=_count_verdicts(store, headers),
+        verdicts=_count_verdicts(store, headers, recorded),
     )
 
 
-def _count_verdicts(store: FileStore, headers: Sequence[Header]) -> dict[str, int]:
+def _count_verdicts(store: FileStore, headers: Sequence[Header], digests: Mapping[str, str]) -> dict[str, int]:
     """How many memories hold by the last verification of the text they have now."""
-    verdicts, digests = records.read_verdicts(store), store.recorded() if store.count_changes() else {}
+    verdicts = records.read_verdicts(store)
     counts = dict.fromkeys((state.value for state in VerifyState), 0)
     for header in headers:
         state = VerifyState.UNCHECKED
@@ -232,12 +241,13 @@ def _show_status(out: Output, project: Project, row: Row) -> None:
         used, history, recalled = scope["index"], scope["history"], scope["recalled"]
         size = f"{used['lines']} lines, {used['bytes']:,} bytes; about {used['tokens']:,} tokens"
         out.line(f"  index     {used['share']:.0%} full ({size})")
-        out.line(f"  history   {history['changes']} changes, {history['bytes']:,} bytes")
+        unread = "" if history["changes"] or not history["bytes"] else " (`memdir doctor` says whether it can be read)"
+        out.line(f"  history   {history['changes']} changes, {history['bytes']:,} bytes{unread}")
         out.line(f"  recalled  {recalled['times']} times; {recalled['never']} never recalled")
         if any(count for state, count in scope["verdicts"].items() if state != VerifyState.UNCHECKED):
             counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
             out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))
-        if last := next(iter(store.changes(limit=1)), None):
+        if scope["last_change"] and (last := next(iter(store.changes(limit=1)), None)):
             when = output.show_time(out, last.at, project.now())
             out.line(
                 f"  last      {last.verb} {', '.join(output.find_change_names(last))} by {last.origin.who}, {when}"
