@@ -253,7 +253,9 @@ def _check_team(state: Path, now: datetime) -> Findings:
 def _check_own(home: Path, now: datetime) -> Findings:
     """The sync of a person's own machines, whose folder is in the state folder of all projects."""
     folder = home / OWN_FOLDER
-    return _check_sync(read_sync_record(folder, OWN_RECORD), "", now) if (folder / OWN_SETUP).is_file() else iter(())
+    return (
+        _check_sync(read_sync_record(folder, OWN_RECORD), "", now) if os.path.isfile(folder / OWN_SETUP) else iter(())
+    )
 
 
 def _check_sync(record: SyncRecord, verb: str, now: datetime) -> Findings:
