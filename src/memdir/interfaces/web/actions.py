@@ -1,5 +1,6 @@
 """What a person does on a page. Each is a change that can be undone on the spot; nothing here decides anything about memory."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -299,7 +300,7 @@ def undo(site: Site, form: Form) -> Done:
 
 def decide(site: Site, form: Form) -> Done:
     """Approve or reject items; with a text, the one item as the person has changed it."""
-    what, note = form["do"], f"{REVIEW}{site.now().isoformat(timespec='microseconds')}"
+    what, note = form["do"], f"{REVIEW}{time.time_ns()}"
     keys = form.every("item")
     if not keys:
         raise NotFoundError("nothing was selected", hint="select an item first")
@@ -373,12 +374,14 @@ def apply_dream(site: Site, id: str, form: Form) -> Done:
     result = apply_kept(site.project.private, id, accept=accept, now=site.now())
     applied = result.applied
     change = applied.change if applied else None
+    names = ", ".join(plain(at, 60) for at in applied.dropped[:5]) if applied else ""
+    left = f" Left out, because it was changed or pinned meanwhile: {names}." if names else ""
     if change is None:
         waiting = f" {len(applied.waiting)} need review." if applied and applied.waiting else ""
-        return Done(f"Nothing was changed: {count - len(accept)} rejected.{waiting}", "/dream", tone="w")
+        return Done(f"Nothing was changed: {count - len(accept)} rejected.{left}{waiting}", "/dream", tone="w")
     proof = applied.proof if applied else None
     lost = f" Nothing lost: {proof.removed} sentences removed are in history." if proof and proof.removed else ""
-    return Done(f"Applied {len(accept)} of {count}.{lost}", f"/dream/{id}", (f"private:{change}",))
+    return Done(f"Applied {len(accept)} of {count}.{left}{lost}", f"/dream/{id}", (f"private:{change}",))
 
 
 # Health, settings, team.

@@ -17,8 +17,17 @@ _DRAWN = 400  # links drawn at most
 _TURN = math.pi * (3 - math.sqrt(5))  # of a sunflower: points that fill a disc evenly
 
 
-def _svg(width: float, height: float, inner: str, *, label: str = "", stretch: bool = False, name: str = "") -> Markup:
-    role = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+def _svg(
+    width: float,
+    height: float,
+    inner: str,
+    *,
+    label: str = "",
+    stretch: bool = False,
+    name: str = "",
+    role: str = "img",
+) -> Markup:
+    role = f'role="{role}" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
     ratio = ' preserveAspectRatio="none"' if stretch else ""
     kind = f' class="{name}"' if name else ""
     return Markup(f'<svg{kind} viewBox="0 0 {width:g} {height:g}"{ratio} {role}>{inner}</svg>')
@@ -184,4 +193,4 @@ def graph(
         )
     rows = math.ceil(len(subjects) / across)
     label = f"{len(subjects)} subjects, {sum(map(len, subjects.values()))} memories and {len(edges)} links"
-    return _svg(940, high * rows + 12, inner + lines + strong + dots, label=label)
+    return _svg(940, high * rows + 12, inner + lines + strong + dots, label=label, role="group")

@@ -90,14 +90,14 @@ def show_inbox(site: Site, params: Params) -> Row:
 def find_last_review(site: Site) -> list[tuple[str, StoreBase, InboxItem]]:
     """The items decided together last, newest decision first."""
     decided = [(home, store, item) for home, store in site.stores.items() for item in store.inbox(None) if item.decided]
-    decided.sort(key=lambda at: at[2].decided or at[2].at, reverse=True)
+    decided.sort(key=lambda at: (at[2].decided or at[2].at, at[2].note), reverse=True)
     if not decided:
         return []
     note = decided[0][2].note
     return [at for at in decided if at[2].note == note] if note.startswith(REVIEW) else decided[:1]
 
 
-REVIEW = "reviewed on the page at "
+REVIEW = "reviewed on the page, "  # and a number that tells which items were decided together
 _KINDS = {"memory": "needs review", "conflict": "two versions", "proposal": "proposal", "approval": "approval"}
 
 
@@ -225,12 +225,12 @@ def show_dream(site: Site, params: Params, id: str = "") -> Row:
     chosen = load(store.state, id) if id else open_sets[0] if open_sets else None
     if run is not None and run.is_over and run.is_preview and run.patches is not None and not id:
         chosen = run.patches if any(at.id == run.patches.id for at in open_sets) else chosen
-    due = find_due(project, now=now)
+    due, shown = find_due(project, now=now), chosen.id if chosen is not None else ""
     return {
         "run": _make_run(run, now),
         "set": _make_set(site, store, chosen, now) if chosen is not None else None,
-        "past": [_make_past(store, at, now) for at in sets if at is not chosen and not _is_open(store, at)][:20],
-        "open": [{"id": at.id, "when": show_time(at.at, now)} for at in open_sets if at is not chosen],
+        "past": [_make_past(store, at, now) for at in sets if at.id != shown and not _is_open(store, at)][:20],
+        "open": [{"id": at.id, "when": show_time(at.at, now)} for at in open_sets if at.id != shown],
         "due": due.is_due,
         "due_words": due.skip.words if due.skip else "it is time for one",
         "sessions": due.sessions,
