@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
 
 from loads import ROOT
 from ui_server import PageClient
 
 CHROMIUM = "/usr/bin/chromium"
 AXE = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+IS_NEEDED = os.environ.get("MEMDIR_NEEDS_BROWSER") == "1"  # now: each test has an environment of its own
 _ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -23,7 +24,7 @@ _ARGUMENTS = (
 def need_browser() -> None:
     """Skip where there is no Chromium, loudly; where MEMDIR_NEEDS_BROWSER is set, fail instead."""
     missing = [str(at) for at in (Path(CHROMIUM), AXE) if not at.exists()]
-    if missing and os.environ.get("MEMDIR_NEEDS_BROWSER") == "1":
+    if missing and IS_NEEDED:
         pytest.fail(f"{', '.join(missing)} is not there: scripts/test fetches it as root and with npm")
     if missing:
         pytest.skip(f"no browser: {', '.join(missing)} is not there; the page was NOT tested")
@@ -58,14 +59,22 @@ class WatchedPage:
 
     def open_tab(self) -> Page:
         page = self.context.new_page()
-        page.on("console", lambda said: self.problems.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", self._hear)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("dialog", lambda dialog: (self.problems.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._dismiss)
         page.on("request", self._check)
         page.set_default_timeout(10_000)
         return page
 
-    def _check(self, request: Any) -> None:
+    def _hear(self, said: ConsoleMessage) -> None:
+        if said.type in ("error", "warning"):
+            self.problems.append(said.text)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.problems.append(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    def _check(self, request: Request) -> None:
         if not request.url.startswith((f"{self.base}/", "data:", "about:")):
             self.problems.append(f"request to {request.url}")
 
@@ -91,6 +100,3 @@ def find_overflow(page: Page) -> int:
     """How many pixels the page is wider than the window."""
     width: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return width
-
-
-__all__ = ["BrowserContext", "Page", "WatchedPage", "browsing", "find_overflow", "find_violations", "need_browser"]

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browsing import WatchedPage, browsing, find_overflow, find_violations, need_browser
+from memdir.interfaces.web.app import open_browser
 from memdir.store.open import Project
 from ui_data import plant_demo
 from ui_server import PageClient, serving
@@ -312,20 +313,14 @@ const tries = [["{tab.base}/memories.json", {{credentials: "include"}}], ["{tab.
     tab.close()
 
 
-def test_a_private_file_opens_the_page(browser: Browser, client: PageClient, tmp_path: Path) -> None:
-    from memdir.interfaces.web.app import open_browser
-
-    page: Page = browser.new_context().new_page()
+def test_a_private_file_opens_the_page(
+    browser: Browser, client: PageClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda address: True)
     folder = tmp_path / "private"
     folder.mkdir()
-    import webbrowser
-
-    known = webbrowser.open
-    webbrowser.open = lambda url, new=0, autoraise=True: True  # type: ignore[assignment]
-    try:
-        open_browser(folder, client.address)
-    finally:
-        webbrowser.open = known
+    open_browser(folder, client.address)
+    page: Page = browser.new_context().new_page()
     page.goto((folder / "memdir.html").as_uri())
     page.wait_for_url("**/memories")
     page.close()
