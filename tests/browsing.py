@@ -50,7 +50,8 @@ class WatchedPage:
         if client.cookie:
             name, _, value = client.cookie.partition("=")
             cookie: Any = {"name": name, "value": value, "domain": "127.0.0.1", "path": f"{client.root}/"}
-            self.context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Strict"}])
+            cookie |= {"httpOnly": True, "sameSite": "Strict"}
+            self.context.add_cookies([cookie])
         self.page = self.open_tab()
 
     @property
