@@ -11,14 +11,15 @@ import os
 import random
 import re
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from memdir.errors import MemdirError
 from memdir.records import Draft, Kind
+from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
 from memdir.team.sync import open_sync, sync
 
-POOL = [f"team/note-{number}" for number in range(6)]
 MARK = re.compile(r"mark[a-z]+x\d+y")
 
 
@@ -28,7 +29,7 @@ def say(**row: object) -> None:
 
 def step(opened: Project, rng: random.Random, number: int, who: str) -> None:
     """One random change of this member's."""
-    store, mark = opened.private, f"mark{who}x{number}y"
+    store = opened.private
     names = {header.name: header for header in store.scan() if header.name.startswith("team/")}
     shared = sorted(name for name, header in names.items() if header.kind is not Kind.USER)
     what = rng.choices(["sync", "save", "paragraph", "describe", "rewrite", "forget", "user"], [6, 5, 5, 2, 3, 2, 1])[0]
@@ -43,17 +44,27 @@ def step(opened: Project, rng: random.Random, number: int, who: str) -> None:
         path.write_text(
             f"---\nname: Me\ndescription: About {who}\ntype: user\n---\n\nabout-a-person\n", encoding="utf-8"
         )
-    elif what == "save" or not shared:
-        name = rng.choice([at for at in POOL if at not in names] or [f"team/own-{who}-{number}"])
-        say(begin=number, writes=[mark], removes=[])
-        store.write(Draft(Kind.PROJECT, f"Note {number}", f"What {mark} says about releases", f"Body {mark}.", name))
     else:
-        change(opened, rng, number, mark, what, rng.choice(shared))
+        write(store, rng, number, what, who, shared=shared, taken=names)
     say(done=number)
 
 
-def change(opened: Project, rng: random.Random, number: int, mark: str, what: str, name: str) -> None:
-    store = opened.private
+def write(
+    store: FileStore, rng: random.Random, number: int, what: str, who: str, *,
+    shared: Sequence[str], taken: Collection[str], folder: str = "team/", kind: Kind = Kind.PROJECT,
+) -> None:  # fmt: skip
+    """One random change of a store: a new memory, or one to a memory of `shared`."""
+    mark = f"mark{who}x{number}y"
+    if what != "save" and shared:
+        change(store, rng, number, mark, what, rng.choice(list(shared)))
+        return
+    free = [at for at in (f"{folder}note-{at}" for at in range(6)) if at not in taken]
+    say(begin=number, writes=[mark], removes=[])
+    name = rng.choice(free or [f"{folder}own-{who}-{number}"])
+    store.write(Draft(kind, f"Note {number}", f"What {mark} says about releases", f"Body {mark}.", name))
+
+
+def change(store: FileStore, rng: random.Random, number: int, mark: str, what: str, name: str) -> None:
     memory = store.read(name)
     paragraphs = memory.body.strip().split("\n\n")
     if what == "forget":
