@@ -35,6 +35,7 @@ COPY = "team.git"
 POINT = "team-point.json"
 RECORD = "team-sync.json"
 NEWS = "team-news.json"
+MANIFEST = "team-server.json"
 AUTHORS = "team-authors.json"
 OWN_POINT = "sync-point.json"
 OWN_PROJECT = "sync-project.json"
@@ -392,6 +393,7 @@ STATE_FILES = (
     ),
     StateFile(RECORD, "how the last sync went, and what is refused", _drop_file(RECORD, team=True)),
     StateFile(NEWS, "what came from others since somebody last looked", _drop_file(NEWS, team=True)),
+    StateFile(MANIFEST, "the files of a team's server, by digest", _drop_file(MANIFEST, team=True)),
     StateFile(POINT, "what the files were when they last agreed with the branch", _drop_from_point),
     StateFile(OWN_POINT, "the same for a person's own machines"),  # `_drop_from_point` cleans both
     StateFile(OWN_PROJECT, "which project of the person's own machines it is"),

@@ -25,7 +25,7 @@ from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.state import Author, make_author
 from memdir.team.state import BRANCH
-from memdir.team.tree import PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TreeEntry
+from memdir.team.tree import PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TeamCommit, TreeEntry
 from memdir.text import one_line, shorten
 
 LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
@@ -176,15 +176,6 @@ def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> i
                 process.kill()
             process.wait()
     return ABSENT if process.returncode == 127 else process.returncode
-
-
-@dataclass(frozen=True, slots=True)
-class TeamCommit:
-    """A commit as it says of itself, and the names it changed: path -> added, changed or deleted."""
-
-    sha: str
-    author: Author
-    changes: Mapping[str, str]
 
 
 def open_copy(copy: TeamClone) -> TeamClone:
@@ -457,6 +448,12 @@ class GitRemote:
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         commits = read_commits(self.copy, head, after=after)
         return {path: commit.author for commit in reversed(commits) for path in commit.changes}
+
+    def read_log(self, head: str) -> tuple[TeamCommit, ...]:
+        return read_commits(self.copy, head)
+
+    def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        return read_versions(self.copy, wanted)
 
     def keep(self, head: str) -> None:
         if head:

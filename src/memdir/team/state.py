@@ -23,12 +23,12 @@ from memdir.errors import DiskError, PathError, SettingsError
 from memdir.frozen import dataclass, field
 from memdir.limits import TEAM_DUE_MINUTES, TEAM_NEWS
 from memdir.project.paths import MEMBERSHIP, find_address
-from memdir.store.state import NEWS, POINT, RECORD, read_table, write_table
+from memdir.store.state import MANIFEST, NEWS, POINT, RECORD, read_table, write_table
 from memdir.text import one_line, printable, shorten
 
 BRANCH = "memdir/team"
 OWN_RECORD = "sync-record.json"  # of a person's own machines
-FILES = (MEMBERSHIP, POINT, RECORD, NEWS)  # all that a member keeps but the copy of the branch
+FILES = (MEMBERSHIP, POINT, RECORD, NEWS, MANIFEST)  # all that a member keeps but the copy of the branch
 _SCHEMES = ("file", "ssh", "https")
 _SCP = re.compile(r"(?:[\w.+-]+@)?\[?[A-Za-z0-9][\w.:-]*\]?:(?!//)[^\s:][^\n]*")
 _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|\Z)|/\.|/\Z|\.\Z))[\w][\w./+-]{0,200}")
@@ -36,12 +36,14 @@ _BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock(?:/|\Z)|/\.|/\Z|\.\Z))[\w][\w.
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """`remote` empty: the project's own. `review`: what others write needs this member's approval."""
+    """`remote` empty: the project's own. `review`: what others write needs this member's approval. With `is_server` the
+    remote is a server, and the branch the id of its store."""
 
     remote: str = ""
     branch: str = BRANCH
     read_only: bool = False
     review: bool = False
+    is_server: bool = False
 
 
 def read_membership(state: Path) -> Membership | None:
@@ -50,16 +52,20 @@ def read_membership(state: Path) -> Membership | None:
     remote, branch = table.get("remote"), table.get("branch")
     if not isinstance(remote, str) or not isinstance(branch, str):
         return None
-    return Membership(remote, branch, table.get("read_only") is True, table.get("review") is True)
+    flags = (table.get(key) is True for key in ("read_only", "review", "is_server"))
+    return Membership(remote, branch, *flags)
 
 
 def write_membership(state: Path, member: Membership) -> None:
     fields = {"remote": member.remote, "branch": member.branch}
-    write_table(state, MEMBERSHIP, {**fields, "read_only": member.read_only, "review": member.review})
+    flags = {"read_only": member.read_only, "review": member.review, "is_server": member.is_server}
+    write_table(state, MEMBERSHIP, {**fields, **flags})
 
 
 def resolve_remote(member: Membership, root: Path) -> str:
     """The address of the remote; raises SettingsError if there is none that may be used."""
+    if member.is_server:
+        return member.remote
     if member.remote:
         return check_remote(member.remote, root)
     found = find_address(root)
@@ -178,7 +184,7 @@ def read_team_news(state: Path) -> tuple[TeamNews, ...]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and isinstance(row.get("name"), str):
             name, change, author, line = (str(row.get(key) or "") for key in ("name", "change", "author", "line"))
-            found.append(TeamNews(name, change, author, line, _read_time(row.get("at"))))
+            found.append(TeamNews(name, change, author, line, read_time(row.get("at"))))
     return tuple(found)
 
 
@@ -281,7 +287,7 @@ def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
     table = read_table(state, file)
     reasons = (value if isinstance(value := table.get(key), dict) else {} for key in ("refused", "withheld"))
     refused, withheld = ({str(path): str(why) for path, why in rows.items()} for rows in reasons)
-    at, last_good = (_read_time(table.get(key)) for key in ("at", "last_good"))
+    at, last_good = (read_time(table.get(key)) for key in ("at", "last_good"))
     return SyncRecord(at, str(table.get("outcome", "")), str(table.get("error", "")), last_good, refused, withheld)
 
 
@@ -310,7 +316,7 @@ def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES
     return at is None or abs(now - at) >= timedelta(minutes=minutes)
 
 
-def _read_time(value: object) -> datetime | None:
+def read_time(value: object) -> datetime | None:
     try:
         when = datetime.fromisoformat(str(value))
     except ValueError:

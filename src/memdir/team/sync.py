@@ -37,11 +37,22 @@ from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers
 from memdir.store.secrets import find_secrets
 from memdir.store.state import COPY, Author, drop_copy, find_own_author, read_authors, write_authors
 from memdir.store.state import RECORD as TEAM_RECORD
-from memdir.team import git, merge, plan, state, tree
-from memdir.team.git import GitRemote, TeamClone, TeamCommit
+from memdir.team import git, merge, plan, server, state, tree
+from memdir.team.git import GitRemote, TeamClone
 from memdir.team.plan import Approved, IncomingChanges, OutgoingChanges, SyncClash, SyncInputs, WaitingChange
+from memdir.team.server import ServerRemote
 from memdir.team.state import Membership, SyncOutcome, SyncPoint, SyncResult, TeamNews
-from memdir.team.tree import LocalTree, PushResult, PushState, Remote, RemoteError, RemoteTree, SyncPart
+from memdir.team.tree import (
+    LocalTree,
+    PushResult,
+    PushState,
+    Remote,
+    RemoteError,
+    RemoteTree,
+    SyncPart,
+    TeamCommit,
+    TeamRemote,
+)
 from memdir.text import fold, one_line, shorten
 
 LOCK = "team.lock"
@@ -404,14 +415,24 @@ def read_member(project: Project) -> Membership:
     return member
 
 
-def open_clone(project: Project, seconds: float = TEAM_SECONDS) -> TeamClone:
-    """memdir's own copy of the team's branch."""
-    return TeamClone(project.private.state / COPY, project.environment, deadline=time.monotonic() + seconds)
+def open_team(project: Project, seconds: float = TEAM_SECONDS, *, is_offline: bool = False) -> TeamRemote:
+    """The remote of this project's team; `is_offline`: what the last sync knew of it, where that is kept."""
+    member = read_member(project)
+    if member.is_server:
+        return _open_server(project, member, seconds)
+    return _open_branch(project, member, seconds, is_offline=is_offline)
 
 
-def _open_branch(project: Project, member: Membership, seconds: float) -> GitRemote:
-    address = state.resolve_remote(member, project.places.root.path)
-    return GitRemote(git.open_copy(open_clone(project, seconds)), address, member.branch)
+def _open_branch(project: Project, member: Membership, seconds: float, *, is_offline: bool = False) -> GitRemote:
+    address = "" if is_offline else state.resolve_remote(member, project.places.root.path)
+    copy = TeamClone(project.private.state / COPY, project.environment, deadline=time.monotonic() + seconds)
+    return GitRemote(git.open_copy(copy), address, member.branch)
+
+
+def _open_server(project: Project, member: Membership, seconds: float) -> ServerRemote:
+    token = server.find_token(project.environment, member.remote)
+    api = server.ServerApi(member.remote, token, deadline=time.monotonic() + seconds)
+    return ServerRemote(api, member.branch, project.private.state)
 
 
 def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask:
@@ -423,7 +444,7 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
         return [part], {} if branch.head else {git.TEAM_FILE: plan.make_team_file(review=member.review)}
 
     return SyncTask(
-        lambda: _open_branch(project, member, seconds),
+        lambda: _open_server(project, member, seconds) if member.is_server else _open_branch(project, member, seconds),
         arrange,
         lambda: part.store.hold_beside(LOCK),
         find_own_author(project.environment, project.places.root.path),
@@ -441,9 +462,7 @@ def enter(
     state.check_branch(member.branch)
     address = state.resolve_remote(member, project.places.root.path)
     member = replace(member, remote=address) if member.remote else member
-    if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
-        hint = "`memdir team leave` first; the files stay"
-        raise SettingsError("this project is in another team already", key="team", hint=hint)
+    _check_only_team(known, member)
     with store.hold_beside(LOCK, seconds=seconds):
         remote = _open_branch(project, member, seconds)
         head = git.fetch_branch(remote.copy, address, member.branch)
@@ -453,6 +472,34 @@ def enter(
         if head is not None and known is None:
             remote.check_ours(remote.look_at(head))
         state.write_membership(store.state, member)
+    return _begin(project, member, now, seconds)
+
+
+def enter_server(
+    project: Project, address: str, token: str, *, store: str = "", member: Membership, now: datetime,
+    seconds: float = TEAM_SECONDS,
+) -> SyncResult:  # fmt: skip
+    """Join a store of a server; an empty token means the one that is known. What may only be read is not written."""
+    api = server.ServerApi(address, token or server.find_token(project.environment, address),
+                           deadline=time.monotonic() + seconds)  # fmt: skip
+    found = server.choose_store(api, store)
+    member = replace(member, remote=api.address, branch=found.id, is_server=True)
+    member = replace(member, read_only=member.read_only or found.access == "read_only")
+    _check_only_team(state.read_membership(project.private.state), member)
+    if token:
+        server.write_token(project.environment, api.address, token)
+    with project.private.hold_beside(LOCK, seconds=seconds):
+        state.write_membership(project.private.state, member)
+    return _begin(project, member, now, seconds)
+
+
+def _check_only_team(known: Membership | None, member: Membership) -> None:
+    if known is not None and (known.remote, known.branch) != (member.remote, member.branch):
+        hint = "`memdir team leave` first; the files stay"
+        raise SettingsError("this project is in another team already", key="team", hint=hint)
+
+
+def _begin(project: Project, member: Membership, now: datetime, seconds: float) -> SyncResult:
     if project.settings.sources["team"] != DEFAULT and not project.settings.flag("team"):
         write_setting(project.environment, "team", True)
     return sync(_make_sync(project, member, seconds), now=now)
@@ -496,7 +543,13 @@ class RevertResult:
 
 
 def revert_author(
-    store: FileStore, copy: TeamClone, head: str, wanted: str, *, since: datetime | None = None, origin: Origin = PERSON
+    store: FileStore,
+    remote: TeamRemote,
+    head: str,
+    wanted: str,
+    *,
+    since: datetime | None = None,
+    origin: Origin = PERSON,
 ) -> RevertResult:
     """Undo what somebody wrote, as one change; raises NotFoundError if the branch has nothing of theirs.
 
@@ -504,13 +557,13 @@ def revert_author(
     change, the next sync sends it. `wanted` is a whole name, a whole address, or both as git writes them.
     """
     part = SyncPart(store)
-    commits = [at for at in git.read_commits(copy, head) if _is_by(at.author, wanted)]
+    commits = [at for at in remote.read_log(head) if _is_by(at.author, wanted)]
     commits = [at for at in commits if since is None or (at.author.when is not None and at.author.when >= since)]
     if not commits:
         hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
         raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
     before = {path: data.decode("utf-8", "surrogateescape") for path, data in tree.read_local(part).files.items()}
-    after = _reverse(copy, commits, before)
+    after = _reverse(remote, commits, before)
     find = store.rules.find or find_secrets
     files = [(path, data) for path, text in after.items() if (data := _encode(text)) is not None]
     wrong = [path for path, data in files if plan.judge_text(path, data, find).refused]
@@ -539,11 +592,11 @@ def _is_by(author: Author, wanted: str) -> bool:
     return bool(wanted.strip()) and fold(wanted.strip()) in {fold(at) for at in known if at}
 
 
-def _reverse(copy: TeamClone, commits: Sequence[TeamCommit], before: Mapping[str, str]) -> dict[str, str | None]:
+def _reverse(remote: TeamRemote, commits: Sequence[TeamCommit], before: Mapping[str, str]) -> dict[str, str | None]:
     files: dict[str, str | None] = dict(before)
     changes = [(at.sha, path) for at in commits for path in at.changes]
     wanted = [at for at in changes if at[1] != INDEX_FILE and not plan.judge_place(at[1], tree.PLAIN_MODE, 0)]
-    texts = git.read_versions(copy, [spec for sha, path in wanted for spec in ((sha, path), (f"{sha}^", path))])
+    texts = remote.read_texts([spec for sha, path in wanted for spec in ((sha, path), (f"{sha}^", path))])
     for sha, path in wanted:
         files[path] = _reverse_one(texts.get((sha, path)), files.get(path), texts.get((f"{sha}^", path)))
     return files

@@ -6,7 +6,7 @@ keeps such a tree: a branch of a git remote (`git`), the same encrypted (`own`),
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeVar
@@ -89,6 +89,15 @@ class RemoteTree:
     is_ours: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TeamCommit:
+    """A commit as it says of itself, and the names it changed: path -> added, changed or deleted."""
+
+    sha: str
+    author: Author
+    changes: Mapping[str, str]
+
+
 class PushResult(StrEnum):
     """What a remote said to a push: done, somebody was quicker, no, or nothing at all."""
 
@@ -132,6 +141,16 @@ class Remote(Protocol):
 
     def keep(self, head: str) -> None:
         """All parts are in step with this head; what was only needed before may be dropped."""
+
+
+class TeamRemote(Remote, Protocol):
+    """A remote that knows who changed what."""
+
+    def read_log(self, head: str) -> tuple[TeamCommit, ...]:
+        """Its commits up to a head, newest first."""
+
+    def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Texts by commit and path, `COMMIT^` for the one before; what cannot be read is left out."""
 
 
 def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:

@@ -1,5 +1,6 @@
 """`promote`, `demote`, `team`, `sync` and `agent`: share memories with all projects, a team, own machines, or an agent."""
 
+import sys
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -9,11 +10,12 @@ import click
 
 from memdir.conversation.instructions import find_frame, load_indexes
 from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
+from memdir.format.frontmatter import digest_of
 from memdir.format.index import INDEX_FILE
 from memdir.interfaces.cli import CliContext, app, output, scope_flag
 from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.context import make_index_row, show_index
-from memdir.interfaces.cli.output import Row, Styled, TableColumn, count_words, fill, make_row
+from memdir.interfaces.cli.output import Row, Styled, TableColumn, count_words, fill, is_terminal, make_row
 from memdir.limits import TEAM_SECONDS
 from memdir.records import TEAM_FOLDER, InboxState, Origin, Scope
 from memdir.store import open as opening
@@ -22,7 +24,8 @@ from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_di
 from memdir.store.state import find_own_sync
 from memdir.team import own, state
 from memdir.team import sync as syncing
-from memdir.team.git import TEAM_FILE, hash_blob, read_commits
+from memdir.team.git import TEAM_FILE, hash_blob
+from memdir.team.server import TOKEN_VARIABLE, check_server, find_token
 from memdir.team.state import BRANCH, Membership, SyncOutcome, SyncResult
 from memdir.team.sync import WAIT
 from memdir.team.tree import SyncPart, read_local
@@ -154,16 +157,45 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
     return _enter(call, Membership(remote, branch, review=review), create=True, **given)
 
 
-@team_verb.command("join", examples=("memdir team join", "memdir team join --remote ../team.git --read-only"))
+@team_verb.command(
+    "join",
+    examples=(
+        "memdir team join",
+        "memdir team join --remote ../team.git --read-only",
+        "memdir team join https://memory.example.org --store platform",
+    ),
+)
+@click.argument("url", metavar="[URL]", required=False, default="")
 @_remote_options
+@click.option("--store", metavar="NAME", default="", help="Of a server: the store; the only one if not given.")
+@click.option("--token-file", type=click.File("r"), help="Of a server: a file with the token, `-` for the input.")
 @click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
 @click.option("--review", is_flag=True, help="What others write waits in your inbox.")
 @_timeout
 @json_option
 @click.pass_obj
-def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
-    """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there."""
-    return _enter(call, Membership(remote, branch, read_only, review), create=False, **given)
+def _join(
+    call: CliContext, /, url: str, remote: str, branch: str, store: str, token_file: Any, read_only: bool, review: bool,
+    seconds: float, as_json: bool,
+) -> int:  # fmt: skip
+    """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there.
+
+    URL is a server (`memdir serve`); without one it is a branch of a git remote. A server's token is asked for, or read from
+    --token-file, and kept in ~/.config/memdir/tokens.json; MEMDIR_TEAM_TOKEN is used instead where it is set.
+    """
+    member = Membership(remote, branch, read_only, review)
+    if not url:
+        return _enter(call, member, create=False, seconds=seconds, as_json=as_json)
+    project = call.open_to_write()
+    address = check_server(url)
+    token = token_file.read().strip() if token_file else ""
+    if not token and not find_token(project.environment, address):
+        if not is_terminal(sys.stdin):
+            raise SettingsError("the server needs a token", key="token", hint=f"--token-file FILE, or {TOKEN_VARIABLE}")
+        token = click.prompt("Token", hide_input=True, err=True).strip()
+    now = project.now()
+    done = syncing.enter_server(project, address, token, store=store, member=member, now=now, seconds=seconds)
+    return _report(call, done, as_json)
 
 
 def _enter(call: CliContext, member: Membership, *, create: bool, seconds: float, as_json: bool) -> int:
@@ -205,7 +237,8 @@ def _status(call: CliContext, as_json: bool) -> None:
         remote = None
     part = SyncPart(store)
     point = syncing.find_point(part) if member else None
-    changed = [path for path, data in read_local(part).files.items() if point and point.find(path) != hash_blob(data)]
+    hash = digest_of if member and member.is_server else hash_blob
+    changed = [path for path, data in read_local(part).files.items() if point and point.find(path) != hash(data)]
     row = fill(
         "branch? read_only review last_good outcome? error?",
         record,
@@ -253,8 +286,8 @@ def _log(call: CliContext, author: str, limit: int, as_json: bool) -> None:
     In a pipe: time, author, address, change, memory, with tabs between.
     """
     project = call.open()
-    syncing.read_member(project)
-    commits = read_commits(syncing.open_clone(project), syncing.read_remote_head(project.private).head)
+    remote = syncing.open_team(project, is_offline=True)
+    commits = remote.read_log(syncing.read_remote_head(project.private).head)
     wanted = fold(author.strip())
     found = [at for at in commits if wanted in fold(f"{at.author.name} <{at.author.email}>")][:limit]
     hidden = (INDEX_FILE, TEAM_FILE)
@@ -282,14 +315,14 @@ def _revert(call: CliContext, author: str, since: str | None, as_json: bool) -> 
     It is one change, so `memdir undo` takes it back, and the next sync brings it to the others.
     """
     project, out = call.open_to_write(), call.out
-    syncing.read_member(project)
+    remote = syncing.open_team(project, is_offline=True)
     origin = Origin(why=f"what {author} wrote was taken back", session=project.environment.session)
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), UTC) if since else None
     except ValueError:
         raise click.BadParameter(f"{since!r} is no day; write it as 2026-03-05") from None
     head = syncing.read_remote_head(project.private).head
-    done = syncing.revert_author(project.private, syncing.open_clone(project), head, author, since=begin, origin=origin)
+    done = syncing.revert_author(project.private, remote, head, author, since=begin, origin=origin)
     if as_json:
         out.json(fill("commits names left change", done, author=author))
         return
