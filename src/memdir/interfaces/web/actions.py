@@ -447,9 +447,9 @@ def revert_author(site: Site, form: Form) -> Done:
     if site.project is None:
         raise SettingsError("there is no team here")
     store, author = site.project.private, form["author"]
-    head, clone = team_sync.read_remote_head(store).head, team_sync.open_clone(site.project)
+    head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(site.project, is_offline=True)
     origin = replace(ORIGIN, why=f"what {plain(author, 60)} wrote was taken back")
-    done = team_sync.revert_author(store, clone, head, author, origin=origin)
+    done = team_sync.revert_author(store, remote, head, author, origin=origin)
     undo_key = (f"private:{done.change}",) if done.change is not None else ()
     return Done(f"Took back {done.commits} commits by {plain(author, 60)}.", "/health#team", undo_key)
 
