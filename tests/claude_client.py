@@ -19,7 +19,7 @@ from homes import make_repository
 from loads import ROOT
 from memdir.frozen import dataclass, field
 
-SECONDS = 60.0  # a turn takes one; a machine under load may take its time
+SECONDS = 180.0  # a turn takes one; a machine under load may take its time
 # MEMDIR_CLAUDE names another client, read before the tests' own environment is made.
 # MEMDIR_NEEDS_CLAUDE: a run that must not do without it fails instead of skipping.
 _IS_NEEDED = bool(os.environ.get("MEMDIR_NEEDS_CLAUDE"))
