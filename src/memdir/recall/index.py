@@ -272,6 +272,10 @@ class Catalog:
     def close(self) -> None:
         self._db.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_db"):  # its user did not close it, and Python 3.13 warns of open connections that are dropped
+            self._db.close()
+
     def rebuild(self) -> None:
         """Delete the index and begin with an empty one."""
         self._db.close()
