@@ -273,7 +273,9 @@ class Catalog:
         self._db.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_db"):  # its user did not close it, and Python 3.13 warns of open connections that are dropped
+        if hasattr(
+            self, "_db"
+        ):  # its user did not close it, and Python 3.13 warns of open connections that are dropped
             self._db.close()
 
     def rebuild(self) -> None:
