@@ -14,7 +14,7 @@ import pytest
 from clihelp import memory_text
 from homes import git
 from hooking import Hooks, wait_for_worker, wait_until
-from memdir.interfaces.hooks import HookReply, render_reply
+from memdir.interfaces.hooks import HookReply, render_line, render_reply
 from memdir.limits import HOOK_INDEX_CHARS, HOOK_TOKENS
 from memdir.project.hosts import CLAUDE_CODE, CODEX, GEMINI, VSCODE, HookEvent, find_event, find_host
 from memdir.project.paths import MEMBERSHIP, slug
@@ -204,7 +204,35 @@ def test_what_the_background_saved_is_told_at_the_next_start(hooks: Hooks) -> No
     path = hooks.transcript("Remember that invoices are sent on the third of each month.", "Noted.")
     hooks("stop", transcript_path=str(path))
     wait_for_worker(hooks.state)
-    assert "[Memory saved: " in hooks("session-start", session="s-2", source="startup").message
+    line = "memdir: saved “Invoices sent on third of month”"
+    assert hooks("session-start", session="s-2", source="startup").message.splitlines()[0] == line
+    assert "saved" not in hooks("session-start", session="s-3", source="startup").message, "it is shown once"
+
+
+def test_the_person_is_shown_in_one_line_what_was_recalled_and_saved_and_can_switch_it_off(hooks: Hooks) -> None:
+    hooks.cli("save", "--type", "project", "--title", "Ferry to Lindholm", "--description", "When the ferry to Lindholm leaves",
+              "--body", "The ferry to Lindholm leaves at six.")  # fmt: skip
+    asked, note = (
+        "when does the ferry to Lindholm leave?",
+        "Remember that invoices are sent on the third of each month.",
+    )
+    hooks("stop", transcript_path=str(hooks.transcript(note, "Noted.")))
+    wait_for_worker(hooks.state)
+    for host in ("claude-code", "codex", "gemini-cli", "vscode"):
+        saved = ", saved “Invoices sent on third of month”" if host == "claude-code" else ""
+        shown = hooks("user-prompt", prompt=asked, session=host, host=host)
+        assert shown.message == f"memdir: recalled 1 (Ferry to Lindholm){saved}", host
+    assert hooks("user-prompt", prompt="thanks, that works now").out == b""
+    hooks.cli.variables["MEMDIR_VISIBLE"] = "off"
+    shown = hooks("user-prompt", prompt=asked, session="s-9")
+    assert "leaves at six" in shown.context and not shown.message
+
+
+def test_titles_in_the_line_are_few_short_and_printable() -> None:
+    titles = ["a\nb\x1b[31m", "x" * 99, "c", "d", "e", "f"]
+    line = render_line(titles, ["g"])
+    assert line.startswith("memdir: recalled 6 (a b") and line.endswith(", c, d and 2 more), saved “g”")
+    assert len(line) < 150 and line.isprintable()
 
 
 # --- compaction -----------------------------------------------------------------------------------------------------

@@ -161,6 +161,8 @@ def test_what_a_model_selects_beside_the_turn_comes_with_the_result_of_the_first
         assert server.problems == [] and len(selects) == 1 and asked in said_to_model(selects[0])
         first, second = [said_to_model(at) for at in bodies(server) if at not in selects]
         assert "pier nine" not in first and "leaves at six, from pier nine" in second and str(path) in second
+        shown = project.client.transcript.read_text(encoding="utf-8")
+        assert "memdir: recalled 1 (Ferry)" in shown, "the line that the person is shown"
 
 
 def test_the_repository_is_a_marketplace_from_which_the_plugin_is_installed_and_recalls(tmp_path: Path) -> None:

@@ -14,7 +14,15 @@ from memdir.errors import MemdirError, PathError, SettingsError
 from memdir.files import start_detached
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
-from memdir.interfaces.hooks import HookInput, HookOutput, HookReply, open_hook_project, render_recalled
+from memdir.interfaces.hooks import (
+    HookInput,
+    HookOutput,
+    HookReply,
+    open_hook_project,
+    render_line,
+    render_recalled,
+    take_saved_titles,
+)
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
 from memdir.project.paths import COMMITTED, MEMBERSHIP, find_root
@@ -44,14 +52,12 @@ if TYPE_CHECKING:
 _GAP = "\n\n"
 _COMPACTED, _CLEARED, _RESUMED = "compact", "clear", "resume"
 _NOTES_SECONDS = 1.2  # of the two a start may take
-_CHANGES = 50  # read to find what was saved since the last start
-_NAMES = 5  # shown of them
+_CHANGES = 50  # read to find dreams since the last start
 _PROBLEMS = 3
 _RECENT = timedelta(days=7)  # where no session has started before
 _UNLEARNED = timedelta(days=1)  # before the last start: one of then may have been going on in another window
 _LIVE = timedelta(minutes=2)
 _DREAM = "dream"
-_BACKGROUND = ("extractor", _DREAM)
 _TIDIED_CHARS = 400
 _READERS = frozenset("read readfile viewfile view".split())
 
@@ -167,14 +173,11 @@ def _is_same_directory(call: HookInput, project: Project) -> bool:
 
 def _render_messages(call: HookInput, project: Project, since: datetime | None) -> Iterator[str]:
     state, home = project.private.state, project.environment.state_home
+    if saved := take_saved_titles(project):
+        yield render_line((), saved)
     if since is not None:
         changes = project.private.changes(limit=_CHANGES)
-        recent = [at for at in changes if at.at > since and at.origin.who in _BACKGROUND and at.undone_by is None]
-        dreams = [at for at in recent if at.origin.who == _DREAM]
-        paths = dict.fromkeys(file.path for at in recent if at not in dreams for file in at.files if file.after)
-        if names := [path for path in paths if path.rpartition("/")[2] != INDEX_FILE]:
-            more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-            yield f"[Memory saved: {', '.join(shorten(one_line(at), 60) for at in names[:_NAMES])}{more}]"
+        dreams = [at for at in changes if at.at > since and at.origin.who == _DREAM and at.undone_by is None]
         if dreams:
             from memdir.dream.records import describe_change
 
@@ -316,7 +319,7 @@ def _show_selected(call: HookInput, project: Project, output: HookOutput) -> Non
     from memdir.recall.pipeline import take_selection
 
     def show(found: "RecallResult") -> None:
-        output.reply = render_recalled(project, found.memories)
+        output.reply = render_recalled(project, found.memories, saved=take_saved_titles(project))
 
     take_selection(project, call.session, show)
 

@@ -42,8 +42,8 @@ from memdir.project.hosts import (
 )
 from memdir.project.settings import Environment, read_environment
 from memdir.store.open import Project, open_project
-from memdir.store.state import note_event, note_problem
-from memdir.text import estimate_tokens
+from memdir.store.state import note_event, note_problem, take_saved
+from memdir.text import estimate_tokens, one_line, shorten
 
 if TYPE_CHECKING:
     from memdir.recall.pipeline import RecallResult
@@ -59,6 +59,7 @@ _MOST_PATIENCE = 300.0
 _NOTE_SECONDS = 0.25  # for a late process to record that it was late
 _CHUNK = 1_048_576
 _GAP = "\n\n"
+_TITLES, _TITLE_CHARS = 4, 60  # in the line for the person
 # Events whose reply no host reads.
 _SILENT = frozenset((HookEvent.STOP, HookEvent.COMPACT, HookEvent.END))
 
@@ -314,18 +315,19 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
         index = _load_first_index(call, project, output) if HookEvent.START not in call.host.shows_after else ""
         if project.settings.flag("daily_log"):
             index = _GAP.join(filter(None, (index, _give_date(call, project))))
-        output.reply = HookReply(index)
+        saved = take_saved_titles(project)
+        output.reply = HookReply(index, render_line((), saved))
         late: list[RecallResult] = []
         now: list[RecallResult] = []
 
         # Both are called before the surfacing is recorded: better shown twice than never.
         def show_late(found: "RecallResult") -> None:
             late[:] = [found]
-            output.reply = render_recalled(project, found.memories, index)
+            output.reply = render_recalled(project, found.memories, index, saved)
 
         def show(found: "RecallResult") -> None:
             now[:] = [found]
-            output.reply = render_recalled(project, [at for result in now + late for at in result], index)
+            output.reply = render_recalled(project, [at for result in now + late for at in result], index, saved)
 
         if call.session:
             take_selection(project, call.session, show_late)
@@ -336,16 +338,41 @@ def _handle_prompt(call: HookInput, output: HookOutput) -> None:
             _start_selection(call, project, text)
 
 
-def render_recalled(project: Project, memories: "Sequence[Excerpt]", before: str = "") -> HookReply:
-    """What the model is shown: `before`, then as much of the memories as fits the limits of a hook."""
+def render_recalled(
+    project: Project, memories: "Sequence[Excerpt]", before: str = "", saved: Sequence[str] = ()
+) -> HookReply:
+    """What the model is shown: `before`, then as much of the memories as fits the limits of a hook; and the line for the
+    person, with the titles of the memories and of what was saved."""
+    shown = [at.header.title for at in memories] if project.settings.flag("visible") else []
+    message = render_line(shown, saved)
     if not memories:
-        return HookReply(before)
+        return HookReply(before, message)
     # Imported here: most prompts recall nothing.
     from memdir.recall.reminder import fit_memories, measure_reply
 
     now, used = project.now().astimezone(), before and before + _GAP
     chars, tokens = HOOK_CHARS - measure_reply(used), HOOK_TOKENS - (estimate_tokens(used) if used else 0)
-    return HookReply(used + fit_memories(memories, now=now, chars=chars, tokens=tokens))
+    return HookReply(used + fit_memories(memories, now=now, chars=chars, tokens=tokens), message)
+
+
+def take_saved_titles(project: Project) -> tuple[str, ...]:
+    """What was saved in the background since the person was last shown it; nothing if no line is wanted."""
+    return take_saved(project.private.state) if project.settings.flag("visible") else ()
+
+
+def render_line(recalled: Sequence[str], saved: Sequence[str]) -> str:
+    """One line for the person: what was recalled and what was saved, by title; empty if nothing was."""
+    parts = []
+    if recalled:
+        parts.append(f"recalled {len(recalled)} ({_list_titles(recalled)})")
+    if saved:
+        parts.append(f"saved {_list_titles([f'“{at}”' for at in saved])}")
+    return f"memdir: {', '.join(parts)}" if parts else ""
+
+
+def _list_titles(titles: Sequence[str]) -> str:
+    more = f" and {len(titles) - _TITLES} more" if len(titles) > _TITLES else ""
+    return ", ".join(shorten(one_line(at), _TITLE_CHARS) for at in titles[:_TITLES]) + more
 
 
 def _start_selection(call: HookInput, project: Project, text: str) -> None:

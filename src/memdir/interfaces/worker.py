@@ -8,7 +8,7 @@ conversation or chore is recorded and does not stop the others.
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
 from itertools import chain, groupby
@@ -42,7 +42,7 @@ from memdir.store.sessions import (
     read_ended,
     read_queue,
 )
-from memdir.store.state import find_own_sync, note_problem
+from memdir.store.state import find_own_sync, note_problem, note_saved
 from memdir.team.own import has_unsent, read_setup, sync_own
 from memdir.team.state import OWN_RECORD, is_sync_due, read_membership
 from memdir.team.sync import open_sync, sync
@@ -68,6 +68,7 @@ def work(
                     done = ExtractResult()
                     for done in _extract_from(store, entries[-1], options, model, conversation, clock()):
                         on_done(entries[-1], done)
+                        _note_saved(store, done)
                     if done.skipped in _AGAIN:
                         left.update(entry.path for entry in entries)
                     else:
@@ -103,6 +104,14 @@ def collect_ended(project: Project) -> int:
     for cwd in others:
         start_detached(cwd, "worker", environ=project.environment.inherited)
     return count
+
+
+def _note_saved(store: FileStore, done: ExtractResult) -> None:
+    titles = []
+    for name in done.written:
+        with suppress(MemdirError):  # changed again meanwhile
+            titles.append(store.read(name).header.title)
+    note_saved(store.state, titles)
 
 
 def _group(entries: Iterable[QueuedTurn]) -> list[list[QueuedTurn]]:

@@ -45,6 +45,7 @@ OWN_FOLDER = "sync"
 _NOT_IN_NAMES = str.maketrans(dict.fromkeys('"“”„«»<>[]{}`*#|\\:;：；', " "))
 EVENTS_FOLDER = "events"
 PROBLEMS = "problems.jsonl"
+SAVED = "saved.jsonl"
 LEARNED = "imported-chats"
 _LEARNED_BYTES = 16_777_216  # some 300,000 conversations
 NO_PERMISSION = "no permission"
@@ -52,6 +53,7 @@ _EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")  # hosts and events 
 _PROBLEM_CHARS = 300  # characters of one problem
 _PROBLEMS_KEPT = 20  # problems
 _PROBLEM_BYTES = 65_536  # far above what _PROBLEMS_KEPT lines can need
+_SAVED_BYTES = 65_536  # of titles that nobody was shown: beyond that they are dropped
 _EVENTS_READ = 500  # files that are looked at; nobody has so many, but a folder may be filled by anybody
 _SESSIONS_LOCK = "lock"
 PRUNED = ".pruned"  # beside the records: when those of old conversations were last looked for
@@ -384,6 +386,7 @@ STATE_FILES = (
     StateFile(AUTHORS, "who changed what a team shares", lambda state, memory: drop_author(state, memory.name)),
     StateFile(LEARNED, "ids of imported conversations that were learned from"),
     StateFile("runs.jsonl", "background runs; an error may name a memory", _drop_file("runs.jsonl")),
+    StateFile(SAVED, "titles of what was saved in the background and not shown yet", _drop_file(SAVED)),
     StateFile(PROBLEMS, "problems of hooks; an error may name a memory", _drop_file(PROBLEMS)),
     StateFile(
         COPY,
@@ -600,6 +603,32 @@ def drop_learned(state: Path, prefix: str) -> None:
     if ids := read_learned(state):
         kept = [f"{id}\n" for id in sorted(ids) if not id.startswith((prefix, "run:"))]
         write_private(state / LEARNED, "".join(kept).encode())
+
+
+def note_saved(state: Path, titles: Iterable[str]) -> None:
+    """Record what was saved in the background, for the next hook to show. Never raises."""
+    path = state / SAVED
+    with suppress(OSError):
+        for title in () if state.is_symlink() or path.is_symlink() else titles:
+            if (
+                append_private(path, json.dumps(shorten(one_line(title), _PROBLEM_CHARS)).encode("ascii"))
+                > _SAVED_BYTES
+            ):
+                path.unlink(missing_ok=True)
+
+
+def take_saved(state: Path) -> tuple[str, ...]:
+    """Return the titles recorded by `note_saved`, once: of several processes one gets them."""
+    data = read_small(state / SAVED, 2 * _SAVED_BYTES, follow=False).data
+    if not data:
+        return ()
+    titles = []
+    with suppress(OSError):
+        os.unlink(state / SAVED)
+        for line in data.splitlines():
+            with suppress(ValueError, RecursionError):
+                titles.append(str(json.loads(line)))
+    return tuple(dict.fromkeys(titles))
 
 
 def note_problem(state: Path, host: str, text: str, now: datetime) -> None:
