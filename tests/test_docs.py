@@ -1,0 +1,136 @@
+"""The documentation: every command and snippet of it runs, the site builds with every link checked, nothing is missing."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from api_reference import render_reference
+from loads import ROOT
+
+DOCS = ROOT / "docs"
+SECONDS = 180.0
+BIN = Path(sys.executable).parent
+
+
+def list_blocks(path: Path) -> list[tuple[str, str]]:
+    """The fenced blocks of a page with their language."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def make_env(home: Path) -> dict[str, str]:
+    home.mkdir(exist_ok=True)
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return {"HOME": str(home), "PATH": path, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+
+
+def play(script: str, home: Path) -> str:
+    """What a shell prints for a script; it must end well and without a traceback."""
+    done = subprocess.run(
+        ["sh", "-eu", "-c", script],
+        cwd=home,
+        env=make_env(home),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0 and "Traceback" not in done.stderr, (done.stdout[-2000:], done.stderr)
+    return done.stdout
+
+
+def test_every_command_of_the_tutorial_runs_and_prints_what_the_page_says(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    blocks = list_blocks(DOCS / "tutorial.md")
+    commands = "".join(text for language, text in blocks if language == "sh")
+    assert commands.count("memdir ") >= 25 and {language for language, _ in blocks} == {"sh", "text"}
+    printed = play(commands, home).splitlines()
+    for line in "".join(text for language, text in blocks if language == "text").splitlines():
+        pattern = ".*".join(re.escape(part) for part in line.split("…"))
+        assert any(re.fullmatch(pattern, at) for at in printed), line
+
+
+def test_the_tutorial_that_is_wrong_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        play("memdir no-such-verb\n", tmp_path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/mem0.md"])
+def test_snippets_run_twice(tmp_path: Path, page: str) -> None:
+    code = "\n".join(text for language, text in list_blocks(ROOT / page) if language == "python")
+    assert "memdir" in code
+    script, project = tmp_path / "page.py", tmp_path / "project"
+    script.write_text(code, encoding="utf-8")
+    (project / ".git").mkdir(parents=True)
+    for _ in range(2):
+        command, env = [sys.executable, str(script)], make_env(tmp_path / "home")
+        done = subprocess.run(command, cwd=project, env=env, capture_output=True, encoding="utf-8", timeout=SECONDS)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_command_that_a_page_names_exists(tmp_path: Path) -> None:
+    """Each `memdir VERB` in the pages for users is a verb, each option one of its own."""
+    from cli_reference import list_commands
+
+    known = {path: {name for at in command.params for name in at.opts} for path, command in list_commands()}
+    pages = [
+        ROOT / "README.md",
+        *(
+            DOCS / f"{name}.md"
+            for name in ("howto", "faq", "troubleshooting", "comparison", "import", "mem0", "tutorial")
+        ),
+    ]
+    wrong = []
+    for page in pages:
+        for text in re.findall(r"`(memdir [^`]+)`|^ {4}(memdir .+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            words = re.sub(r"\s#.*", "", text[0] or text[1]).split()[1:]
+            words = words[(words[0] == "--color" and 2) or 0 :]
+            verb = " ".join(words[:2]) if " ".join(words[:2]) in known else words[0]
+            if verb.startswith("-"):
+                continue
+            options = {word.partition("=")[0] for word in words if re.fullmatch(r"--[a-z-]+", word)} - {
+                "--help",
+                "--json",
+            }
+            if verb not in known or options - known[verb]:
+                wrong.append((page.name, " ".join(words)))
+    assert wrong == []
+
+
+def test_the_page_of_the_library_is_in_step() -> None:
+    wanted = render_reference()
+    assert (DOCS / "api.md").read_text(encoding="utf-8") == wanted, "run: python scripts/api_reference.py > docs/api.md"
+    assert " at 0x" not in wanted
+
+
+def test_the_site_builds_without_warnings_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="mkdocs-material absent: the extra `dev` brings it")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path / "site")]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONWARNINGS": "ignore"}
+    env.pop("PYTHONWARNDEFAULTENCODING", None)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, encoding="utf-8", timeout=SECONDS)
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
+    remote = r"<(?:link|script|img)[^>]*(?:href|src)=\"?https?://"
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 30
+    assert [at.name for at in pages if re.search(remote, at.read_text(encoding="utf-8"))] == []
+
+
+def test_every_page_is_one_or_two_clicks_from_the_readme() -> None:
+    index, readme = (path.read_text(encoding="utf-8") for path in (DOCS / "index.md", ROOT / "README.md"))
+    assert "docs/index.md" in readme
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    missing = [page for page in pages if f"({page})" not in index and not page.startswith(("decisions/0", "index"))]
+    assert missing == []
+
+
+def test_pages_for_users_cite_nothing_that_they_do_not_have() -> None:
+    pages = [
+        ROOT / "README.md",
+        *(at for at in DOCS.rglob("*.md") if at.name != "log.md" and at.parent.name != "decisions"),
+    ]
+    assert [page.name for page in pages if "../shared" in page.read_text(encoding="utf-8")] == []
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
