@@ -61,7 +61,7 @@ def take_along(folder: Path, skew: float) -> None:
     opened = open_clone(folder, "app", skew)
     opened.close()
     found = find_moved_directories(opened.environment, find_identity(opened.places.root.path))
-    if found:
+    if found and not opened.private.root.is_dir():
         relink(found[0].path, opened.private.root, environment=opened.environment)
 
 
