@@ -37,6 +37,11 @@ LOADS = [
     ("64 dreamers started together, 200 rounds", "tests/test_dream_lock.py", "64_dreamers"),
     ("8 clones × 500 changes and syncs, killed, the remote away", "tests/test_team_clones.py", ""),
     ("8 machines × 300 changes and syncs, killed, offline, wrong clocks, moved", "tests/test_team_machines.py", ""),
+    (
+        "8 members × 300 changes and syncs over a server, killed, offline, wrong clocks, moved",
+        "tests/test_team_server.py",
+        "",
+    ),
     ("a hostile team remote", "tests/hostile/test_team_remote.py", ""),
     ("1,000 hooks with random breakage", "tests/test_hooks_broken.py", ""),
     ("the real Claude Code client with our hooks", "tests/test_real_hooks.py", ""),
