@@ -218,7 +218,7 @@ def test_a_token_goes_to_servers_that_may_have_it_only() -> None:
 
 def test_a_server_from_a_backup_is_told_apart_from_one_that_deleted_something() -> None:
     find = ServerRemote.find_common
-    known = {"": None, "0:5": None, "0:4": None, "0:6": {}, "1:2": {}}
+    known: dict[str, dict[str, object] | None] = {"": None, "0:5": None, "0:4": None, "0:6": {}, "1:2": {}}
     assert {at: find(None, at, "0:5") for at in known} == known  # type: ignore[arg-type]
     assert find(None, "0:9", "1:3") is None  # type: ignore[arg-type]
 
