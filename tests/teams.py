@@ -56,7 +56,9 @@ class Member:
     def enter(self, *, create: bool = False, read_only: bool = False, review: bool = False) -> SyncResult:
         opened = self.open()
         try:
-            return enter(opened, Membership(read_only=read_only, review=review), now=opened.now(), create=create)
+            # Named: a path that came with the folder is refused.
+            member = Membership(str(self.remote), read_only=read_only, review=review)
+            return enter(opened, member, now=opened.now(), create=create)
         finally:
             opened.close()
 

@@ -19,12 +19,23 @@ def test_without_a_remote_there_is_nothing_to_begin_with(tmp_path: Path) -> None
 def test_init_says_what_it_sent_and_switches_team_memory_on(tmp_path: Path) -> None:
     ada = Member(tmp_path, "ada", make_remote(tmp_path))
     ada.write("m", memory_text("M"))
-    told = ada.cli("team", "init")
+    told = ada.cli("team", "init", "--remote", str(ada.remote))
     assert told.code == 0 and "sent      team/m" in told.out
     assert ada.cli("config", "get", "team").out.strip() == "true"
     other = make_remote(tmp_path, "other.git")
     assert "another team" in ada.cli("team", "join", "--remote", str(other)).refusal
-    assert ada.cli("team", "init").code == 0
+    assert ada.cli("team", "init", "--remote", str(ada.remote)).code == 0
+
+
+def test_what_others_write_needs_review_unless_somebody_says_otherwise(tmp_path: Path) -> None:
+    remote = make_remote(tmp_path)
+    ada, bob, cyd = (Member(tmp_path, name, remote) for name in ("ada", "bob", "cyd"))
+    ada.write("m", memory_text("M"))
+    assert ada.cli("team", "init", "--no-review", "--remote", str(ada.remote)).code == 0
+    bob.cli("team", "join", "--remote", str(ada.remote))
+    assert not bob.has("m") and "team/m from the team" in bob.cli("inbox").out
+    cyd.cli("team", "join", "--no-review", "--remote", str(ada.remote))
+    assert cyd.has("m") and bob.cli("inbox", "approve", "--all").code == 0 and bob.has("m")
 
 
 def test_team_memory_is_on_only_in_the_project_that_takes_part(tmp_path: Path) -> None:

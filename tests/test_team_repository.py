@@ -67,7 +67,11 @@ def test_a_sync_leaves_every_byte_ref_and_index_entry_of_the_repository_alone(tm
     steer = {"GIT_DIR": str(root / ".git"), "GIT_WORK_TREE": str(root), "GIT_INDEX_FILE": str(root / ".git" / "index")}
     before, there = look(root), git(remote, "for-each-ref")
     save = "save --type project --name team/ours --description".split()
-    run = [["team", "join"], [*save, "Freeze of the mobile releases", "--body", "From Thursday on."], ["team", "sync"]]
+    run = [
+        ["team", "join", "--remote", str(remote)],
+        [*save, "Freeze of the mobile releases", "--body", "From Thursday on."],
+        ["team", "sync"],
+    ]
     run += [["team", "log"], ["team", "status"], ["team", "leave"]]
     for argv in run:
         told = ada.cli(*argv, cwd=root, **steer)
@@ -86,10 +90,10 @@ def test_a_branch_that_holds_other_work_is_never_written_to(tmp_path: Path) -> N
     ada.write("m", memory_text("M"))
     before = git(ada.remote, "rev-parse", "main")
     for verb in ("init", "join"):
-        assert "holds other work" in ada.cli("team", verb, "--branch", "main").refusal
+        assert "holds other work" in ada.cli("team", verb, "--branch", "main", "--remote", str(ada.remote)).refusal
     assert read_membership(ada.state) is None
     # Somebody's code came there after the team was chosen, and before anything was sent.
-    write_membership(ada.state, Membership(branch="main"))
+    write_membership(ada.state, Membership(str(ada.remote), branch="main"))
     assert "holds other work" in ada.sync().error and git(ada.remote, "rev-parse", "main") == before
 
 
@@ -105,9 +109,23 @@ def test_the_project_s_own_remote_is_used_unless_another_is_named(tmp_path: Path
         resolve_remote(Membership(), root)
     git(root, "remote", "add", "origin", "https://user:token@example.org/app.git")
     assert resolve_remote(Membership(), root) == "https://example.org/app.git"
-    git(root, "remote", "set-url", "origin", "../elsewhere.git")
-    assert resolve_remote(Membership(), root) == str(tmp_path / "elsewhere.git")
     assert resolve_remote(Membership("git@example.org:a/b.git"), root) == "git@example.org:a/b.git"
+
+
+def test_a_path_remote_that_came_with_the_folder_is_refused_and_none_of_its_hooks_run(tmp_path: Path) -> None:
+    ada = Member(tmp_path, "ada", make_remote(tmp_path, "ada/home/work/app/.git/cache.git"))
+    ran = tmp_path / "ran"
+    for hook in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction"):
+        write(ada.remote / "hooks" / hook, f"#!/bin/sh\ntouch {ran}\n").chmod(0o755)
+    ada.write("m", memory_text("M"))
+    for address in (str(ada.remote), ".git/cache.git", f"file://{ada.remote}", "~/work/app/.git/cache.git"):
+        git(ada.cli.project, "remote", "set-url", "origin", address)
+        for argv in (["init"], ["join"]):
+            refusal = ada.cli("team", *argv).refusal
+            assert "is a path on this machine" in refusal and "--remote" in refusal, address
+    # Who took part before the remote was changed is not led there either.
+    write_membership(ada.state, Membership())
+    assert "is a path on this machine" in ada.sync().error and not ran.exists()
 
 
 @pytest.mark.parametrize(

@@ -298,10 +298,10 @@ def test_a_remote_that_takes_nothing_is_told_once_and_the_work_goes_on(pair: tup
 
 def test_a_wrong_address_is_told_at_once_and_nothing_is_kept(tmp_path: Path) -> None:
     ada = Member(tmp_path, "ada", tmp_path / "nowhere.git")
-    told = ada.cli("team", "join")
+    told = ada.cli("team", "join", "--remote", str(ada.remote))
     assert "git fetch failed" in told.refusal and read_membership(ada.state) is None
     remote = make_remote(tmp_path, "nowhere.git")
-    assert "no branch" in ada.cli("team", "join").refusal and remote.exists()
+    assert "no branch" in ada.cli("team", "join", "--remote", str(remote)).refusal and remote.exists()
     with pytest.raises(SettingsError):
         open_sync(ada.open())
 

@@ -74,7 +74,13 @@ def resolve_remote(member: Membership, root: Path) -> str:
         raise SettingsError("this project has no git remote", key="remote", hint=hint)
     # Without a password in the address, which may not be kept or shown: git's helpers have to know it.
     found = re.sub(r"\A(https://)[^/@]*@", r"\1", found)
-    return check_remote(re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", found), root)
+    address = check_remote(re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", found), root)
+    if address.startswith(("/", "file:")):
+        # git runs the hooks of such a repository, and a folder that was unpacked brings its own config.
+        what = f"the project's own remote is a path on this machine ({one_line(found)})"
+        hint = f"its hooks would run as you; if it is yours, name it: `memdir team init --remote {one_line(found)}`"
+        raise SettingsError(what, key="remote", hint=hint)
+    return address
 
 
 def check_remote(address: str, root: Path) -> str:

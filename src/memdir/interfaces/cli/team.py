@@ -145,10 +145,12 @@ def team_verb() -> None:
 
 
 @team_verb.command(
-    "init", examples=("memdir team init", "memdir team init --remote git@example.org:team/memory.git --review")
+    "init", examples=("memdir team init", "memdir team init --remote git@example.org:team/memory.git --no-review")
 )
 @_remote_options
-@click.option("--review", is_flag=True, help="Ask everybody to look at what others write.")
+@click.option(
+    "--review/--no-review", default=True, show_default=True, help="What others write needs review, for everybody."
+)
 @_timeout
 @json_option
 @click.pass_obj
@@ -170,7 +172,7 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
 @click.option("--store", metavar="NAME", default="", help="Of a server: the store; the only one if not given.")
 @click.option("--token-file", type=click.File("r"), help="Of a server: a file with the token, `-` for the input.")
 @click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
-@click.option("--review", is_flag=True, help="What others write waits in your inbox.")
+@click.option("--review/--no-review", default=True, show_default=True, help="What others write waits in your inbox.")
 @_timeout
 @json_option
 @click.pass_obj
