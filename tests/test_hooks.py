@@ -277,7 +277,31 @@ def test_a_secret_on_its_way_to_the_team_is_denied_and_never_repeated(hooks: Hoo
     assert TOKEN not in told.out.decode()
     own = write_call(hooks, "ci.md", text)
     assert own.refusal == "" and "GitHub" in own.context and own.message and TOKEN not in own.out.decode()
+    hooks.cli("config", "set", "team_agents", "true")
     assert write_call(hooks, "team/ci.md", memory_text("Ci", body="Runners are tagged.\n")).out == b""
+
+
+def test_an_agent_s_write_to_the_team_waits_for_the_person(hooks: Hooks) -> None:
+    text = memory_text("Ci", body="Runners are tagged.\n")
+    told = write_call(hooks, "team/ci.md", text)
+    assert "item 1 of the inbox" in told.refusal and not (hooks.cli.memory / "team").exists()
+    assert write_call(hooks, "team/ci.md", text).refusal == told.refusal, "the same thing waits once"
+    assert "gets its line when" in write_call(hooks, "team/MEMORY.md", "- [Ci](ci.md) — x\n").refusal
+    command = f"echo hello >> {hooks.cli.memory}/team/ci.md"
+    assert "write the whole file" in hooks("before-tool", tool_name="Bash", tool_input={"command": command}).refusal
+    (row,) = hooks.cli("inbox", "--json").json
+    assert (row["who"], row["name"], row["session"]) == ("agent", "team/ci", "s-1")
+    assert hooks.cli("inbox", "approve", "1").code == 0
+    assert (hooks.cli.memory / "team" / "ci.md").read_text(encoding="utf-8") == text
+    assert "(ci.md)" in (hooks.cli.memory / "team" / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_an_agent_cannot_pin_a_memory_but_keeps_a_person_s_pin(hooks: Hooks) -> None:
+    text = memory_text("Ci").replace("---\n\n", "pinned: true\n---\n\n")
+    assert "only a person pins" in write_call(hooks, "ci.md", text).refusal
+    hooks.cli.file("ci", memory_text("Ci"))
+    assert hooks.cli("pin", "ci").code == 0
+    assert write_call(hooks, "ci.md", text + "More.\n").out == b""
 
 
 @pytest.mark.parametrize(
@@ -323,7 +347,8 @@ def test_an_edit_is_judged_by_what_it_makes_of_the_file(hooks: Hooks) -> None:
     given = {"file_path": str(path), "old_string": "PLACE", "new_string": TOKEN}
     assert hooks("before-tool", tool_name="Edit", tool_input=given).refusal
     given = {"file_path": str(path), "old_string": "PLACE", "new_string": "kept in the vault"}
-    assert hooks("before-tool", tool_name="Edit", tool_input=given).out == b""
+    assert "item 1 of the inbox" in hooks("before-tool", tool_name="Edit", tool_input=given).refusal
+    assert hooks.cli("inbox", "approve", "1").code == 0 and "kept in the vault" in path.read_text(encoding="utf-8")
 
 
 def test_shell_commands_and_patches_are_seen_too_and_other_files_are_nobodys_business(hooks: Hooks) -> None:

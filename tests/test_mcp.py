@@ -358,4 +358,6 @@ def test_what_a_team_shares_is_told_only_where_it_is_on(cli: Cli) -> None:
 
     assert anyio.run(main) == (0, True, 0, True)
     cli("config", "set", "team", "true")
+    assert anyio.run(main) == (1, False, 1, True), "what it saves there needs review"
+    cli("config", "set", "team_agents", "true")
     assert anyio.run(main) == (1, False, 1, False)

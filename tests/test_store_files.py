@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError
+from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, ReviewError
 from memdir.limits import INDEX_FILE_BYTES
-from memdir.records import Draft, Kind, Origin, Scope, Surfacing
+from memdir.records import Draft, Forget, Kind, Origin, Put, Scope, Surfacing
 from memdir.store.files import FileStore
+from memdir.store.inbox import approve
 from memdir.store.memory import MemoryStore
 from memdir.store.postgres import PostgresStore
 from memdir.store.sessions import SurfacedMemory, open_session
@@ -381,3 +382,54 @@ def test_pointers_are_mended_without_touching_anything_else(memory: Path) -> Non
     assert text.startswith("# Mine\n\n- [Terse replies](terse-replies.md) — No summary") and text.endswith(
         "\n\nprose\n"
     )
+
+
+# --- what only a person may do ----------------------------------------------------------------------------------------
+
+AN_AGENT = Origin("agent", "by a tool", "s-1")
+SHARED = (
+    "---\nname: Ci\ndescription: Runners of the build are tagged by team\ntype: project\npinned: true\n---\n\nText.\n"
+)
+
+
+def test_what_an_agent_does_to_the_team_s_memory_waits_whatever_the_verb(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "memory")
+    there = store.write(replace(sample_memory(name="team/there"), kind=Kind.PROJECT))
+    store.write(replace(sample_memory(name="own"), kind=Kind.PROJECT))
+    before = {at: at.read_bytes() for at in (tmp_path / "memory").rglob("*.md")}
+    verbs: list[Callable[[], object]] = [
+        lambda: store.write(replace(sample_memory(name="team/new"), kind=Kind.PROJECT), origin=AN_AGENT),
+        lambda: store.change([Put("team/put", SHARED)], verb="save", origin=AN_AGENT),
+        lambda: store.change([Put("Team/case", SHARED)], verb="save", origin=AN_AGENT),
+        lambda: store.edit("team/there", SHARED, expect=there.digest, origin=AN_AGENT),
+        lambda: store.pin("team/there", origin=AN_AGENT),
+        lambda: store.change([Forget("own"), Put("team/own", SHARED)], verb="move", origin=AN_AGENT),
+        lambda: store.delete("team/there", origin=AN_AGENT),
+    ]
+    for number, verb in enumerate(verbs):
+        with pytest.raises((ReviewError, PathError)) as caught:
+            verb()
+        assert not isinstance(caught.value, ReviewError) or caught.value.item, number
+    assert {at: at.read_bytes() for at in (tmp_path / "memory").rglob("*.md")} == before
+    waiting = store.inbox()
+    assert len(waiting) >= 6 and {at.origin.who for at in waiting} == {"agent"}
+    put = next(at for at in waiting if at.name == "team/put")
+    approve(store, put, origin=Origin("person"))
+    memory = store.read("team/put")
+    assert memory.body.strip() == "Text." and not memory.header.pinned
+    with pytest.raises(ReviewError, match="waits for the person's review"):
+        store.delete("team/put", origin=AN_AGENT)
+    allowed = FileStore(tmp_path / "memory", review=False)
+    allowed.delete("team/put", origin=AN_AGENT)
+
+
+@pytest.mark.parametrize("kind", ["disk", "ram"])
+def test_an_agent_s_pin_is_dropped_and_a_person_s_is_kept(tmp_path: Path, kind: str) -> None:
+    store = FileStore(tmp_path / "memory") if kind == "disk" else MemoryStore()
+    store.write(replace(sample_memory(name="a"), pinned=True), origin=AN_AGENT)
+    store.change([Put("b", SHARED)], verb="save", origin=AN_AGENT)
+    assert not store.read("a").header.pinned and not store.read("b").header.pinned
+    store.pin("a")
+    before = store.read("a")
+    store.edit("a", before.text + "More.\n", expect=before.digest, origin=AN_AGENT)
+    assert store.read("a").header.pinned

@@ -77,6 +77,14 @@ class SecretError(MemdirError):
         self.findings = tuple(findings)
 
 
+class ReviewError(MemdirError):
+    """What was asked waits for a person; `item` is its number in the inbox, 0 if a person declined it before."""
+
+    def __init__(self, message: str, *, item: int = 0, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.item = item
+
+
 class FormatError(MemdirError):
     def __init__(self, message: str, *, field: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)

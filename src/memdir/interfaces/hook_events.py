@@ -26,7 +26,7 @@ from memdir.interfaces.hooks import (
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
 from memdir.project.paths import COMMITTED, MEMBERSHIP, find_root
-from memdir.records import Scope, ToolCall
+from memdir.records import Origin, Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
 from memdir.store.sessions import (
     DAY,
@@ -45,7 +45,7 @@ from memdir.store.state import OWN_POINT, OWN_SETUP, digest_text, find_own_sync,
 from memdir.text import estimate_tokens, fold, one_line, shorten
 
 if TYPE_CHECKING:
-    from memdir.conversation.tool_calls import MemoryRoot
+    from memdir.conversation.tool_calls import FileWrite, MemoryRoot, WriteVerdict
     from memdir.recall.pipeline import RecallResult
     from memdir.store.secrets import SecretFinding
 
@@ -277,9 +277,11 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
         if project is None:
             return
         cwd, home = call.text("cwd") or str(call.cwd), str(project.environment.home)
-        writes = find_writes(tool_call, list(_list_memory_roots(project, Path(cwd))), cwd=cwd, home=home)
+        writes = list(find_writes(tool_call, list(_list_memory_roots(project, Path(cwd))), cwd=cwd, home=home))
         today = project.now().astimezone().date()
         verdicts = [judge_write(write, lambda text: _find_secrets(project, text), today=today) for write in writes]
+        if not any(at.refused for at in verdicts):
+            verdicts += [_hold_back(project, write, call.session) for write in writes]
         refused = next((at.refused for at in verdicts if at.refused), "")
         remarks = "; ".join(text for at in verdicts for text in at.said)
         if refused:
@@ -287,6 +289,35 @@ def _check_write(call: HookInput, output: HookOutput) -> None:
         elif remarks:
             text = f"memdir noticed in what is written to memory: {remarks}."
             output.reply = HookReply(context=text, message=text)
+
+
+def _hold_back(project: Project, write: "FileWrite", session: str) -> "WriteVerdict":
+    """Refuse what only a person may do: pins, and without their review what a team shares; that goes into the inbox."""
+    from memdir.conversation.tool_calls import WriteVerdict
+    from memdir.format.frontmatter import decode, parse_fields
+    from memdir.store.plan import FileChange, is_index_path, is_team
+
+    store = project.private
+    is_held = store.rules.review and is_team(write.path) and write.directory.root == store.root
+    try:
+        before = store.read_bytes(write.path) if write.directory.root == store.root else None
+    except MemdirError:
+        before = None
+    if not is_held:
+        is_new_pin = (
+            write.is_whole and parse_fields(write.text).pinned and not parse_fields(decode(before or b"")).pinned
+        )
+        return WriteVerdict("only a person pins a memory, with `memdir pin`: leave `pinned` out" if is_new_pin else "")
+    if is_index_path(write.path):
+        return WriteVerdict(
+            "the team's index gets its line when the person approves the memory: there is nothing to do"
+        )
+    if not write.is_whole:
+        return WriteVerdict(
+            "what the team shares needs the person's review: write the whole file, so that it can be shown"
+        )
+    change = FileChange(write.path, before, write.text.encode("utf-8", "replace"))
+    return WriteVerdict(str(store.hold_for_review([change], Origin("agent", "by its file tools", session))))
 
 
 def _list_memory_roots(project: Project, cwd: Path) -> "Iterator[MemoryRoot]":

@@ -97,6 +97,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("extract_every", 1, "Extract after every so many turns.", minimum=1),
     Setting("team", False, "Keep and load the team's memory."),
+    Setting("team_agents", False, "Agents write to the team's memory without review by a person."),
     Setting("author", "default", "Author of what you share, as `Name <mail>`; `default` is git's user."),
     Setting("daily_log", False, "Append to a log a day instead of keeping an index."),
     Setting("notes", True, "Keep a running summary of each session.", project=True),

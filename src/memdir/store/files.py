@@ -19,14 +19,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from memdir import guard
-from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
+from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError, ReviewError
 from memdir.files import hold, is_plain_file
 from memdir.format import frontmatter
 from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
-from memdir.records import TEAM_FOLDER, Change, Dialect, Header, Kind, Memory, Origin, Scope, Signature, Surfacing
+from memdir.records import (
+    TEAM_FOLDER,
+    Change,
+    Dialect,
+    Header,
+    InboxItem,
+    InboxKind,
+    InboxState,
+    Kind,
+    Memory,
+    Origin,
+    Scope,
+    Signature,
+    Surfacing,
+)
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import History, create_file
@@ -49,7 +63,7 @@ class FileStore(StoreBase):
 
     `cache` holds the derived index of a directory that is read-only. `on_open` is called when a process opens the
     history to write. `shared` says that others will read all of it, `team` whether what a team shares in it is shown in
-    conversations; `find_author` says who signs what is written into that.
+    conversations; `find_author` says who signs what is written into that, `review` whether an agent's writes to it wait.
     """
 
     def __init__(
@@ -67,12 +81,13 @@ class FileStore(StoreBase):
         shared: bool = False,
         team: bool = True,
         find_author: "Callable[[], Author] | None" = None,
+        review: bool = True,
     ) -> None:
         self.root = root
         self.state = state or root / guard.STATE
         self.cache = cache
         self.scope = scope
-        self.rules = WriteRules(scope, skip_index, find_secrets, shared)
+        self.rules = WriteRules(scope, skip_index, find_secrets, shared, review and scope is not Scope.AGENT)
         self.clock = clock
         self.team = team
         self._lock_seconds = lock_seconds
@@ -334,20 +349,25 @@ class FileStore(StoreBase):
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
-        for _ in range(_TRIES - 1):
+        tries = _TRIES
+        while True:
+            tries -= 1
             try:
                 return self._commit_once(verb, origin, planner, undoes, mark)
+            except plan.SharedByAgentError as error:
+                raise self.hold_for_review(error.changes, origin) from None
             except ConflictError as error:
-                if error.found != "":  # an empty one comes from `apply`: somebody outside was quicker by milliseconds
+                if (
+                    error.found != "" or not tries
+                ):  # an empty one comes from `apply`: somebody was quicker by milliseconds
                     raise
-        return self._commit_once(verb, origin, planner, undoes, mark)
 
     def _commit_once(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         with self._holding() as (root, past):
             if mark and (found := past.find_marked(mark)) is not None:
                 return ChangeResult(found, repeated=True)
             view = _DiskView(root)
-            changes = planner(view)
+            changes = plan.screen_agent(planner(view), origin, self.rules)
             if not changes:
                 return ChangeResult()
             seen = {planned.path: view.find_seen(planned.path) for planned in changes}
@@ -368,6 +388,22 @@ class FileStore(StoreBase):
             if self._find_author is not None and origin.who != SYNC:
                 self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
             return ChangeResult(change, tuple(changes))
+
+    def hold_for_review(self, changes: Sequence[FileChange], origin: Origin) -> ReviewError:
+        """Put an agent's changes of what the team shares into the inbox; returns the error that says so."""
+        edits = plan.make_review_edits(changes)
+        names = ", ".join(at.path.removesuffix(".md") for at in changes if not at.is_index)
+        key = digest_of("".join(f"{at.path}\0{at.before!r}\0{at.after!r}\0" for at in changes).encode())
+        why = "an agent wants to change what the team shares"
+        payload = {"edits": inbox.render_edits(edits)}
+        item = InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, origin, payload)
+        (kept,) = self.inbox_add([item])
+        if kept.state is InboxState.WAITING:
+            what, number = f"it waits for the person's review as item {kept.id} of the inbox: do not try again", kept.id
+        else:
+            what, number = f"the person has {kept.state.value} exactly this before", 0
+        hint = "the person decides with `memdir inbox`, or allows it with `memdir config set team_agents true`"
+        return ReviewError(f"{names} is shared with the team, so nothing was written; {what}", item=number, hint=hint)
 
     def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
         """Record who changed what the team shares: best effort, the next sync knows it from the commits."""

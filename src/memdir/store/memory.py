@@ -16,7 +16,7 @@ from memdir.records import Header, Memory, Origin, Scope, Signature
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import IN_MEMORY, History
 from memdir.store.inbox import SqliteInbox
-from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path
+from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path, screen_agent
 
 
 class MemoryStore(StoreBase):
@@ -75,7 +75,7 @@ class MemoryStore(StoreBase):
         with self._lock:
             if (found := self._history.find_marked(mark)) is not None:
                 return ChangeResult(found, repeated=True)
-            changes = planner(self)
+            changes = screen_agent(planner(self), origin, self.rules)
             if not changes:
                 return ChangeResult()
             now = self.clock()

@@ -199,6 +199,7 @@ def _open_files(
         shared=shared,
         team=scope is Scope.AGENT or settings.flag("team"),
         find_author=find_author,
+        review=not settings.flag("team_agents"),
     )
 
 

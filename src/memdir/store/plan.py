@@ -13,13 +13,36 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, SecretError, SettingsError
+from memdir.errors import (
+    ConflictError,
+    DiskError,
+    FormatError,
+    MemdirError,
+    NotFoundError,
+    PathError,
+    SecretError,
+    SettingsError,
+)
 from memdir.format import frontmatter, index
 from memdir.format.frontmatter import FieldValue, check_description, decode, digest_of, encode, make_slug
 from memdir.frozen import dataclass, replace
 from memdir.guard import check_name, check_path
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
-from memdir.records import TEAM_FOLDER, Change, ChangedFile, Dialect, Draft, Header, Kind, Scope
+from memdir.records import (
+    TEAM_FOLDER,
+    Change,
+    ChangedFile,
+    Dialect,
+    Draft,
+    Edit,
+    Forget,
+    Header,
+    Kind,
+    Origin,
+    Put,
+    Rewrite,
+    Scope,
+)
 from memdir.text import find_forbidden, fold
 
 if TYPE_CHECKING:
@@ -27,6 +50,7 @@ if TYPE_CHECKING:
     from memdir.store.secrets import SecretFinding
 
 
+AGENT = "agent"  # the origin of what an agent writes by tools, as opposed to what is learned from conversations
 _DIALECT_SAMPLE = 16  # neighbours that are looked at to learn which dialect a directory mostly uses
 
 
@@ -72,12 +96,61 @@ def index_path(name: str) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class WriteRules:
     """What a store requires of everything written into it. `find` looks for secrets, by default the built-in
-    rules. `shared` says that others will read all of it; else others read only the team's folder."""
+    rules. `shared` says that others will read all of it; else others read only the team's folder. With `review` what
+    an agent writes there needs review."""
 
     scope: Scope = Scope.PRIVATE
     skip_index: bool = False
     find: Finder | None = None
     shared: bool = False
+    review: bool = True
+
+
+class SharedByAgentError(MemdirError):
+    """Changes of an agent to what a team shares; the store puts them into the inbox."""
+
+    def __init__(self, changes: Sequence[FileChange]) -> None:
+        super().__init__("an agent's change of what the team shares needs review")
+        self.changes = changes
+
+
+def screen_agent(changes: list[FileChange], origin: Origin, rules: WriteRules) -> list[FileChange]:
+    """The changes, of an agent without pins that were not there: only a person decides what comes first everywhere."""
+    if origin.who != AGENT:
+        return changes
+    if rules.review and any(is_team(at.path) for at in changes):
+        raise SharedByAgentError(changes)
+    return [at if at.is_index else replace(at, after=_drop_pin(at)) for at in changes]
+
+
+def _drop_pin(change: FileChange) -> bytes | None:
+    if (
+        change.after is None
+        or b"pinned" not in change.after
+        or frontmatter.parse_fields(decode(change.before or b"")).pinned
+    ):
+        return change.after
+    text = decode(change.after)
+    return (
+        encode(frontmatter.set_fields(text, {"pinned": None}))
+        if frontmatter.parse_fields(text).pinned
+        else change.after
+    )
+
+
+def make_review_edits(changes: Iterable[FileChange]) -> tuple[Edit, ...]:
+    """The same changes for the inbox; lines of the index follow from them when they are approved."""
+    edits: list[Edit] = []
+    for at in changes:
+        if at.is_index or not at.path.endswith(".md"):
+            continue
+        name, before = at.path.removesuffix(".md"), None if at.before is None else digest_of(at.before)
+        if at.after is None:
+            edits.append(Forget(name, before))
+        else:
+            text = decode(_drop_pin(at) or b"")
+            edits.append(Put(name, text) if before is None else Rewrite(name, text, before))
+    return tuple(edits)
 
 
 class Overlay:
