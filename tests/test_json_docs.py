@@ -208,10 +208,11 @@ def test_what_a_command_prints_is_what_the_file_says(cli: Cli, argv: list[str]) 
 
 def test_every_command_is_run_here() -> None:
     run = {name_command(argv) for argv in RUNS} | {"chat", "relink", *(f"team {verb}" for verb in TEAM_VERBS)}
-    run |= {f"sync {verb}" for verb in SYNC_VERBS}
+    run |= {f"sync {verb}" for verb in SYNC_VERBS} | {f"serve {verb}" for verb in SERVE_VERBS}
     assert run == set(COMMANDS)
 
 
+SERVE_VERBS = ("run", "token", "tenant list", "tenant export", "tenant delete")  # in test_server_operations.py
 SYNC_VERBS = ("init", "now", "status", "link", "stop")
 TEAM_VERBS = ("init", "join", "sync", "status", "log", "revert", "leave")
 

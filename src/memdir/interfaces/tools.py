@@ -273,17 +273,17 @@ def _check_arguments(offer: ToolSpec, given: Arguments) -> Arguments:
         if key not in arguments:
             raise FormatError(f"{offer.name} needs {key}", field=str(key), hint=known)
     for key, value in arguments.items():
-        _check_value(key, value, properties[key])
+        check_argument(key, value, properties[key])
     return arguments
 
 
-def _check_value(key: str, value: object, schema: Schema) -> None:
+def check_argument(key: str, value: object, schema: Schema) -> None:
     wanted = str(schema["type"])
     if not isinstance(value, _TYPES[wanted]) or (wanted == "integer" and isinstance(value, bool)):
         raise FormatError(f"{key} is not a {wanted}", field=key, hint=f"give {key} as a {wanted}")
     if isinstance(value, list):
         for part in value:
-            _check_value(key, part, _TEXT)
+            check_argument(key, part, _TEXT)
     if isinstance(value, str):
         try:
             value.encode("utf-8")

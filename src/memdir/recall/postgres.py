@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from itertools import islice
 
@@ -27,7 +28,7 @@ from memdir.recall.index import (
     open_words,
     parse_memory,
 )
-from memdir.recall.select import CANDIDATES, KIN_LETTERS, PLAIN_CANDIDATES, Drop, LocalSearch, SearchResult
+from memdir.recall.select import CANDIDATES, KIN_LETTERS, PLAIN_CANDIDATES, Drop, LocalSearch, SearchResult, StoreScores
 from memdir.recall.terms import parse_terms
 from memdir.records import Kind, Query
 from memdir.store.postgres import PostgresStore
@@ -35,6 +36,7 @@ from memdir.store.postgres_history import OF_STORE, Row
 
 VERSION = "1"  # of how rows are made; others are made anew
 _MATCHED = 500  # rows with a matching word that are looked at, the best by the database's own rank
+_READ_TOGETHER = 24
 _BATCH = 200  # memories that are read and indexed at once
 _TERM_CHARS = 200  # a longer word is no word, and PostgreSQL refuses one of 2,046 bytes
 _MAX_COUNT = 15
@@ -86,11 +88,24 @@ class PostgresSearch(LocalSearch):
         super().__init__(stores, semantic=semantic, half_lives=half_lives)
         self._sources = tuple(stores)
         self._question = ""
+        self._holds = ExitStack()
 
     def search(self, query: Query, limit: int, *, drop: Drop = lambda store, name: "") -> SearchResult:
         self._question = query.text
         self._catalogs.clear()
         return super().search(query, limit, drop=drop)
+
+    def close(self) -> None:
+        self._holds.close()
+        super().close()
+
+    def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
+        """As for a directory, and the best are read in one round trip: ranking reads each of them."""
+        scores = super()._score(number, query, drop, worth)
+        best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda at: at.score)
+        if best:
+            self._holds.enter_context(self._sources[number].holding())([at.path.removesuffix(".md") for at in best])
+        return scores
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:

@@ -142,7 +142,7 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _StoreScores:
+class StoreScores:
     query: PreparedQuery | None
     kept: list[ScoredMemory]
     dropped: list[tuple[ScoredMemory, str]]
@@ -293,14 +293,14 @@ class LocalSearch:
             for pick, owner in zip(found.picks, found.owners, strict=True)
         ]
 
-    def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> _StoreScores:
+    def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
         store = self._stores[number]
         if number in self._empty:
-            return _StoreScores(None, [], [])
+            return StoreScores(None, [], [])
         catalog = self._open(number)
         totals = catalog.read_totals()
         if not totals.docs:
-            return _StoreScores(None, [], [])
+            return StoreScores(None, [], [])
         prepared, postings = prepare_query(catalog, query.text, totals)
         kept: list[ScoredMemory] = []
         dropped: list[tuple[ScoredMemory, str]] = []
@@ -309,7 +309,7 @@ class LocalSearch:
                 dropped.append((at, reason))
             else:
                 kept.append(at)
-        return _StoreScores(prepared, kept, dropped)
+        return StoreScores(prepared, kept, dropped)
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:

@@ -250,8 +250,11 @@ def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, ru
     """The changes that lay a whole file where none is: it is checked as if it were new, and its bytes stay but for dates."""
     text = resolve_text(text, now)
     *folders, leaf = check_name(name)
-    if any(fold(at) == fold(f"{leaf}.md") for at in view.list_files("/".join(folders))):
-        raise ConflictError(f"{name} exists already", hint="read it first, then choose another name or merge by hand")
+    for at in view.list_files("/".join(folders)):
+        if fold(at) == fold(f"{leaf}.md"):
+            hint = "read it first, then choose another name or merge by hand"
+            found = digest_of(view.read_bytes("/".join([*folders, at])) or b"")
+            raise ConflictError(f"{name} exists already", found=found, hint=hint)
     fields = frontmatter.parse_fields(text)
     check_kind(fields, rules)
     check_text(text, "body")

@@ -9,17 +9,26 @@ The files of a store, without their contents, are remembered as of a revision an
 since. Nothing is remembered that was not committed.
 """
 
+import logging
 import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, SettingsError, hint_extra
+from memdir.errors import (
+    BudgetError,
+    ConflictError,
+    DiskError,
+    FormatError,
+    NotFoundError,
+    SettingsError,
+    hint_extra,
+)
 from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory, parse_fields
 from memdir.format.index import INDEX_FILE, find_splice
 from memdir.frozen import dataclass
@@ -60,6 +69,7 @@ class PostgresDatabase:
 
     def __init__(self, dsn: str, *, size: int = 8, seconds: float = _RECONNECT_SECONDS) -> None:
         self.seconds = seconds
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what fails is raised to who asked
         # No prepared statements: behind PgBouncer the next transaction may be on another connection.
         kwargs = {"autocommit": True, "prepare_threshold": None, "cursor_factory": ClientCursor}
         self._pool = ConnectionPool(
@@ -80,6 +90,21 @@ class PostgresDatabase:
         """As `read`, and changes what they say. A statement that may run twice is the caller's to write."""
         text = ";".join(["BEGIN", _TENANT, *statements, "COMMIT"])
         return self.run(lambda db, _: execute(db, text, {**values, "tenant": tenant})[2:-1])
+
+    def count_migrations(self) -> int:
+        """How many migrations the schema has; these belong to no tenant."""
+        return int(self.show("SELECT count(*) FROM memdir.migrations"))
+
+    def show(self, statement: str) -> str:
+        """The one value of a statement about the server itself, as text."""
+        try:
+            return str(self.run(lambda db, _: execute(db, statement, {}))[0][0][0])
+        except psycopg.Error as error:
+            raise SettingsError(str(error).splitlines()[0], key="dsn", hint="run `memdir serve migrate`") from None
+
+    def measure(self) -> dict[str, int]:
+        """Figures of the pool of connections."""
+        return {key: int(value) for key, value in self._pool.get_stats().items()}
 
     def run(self, work: "Callable[[psycopg.Connection[Row], bool], T]") -> T:
         """Do some work on a connection, again if it lost to another transaction or the connection was lost; `work` is
@@ -105,8 +130,8 @@ class PostgresDatabase:
                 if is_lost:
                     self._pool.check()
                 time.sleep(random.uniform(0, min(0.01 * 2**tries, 0.5)))
-            except psycopg.DataError as error:
-                raise DiskError(f"the database cannot hold this: {str(error).splitlines()[0]}") from None
+            except psycopg.DataError:  # such as NUL, which its texts cannot hold
+                raise FormatError("this holds a character that cannot be stored", hint="take it out") from None
 
     @contextmanager
     def transaction(self, tenant: UUID) -> "Iterator[psycopg.Connection[Row]]":
@@ -228,7 +253,7 @@ _HEAD = """
 """
 _LOCK = f"{_HEAD} FOR NO KEY UPDATE OF s"
 _READ = """
-    SELECT coalesce(f.data, c.data), f.digest, f.size, f.change, f.mtime_ns FROM memdir.files f
+    SELECT coalesce(f.data, c.data), f.path, f.digest, f.size, f.change, f.mtime_ns FROM memdir.files f
     LEFT JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
     WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = ANY(%(paths)s)
 """
@@ -282,6 +307,7 @@ class PostgresStore(StoreBase):
         self._refuse_secrets = refuse_secrets
         self._cache = cache or StoreCache()
         self._history = PostgresHistory(self.ask)
+        self._held: dict[str, Memory] = {}
 
     # Reading
 
@@ -304,11 +330,29 @@ class PostgresStore(StoreBase):
 
     def read(self, name: str) -> Memory:
         check_name(name)
+        if (found := self._held.get(name)) is not None:
+            return found
         (rows,) = self.ask(_READ, paths=[f"{name}.md"])
         if not rows or rows[0][0] is None:
             raise NotFoundError(f"no memory named {name}", name=name)
-        data, *file = rows[0]
+        data, _, *file = rows[0]
         return make_memory(name, data, _FileRow(*file).signature, self.scope)
+
+    @contextmanager
+    def holding(self) -> Iterator[Callable[[Iterable[str]], None]]:
+        """Read some memories together and keep them until the end, for a search that reads each of them alone."""
+
+        def hold(names: Iterable[str]) -> None:
+            (rows,) = self.ask(_READ, paths=[f"{name}.md" for name in names])
+            for data, path, *file in rows:
+                if data is not None:
+                    name = path.removesuffix(".md")
+                    self._held[name] = make_memory(name, data, _FileRow(*file).signature, self.scope)
+
+        try:
+            yield hold
+        finally:
+            self._held = {}
 
     def index(self) -> str:
         return decode(self.read_bytes(INDEX_FILE) or b"")
@@ -319,6 +363,32 @@ class PostgresStore(StoreBase):
 
     def list_files(self, folder: str) -> list[str]:
         return _list_folder(self._refresh(), folder)
+
+    def snapshot(self) -> _Snapshot:
+        """The files there are now."""
+        return self._refresh()
+
+    def read_changed(self, since: int, *, content: bool) -> tuple[StoreHead, list[Row], list[Row]]:
+        """The head, then files written after a revision (path, digest, version, actor, time, content), then those
+        deleted (path, version, actor, time)."""
+        data = "coalesce(f.data, b.data)" if content else "NULL"
+        of_change = "h.tenant = f.tenant AND h.store = f.store AND h.change = f.change"
+        mine = "f.tenant = %(tenant)s AND f.store = %(store)s"
+        written = f"""
+            SELECT f.path, f.digest, f.change, h.actor, h.at, {data} FROM memdir.files f
+            JOIN memdir.changes h ON {of_change}
+            LEFT JOIN memdir.contents b ON b.tenant = f.tenant AND b.store = f.store AND b.digest = f.digest
+            WHERE {mine} AND f.change > %(since)s ORDER BY f.path
+        """
+        deleted = f"""
+            SELECT DISTINCT ON (f.path) f.path, f.change, h.actor, h.at FROM memdir.changed_files f
+            JOIN memdir.changes h ON {of_change}
+            WHERE {mine} AND f.change > %(since)s AND f.after IS NULL AND NOT EXISTS (SELECT 1 FROM memdir.files n
+                WHERE n.tenant = f.tenant AND n.store = f.store AND n.path = f.path)
+            ORDER BY f.path, f.change DESC
+        """
+        head, files, gone = self.ask(_HEAD, written, deleted, since=since)
+        return self._make_head(head), files, gone
 
     def read_head(self) -> StoreHead:
         (rows,) = self.ask(_HEAD)
@@ -668,7 +738,7 @@ class _View:
             if at != path and cache.find(row.digest) is None:
                 wanted.append(at)
         values = {"tenant": self._store.tenant, "store": self._store.store, "paths": wanted}
-        found = {row[1]: row[0] for row in execute(self._db, _READ, values)[0]}
+        found = {row[2]: row[0] for row in execute(self._db, _READ, values)[0]}
         for digest, data in found.items():
             if data is not None:
                 cache.keep(digest, data)
@@ -680,7 +750,8 @@ def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:
     made = tenant or uuid4()
     with run_as_owner(dsn) as db, db.transaction():
         db.execute(_TENANT, {"tenant": made})
-        db.execute("INSERT INTO memdir.tenants (tenant, name) VALUES (%s, %s)", (made, name))
+        for table in ("tenants", "directory"):
+            db.execute(f"INSERT INTO memdir.{table} (tenant, name) VALUES (%s, %s)", (made, clean_text(name)))
     return made
 
 

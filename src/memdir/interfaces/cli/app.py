@@ -38,7 +38,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
     "Look back": {"read": "history diff undo restore"},
     "Learn": {"learn": "extract notes", "dream": "dream"},
     "Decide": {"inbox": "inbox"},
-    "Share": {"team": "team sync agent"},
+    "Share": {"team": "team sync agent", "serve": "serve"},
     "Places": {"places": "where relink"},
     "Carry": {"hosts": "import export"},
     "State": {"status": "status verify doctor", "places": "config pause resume"},

@@ -1,0 +1,775 @@
+"""The HTTP API as a table: each endpoint with its schemas, its right and its function (docs/server.md).
+
+The table is what routes, checks of requests, the OpenAPI description and the MCP tools are made of. A function gets a `Call`,
+whose caller and store were checked before, and returns a status and a JSON value. What may be written and what needs
+review is decided as at the edge: by the store's plan, by `team.plan.judge_text`, and by the store's own setting.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from psycopg import errors
+
+from memdir.errors import ConflictError, FormatError, NotFoundError, SecretError
+from memdir.format.frontmatter import digest_of, encode
+from memdir.format.index import INDEX_FILE
+from memdir.frozen import dataclass, field
+from memdir.guard import check_name
+from memdir.interfaces.server import access
+from memdir.interfaces.server.access import Caller, DeniedError, OidcProvider
+from memdir.interfaces.server.schemas import (
+    ANY,
+    AUDIT,
+    FLAG,
+    HEADER,
+    ID,
+    ITEM,
+    MEMBER,
+    NAME,
+    NUMBER,
+    SHA,
+    STORE,
+    STRING,
+    TEAM,
+    TOKEN_ROW,
+    USAGE,
+    VERSION,
+    WAITING,
+    WORDS,
+    WRITTEN,
+    Json,
+    Schema,
+    maybe,
+    one_of,
+    result,
+    rows,
+    table,
+    text,
+    whole,
+)  # fmt: skip
+from memdir.limits import FILE_BYTES, SELECTED
+from memdir.recall.pipeline import recall
+from memdir.recall.postgres import PostgresSearch
+from memdir.records import (
+    Change,
+    Edit,
+    Forget,
+    Header,
+    InboxItem,
+    InboxKind,
+    InboxState,
+    Memory,
+    Origin,
+    Put,
+    Rewrite,
+    Save,
+    Scope,
+)
+from memdir.store import inbox
+from memdir.store.contract import ChangeResult
+from memdir.store.plan import FileChange, StoreView, is_index_path
+from memdir.store.postgres import PostgresDatabase, PostgresStore, StoreCache, create_store
+from memdir.store.postgres_history import Row, clean_text
+from memdir.store.secrets import find_secrets
+from memdir.team.plan import judge_line, judge_place, judge_text
+from memdir.text import fold, one_line, shorten
+
+Answer = tuple[int, Json]
+PLAIN_MODE = "100644"
+_PAGE, _PAGE_MOST = 100, 1000
+_FILES_MOST = 2_000  # of one push
+_CACHES = 1_000  # stores that a process remembers
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContext:
+    """What every request needs. `caches` has what is remembered of stores, by tenant and store."""
+
+    database: PostgresDatabase
+    clock: Callable[[], datetime]
+    oidc: OidcProvider | None = None
+    caches: dict[tuple[UUID, UUID], StoreCache] = field(default_factory=dict)
+
+    def find_cache(self, tenant: UUID, store: UUID) -> StoreCache:
+        if (tenant, store) not in self.caches and len(self.caches) >= _CACHES:
+            self.caches.clear()
+        return self.caches.setdefault((tenant, store), StoreCache())
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, checked: its path parameters, its query and its body fit the endpoint's schemas."""
+
+    context: ServerContext
+    caller: Caller
+    params: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Any] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    key: str = ""
+    agent: str = "agent"
+
+    @property
+    def database(self) -> PostgresDatabase:
+        return self.context.database
+
+    @property
+    def mark(self) -> str:
+        return f"key:{self.caller.actor}:{self.key}" if self.key else ""
+
+    def origin(self, why: str = "") -> Origin:
+        given = self.body
+        return Origin(
+            self.agent, shorten(str(given.get("why") or why), 1000), shorten(str(given.get("session") or ""), 200)
+        )
+
+    def ask(self, *statements: str, **values: object) -> list[list[Row]]:
+        return self.database.read(self.caller.tenant, *statements, **values)
+
+    def find_store(self, *, write: bool = False) -> "OpenStore":
+        """The store of the path, by id or name; NotFoundError where it does not exist for the caller."""
+        wanted = self.params["store"]
+        (found,) = self.ask(
+            f"SELECT {_STORE_COLUMNS} FROM memdir.stores WHERE tenant = %(tenant)s"
+            " AND (name = %(name)s OR store::text = lower(%(name)s)) ORDER BY (name = %(name)s) LIMIT 1",
+            name=clean_text(wanted),
+        )
+        row = next((at for at in found if self.caller.may_see(at[0], at[2], at[3], at[4])), None)
+        if row is None:
+            raise NotFoundError("there is no such store", name=wanted, hint="GET /v1/stores lists them")
+        if write and not self.caller.may_write:
+            raise DeniedError("this credential may read and not write", hint="ask an admin for another")
+        return OpenStore(self, row)
+
+
+_STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memories, bytes, created"
+
+
+class OpenStore:
+    """A store of a request, and its row."""
+
+    def __init__(self, call: Call, row: Row) -> None:
+        self.call, self.row = call, row
+        self.id, self.name, self.scope, _, _, self.review, *_ = row
+        caller, is_shared = call.caller, self.scope == "team"
+        self.store = PostgresStore(
+            call.database,
+            caller.tenant,
+            self.id,
+            scope=Scope.TEAM if is_shared else Scope.PRIVATE,
+            shared=is_shared,
+            refuse_secrets=True,
+            actor=caller.actor,
+            clock=call.context.clock,
+            cache=call.context.find_cache(caller.tenant, self.id),
+        )
+
+    def render(self) -> Json:
+        id, name, scope, team, _, review, revision, epoch, memories, size, created = self.row
+        may = "read_write" if self.call.caller.may_write else "read_only"
+        return {
+            "id": str(id), "name": name, "scope": scope, "team": None if team is None else str(team), "review": review,
+            "access": may, "revision": revision, "epoch": epoch, "memories": memories, "bytes": size,
+            "created": created.isoformat(),
+        }  # fmt: skip
+
+    def change(self, edits: Sequence[Edit], *, verb: str, why: str = "") -> Answer:
+        """Carry edits out as one version, or put them in the inbox if somebody has to look at them."""
+        call = self.call
+        held = self._find_held([at.text for at in edits if isinstance(at, Put | Rewrite)] + [
+            at.draft.body for at in edits if isinstance(at, Save)
+        ])  # fmt: skip
+        if held and not (call.mark and self.store.has_mark(call.mark)):
+            return 202, {"review": render_item(self._propose(edits, held, verb))}
+        done = self.store.change(list(edits), verb=verb, origin=call.origin(why), mark=call.mark)
+        digest = None
+        if done.names and len(edits) == 1 and not isinstance(edits[0], Forget):
+            digest = (
+                next(
+                    (at.after for at in self.store.read_change(done.change).files if at.path == f"{done.names[0]}.md"),
+                    None,
+                )
+                if done.change
+                else self.store.read(done.names[0]).digest
+            )
+        return 200, {"version": done.change, "content_sha256": digest, "repeated": done.repeated}
+
+    def _find_held(self, texts: Sequence[str]) -> str:
+        if self.review and not self.call.caller.is_admin:
+            return "this store asks for review of what is written"
+        for at in texts:
+            if held := judge_text("m.md", encode(at), lambda _: ()).held:
+                return held
+        return ""
+
+    def _propose(self, edits: Sequence[Edit], why: str, verb: str) -> InboxItem:
+        names = [getattr(at, "name", None) or getattr(getattr(at, "draft", None), "name", None) or "" for at in edits]
+        title = shorten(one_line(f"{verb} {', '.join(filter(None, names))}"), 200)
+        payload = {"edits": inbox.render_edits(edits)}
+        for at in edits:
+            said = at.text if isinstance(at, Put | Rewrite) else at.draft.body if isinstance(at, Save) else ""
+            if find_secrets(said):
+                raise SecretError("a memory may not hold secrets", hint="say where it is kept instead")
+        origin = Origin(self.call.caller.actor, why, str(self.call.body.get("session") or ""))
+        item = InboxItem(
+            InboxKind.PROPOSAL, title, why, self.call.context.clock(), self.call.mark, names[0], origin, payload
+        )
+        return self.store.inbox_add([item])[0]
+
+
+# --- what an answer contains -----------------------------------------------------------------------------------------
+
+
+def render_header(header: Header, digest: str) -> Json:
+    return {
+        "path": header.name, "title": header.title, "description": header.description,
+        "type": header.kind.value if header.kind else None, "pinned": header.pinned, "size": header.signature.size,
+        "modified": header.modified.isoformat(), "version": header.signature.inode, "content_sha256": digest,
+    }  # fmt: skip
+
+
+def render_memory(memory: Memory) -> Json:
+    return render_header(memory.header, memory.digest) | {"content": memory.text}
+
+
+def render_versions(store: PostgresStore, changes: Sequence[Change]) -> list[Json]:
+    actors = store._history.find_actors(at.id for at in changes)
+    kept = {digest for at in changes for file in at.files for digest in (file.before, file.after) if digest}
+    gone = store._history.find_redacted(kept)
+    return [
+        {
+            "version": at.id, "at": at.at.astimezone(UTC).isoformat(), "verb": at.verb, "actor": actors.get(at.id, ""),
+            "who": at.origin.who, "why": at.origin.why, "session": at.origin.session, "undoes": at.undoes,
+            "undone_by": at.undone_by,
+            "files": [
+                {
+                    "path": file.path, "before": file.before, "after": file.after,
+                    "redacted": file.splice is None if is_index_path(file.path) else file.after in gone,
+                }
+                for file in at.files
+            ],
+        }
+        for at in changes
+    ]  # fmt: skip
+
+
+def render_item(item: InboxItem) -> Json:
+    payload = inbox.mask_payload(dict(item.payload), item.payload)
+    assert isinstance(payload, dict)
+    edits, evidence = payload.get("edits"), payload.get("evidence")
+    return {
+        "id": item.id, "kind": item.kind.value, "title": item.title, "why": item.why, "name": item.name,
+        "at": item.at.isoformat(), "state": item.state.value, "note": item.note,
+        "decided": item.decided.isoformat() if item.decided else None,
+        "edits": edits if isinstance(edits, list) else [],
+        "evidence": [at for at in evidence if isinstance(at, dict)] if isinstance(evidence, list) else [],
+    }  # fmt: skip
+
+
+# --- stores ----------------------------------------------------------------------------------------------------------
+
+
+def show_me(call: Call) -> Answer:
+    at = call.caller
+    stores, member = [str(id) for id in at.stores], None if at.member is None else str(at.member)
+    return 200, {
+        "organisation": {"id": str(at.tenant), "name": at.organisation}, "actor": at.actor, "role": at.role,
+        "access": at.access, "member": member, "teams": [str(team) for team in at.teams], "stores": stores,
+        "expires": at.expires.astimezone(UTC).isoformat() if at.expires else None,
+    }  # fmt: skip
+
+
+def list_stores(call: Call) -> Answer:
+    (found,) = call.ask(f"SELECT {_STORE_COLUMNS} FROM memdir.stores WHERE tenant = %(tenant)s ORDER BY name")
+    seen = [OpenStore(call, row).render() for row in found if call.caller.may_see(row[0], row[2], row[3], row[4])]
+    return 200, {"stores": seen}
+
+
+def make_store(call: Call) -> Answer:
+    caller, given = call.caller, call.body
+    scope, team = given.get("scope", "team"), given.get("team")
+    if not caller.may_write or caller.stores:
+        raise DeniedError("this credential may not make stores")
+    if scope == "private" and (caller.member is None or team):
+        raise DeniedError("a private store belongs to a member, not to a team or a token of the organisation")
+    if scope == "team" and not caller.is_admin and (team is None or UUID(team) not in caller.teams):
+        raise DeniedError("a store of the organisation is made by an admin, one of a team by its members")
+    owner = str(caller.member) if scope == "private" else ""
+    columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
+    made = create_store(call.database, caller.tenant, given["name"], **columns, review=bool(given.get("review")))
+    return 201, _with_store(call, str(made)).find_store().render()
+
+
+def _with_store(call: Call, store: str) -> Call:
+    return Call(call.context, call.caller, {"store": store}, call.query, call.body, call.key, call.agent)
+
+
+def show_store(call: Call) -> Answer:
+    return 200, call.find_store().render()
+
+
+def change_store(call: Call) -> Answer:
+    found = call.find_store(write=True)
+    _check_keeper(call, found)
+    given = {key: call.body[key] for key in ("name", "review") if call.body.get(key) is not None}
+    if given:
+        columns = ", ".join(f"{key} = %({key})s" for key in given)
+        update = f"UPDATE memdir.stores SET {columns} WHERE tenant = %(tenant)s AND store = %(store)s"
+        try:
+            found.store.tell(update, **given)
+        except errors.UniqueViolation:
+            raise ConflictError("there is a store of this name already", hint="choose another") from None
+    return 200, _with_store(call, str(found.id)).find_store().render()
+
+
+def delete_store(call: Call) -> Answer:
+    found = call.find_store(write=True)
+    _check_keeper(call, found)
+    found.store.tell("DELETE FROM memdir.stores WHERE tenant = %(tenant)s AND store = %(store)s")
+    return 200, {"deleted": str(found.id)}
+
+
+def _check_keeper(call: Call, found: OpenStore) -> None:
+    if not (call.caller.is_admin or found.scope == "private"):
+        raise DeniedError("this needs an admin of the organisation")
+
+
+# --- memories --------------------------------------------------------------------------------------------------------
+
+
+def list_memories(call: Call) -> Answer:
+    store, prefix, after = call.find_store().store, call.query.get("prefix", ""), call.query.get("cursor", "")
+    limit = call.query.get("limit", _PAGE)
+    digests = {path: row.digest for path, row in store.snapshot().files.items()}
+    headers = sorted((at for at in store.scan() if at.name.startswith(prefix)), key=lambda at: at.name)
+    page = [at for at in headers if at.name > after][: limit + 1]
+    seen = [render_header(at, digests.get(at.file, "")) for at in page[:limit]]
+    return 200, {"memories": seen, "next": seen[-1]["path"] if len(page) > limit else None}
+
+
+def read_memory(call: Call) -> Answer:
+    return 200, render_memory(call.find_store().store.read(call.params["path"]))
+
+
+def write_memory(call: Call) -> Answer:
+    found, name, given = call.find_store(write=True), call.params["path"], call.body
+    check_name(name)
+    expect = given.get("content_sha256")
+    edit: Edit = Put(name, given["content"]) if expect is None else Rewrite(name, given["content"], expect)
+    status, answer = found.change([edit], verb="save" if expect is None else "edit")
+    return 201 if status == 200 and expect is None and not answer["repeated"] else status, answer
+
+
+def forget_memory(call: Call) -> Answer:
+    found, name = call.find_store(write=True), call.params["path"]
+    check_name(name)
+    return found.change([Forget(name, call.query.get("content_sha256"))], verb="forget")
+
+
+def read_index(call: Call) -> Answer:
+    content = call.find_store().store.read_bytes(INDEX_FILE)
+    digest = None if content is None else digest_of(content)
+    return 200, {"content": (content or b"").decode("utf-8", "replace"), "content_sha256": digest}
+
+
+def search_store(call: Call) -> Answer:
+    store = call.find_store().store
+    with PostgresSearch([store]) as search:
+        limit = call.query.get("limit", SELECTED)
+        found = recall(store, call.query["q"], selector=search, limit=limit, now=call.context.clock())
+    memories = [
+        render_header(at.header, at.digest) | {"text": at.text, "truncated": at.truncated, "score": round(at.score, 4)}
+        for at in found.memories
+    ]
+    return 200, {"memories": memories, "skipped": None if found.skipped is None else found.skipped.words}
+
+
+# --- versions --------------------------------------------------------------------------------------------------------
+
+
+def list_versions(call: Call) -> Answer:
+    store, path, limit = call.find_store().store, call.query.get("path"), call.query.get("limit", _PAGE)
+    below = call.query.get("before")
+    changes = store._history.read_changes(path=path and f"{path}.md", limit=limit + 1, below=below)
+    following = changes[limit - 1].id if len(changes) > limit else None
+    return 200, {"versions": render_versions(store, changes[:limit]), "next": following}
+
+
+def show_version(call: Call) -> Answer:
+    store = call.find_store().store
+    return 200, render_versions(store, [store.read_change(int(call.params["version"]))])[0]
+
+
+def read_content(call: Call) -> Answer:
+    data = call.find_store().store.read_content(call.params["content_sha256"])
+    return 200, {"content": data.decode("utf-8", "replace"), "content_sha256": digest_of(data)}
+
+
+def redact_version(call: Call) -> Answer:
+    found = call.find_store(write=True)
+    _check_keeper(call, found)
+    number = int(call.params["version"])
+    found.store.redact(number, f"{call.body['path']}.md")
+    return 200, render_versions(found.store, [found.store.read_change(number)])[0]
+
+
+def undo_version(call: Call) -> Answer:
+    store = call.find_store(write=True).store
+    _, changes = store.undo(call.body.get("version"), origin=call.origin())
+    last = store.changes(limit=1)[0]
+    return 200, {"version": last.id, "paths": [at.path for at in changes]}
+
+
+def change_many(call: Call) -> Answer:
+    found = call.find_store(write=True)
+    edits = inbox.parse_edits(call.body["edits"])
+    if not edits:
+        raise FormatError("there is nothing to change", field="edits", hint="give at least one edit")
+    return found.change(edits, verb=call.body.get("verb") or "edit")
+
+
+# --- files, for a folder that is kept in step ------------------------------------------------------------------------
+
+
+def list_changed(call: Call) -> Answer:
+    """Files as they are now that changed after a revision, and those that were deleted."""
+    store, since = call.find_store().store, call.query.get("since", 0)
+    head = store.read_head()
+    is_reset = since > head.revision or call.query.get("epoch", head.epoch) != head.epoch
+    since = 0 if is_reset else since
+    head, written, deleted = store.read_changed(since, content=call.query.get("content", True))
+    files = [
+        {
+            "path": path, "content_sha256": digest, "version": version, "actor": actor, "at": at.astimezone(UTC).isoformat(),
+            "content": None if data is None else bytes(data).decode("utf-8", "replace"),
+        }
+        for path, digest, version, actor, at, data in written
+    ]  # fmt: skip
+    files += [
+        {"path": path, "content_sha256": None, "version": version, "actor": actor, "at": at.astimezone(UTC).isoformat(), "content": None}
+        for path, version, actor, at in deleted
+        if since
+    ]  # fmt: skip
+    return 200, {"revision": head.revision, "epoch": head.epoch, "reset": is_reset or not since, "files": files}
+
+
+def push_files(call: Call) -> Answer:
+    """Files by their whole content, as one version; a file that is not what the client last saw is a conflict."""
+    found, given = call.find_store(write=True), call.body["files"]
+    if len({fold(at["path"]) for at in given}) < len(given):
+        raise FormatError("a file is given twice", field="files", hint="give each path once")
+    wanted = {at["path"]: (at.get("before"), at.get("content")) for at in given}
+    for path, (_, content) in wanted.items():
+        _check_file(path, content)
+    held = found._find_held([content or "" for path, (_, content) in wanted.items() if not is_index_path(path)])
+    if held:
+        return 202, {"review": render_item(found._propose(_make_edits(wanted), held, "sync"))}
+
+    def planner(view: StoreView) -> list[FileChange]:
+        changes, conflicts = [], []
+        for path, (before, content) in wanted.items():
+            current, after = view.read_bytes(path), None if content is None else encode(content)
+            known = None if current is None else digest_of(current)
+            if current == after:
+                continue
+            folder, _, leaf = path.rpartition("/")
+            twin = next((at for at in view.list_files(folder) if fold(at) == fold(leaf) and at != leaf), None)
+            if known != before or (after is not None and twin):
+                conflicts.append({"path": path, "content_sha256": known})
+            changes.append(FileChange(path, current, after))
+        if conflicts:
+            raise PushConflict(conflicts)
+        return sorted(changes, key=lambda at: at.is_index)
+
+    verb = call.body.get("verb") or "sync"
+    done: ChangeResult = found.store.carry_out(planner, verb=verb, origin=call.origin(), mark=call.mark)
+    head = found.store.read_head()
+    files = [
+        {"path": path, "content_sha256": content and digest_of(encode(content))}
+        for path, (_, content) in wanted.items()
+    ]
+    return 200, {"revision": head.revision, "version": done.change, "repeated": done.repeated, "files": files}
+
+
+class PushConflict(ConflictError):
+    """Files that are not what the client last saw, each with its present digest."""
+
+    def __init__(self, conflicts: list[Json]) -> None:
+        super().__init__(f"{len(conflicts)} files changed meanwhile", hint="read them, merge, and send them again")
+        self.conflicts = conflicts
+
+
+def _check_file(path: str, content: str | None) -> None:
+    data = encode(content or "")
+    why = judge_place(path, PLAIN_MODE, len(data))
+    if not why and content is not None and is_index_path(path):
+        why = next((why for line in content.split("\n") if (why := judge_line(line, find_secrets))), "")
+    elif not why and content is not None:
+        why = judge_text(path, data, find_secrets).refused
+    if why:
+        error = SecretError if "secret" in why else FormatError
+        raise error(f"{shorten(one_line(path), 80)} cannot be a memory here: {why}", hint="change it and send it again")
+
+
+def _make_edits(wanted: Mapping[str, tuple[str | None, str | None]]) -> list[Edit]:
+    edits: list[Edit] = []
+    for path, (before, content) in wanted.items():
+        name = path.removesuffix(".md")
+        if is_index_path(path):
+            continue
+        if content is None:
+            edits.append(Forget(name, before))
+        else:
+            edits.append(Put(name, content) if before is None else Rewrite(name, content, before))
+    return edits
+
+
+# --- the inbox -------------------------------------------------------------------------------------------------------
+
+
+def list_items(call: Call) -> Answer:
+    state = call.query.get("state", InboxState.WAITING.value)
+    items = call.find_store().store.inbox(None if state == "all" else state)
+    return 200, {"items": [render_item(at) for at in items]}
+
+
+def decide_item(call: Call) -> Answer:
+    found, note = call.find_store(write=True), str(call.body.get("note") or "")
+    item = found.store.inbox_item(int(call.params["id"]))
+    if (found.review and not call.caller.is_admin) or (
+        item.origin.who == call.caller.actor and not call.caller.is_admin
+    ):
+        raise DeniedError("somebody else has to decide this", hint="an admin of the organisation may")
+    if call.params["decision"] == "reject":
+        return 200, {"item": render_item(inbox.reject(found.store, item, note=note)), "version": None}
+    done = inbox.approve(found.store, item, origin=Origin(call.caller.actor), note=note)
+    now = found.store.inbox_item(item.id)
+    return 200, {"item": render_item(now), "version": None if done is None else done.change}
+
+
+# --- who may ---------------------------------------------------------------------------------------------------------
+
+
+def list_members(call: Call) -> Answer:
+    (found,) = call.ask("SELECT member, issuer, subject, name, role FROM memdir.members WHERE tenant = %(tenant)s")
+    return 200, {"members": [_make_row(MEMBER, row) for row in found]}
+
+
+def make_member(call: Call) -> Answer:
+    member, given = uuid4(), call.body
+    values = {
+        "issuer": given["issuer"],
+        "subject": given["subject"],
+        "name": given.get("name", ""),
+        "role": given["role"],
+    }
+    access.insert_row(call.database, call.caller.tenant, "members", member=member, **values)
+    return 201, {"id": str(member), **values}
+
+
+def change_member(call: Call) -> Answer:
+    update = "UPDATE memdir.members SET role = %(role)s WHERE tenant = %(tenant)s AND member = %(member)s"
+    columns = "RETURNING member, issuer, subject, name, role"
+    values = {"role": call.body["role"], "member": UUID(call.params["id"])}
+    (found,) = call.database.write(call.caller.tenant, f"{update} {columns}", **values)
+    if not found:
+        raise NotFoundError("there is no such member", name=call.params["id"])
+    return 200, _make_row(MEMBER, found[0])
+
+
+def delete_member(call: Call) -> Answer:
+    access.delete_row(call.database, call.caller.tenant, "members", member=UUID(call.params["id"]))
+    return 200, {"deleted": call.params["id"]}
+
+
+def list_teams(call: Call) -> Answer:
+    found, members = call.ask(
+        "SELECT team, name FROM memdir.teams WHERE tenant = %(tenant)s ORDER BY name",
+        "SELECT team, member FROM memdir.team_members WHERE tenant = %(tenant)s",
+    )
+    return 200, {
+        "teams": [_make_row(TEAM, (*row, [str(at) for team, at in members if team == row[0]])) for row in found]
+    }
+
+
+def make_team(call: Call) -> Answer:
+    team = uuid4()
+    access.insert_row(call.database, call.caller.tenant, "teams", team=team, name=call.body["name"])
+    return 201, {"id": str(team), "name": call.body["name"], "members": []}
+
+
+def delete_team(call: Call) -> Answer:
+    access.delete_row(call.database, call.caller.tenant, "teams", team=UUID(call.params["id"]))
+    return 200, {"deleted": call.params["id"]}
+
+
+def join_team(call: Call) -> Answer:
+    team, member = UUID(call.params["id"]), UUID(call.params["member"])
+    access.insert_row(call.database, call.caller.tenant, "team_members", team=team, member=member)
+    return 201, {"team": str(team), "member": str(member)}
+
+
+def leave_team(call: Call) -> Answer:
+    team, member = UUID(call.params["id"]), UUID(call.params["member"])
+    access.delete_row(call.database, call.caller.tenant, "team_members", team=team, member=member)
+    return 200, {"team": str(team), "member": str(member)}
+
+
+def list_tokens(call: Call) -> Answer:
+    columns = "token, name, access, stores, member, expires"
+    where = "tenant = %(tenant)s AND revoked IS NULL ORDER BY created"
+    (found,) = call.ask(f"SELECT {columns} FROM memdir.tokens WHERE {where}")
+    return 200, {"tokens": [_make_row(table(TOKEN_ROW), row) for row in found]}
+
+
+def make_token(call: Call) -> Answer:
+    given, stores = call.body, [UUID(at) for at in call.body.get("stores", ())]
+    member = None if given.get("member") is None else UUID(given["member"])
+    id, secret, expires = access.create_token(
+        call.database, call.caller.tenant, name=given["name"], access=given["access"], now=call.context.clock(),
+        days=given.get("days", access.TOKEN_DAYS), stores=stores, member=member,
+    )  # fmt: skip
+    row = (id, given["name"], given["access"], stores, member, expires)
+    return 201, _make_row(table(TOKEN_ROW), row) | {"token": secret}
+
+
+def revoke_token(call: Call) -> Answer:
+    update = (
+        "UPDATE memdir.tokens SET revoked = now() WHERE tenant = %(tenant)s AND token = %(token)s AND revoked IS NULL"
+    )
+    (found,) = call.database.write(call.caller.tenant, f"{update} RETURNING token", token=UUID(call.params["id"]))
+    if not found:
+        raise NotFoundError("there is no such token", name=call.params["id"])
+    return 200, {"deleted": call.params["id"]}
+
+
+def list_audit(call: Call) -> Answer:
+    (found,) = call.ask(
+        "SELECT id, at, actor, action, target, status FROM memdir.audit WHERE tenant = %(tenant)s"
+        f" AND id < %(before)s ORDER BY id DESC LIMIT {call.query.get('limit', _PAGE)}",
+        before=clean_text(call.query.get("before") or "g"),
+    )
+    return 200, {"entries": [_make_row(AUDIT, row) for row in found]}
+
+
+def show_usage(call: Call) -> Answer:
+    limits, used = call.ask(
+        "SELECT max_stores, max_memories, max_bytes, max_requests FROM memdir.tenants WHERE tenant = %(tenant)s",
+        "SELECT count(*), coalesce(sum(memories), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM memdir.stores"
+        " WHERE tenant = %(tenant)s",
+    )
+    return 200, _make_row(USAGE, (*used[0], *limits[0]))
+
+
+def _make_row(schema: Schema, row: Sequence[object]) -> Json:
+    return {key: _make_value(at) for key, at in zip(schema["properties"], row, strict=True)}
+
+
+def _make_value(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, list | tuple):
+        return [_make_value(at) for at in value]
+    return str(value) if isinstance(value, UUID) else value
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One operation. `right` is what the caller needs: read, write or admin; a store's own rules come on top."""
+
+    method: str
+    path: str
+    summary: str
+    work: Callable[[Call], Answer]
+    answers: Mapping[int, Schema]
+    right: str = "read"
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    body: Schema | None = None
+
+
+_S = "/v1/stores/{store}"
+_CONTENT = text(FILE_BYTES)
+_PUSHED = table({"path": text(1000, 1), "before": maybe(SHA), "content": maybe(_CONTENT)}, "path")
+_FILE = result(
+    path=STRING, content_sha256=maybe(STRING), content=maybe(STRING), version=NUMBER, actor=STRING, at=STRING
+)  # fmt: skip
+_FOUND = result(**HEADER, text=STRING, truncated=FLAG, score={"type": "number"})
+_DELETED = result(deleted=STRING)
+_LIMIT = {"limit": whole(1, _PAGE_MOST)}
+_PAGED = {**_LIMIT, "before": whole(0)}
+ENDPOINTS = (
+    Endpoint("GET", "/v1/me", "Who is asking", show_me, {200: result(
+        organisation=result(id=STRING, name=STRING), actor=STRING, role=STRING, access=STRING, member=maybe(STRING),
+        teams=rows(STRING), stores=rows(STRING), expires=maybe(STRING))}),
+    Endpoint("GET", "/v1/stores", "Stores", list_stores, {200: result(stores=rows(STORE))}),
+    Endpoint("POST", "/v1/stores", "Make a store", make_store, {201: STORE}, "write", body=table(
+        {"name": NAME, "scope": one_of("team", "private"), "team": maybe(ID), "review": FLAG}, "name")),
+    Endpoint("GET", _S, "One store", show_store, {200: STORE}),
+    Endpoint("PATCH", _S, "Rename a store, or ask for review", change_store, {200: STORE}, "write",
+             body=table({"name": NAME, "review": FLAG})),
+    Endpoint("DELETE", _S, "Delete a store and all that is in it", delete_store, {200: _DELETED}, "write"),
+    Endpoint("GET", f"{_S}/memories", "Memories by path", list_memories,
+             {200: result(memories=rows(result(**HEADER)), next=maybe(STRING))},
+             query={**_LIMIT, "prefix": text(1000), "cursor": text(1000)}),
+    Endpoint("GET", f"{_S}/memories/{{path:path}}", "Read a memory", read_memory,
+             {200: result(**HEADER, content=STRING)}),
+    Endpoint("PUT", f"{_S}/memories/{{path:path}}", "Write a memory", write_memory,
+             {200: WRITTEN, 201: WRITTEN, 202: WAITING}, "write",
+             body=table({"content": _CONTENT, "content_sha256": maybe(SHA), **WORDS}, "content")),
+    Endpoint("DELETE", f"{_S}/memories/{{path:path}}", "Forget a memory", forget_memory, {200: WRITTEN, 202: WAITING},
+             "write", query={"content_sha256": SHA}),
+    Endpoint("GET", f"{_S}/index", "MEMORY.md", read_index, {200: result(content=STRING, content_sha256=maybe(STRING))}),
+    Endpoint("GET", f"{_S}/search", "Memories that fit a question", search_store,
+             {200: result(memories=rows(_FOUND), skipped=maybe(STRING))},
+             query={"q": text(10_000, 1), "limit": whole(1, 50)}, needs=("q",)),
+    Endpoint("GET", f"{_S}/versions", "Versions, newest first", list_versions,
+             {200: result(versions=rows(VERSION), next=maybe(NUMBER))}, query={**_PAGED, "path": text(1000)}),
+    Endpoint("GET", f"{_S}/versions/{{version:int}}", "One version", show_version, {200: VERSION}),
+    Endpoint("POST", f"{_S}/versions/{{version:int}}/redact", "Remove a version's content, keep its trail", redact_version,
+             {200: VERSION}, "write", body=table({"path": text(1000, 1)}, "path")),
+    Endpoint("GET", f"{_S}/contents/{{content_sha256}}", "A recorded content", read_content,
+             {200: result(content=STRING, content_sha256=STRING)}),
+    Endpoint("POST", f"{_S}/undo", "Take a version back", undo_version,
+             {200: result(version=NUMBER, paths=rows(STRING))}, "write", body=table({"version": maybe(whole(1)), **WORDS})),
+    Endpoint("POST", f"{_S}/changes", "Many edits as one version", change_many, {200: WRITTEN, 202: WAITING}, "write",
+             body=table({"edits": rows(ANY, _FILES_MOST), "verb": text(40), **WORDS}, "edits")),
+    Endpoint("GET", f"{_S}/files", "Files that changed after a revision", list_changed,
+             {200: result(revision=NUMBER, epoch=NUMBER, reset=FLAG, files=rows(_FILE))},
+             query={"since": whole(0), "epoch": whole(0), "content": FLAG}),
+    Endpoint("POST", f"{_S}/files", "Change files as one version", push_files, {
+        200: result(revision=NUMBER, version=maybe(NUMBER), repeated=FLAG,
+                    files=rows(result(path=STRING, content_sha256=maybe(STRING)))), 202: WAITING},
+             "write", body=table({"files": rows(_PUSHED, _FILES_MOST), "verb": text(40), **WORDS}, "files")),
+    Endpoint("GET", f"{_S}/inbox", "What needs review", list_items, {200: result(items=rows(ITEM))},
+             query={"state": one_of("waiting", "approved", "rejected", "all")}),
+    Endpoint("POST", f"{_S}/inbox/{{id:int}}/{{decision}}", "Approve or reject", decide_item,
+             {200: result(item=ITEM, version=maybe(NUMBER))}, "write", body=table({"note": text(1000)})),
+    Endpoint("GET", "/v1/members", "Members", list_members, {200: result(members=rows(MEMBER))}),
+    Endpoint("POST", "/v1/members", "Add a member", make_member, {201: MEMBER}, "admin", body=table(
+        {"issuer": text(500, 1), "subject": text(500, 1), "name": text(200), "role": one_of(*access.ROLES)},
+        "issuer", "subject", "role")),
+    Endpoint("PATCH", "/v1/members/{id:uuid}", "Change a member's role", change_member, {200: MEMBER}, "admin",
+             body=table({"role": one_of(*access.ROLES)}, "role")),
+    Endpoint("DELETE", "/v1/members/{id:uuid}", "Remove a member and his tokens", delete_member, {200: _DELETED}, "admin"),
+    Endpoint("GET", "/v1/teams", "Teams", list_teams, {200: result(teams=rows(TEAM))}),
+    Endpoint("POST", "/v1/teams", "Make a team", make_team, {201: TEAM}, "admin", body=table({"name": NAME}, "name")),
+    Endpoint("DELETE", "/v1/teams/{id:uuid}", "Delete a team", delete_team, {200: _DELETED}, "admin"),
+    Endpoint("PUT", "/v1/teams/{id:uuid}/members/{member:uuid}", "Add a member to a team", join_team,
+             {201: result(team=STRING, member=STRING)}, "admin"),
+    Endpoint("DELETE", "/v1/teams/{id:uuid}/members/{member:uuid}", "Take a member out of a team", leave_team,
+             {200: result(team=STRING, member=STRING)}, "admin"),
+    Endpoint("GET", "/v1/tokens", "Tokens", list_tokens, {200: result(tokens=rows(result(**TOKEN_ROW)))}, "admin"),
+    Endpoint("POST", "/v1/tokens", "Make a token; its text is returned once", make_token,
+             {201: result(**TOKEN_ROW, token=STRING)}, "admin", body=table(
+                 {"name": text(200, 1), "access": one_of(*access.ACCESS), "days": whole(1, access.TOKEN_DAYS_MOST),
+                  "stores": rows(ID, 1000), "member": maybe(ID)}, "name", "access")),
+    Endpoint("DELETE", "/v1/tokens/{id:uuid}", "Revoke a token", revoke_token, {200: _DELETED}, "admin"),
+    Endpoint("GET", "/v1/audit", "What was done, newest first", list_audit, {200: result(entries=rows(AUDIT))}, "admin",
+             query={**_LIMIT, "before": text(64)}),
+    Endpoint("GET", "/v1/usage", "What the organisation has and may have", show_usage, {200: USAGE}),
+)  # fmt: skip

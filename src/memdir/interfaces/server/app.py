@@ -1,0 +1,361 @@
+"""The server as an ASGI application: the API's table as routes, health, metrics, the description, and MCP.
+
+Each request is authenticated, counted against its organisation's rate, checked by the schemas of its endpoint and run in a
+thread. Every error of memdir has its status in one table. What is administered or refused goes to the audit log; what is
+written into a store is recorded there, with its author.
+"""
+
+import json
+import random
+import re
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from memdir.errors import (
+    BudgetError,
+    ConflictError,
+    DiskError,
+    FormatError,
+    LockedError,
+    MemdirError,
+    NotFoundError,
+    PathError,
+    SecretError,
+)
+from memdir.interfaces.server.access import Caller, DeniedError, find_caller
+from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict, ServerContext
+from memdir.interfaces.server.mcp import make_mcp
+from memdir.interfaces.server.schemas import Json, check_value, read_query, render_openapi
+from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
+from memdir.store.postgres import list_migrations
+from memdir.store.postgres_history import clean_text
+
+BODY_BYTES = 8_388_608  # a push of many files; a memory has at most one MiB
+_FAILED_A_MINUTE = 60  # of one address, without a valid credential
+_BUCKETS = 10_000
+_METADATA = "/.well-known/oauth-protected-resource"
+_KEY = re.compile(r"[!-~]{1,200}")
+# Error -> status and type, the first that fits.
+_STATUS: tuple[tuple[type[MemdirError], int, str], ...] = (
+    (NotFoundError, 404, "not_found"),
+    (ConflictError, 409, "conflict"),
+    (SecretError, 422, "secret"),
+    (PathError, 400, "path"),
+    (FormatError, 400, "format"),
+    (BudgetError, 429, "quota"),
+    (LockedError, 503, "unavailable"),
+    (DiskError, 503, "unavailable"),
+    (MemdirError, 400, "refused"),
+)
+
+
+_DENIED = {401: "unauthenticated", 403: "forbidden", 413: "too_large", 415: "format"}
+
+
+class RateLimit:
+    """Requests a minute by key, as buckets that refill steadily; kept in this process."""
+
+    def __init__(self) -> None:
+        self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, key: object, most: int, *, now: float | None = None) -> float:
+        """Take one; returns 0, or after how many seconds there is one again."""
+        now = time.monotonic() if now is None else now
+        with self._lock:
+            left, at = self._buckets.pop(key, (float(most), now))
+            left = min(float(most), left + (now - at) * most / 60)
+            self._buckets[key] = (left - 1 if left >= 1 else left), now
+            if len(self._buckets) > _BUCKETS:
+                self._buckets.popitem(last=False)
+        return 0.0 if left >= 1 else (1 - left) * 60 / max(most, 1)
+
+
+class RateError(MemdirError):
+    def __init__(self, seconds: float) -> None:
+        super().__init__("too many requests", hint=f"try again in {seconds:.0f} seconds")
+        self.seconds = seconds
+
+
+class Metrics:
+    """Counts for Prometheus; no tenant, no name, no content."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._seconds: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def note(self, method: str, route: str, status: int, seconds: float) -> None:
+        with self._lock:
+            self._requests[method, route, status] += 1
+            self._seconds[route] += seconds  # type: ignore[assignment]
+
+    def render(self, database: Mapping[str, int]) -> str:
+        with self._lock:
+            requests, seconds = sorted(self._requests.items()), sorted(self._seconds.items())
+        lines = ["# TYPE memdir_requests_total counter"]
+        for (method, route, status), count in requests:
+            lines.append(f'memdir_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
+        lines.append("# TYPE memdir_request_seconds_total counter")
+        lines += [f'memdir_request_seconds_total{{route="{route}"}} {total:.6f}' for route, total in seconds]
+        lines += [
+            "# TYPE memdir_database gauge",
+            *(f'memdir_database{{name="{at}"}} {database[at]}' for at in sorted(database)),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+class ApiServer:
+    """The parts that requests share. `public_url` is the address that clients use, for the metadata of OAuth."""
+
+    def __init__(self, context: ServerContext, *, public_url: str = "") -> None:
+        self.context, self.public_url = context, public_url.rstrip("/")
+        self.rates, self.metrics = RateLimit(), Metrics()
+
+    def authenticate(self, headers: Mapping[str, str], address: str) -> Caller:
+        """The caller; raises DeniedError or RateError."""
+        try:
+            organisation = headers.get("memdir-organisation", "")
+            caller = find_caller(
+                self.context.database, self.context.oidc, headers.get("authorization", ""), organisation
+            )
+        except DeniedError:
+            if wait := self.rates.take(("failed", address), _FAILED_A_MINUTE):
+                raise RateError(wait) from None
+            raise
+        if wait := self.rates.take(caller.tenant, caller.max_requests):
+            raise RateError(wait)
+        return caller
+
+    def run(self, endpoint: Endpoint, request: Request, body: bytes) -> tuple[int, Json]:
+        address = request.client.host if request.client else ""
+        caller = self.authenticate(request.headers, address)
+        status = 500
+        try:
+            if endpoint.right == "admin" and not caller.is_admin:
+                raise DeniedError("this needs an admin of the organisation", hint="ask one, or use an admin's token")
+            if endpoint.right == "write" and not caller.may_write:
+                raise DeniedError("this credential may read and not write", hint="ask an admin for another")
+            status, answer = endpoint.work(self._make_call(endpoint, request, caller, body))
+            return status, answer
+        except MemdirError as error:
+            status = render_error(error)[0]
+            raise
+        finally:
+            is_recorded = "{store}/" in endpoint.path and status < 300 and "redact" not in endpoint.path
+            if endpoint.right != "read" and not is_recorded:
+                self._note(caller, endpoint, request, status)
+
+    def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
+        params = {key: str(value) for key, value in request.path_params.items()}
+        if params.get("decision", "approve") not in ("approve", "reject"):
+            raise NotFoundError("there is no such thing to do", name=params["decision"], hint="approve or reject")
+        query, given = read_query(request.query_params.multi_items(), endpoint), {}
+        if endpoint.body is not None:
+            given = _parse_body(body)
+            check_value(given, endpoint.body, "the body")
+        key = request.headers.get("idempotency-key", "")
+        if key and not _KEY.fullmatch(key):
+            raise FormatError(
+                "the Idempotency-Key is none", field="Idempotency-Key", hint="1 to 200 visible ASCII characters"
+            )
+        return Call(self.context, caller, params, query, given, key)
+
+    def _note(self, caller: Caller, endpoint: Endpoint, request: Request, status: int) -> None:
+        id = f"{time.time_ns():016x}{random.getrandbits(32):08x}"
+        target = " ".join(f"{key}={value}" for key, value in request.path_params.items())
+        insert = "INSERT INTO memdir.audit (tenant, id, actor, action, target, status)"
+        values = {
+            "actor": caller.actor,
+            "action": f"{endpoint.method} {endpoint.path}",
+            "target": clean_text(target)[:500],
+        }
+        slots = "(%(tenant)s, %(id)s, %(actor)s, %(action)s, %(target)s, %(status)s)"
+        try:
+            self.context.database.write(caller.tenant, f"{insert} VALUES {slots}", id=id, status=status, **values)
+        except MemdirError:  # the answer to the request says already that the database is away
+            pass
+
+    def challenge(self, request_url: str) -> str:
+        return f'Bearer resource_metadata="{self.public_url or request_url}{_METADATA}"'
+
+    def render_metadata(self, base: str) -> Json:
+        """RFC 9728: which provider gives tokens for this resource."""
+        oidc = self.context.oidc
+        found: Json = {"resource": f"{self.public_url or base}/mcp", "bearer_methods_supported": ["header"]}
+        return found if oidc is None else found | {"authorization_servers": [oidc.issuer]}
+
+    def check_ready(self) -> str:
+        """Why the server cannot work, empty if it can."""
+        try:
+            number = self.context.database.count_migrations()
+        except MemdirError as error:
+            return str(error)
+        known = len(list_migrations())
+        return "" if number >= known else f"the schema is at migration {number} of {known}: run `memdir serve migrate`"
+
+
+def render_error(error: MemdirError) -> tuple[int, Json]:
+    if isinstance(error, DeniedError):
+        status, kind = error.status, _DENIED[error.status]
+    elif isinstance(error, RateError):
+        status, kind = 429, "rate"
+    else:
+        status, kind = next((at[1], at[2]) for at in _STATUS if isinstance(error, at[0]))
+    row: Json = {"type": kind, "message": str(error), "hint": error.hint}
+    if isinstance(error, PushConflict):
+        row["conflicts"] = error.conflicts
+    elif isinstance(error, ConflictError):
+        row |= {"expected": error.expected, "found": error.found}
+    if isinstance(error, FormatError) and error.field:
+        row["field"] = error.field
+    return status, {"error": row}
+
+
+def build_app(context: ServerContext, *, public_url: str = "", page: App | None = None) -> Starlette:
+    """The application. `page` answers what is no address of the API."""
+    server = ApiServer(context, public_url=public_url)
+    mcp_app = make_mcp(context)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with mcp_app.router.lifespan_context(mcp_app):
+            yield
+
+    description = render_openapi(ENDPOINTS)
+
+    async def show_metadata(request: Request) -> Response:
+        return _answer(200, server.render_metadata(_base(request)))
+
+    async def show_health(_: Request) -> Response:
+        return _answer(200, {"status": "ok"})
+
+    async def show_ready(_: Request) -> Response:
+        why = await anyio.to_thread.run_sync(server.check_ready)
+        return _answer(503 if why else 200, {"status": why or "ok"})
+
+    async def show_metrics(_: Request) -> Response:
+        return PlainTextResponse(server.metrics.render(context.database.measure()), headers=_HEADERS)
+
+    async def show_description(_: Request) -> Response:
+        return _answer(200, description)
+
+    routes: list[BaseRoute] = [
+        Route("/health", show_health),
+        Route("/ready", show_ready),
+        Route("/metrics", show_metrics),
+        Route("/openapi.json", show_description),
+        Route(_METADATA, show_metadata),
+        Route(f"{_METADATA}/mcp", show_metadata),
+        Route("/mcp", _McpGate(server, mcp_app), methods=["GET", "POST", "DELETE"]),
+    ]
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for at in ENDPOINTS:
+        by_path.setdefault(at.path, {})[at.method] = at
+    for path, methods in by_path.items():
+        routes.append(Route(path, _make_endpoint(server, methods), methods=list(methods)))
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _show_absent, 405: _show_absent})
+    if page is not None:
+        app.mount("/", page)
+    return app
+
+
+def _make_endpoint(server: ApiServer, methods: Mapping[str, Endpoint]) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        start = time.perf_counter()
+        endpoint = methods["GET" if request.method == "HEAD" else request.method]
+        headers = {}
+        try:
+            body = await _read_body(request, endpoint)
+            status, found = await anyio.to_thread.run_sync(server.run, endpoint, request, body)
+        except MemdirError as error:
+            status, found = render_error(error)
+            if status == 401:
+                headers["www-authenticate"] = server.challenge(_base(request))
+            if isinstance(error, RateError):
+                headers["retry-after"] = str(int(error.seconds) + 1)
+            if status == 503:
+                headers["retry-after"] = "1"
+        if status == 200 and "content_sha256" in found and found["content_sha256"]:
+            headers["etag"] = f'"{found["content_sha256"]}"'
+        server.metrics.note(request.method, endpoint.path, status, time.perf_counter() - start)
+        return _answer(status, found, headers)
+
+    return answer
+
+
+async def _read_body(request: Request, endpoint: Endpoint) -> bytes:
+    if endpoint.body is None:
+        return b""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise DeniedError("the body is not JSON", status=415, hint="send Content-Type: application/json")
+    body = b""
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > BODY_BYTES:
+                raise DeniedError(f"the body has more than {BODY_BYTES:,} bytes", status=413, hint="send less at once")
+    except ClientDisconnect:
+        raise FormatError("the client went away", hint="send it again") from None
+    return body
+
+
+def _parse_body(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise FormatError("the body is not JSON", hint="GET /openapi.json describes every request") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+class _McpGate:
+    """MCP behind the same credentials: the caller is in the request's state, and a 401 says where tokens come from."""
+
+    def __init__(self, server: ApiServer, app: App) -> None:
+        self._server, self._app = server, app
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        try:
+            address = request.client.host if request.client else ""
+            caller = await anyio.to_thread.run_sync(self._server.authenticate, request.headers, address)
+        except MemdirError as error:
+            status, found = render_error(error)
+            headers = {"www-authenticate": self._server.challenge(_base(request))} if status == 401 else {}
+            await _answer(status, found, headers)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["caller"] = caller
+        await self._app(scope, receive, send)
+
+
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+
+
+def _answer(status: int, found: Json, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse(found, status, {**_HEADERS, **(headers or {})})
+
+
+def _base(request: Request) -> str:
+    return f"{request.url.scheme}://{request.url.netloc}"
+
+
+async def _show_absent(_: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    kind, words = (
+        ("not_found", "there is nothing here") if status == 404 else ("method", "this address has no such method")
+    )
+    found = {"error": {"type": kind, "message": words, "hint": "GET /openapi.json lists every request"}}
+    return _answer(status, found, getattr(error, "headers", None))

@@ -1,0 +1,173 @@
+"""MCP over HTTP for the stores of an organisation: the tools of `interfaces.tools`, on the functions of the API.
+
+Each tool takes a `store`; a caller who sees only one may leave it out. Nothing is kept between two requests. A tool that
+refuses says so in its result, where the model reads it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import anyio.to_thread
+from mcp import types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+from starlette.applications import Starlette
+
+from memdir import __version__
+from memdir.errors import FormatError, MemdirError, NotFoundError
+from memdir.frozen import replace
+from memdir.interfaces import tools
+from memdir.interfaces.server import api
+from memdir.interfaces.server.access import Caller, DeniedError
+from memdir.interfaces.server.api import Call, ServerContext
+from memdir.interfaces.server.schemas import Json
+from memdir.interfaces.tools import clean_result, render_refusal
+from memdir.models.prompts import render_prompt
+from memdir.records import Draft, Edit, Forget, Kind, Save
+from memdir.text import one_line, shorten
+
+NAMES = ("memory_search", "memory_read", "memory_save", "memory_update", "memory_forget", "memory_list")
+_STORE = {"type": "string", "description": "name of the store; memory_stores lists them"}
+_BODY_BYTES = 2_097_152
+Arguments = Mapping[str, object]
+
+
+def make_mcp(context: ServerContext) -> Starlette:
+    """The MCP server as an application for `/mcp`; the caller is in the state of the request."""
+
+    async def list_tools(
+        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=_TOOLS)
+
+    async def call(request: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
+        if asked.name not in _NAMED:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {shorten(one_line(asked.name), 60)}")
+        caller = request.request.scope["state"]["caller"] if request.request is not None else None
+        assert isinstance(caller, Caller)
+        try:
+            row = await anyio.to_thread.run_sync(call_tool, context, caller, asked.name, asked.arguments or {})
+        except MemdirError as error:
+            refusal = types.TextContent(type="text", text=render_refusal(error))
+            return types.CallToolResult(content=[refusal], is_error=True)
+        text = types.TextContent(type="text", text=json.dumps(row, ensure_ascii=False))
+        return types.CallToolResult(content=[text])
+
+    server: Server[Any] = Server(
+        "memdir",
+        version=__version__,
+        title="memdir",
+        instructions=render_prompt("mcp/instructions"),
+        on_list_tools=list_tools,
+        on_call_tool=call,
+    )
+    # Every request shows a token, which no other site can make a browser send: names of hosts need no check.
+    return server.streamable_http_app(
+        streamable_http_path="/mcp",
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=_BODY_BYTES,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+
+
+def _make_tool(name: str) -> types.Tool:
+    offer = tools.BY_NAME[name]
+    taken = offer.input["properties"]
+    assert isinstance(taken, Mapping)
+    properties = {key: at for key, at in taken.items() if key != "scope"} | {"store": _STORE}
+    return types.Tool(
+        name=offer.name,
+        title=offer.title,
+        description=offer.description,
+        input_schema={**offer.input, "properties": properties},
+        annotations=types.ToolAnnotations(
+            read_only_hint=offer.reads,
+            destructive_hint=offer.destroys,
+            idempotent_hint=offer.repeats,
+            open_world_hint=False,
+        ),
+    )
+
+
+_TOOLS = [
+    types.Tool(
+        name="memory_stores",
+        title="List stores",
+        description="List the stores of memory that you may use.",
+        input_schema={"type": "object", "properties": {}},
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    ),
+    *map(_make_tool, NAMES),
+]
+_NAMED = {at.name: at for at in _TOOLS}
+
+
+def call_tool(context: ServerContext, caller: Caller, name: str, given: Arguments) -> Json:
+    """Call one tool for a caller; raises as the API does."""
+    asked = _check(name, given)
+    call = Call(context, caller, {}, {}, {})
+    if name == "memory_stores":
+        return api.list_stores(call)[1]
+    wanted = str(asked.pop("store", "")) or _find_only(call)
+    call = replace(call, params={"store": wanted})
+    if name == "memory_search":
+        return api.search_store(replace(call, query={"q": asked["query"], "limit": asked.get("limit", 5)}))[1]
+    if name == "memory_list":
+        limit, rows = asked.get("limit", 50), call.find_store().store.scan()
+        wanted_rows = [at for at in rows if asked.get("type") in (None, at.kind)][asked.get("offset", 0) :][:limit]
+        return {"memories": [{"name": at.name, "description": clean_result(at.description)} for at in wanted_rows]}
+    path = str(asked["name"]).removesuffix(".md")
+    call = replace(call, params={"store": wanted, "path": path})
+    if name == "memory_read":
+        row = api.read_memory(call)[1]
+        return row | {"content": clean_result(row["content"])}
+    if not caller.may_write:
+        raise DeniedError("this credential may read and not write", hint="ask the person for another")
+    return _write(call, name, path, asked)
+
+
+def _write(call: Call, name: str, path: str, asked: dict[str, Any]) -> Json:
+    found = call.find_store(write=True)
+    edit: Edit
+    if name == "memory_forget":
+        edit = Forget(path)
+    elif name == "memory_save":
+        cues = tuple(asked["cues"]) if "cues" in asked else None
+        edit = Save(Draft(Kind(asked["type"]), path, asked["description"], asked["body"], path, cues=cues))
+    else:
+        before = found.store.read(path)
+        kind = before.header.kind
+        if kind is None:
+            raise FormatError(f"{path} has no type", field="type", hint="save it anew and forget this")
+        texts = asked.get("description", before.header.description), asked.get("body", before.body)
+        edit = Save(Draft(kind, before.header.title, *texts, path), asked.get("expect", before.digest))
+    status, answer = found.change([edit], verb=name.removeprefix("memory_"), why="by MCP")
+    return answer if status == 200 else {"needs_review": answer["review"]["id"], "why": answer["review"]["why"]}
+
+
+def _find_only(call: Call) -> str:
+    stores = api.list_stores(call)[1]["stores"]
+    if len(stores) != 1:
+        raise NotFoundError(
+            "say which store", hint=f"there are {', '.join(at['name'] for at in stores[:20]) or 'none'}"
+        )
+    return str(stores[0]["id"])
+
+
+def _check(name: str, given: Arguments) -> dict[str, Any]:
+    tool = _NAMED[name]
+    properties = tool.input_schema["properties"]
+    for key, value in given.items():
+        if key not in properties:
+            raise FormatError(
+                f"{name} has no {shorten(one_line(key), 40)!r}", field=key, hint=f"it takes {', '.join(properties)}"
+            )
+        if value is not None:
+            tools.check_argument(key, value, properties[key])
+    for key in tool.input_schema.get("required", ()):
+        if given.get(key) is None:
+            raise FormatError(f"{name} needs {key}", field=key, hint=f"it takes {', '.join(properties)}")
+    return {key: value for key, value in given.items() if value is not None}

@@ -1,0 +1,253 @@
+"""What those who run a server do: start it, check it, migrate, give tokens, make, export and delete organisations.
+
+Without a DSN everything happens in a PostgreSQL of memdir's own, in a folder. One process holds it; others that come
+while it runs use the same one.
+"""
+
+import fcntl
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from memdir.errors import MemdirError, NotFoundError, SettingsError
+from memdir.files import write_private
+from memdir.frozen import dataclass
+from memdir.interfaces.server.access import OidcProvider, create_token
+from memdir.interfaces.server.api import ServerContext
+from memdir.interfaces.server.app import BODY_BYTES, ApiServer, build_app
+from memdir.interfaces.server.cluster import PostgresCluster
+from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
+from memdir.store.contract import utc_now
+from memdir.store.postgres import APP_ROLE, PostgresDatabase, create_tenant, list_migrations, migrate, run_as_owner
+
+RUNNING = "running.json"
+_CONNECTIONS = 16
+_LOOPBACK = (HOST, "localhost", "::1")
+# In the order in which rows refer to each other.
+TABLES = (
+    "tenants members teams team_members tokens audit stores contents files changes changed_files inbox recalls search searched"
+).split()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """Which database: by its DSNs, or in a folder of our own."""
+
+    folder: Path
+    dsn: str | None = None
+    owner_dsn: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    host: str = HOST
+    port: int = 7340
+    public_url: str = ""
+    oidc_issuer: str = ""
+    oidc_audience: str = ""
+    connections: int = _CONNECTIONS
+
+
+@contextmanager
+def open_place(place: ServerPlace) -> Iterator[tuple[str, str]]:
+    """The DSN of the owner and that of the application. The owner's is empty if only the application's was given."""
+    if place.dsn is not None or place.owner_dsn is not None:
+        yield place.owner_dsn or "", place.dsn or ""
+        return
+    place.folder.mkdir(parents=True, exist_ok=True)
+    place.folder.chmod(0o711 if os.geteuid() == 0 else 0o700)  # as root, PostgreSQL runs as another user
+    running = place.folder / RUNNING
+    with open(place.folder / "lock", "ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            try:
+                found = json.loads(running.read_text(encoding="utf-8"))
+                owner, app = str(found["owner"]), str(found["app"])
+            except (OSError, ValueError, KeyError, TypeError):
+                raise SettingsError("another process is starting the server here", hint="try again") from None
+            yield owner, app
+            return
+        cluster = PostgresCluster(place.folder / "postgres")
+        try:
+            cluster.start()
+            owner, app = cluster.create()
+            migrate(owner)
+            write_private(running, json.dumps({"owner": owner, "app": app}).encode())
+            yield owner, app
+        finally:
+            with suppress(FileNotFoundError):
+                running.unlink()
+            cluster.stop()
+
+
+def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None]) -> int:
+    """Serve until the process is stopped. A place of our own gets an organisation and a token at the first start."""
+    with open_place(place) as (owner, dsn):
+        oidc = OidcProvider(options.oidc_issuer, options.oidc_audience) if options.oidc_issuer else None
+        database = PostgresDatabase(dsn, size=options.connections)
+        try:
+            if place.dsn is None and not list_tenants(owner):
+                tenant, token = make_first(owner, database)
+                say(f"organisation {tenant}, admin token (shown once): {token}")
+            if options.host not in _LOOPBACK and oidc is None and not has_credentials(database):
+                hint = "make a token first (`memdir serve token`), or give --oidc-issuer"
+                raise SettingsError("nobody could log in, and this address is public", key="host", hint=hint)
+            context = ServerContext(database, utc_now, oidc)
+            if why := ApiServer(context).check_ready():
+                raise SettingsError(why, key="dsn", hint="`memdir serve --check` shows more")
+            listener = listen(options.port, options.host)
+            host = f"[{options.host}]" if ":" in options.host else options.host
+            address = f"http://{host}:{listener.getsockname()[1]}"
+            say(address)
+            app = build_app(context, public_url=options.public_url)
+            HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
+        finally:
+            database.close()
+    return 0
+
+
+def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, bool]]:
+    """What was looked at, what was found, and whether it is as it should be."""
+    rows: list[tuple[str, str, bool]] = []
+
+    def note(what: str, found: Callable[[], str]) -> bool:
+        try:
+            rows.append((what, found(), True))
+        except MemdirError as error:
+            rows.append((what, f"{error}. {error.hint}".strip(), False))
+        return rows[-1][2]
+
+    with open_place(place) as (_, dsn):
+        database = PostgresDatabase(dsn, size=1, seconds=10.0)
+        try:
+            if note("database", lambda: _check_server(database)):
+                note("schema", lambda: _check_schema(database))
+                note("rows", lambda: _check_rows(database))
+                note("credentials", lambda: _check_credentials(database, options))
+        finally:
+            database.close()
+    if options.oidc_issuer:
+        note("oidc", lambda: _check_oidc(options))
+    return rows
+
+
+def _check_server(database: PostgresDatabase) -> str:
+    return f"PostgreSQL {database.show('SHOW server_version')}"
+
+
+def _check_schema(database: PostgresDatabase) -> str:
+    number, known = database.count_migrations(), len(list_migrations())
+    if number < known:
+        raise SettingsError(f"migration {number} of {known}", hint="run `memdir serve migrate`")
+    return f"migration {number} of {known}"
+
+
+def _check_rows(database: PostgresDatabase) -> str:
+    """Row-level security holds only for a role that is neither the owner nor may bypass it."""
+    role = database.show("SELECT current_user")
+    select = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+    owned = "SELECT count(*) FROM pg_tables WHERE schemaname = 'memdir' AND tableowner = current_user"
+    if database.show(select) == "True" or database.show(owned) != "0":
+        raise SettingsError(f"{role} sees the rows of all tenants", hint=f"connect as {APP_ROLE} or a role in it")
+    open_tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'memdir'::regnamespace AND relkind = 'r'"
+    closed = f"{open_tables} AND relrowsecurity AND relforcerowsecurity"
+    if (count := database.show(closed)) != str(len(TABLES)):
+        raise SettingsError(f"row-level security is on for {count} of {len(TABLES)} tables", hint="run the migrations")
+    return f"{role}, row-level security forced on {count} tables"
+
+
+def _check_credentials(database: PostgresDatabase, options: ServeOptions) -> str:
+    if not has_credentials(database) and not options.oidc_issuer:
+        raise SettingsError("there is no token", hint="`memdir serve token` makes one")
+    return "there are tokens" if has_credentials(database) else "OIDC"
+
+
+def _check_oidc(options: ServeOptions) -> str:
+    OidcProvider(options.oidc_issuer, options.oidc_audience).check()
+    return options.oidc_issuer
+
+
+def has_credentials(database: PostgresDatabase) -> bool:
+    return database.show("SELECT count(*) FROM memdir.server WHERE name = 'credentials'") != "0"
+
+
+def make_first(owner: str, database: PostgresDatabase) -> tuple[UUID, str]:
+    tenant = create_tenant(owner, "default")
+    return tenant, make_token(owner, database, tenant, name="first", access="admin")[0]
+
+
+def make_token(owner: str, database: PostgresDatabase, tenant: UUID, **given: Any) -> tuple[str, str]:
+    """Make a token; returns its text and when it expires."""
+    if not any(row[0] == tenant for row in list_tenants(owner)):
+        raise NotFoundError("there is no such organisation", name=str(tenant), hint="`memdir serve tenant list`")
+    _, text, expires = create_token(database, tenant, now=utc_now(), **given)
+    with run_as_owner(owner) as db:
+        db.execute("INSERT INTO memdir.server (name, value) VALUES ('credentials', 'yes') ON CONFLICT DO NOTHING")
+    return text, expires.isoformat()
+
+
+def list_tenants(owner: str) -> list[tuple[UUID, str, str]]:
+    with run_as_owner(owner) as db:
+        rows = db.execute("SELECT tenant, name, created FROM memdir.directory ORDER BY created, tenant").fetchall()
+    return [(row[0], row[1], row[2].isoformat()) for row in rows]
+
+
+def export_tenant(owner: str, tenant: UUID, target: Path) -> dict[str, int]:
+    """Everything of an organisation as a zip: its present files below `stores/`, every row below `rows/`, as JSON."""
+    counts = {}
+    with run_as_owner(owner) as db, db.transaction():
+        _set_tenant(db, tenant)
+        made = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(made, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in TABLES:
+                rows = db.execute(f"SELECT to_jsonb(t)::text FROM memdir.{name} t WHERE t.tenant = %s", (tenant,))
+                lines = [row[0] for row in rows]
+                counts[name] = len(lines)
+                archive.writestr(f"rows/{name}.jsonl", "".join(f"{line}\n" for line in lines))
+            select = """
+                SELECT s.name, f.path, coalesce(f.data, c.data) FROM memdir.files f
+                JOIN memdir.stores s ON s.tenant = f.tenant AND s.store = f.store
+                LEFT JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
+                WHERE f.tenant = %s ORDER BY s.name, f.path
+            """
+            for store, path, data in db.execute(select, (tenant,)):
+                archive.writestr(f"stores/{store}/{path}", data or b"")
+    return counts
+
+
+def delete_tenant(owner: str, tenant: UUID) -> dict[str, int]:
+    """Delete everything of an organisation; returns how many rows of each table there were. Raises if any is left."""
+    with run_as_owner(owner) as db, db.transaction():
+        _set_tenant(db, tenant)
+        before = _count_rows(db, tenant)
+        db.execute("DELETE FROM memdir.tenants WHERE tenant = %s", (tenant,))
+        db.execute("DELETE FROM memdir.directory WHERE tenant = %s", (tenant,))
+        if left := {name: count for name, count in _count_rows(db, tenant).items() if count}:
+            raise MemdirError(f"rows are left in {', '.join(left)}: nothing was deleted")
+    return before
+
+
+def _set_tenant(db: Any, tenant: UUID) -> None:
+    found = db.execute("SELECT 1 FROM memdir.directory WHERE tenant = %s", (tenant,)).fetchone()
+    if not found:
+        raise NotFoundError("there is no such organisation", name=str(tenant), hint="`memdir serve tenant list`")
+    db.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant),))
+
+
+def _count_rows(db: Any, tenant: UUID) -> dict[str, int]:
+    counts = {}
+    for name in TABLES:
+        counts[name] = int(db.execute(f"SELECT count(*) FROM memdir.{name} WHERE tenant = %s", (tenant,)).fetchone()[0])
+    return counts
+
+
+def say_line(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,210 @@
+"""Schemas of the HTTP API: how they are written, how a request is checked by them, and the OpenAPI description.
+
+Few keywords of JSON Schema are used, so that the check is short: type, properties, required, enum, pattern, sizes and
+ranges. No request is accepted that the description does not allow.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from memdir import __version__
+from memdir.errors import FormatError
+from memdir.text import one_line, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from memdir.interfaces.server.api import Endpoint
+
+Schema = Mapping[str, Any]
+Json = dict[str, Any]
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str, "integer": int, "boolean": bool, "object": dict, "array": list, "null": type(None), "number": (int, float),
+}  # fmt: skip
+_TEXTS = {"true": True, "false": False}
+
+
+def text(most: int, least: int = 0, **more: object) -> Schema:
+    return {"type": "string", "maxLength": most, **({"minLength": least} if least else {}), **more}
+
+
+def one_of(*values: str) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
+def whole(least: int, most: int = 2**53) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+def maybe(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def table(properties: Mapping[str, Schema], *required: str) -> Schema:
+    return {"type": "object", "properties": dict(properties), "required": list(required), "additionalProperties": False}
+
+
+def rows(items: Schema, most: int | None = None) -> Schema:
+    return {"type": "array", "items": items} | ({} if most is None else {"maxItems": most})
+
+
+STRING, NUMBER, FLAG, ANY = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}, {"type": "object"}
+SHA = {"type": "string", "pattern": "^[0-9a-f]{64}$", "maxLength": 64}
+ID = {"type": "string", "format": "uuid", "pattern": "^[0-9a-fA-F-]{36}$", "maxLength": 36}
+NAME = text(100, 1, pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")
+WORDS = {"why": text(1000), "session": text(200)}
+
+
+def result(**properties: Schema) -> Schema:
+    return table(properties, *properties)
+
+
+STORE = result(
+    id=STRING, name=STRING, scope=STRING, team=maybe(STRING), review=FLAG, access=STRING, revision=NUMBER, epoch=NUMBER,
+    memories=NUMBER, bytes=NUMBER, created=STRING,
+)  # fmt: skip
+HEADER: dict[str, Schema] = {
+    "path": STRING, "title": STRING, "description": STRING, "type": maybe(STRING), "pinned": FLAG, "size": NUMBER,
+    "modified": STRING, "version": NUMBER, "content_sha256": STRING,
+}  # fmt: skip
+VERSION = result(
+    version=NUMBER, at=STRING, verb=STRING, actor=STRING, who=STRING, why=STRING, session=STRING, undoes=maybe(NUMBER),
+    undone_by=maybe(NUMBER),
+    files=rows(result(path=STRING, before=maybe(STRING), after=maybe(STRING), redacted=FLAG)),
+)  # fmt: skip
+ITEM = result(
+    id=NUMBER, kind=STRING, title=STRING, why=STRING, name=STRING, at=STRING, state=STRING, decided=maybe(STRING),
+    note=STRING, edits=rows(ANY), evidence=rows(ANY),
+)  # fmt: skip
+WRITTEN = result(version=maybe(NUMBER), content_sha256=maybe(STRING), repeated=FLAG)
+WAITING = result(review=ITEM)
+MEMBER = result(id=STRING, issuer=STRING, subject=STRING, name=STRING, role=STRING)
+TEAM = result(id=STRING, name=STRING, members=rows(STRING))
+TOKEN_ROW: dict[str, Schema] = {
+    "id": STRING, "name": STRING, "access": STRING, "stores": rows(STRING), "member": maybe(STRING), "expires": STRING,
+}  # fmt: skip
+
+
+AUDIT = result(id=STRING, at=STRING, actor=STRING, action=STRING, target=STRING, status=NUMBER)
+USAGE = result(
+    stores=NUMBER, memories=NUMBER, bytes=NUMBER, max_stores=NUMBER, max_memories=NUMBER, max_bytes=NUMBER, max_requests=NUMBER
+)  # fmt: skip
+
+
+def check_value(value: object, schema: Schema, place: str) -> None:
+    """Raise FormatError for a value that does not fit."""
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    is_fit = any(isinstance(value, _TYPES[at]) for at in types) and not (
+        isinstance(value, bool) and "boolean" not in types
+    )
+    if not is_fit:
+        raise _unfit(place, f"is no {' or '.join(types)}")
+    if isinstance(value, str):
+        _check_text(value, schema, place)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+            raise _unfit(place, f"is not from {schema.get('minimum')} to {schema.get('maximum')}")
+    elif isinstance(value, dict):
+        known = schema.get("properties")
+        if known is not None:
+            for key in schema.get("required", ()):
+                if key not in value:
+                    raise _unfit(place, f"has no {key}")
+            for key, at in value.items():
+                if key not in known:
+                    raise _unfit(place, f"has no field {shorten(one_line(str(key)), 40)!r}")
+                check_value(at, known[key], f"{place}.{key}")
+    elif isinstance(value, list):
+        if len(value) > schema.get("maxItems", len(value)):
+            raise _unfit(place, f"has more than {schema['maxItems']:,} items")
+        for at in value:
+            check_value(at, schema["items"], f"{place}[]")
+
+
+def _check_text(value: str, schema: Schema, place: str) -> None:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair
+        raise _unfit(place, "is not valid Unicode") from None
+    if "enum" in schema and value not in schema["enum"]:
+        raise _unfit(place, f"is none of {', '.join(map(str, schema['enum']))}")
+    if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
+        raise _unfit(place, f"does not have {schema.get('minLength', 0)} to {schema.get('maxLength')} characters")
+    if "pattern" in schema and not re.search(schema["pattern"].replace("$", r"\Z"), value):
+        raise _unfit(place, f"does not match {schema['pattern']}")
+
+
+def _unfit(place: str, why: str) -> FormatError:
+    return FormatError(f"{place} {why}", field=place, hint="GET /openapi.json describes every request")
+
+
+def read_query(given: "Iterable[tuple[str, str]]", endpoint: "Endpoint") -> Json:
+    """The query of a request as values of its schemas."""
+    found: Json = {}
+    for key, value in given:
+        schema = endpoint.query.get(key)
+        if schema is None or key in found:
+            raise _unfit("the query", f"has no parameter {shorten(one_line(key), 40)!r}, or has it twice")
+        if schema["type"] == "integer":
+            found[key] = int(value) if re.fullmatch(r"-?[0-9]{1,18}", value) else value
+        else:
+            found[key] = _TEXTS.get(value, value) if schema["type"] == "boolean" else value
+        check_value(found[key], schema, key)
+    for key in endpoint.needs:
+        if key not in found:
+            raise _unfit("the query", f"needs {key}")
+    return found
+
+
+_ERROR = table(
+    {"error": {"type": "object", "properties": {"type": STRING, "message": STRING, "hint": STRING}, "required": ["type", "message", "hint"]}},
+    "error",
+)  # fmt: skip
+_FAILS = (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503)
+
+
+def render_openapi(endpoints: "Iterable[Endpoint]") -> Json:
+    """The OpenAPI 3.1 description of the endpoints."""
+    paths: dict[str, Json] = {}
+    for at in endpoints:
+        plain = re.sub(r"\{(\w+)(?::\w+)?\}", r"{\1}", at.path)
+        kinds = dict(re.findall(r"\{(\w+)(?::(\w+))?\}", at.path))
+        parameters = [
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "schema": _PATH_KINDS.get(kind) or _PATH_NAMES.get(name, text(1000, 1)),
+            }
+            for name, kind in kinds.items()
+        ]
+        parameters += [
+            {"name": name, "in": "query", "required": name in at.needs, "schema": dict(schema)}
+            for name, schema in at.query.items()
+        ]
+        if at.right != "read":
+            parameters.append({"name": "Idempotency-Key", "in": "header", "schema": text(200, 1, pattern="^[!-~]+$")})
+        words = re.sub(r"\W+", "_", f"{at.method.lower()}{plain.removeprefix('/v1')}").strip("_")
+        operation: Json = {"operationId": words, "summary": at.summary, "parameters": parameters, "responses": {
+            **{str(status): {"description": "done", "content": _json(schema)} for status, schema in at.answers.items()},
+            **{str(status): {"description": "refused", "content": _json(_ERROR)} for status in _FAILS},
+        }}  # fmt: skip
+        if at.body is not None:
+            operation["requestBody"] = {"required": True, "content": _json(at.body)}
+        paths.setdefault(plain, {})[at.method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "memdir", "version": __version__},
+        "components": {"securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
+        "security": [{"bearer": []}],
+        "paths": paths,
+    }
+
+
+_PATH_KINDS = {"uuid": ID, "int": whole(0)}
+_PATH_NAMES = {"content_sha256": SHA, "decision": one_of("approve", "reject"), "store": NAME}
+
+
+def _json(schema: Schema) -> Json:
+    return {"application/json": {"schema": schema}}

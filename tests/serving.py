@@ -1,0 +1,79 @@
+"""The server for tests: the real application on a loopback socket, and a client that speaks HTTP."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from memdir.interfaces.server.access import OidcProvider, create_token
+from memdir.interfaces.server.api import ServerContext
+from memdir.interfaces.server.app import BODY_BYTES, build_app
+from memdir.interfaces.web.listen import HttpLimits, HttpServer, listen
+from memdir.store.contract import utc_now
+from memdir.store.postgres import PostgresDatabase
+from postgres import Postgres
+
+TEXT = "---\nname: {title}\ndescription: {description}\ntype: project\n---\n{body}\n"
+
+
+def memory(title: str = "Deploys", description: str = "Deploys happen on Tuesdays only", body: str = "Yes.") -> str:
+    return TEXT.format(title=title, description=description, body=body)
+
+
+@contextmanager
+def serve(database: PostgresDatabase, oidc: OidcProvider | None = None, **options: Any) -> Iterator[int]:
+    """The port of a server that runs meanwhile."""
+    listener = listen(0)
+    server = HttpServer(build_app(ServerContext(database, utc_now, oidc), **options), HttpLimits(body_bytes=BODY_BYTES))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+class Client:
+    """One credential at one server."""
+
+    def __init__(self, port: int, token: str = "", **headers: str) -> None:
+        self.port, self.token, self.headers = port, token, headers
+
+    def __call__(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
+        status, data, _ = self.raw(method, path, body, **headers)
+        return status, json.loads(data) if data else None
+
+    def raw(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+        sent = {**({"Authorization": f"Bearer {self.token}"} if self.token else {}), **self.headers}
+        sent |= {key.replace("_", "-"): value for key, value in headers.items()}
+        data = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, data, sent)
+            answer = connection.getresponse()
+            return answer.status, answer.read(), {key.lower(): value for key, value in answer.getheaders()}
+        finally:
+            connection.close()
+
+
+class Organisation:
+    """A tenant with an admin's client, and other tokens on request."""
+
+    def __init__(self, postgres: Postgres, port: int, name: str = "organisation") -> None:
+        self.postgres, self.port = postgres, port
+        self.tenant: UUID = postgres.tenant(name)
+        self.admin = self.client("admin")
+
+    def token(self, access: str, **options: Any) -> str:
+        given = {"name": "t", "now": utc_now(), **options}
+        return create_token(self.postgres.database, self.tenant, access=access, **given)[1]
+
+    def client(self, access: str, **options: Any) -> Client:
+        return Client(self.port, self.token(access, **options))

@@ -1,0 +1,187 @@
+"""What those who run a server do: start, check, tokens, organisations, backup and restore."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from loads import ROOT
+from memdir.errors import NotFoundError, SettingsError
+from memdir.interfaces.server import operations
+from memdir.interfaces.server.cluster import find_binaries
+from memdir.interfaces.server.operations import ServeOptions, ServerPlace
+from memdir.records import InboxItem, InboxKind, Surfacing
+from memdir.store.contract import utc_now
+from memdir.store.postgres import PostgresDatabase, PostgresStore
+from memdir.testing import sample_memory
+from postgres import Postgres
+from serving import Client
+from test_json_docs import check as check_json
+
+
+def fill(store: PostgresStore) -> None:
+    saved = store.write(sample_memory())
+    store.edit("terse-replies", saved.text + "More.\n", expect=saved.digest)
+    store.inbox_add([InboxItem(InboxKind.MEMORY, "t", "w", utc_now(), "k")])
+    store.note_recalls([Surfacing("terse-replies", utc_now(), "how do we reply")])
+
+
+def test_an_organisation_is_exported_whole_and_deleted_whole(postgres: Postgres, tmp_path: Path) -> None:
+    tenant, other = postgres.tenant("leaving"), postgres.tenant("staying")
+    for at in (tenant, other):
+        fill(postgres.store(at))
+    operations.make_token(postgres.owner, postgres.database, tenant, name="x", access="admin")
+    kept = postgres.dump(other)
+    counts = operations.export_tenant(postgres.owner, tenant, tmp_path / "all.zip")
+    assert counts["changes"] == 2 and counts["tokens"] == 1 and (tmp_path / "all.zip").stat().st_mode & 0o777 == 0o600
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        names = archive.namelist()
+        assert len([at for at in names if at.endswith("/terse-replies.md")]) == 1
+        assert all(str(other) not in archive.read(at).decode("utf-8", "replace") for at in names)
+        assert len(archive.read("rows/changed_files.jsonl").splitlines()) == counts["changed_files"]
+    with pytest.raises(FileExistsError):
+        operations.export_tenant(postgres.owner, tenant, tmp_path / "all.zip")
+    assert operations.delete_tenant(postgres.owner, tenant) == counts
+    assert postgres.dump(tenant) == "" and postgres.dump(other) == kept
+    with psycopg.connect(postgres.owner.replace("memdir_owner", "postgres")) as db:  # who sees every row
+        for table in operations.TABLES:
+            assert db.execute(f"SELECT count(*) FROM memdir.{table} WHERE tenant = %s", (tenant,)).fetchone() == (0,)
+    with pytest.raises(NotFoundError):
+        operations.delete_tenant(postgres.owner, tenant)
+    with pytest.raises(NotFoundError):
+        operations.make_token(postgres.owner, postgres.database, tenant, name="x", access="admin")
+
+
+def test_a_backup_by_pg_dump_is_restored(postgres: Postgres, tmp_path: Path) -> None:
+    store = postgres.store()
+    fill(store)
+    before = postgres.dump(store.tenant)
+    name, programs = f"restored_{uuid4().hex[:8]}", find_binaries()
+    admin = postgres.owner.replace("memdir_owner", "postgres")
+    restored = Postgres.__new__(Postgres)
+    restored.owner = postgres.owner.replace("dbname=memdir", f"dbname={name}")
+    with psycopg.connect(admin, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name} OWNER memdir_owner")
+        try:
+            run(programs / "pg_dump", "-Fc", "-n", "memdir", "-f", tmp_path / "backup", "-d", admin)
+            run(
+                programs / "pg_restore",
+                "--exit-on-error",
+                "-d",
+                restored.owner.replace("memdir_owner", "postgres"),
+                tmp_path / "backup",
+            )
+            assert sorted(restored.dump(store.tenant).split("\n")) == sorted(before.split("\n"))
+            database = PostgresDatabase(postgres.app.replace("dbname=memdir", f"dbname={name}"), size=1)
+            try:
+                again = PostgresStore(database, store.tenant, store.store)
+                again.write(sample_memory(title="After the restore"))
+                assert len(again.changes()) == 3
+            finally:
+                database.close()
+            rows = operations.check(
+                ServerPlace(tmp_path, postgres.app.replace("dbname=memdir", f"dbname={name}")), ServeOptions()
+            )
+            assert [at[2] for at in rows[:3]] == [True] * 3, rows
+        finally:
+            db.execute(f"DROP DATABASE {name}")
+
+
+def run(*command: object) -> None:
+    done = subprocess.run([str(part) for part in command], capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_check_says_what_is_wrong(postgres: Postgres, tmp_path: Path) -> None:
+    rows = operations.check(ServerPlace(tmp_path, postgres.owner), ServeOptions())
+    assert {what: ok for what, _, ok in rows}["rows"] is False, "the owner sees the rows of all tenants"
+    oidc = ServeOptions(oidc_issuer="http://127.0.0.1:9", oidc_audience="x")
+    rows = operations.check(ServerPlace(tmp_path, postgres.app), oidc)
+    assert {what: ok for what, _, ok in rows} == {
+        "database": True,
+        "schema": True,
+        "rows": True,
+        "credentials": True,
+        "oidc": False,
+    }
+
+
+def test_a_public_address_without_a_way_to_log_in_is_refused(postgres: Postgres, tmp_path: Path) -> None:
+    with psycopg.connect(postgres.owner) as db:
+        db.execute("DELETE FROM memdir.server")
+    with pytest.raises(SettingsError, match="nobody could log in"):
+        operations.serve(ServerPlace(tmp_path, postgres.app), ServeOptions(host="0.0.0.0", port=0), lambda text: None)
+
+
+@contextmanager
+def running(folder: Path, *more: str) -> Iterator[tuple["subprocess.Popen[str]", str, str]]:
+    """`memdir serve` as a process: its address, and what it printed before."""
+    command = [sys.executable, "-m", "memdir", "serve", "--data", str(folder), "--port", "0", *more]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, encoding="utf-8") as process:
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            if line.startswith("http"):
+                break
+            said += line
+        try:
+            yield process, line.strip(), said
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+
+
+def call(folder: Path, *argv: str) -> str:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "memdir", "serve", *argv, "--data", str(folder)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env=env)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_on_a_fresh_machine_it_starts_with_a_database_of_its_own() -> None:
+    with tempfile.TemporaryDirectory(prefix="memdir-serve-") as place:
+        Path(place).chmod(0o755)
+        folder = Path(place) / "server"
+        with running(folder) as (process, address, said):
+            found = re.search(r"organisation (\S+), admin token \(shown once\): (mdt_\S+)", said)
+            assert found is not None, said
+            port = int(address.rpartition(":")[2])
+            admin = Client(port, found[2])
+            assert admin("POST", "/v1/stores", {"name": "main"})[0] == 201
+            checked = json.loads(call(folder, "run", "--check", "--json"))
+            check_json("serve run", checked)
+            assert all(row["ok"] for row in checked) and len(checked) == 4
+            made = UUID(call(folder, "tenant", "create", "Second works").strip())
+            given = json.loads(call(folder, "token", "--organisation", str(made), "--access", "read_only", "--json"))
+            check_json("serve token", given)
+            token = given["token"]
+            assert Client(port, token)("GET", "/v1/me")[1]["organisation"]["name"] == "Second works"
+            assert call(folder, "migrate").strip() == "nothing to do"
+            process.kill()  # as a crash: the database goes on, and the next start takes it over
+            process.wait(30)
+        with running(folder) as (_, address, said):
+            assert said == "", "the token is shown once"
+            again = Client(int(address.rpartition(":")[2]), found[2])
+            assert [at["name"] for at in again("GET", "/v1/stores")[1]["stores"]] == ["main"]
+        rows = json.loads(call(folder, "tenant", "list", "--json"))
+        check_json("serve tenant list", rows)
+        check_json(
+            "serve tenant export", json.loads(call(folder, "tenant", "export", str(made), f"{place}/x.zip", "--json"))
+        )
+        assert [row["name"] for row in rows] == ["default", "Second works"]
+        gone = json.loads(call(folder, "tenant", "delete", str(made), "--yes", "--json"))
+        check_json("serve tenant delete", gone)
+        assert {"table": "tokens", "rows": 1} in gone
