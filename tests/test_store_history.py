@@ -1,4 +1,5 @@
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -9,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from loads import ROOT, scaled
+from memdir import guard
+from memdir.errors import DiskError, NotFoundError
 from memdir.format.index import clip_index
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Surfacing
+from memdir.records import Origin, Surfacing
 from memdir.store import history
 from memdir.store.files import FileStore
+from memdir.store.plan import FileChange
 from memdir.store.postgres import PostgresStore
+from memdir.store.state import read_problems
 from memdir.testing import sample_memory
 from pressure import Unavailable, nobody_folder, run_in_child
 
@@ -46,6 +51,7 @@ def store(memory: Path) -> FileStore:
 @pytest.fixture(params=["files", "postgres"])
 def ledger(request: pytest.FixtureRequest, memory: Path) -> FileStore | PostgresStore:
     if request.param == "files":
+        memory.mkdir(parents=True)  # recalls are noted best effort, and make no directory
         return FileStore(memory)
     made: PostgresStore = request.getfixturevalue("postgres").store()
     return made
@@ -184,3 +190,128 @@ def test_a_read_only_directory_has_no_ledger() -> None:
         except Unavailable as error:
             pytest.skip(str(error))
         assert not done.error and done.value == 0, done.detail
+
+
+def rot(memory: Path, statement: str) -> None:
+    with closing(sqlite3.connect(memory / ".memdir" / "history.db")) as db, db:
+        db.execute(statement)
+
+
+def test_damaged_bytes_are_never_restored_nor_undone_to(memory: Path) -> None:
+    with FileStore(memory) as store:
+        first = store.write(sample_memory())
+        store.edit("terse-replies", first.text + "More.\n", expect=first.digest)
+        rot(memory, f"UPDATE contents SET data = x'726f74' WHERE digest = '{first.digest}'")
+        now = store.read("terse-replies").text
+        for act in (store.undo, lambda: store.restore("terse-replies")):
+            with pytest.raises(DiskError, match="damaged"):
+                act()
+        assert store.read("terse-replies").text == now
+        assert [what for _, what in store.find_damage()] == [f"version {first.digest[:12]} is damaged"]
+        store.write(sample_memory(name="another"))
+
+
+def test_a_killed_change_whose_bytes_are_damaged_keeps_nobody_from_writing(memory: Path) -> None:
+    with FileStore(memory) as store:
+        saved = store.write(sample_memory())
+        store.delete("terse-replies")
+    rot(memory, "UPDATE acts SET pending = 1 WHERE verb = 'forget'")
+    rot(memory, f"UPDATE contents SET data = x'726f74' WHERE digest = '{saved.digest}'")
+    with FileStore(memory) as store:
+        store.write(sample_memory(name="another"))
+        assert [header.name for header in store.scan()] == ["another"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "replaced", "folder deleted"])
+def test_a_history_that_was_taken_away_is_not_written_to_any_more(memory: Path, tmp_path: Path, how: str) -> None:
+    with FileStore(memory) as store, FileStore(tmp_path / "b" / "other") as other:
+        store.write(sample_memory())
+        other.write(sample_memory(name="elsewhere"))
+        state = memory / ".memdir"
+        if how == "folder deleted":
+            shutil.rmtree(state)
+        for path in state.glob("history.db*"):
+            path.unlink() if how == "deleted" else path.rename(tmp_path / path.name)
+        if how == "replaced":
+            other.close()
+            shutil.copy(other.state / "history.db", state / "history.db")
+        store.write(sample_memory(name="later"))
+        assert "later" in [at.files[0].path.removesuffix(".md") for at in store.changes()]
+        store.undo()
+        assert [header.name for header in store.scan()] == ["terse-replies"]
+    with FileStore(memory) as store:
+        assert "undo" in [at.verb for at in store.changes(limit=3)]
+        assert "replaced while in use" in read_problems(store.state)[0].text
+
+
+def test_a_file_deleted_and_made_again_outside_is_in_two_changes(memory: Path) -> None:
+    with FileStore(memory) as store:
+        text = store.write(sample_memory()).text
+        path = memory / "terse-replies.md"
+        path.unlink()
+        store.notice()
+        path.write_text(text + "Again.\n", encoding="utf-8")
+        store.notice()
+        kinds = [
+            (at.verb, at.files[0].before is None, at.files[0].after is None) for at in store.changes("terse-replies")
+        ]
+        assert kinds == [("outside", True, False), ("outside", False, True), ("save", True, False)]
+        (memory / "new.md").write_text(text, encoding="utf-8")
+        store.notice()
+        assert store.changes("new") == (), "a file never seen before is its own beginning"
+        assert store.find_damage() == ()
+
+
+def test_an_edit_of_the_index_is_recorded_once_though_the_change_that_saw_it_was_abandoned(memory: Path) -> None:
+    with FileStore(memory) as store:
+        store.write(sample_memory())
+        index = memory / "MEMORY.md"
+        index.write_text(index.read_text("utf-8") + "\nprose\n", encoding="utf-8")
+        with store._holding() as (root, past):
+            data, seen = guard.read_file(root, "MEMORY.md") or (None, None)
+            plan = [FileChange("MEMORY.md", data, b"other\n")]
+            change = past.begin("index", Origin(), NOW, plan, seen={"MEMORY.md": seen}, undoes=None, mark="")
+            past.abandon(change)
+        store.write(sample_memory(name="another"))
+        assert [at.verb for at in store.changes()].count("outside") == 1
+
+
+def test_every_splice_of_an_index_is_checked_by_taking_it_back(memory: Path) -> None:
+    with FileStore(memory) as store:
+        for number in range(8):
+            store.write(sample_memory(name=f"m{number}"))
+        store.delete("m3")
+        store.undo()
+        assert store.find_damage() == ()
+        rot(memory, "UPDATE changes SET removed = x'41', inserted = x'4242' WHERE act = 5 AND path = 'MEMORY.md'")
+        assert [path for path, _ in store.find_damage()] == ["MEMORY.md"]
+        own = store.edit("m6", store.read("m6").text + "Own.\n", expect=store.read("m6").digest)
+        rot(memory, f"DELETE FROM contents WHERE digest = '{own.digest}'")
+        assert {path for path, _ in store.find_damage()} == {"MEMORY.md", "m6.md"}
+
+
+def test_compacting_keeps_the_last_version_of_everything_and_says_what_it_did(memory: Path) -> None:
+    moment = [NOW]
+    with FileStore(memory, clock=lambda: moment[0]) as store:
+        saved = store.write(sample_memory())
+        gone = store.write(sample_memory(name="gone"))
+        gone = store.edit("gone", gone.text + "For good.\n", expect=gone.digest)
+        store.delete("gone")
+        for number in range(20):
+            moment[0] += timedelta(days=1)
+            saved = store.edit("terse-replies", saved.text + f"Line {number}.\n", expect=saved.digest)
+        count = store.count_changes()
+        done = store.compact(before=NOW + timedelta(days=10), most=0, origin=Origin("person"))
+        assert 5 <= done.versions <= 11 and done.bytes > 0
+        assert store.count_changes() == count + 1 and store.changes(limit=1)[0].verb == "compact"
+        assert store.read_content(gone.digest) and store.read_content(saved.digest)
+        assert store.find_damage() == (), "what was removed on purpose is no damage"
+        assert store.compact(before=NOW + timedelta(days=10), most=0, origin=Origin("person")).versions == 0
+        store.undo()
+        assert store.read("terse-replies").text != saved.text, "undo goes on from the change before"
+        first = store.changes("terse-replies")[-1].id
+        with pytest.raises(NotFoundError, match="no longer in the history"):
+            store.restore("terse-replies", change=first)
+        assert store.restore("gone").digest == gone.digest
+        least = store.compact(before=None, most=1, origin=Origin("person"))
+        assert least.versions > 0 and store.read_content(store.read("terse-replies").digest)

@@ -37,6 +37,7 @@ SURFACED_BYTES = 4_096  # of one memory, whichever comes first; the rest is a fi
 CONVERSATION_BYTES = 60_000  # of all memories in one conversation, until it is compacted or cleared
 LEDGER_ROWS = 10_000  # newest kept; at five a turn that is two thousand turns
 LEDGER_QUERY_CHARS = 500  # enough to recognise a query; a pasted log is not kept
+HISTORY_MB = 256  # of versions: some 100,000 edits of a usual memory
 SESSION_DAYS = 60  # a conversation without a turn for so long is over
 SESSION_BYTES = 1_048_576  # a larger record is not one of memdir's
 SESSION_SECONDS = 0.5  # how long to wait for a record: recall has one second in a hook

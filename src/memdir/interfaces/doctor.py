@@ -432,6 +432,19 @@ def _check_history(store: FileStore, memories: Sequence[Memory]) -> Findings:
             yield DoctorFinding("out_of_step", path, message, "`memdir doctor --fix` records it", fixable=True)
 
 
+def check_deep(store: FileStore) -> Findings:
+    """Every version, change and index line of the history that does not prove itself."""
+    try:
+        found = store.find_damage()
+    except MemdirError:
+        return  # `_check_history` reports what cannot be read
+    for path, what in found:
+        fix = (
+            "other versions are not affected; restore history.db from a backup, or keep it as it is: memories are files"
+        )
+        yield DoctorFinding("history", path, what, fix)
+
+
 def _check_dream(store: FileStore) -> Findings:
     holder = find_holder(store.root, now=store.clock())
     if holder is not None and holder.is_late:

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
@@ -28,8 +28,9 @@ from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS, SYNC_DUE_
 from memdir.models.agent import note_run
 from memdir.project.hosts import find_host
 from memdir.recall.select import LocalSearch
-from memdir.records import Model
+from memdir.records import Model, Origin
 from memdir.store.files import FileStore
+from memdir.store.history import CompactResult
 from memdir.store.open import Project, open_project
 from memdir.store.sessions import (
     QueuedTurn,
@@ -204,6 +205,7 @@ def do_chores(project: Project, entries: Iterable[QueuedTurn], model: Model | No
         ("index", lambda: _refresh_index(project)),
         ("sessions", lambda: prune_sessions(project.private.state)),
         ("verify", lambda: refresh_verdicts(project, now=project.now())),
+        ("history", lambda: compact_history(project, project.private, Origin(WHO))),
         ("dream", lambda: _dream(project, session, model)),
         ("team sync", lambda: _sync_team(project)),
         ("sync", lambda: _sync_own(project)),
@@ -221,6 +223,14 @@ def _update_notes(project: Project, entry: QueuedTurn, model: Model | None) -> N
     file = find_notes_file(find_home(project), entry.session)
     session = open_session(project.private.state, entry.session)
     update_from_transcript(project, Path(entry.transcript), session, file, model=model)
+
+
+def compact_history(project: Project, store: FileStore, origin: Origin) -> CompactResult:
+    """Remove old versions from a history that is over the bound of the settings; recorded in the history itself."""
+    days, most = project.settings.number("history.keep_days"), project.settings.number("history.keep_mb") * 1e6
+    before = project.now() - timedelta(days=days) if days else None
+    is_small = not days and (not most or store.measure_history() <= most)
+    return CompactResult() if is_small else store.compact(before=before, most=int(most), origin=origin)
 
 
 def _refresh_index(project: Project) -> None:

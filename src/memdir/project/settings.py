@@ -118,6 +118,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("claude", "claude", "The program behind `claude-cli`: its name or its whole path."),
     Setting("codex", "codex", "The program behind `codex-cli`."),
     Setting("gemini", "gemini", "The program behind `gemini-cli`."),
+    Setting("history.keep_days", 0, "Days for which old versions stay in the history; 0 is for ever."),
+    Setting(
+        "history.keep_mb", limits.HISTORY_MB, "Megabytes of versions in a history; beyond, old ones go. 0 is no bound."
+    ),
     Setting("budget.run_tokens", limits.RUN_TOKENS, "Tokens one run may spend; 0 is no cap."),
     Setting("budget.day_tokens", limits.DAY_TOKENS, "Tokens one day may spend; 0 is no cap."),
 )

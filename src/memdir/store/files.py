@@ -43,7 +43,7 @@ from memdir.records import (
 )
 from memdir.store import history, inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
-from memdir.store.history import History, create_file
+from memdir.store.history import CompactResult, History, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 
 if TYPE_CHECKING:
@@ -218,6 +218,23 @@ class FileStore(StoreBase):
             if past is not None:
                 past.check_version()
                 past.read_changes(limit=1)
+
+    def compact(self, *, before: datetime | None, most: int, origin: Origin) -> CompactResult:
+        """Remove old versions from the history, never the last of a file; see `History.compact`."""
+        with self._holding() as (_, past):
+            return past.compact(self.clock(), origin, before=before, most=most)
+
+    def measure_history(self) -> int:
+        """Bytes of the history's file, 0 if there is none."""
+        try:
+            return os.lstat(self.state / history.FILE).st_size
+        except OSError:
+            return 0
+
+    def find_damage(self) -> tuple[tuple[str, str], ...]:
+        """Check every version, change and index line of the history; returns file and what is wrong."""
+        with self._reading_history() as past:
+            return tuple(past.find_damage()) if past else ()
 
     def recorded(self) -> dict[str, str]:
         """Path to the digest of every file as history last saw it."""
@@ -424,13 +441,21 @@ class FileStore(StoreBase):
     def _holding(self, *, seconds: float | None = None) -> Iterator[tuple[int, History]]:
         wait = self._lock_seconds if seconds is None else seconds
         with self._threads, self._locked("lock", wait) as (root, state):
-            if self._history is None or self._pid != os.getpid():
+            past = self._history if self._pid == os.getpid() else None
+            if past is not None and not past.is_in_place:
+                # Somebody deleted, moved or replaced it: what is written there now would be in no history.
+                past.close()
+                past = None
+                from memdir.store.state import note_problem  # most processes never see this
+
+                text = "history.db was deleted, moved or replaced while in use; what is there now is used from here on"
+                note_problem(self.state, "store", text, self.clock())
+            if past is None:
                 guard.check_target(state, history.FILE, history.FILE)
-                self._history = History(self.state / history.FILE)
+                past = self._history = History(self.state / history.FILE)
                 self._pid = os.getpid()
                 if self._on_open is not None:
                     self._on_open()
-            past = self._history
             heal(root, past)
             yield root, past
 
@@ -454,7 +479,7 @@ class FileStore(StoreBase):
     def _reading_history(self) -> Iterator[History | None]:
         """History for readers: None if there is none yet; a directory that cannot be written can still be read."""
         with self._threads:
-            if self._history is not None and self._pid == os.getpid():
+            if self._history is not None and self._pid == os.getpid() and self._history.is_in_place:
                 yield self._history
                 return
             path = self.state / history.FILE
@@ -589,16 +614,26 @@ def _plan_healing(root: int, past: History, change: Change) -> list[FileChange]:
     topics = [(file, found) for file, _, found in files if not is_index_path(file.path)]
     if any(file.after is None and found == file.before for file, found in topics):
         gone = [file for file, found in topics if file.after is None and found is None]
-        return [FileChange(file.path, None, past.read_content(file.before or "")) for file in gone]
+        lost = [(file.path, _read_version(past, file.before)) for file in gone]
+        return [FileChange(path, None, data) for path, data in lost if data is not None]
     planned = []
     for file, current, found in files:
         if is_index_path(file.path):
             after = plan.redo_index(file, current)
         else:
-            after = past.read_content(file.after) if file.after and found == file.before else current
+            after = _read_version(past, file.after) if file.after and found == file.before else current
+            after = current if after is None else after
         if after != current:
             planned.append(FileChange(file.path, current, after))
     return planned
+
+
+def _read_version(past: History, digest: str | None) -> bytes | None:
+    """The bytes of a version; None if history has lost them: a damaged version must not keep a store from healing."""
+    try:
+        return past.read_content(digest or "")
+    except (DiskError, NotFoundError):
+        return None
 
 
 def _folder(path: str) -> str:

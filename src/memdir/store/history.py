@@ -26,7 +26,7 @@ from pathlib import Path
 from memdir.errors import DiskError, NotFoundError
 from memdir.files import is_plain_file
 from memdir.format.frontmatter import digest_of
-from memdir.format.index import find_splice
+from memdir.format.index import apply_splice, find_splice
 from memdir.frozen import dataclass
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Change, ChangedFile, Origin, Signature, Surfacing
@@ -86,6 +86,8 @@ _SAME_WORDS = frozenset({"pin", "unpin", "verify", "stamp", "dream"})
 _BRINGING_VERBS = frozenset({"undo", "restore", "sync", "import", "revert"})
 _BRINGING_WHO = frozenset({"sync", "import", "dream"})
 _FILE_TIMES = "SELECT digest, inode, mtime_ns, since_ns, touched_ns FROM files WHERE path = ?"
+_LAST_CHANGE = "SELECT after FROM (SELECT act, path, after FROM changes JOIN acts ON act = id WHERE NOT pending)"
+_COMPACT = "compact"  # the verb of a change that removed old versions; its session is the last change that lost them
 _CREATING = allocate_lock()
 _PATH_BYTES = 504  # SQLite's own 512 for a path, less the endings of its logs
 
@@ -98,6 +100,7 @@ class Database:
     ) -> None:
         self.path = path
         self._migrations = migrations
+        self._file = (0, 0)
         if str(path) != IN_MEMORY and os.path.lexists(path) and not is_plain_file(path):
             # A link would lead to somebody else's file, and a FIFO would be waited for.
             hint = "move it away; memories are not affected, and a new one begins"
@@ -114,6 +117,7 @@ class Database:
             try:
                 if not readonly:
                     self._prepare()
+                    self._file = self._find_file()
             except (sqlite3.Error, DiskError):
                 self._db.close()
                 raise
@@ -131,6 +135,18 @@ class Database:
                         self._db.execute(statement)
                     self._db.execute(f"PRAGMA user_version = {number}")
         self._db.execute("PRAGMA secure_delete = ON")
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that is open is still the one at the path, not deleted, moved or replaced since."""
+        return self._file == self._find_file()
+
+    def _find_file(self) -> tuple[int, int]:
+        try:
+            facts = os.lstat(self.path)
+        except OSError:
+            return 0, 0
+        return facts.st_dev, facts.st_ino
 
     def check_version(self) -> None:
         """Raise DiskError if a newer memdir has written this; readers use what they find."""
@@ -202,6 +218,14 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise DiskError(f"cannot use {path.name}: {words}", path=str(path), hint=hint) from None
 
 
+@dataclass(frozen=True, slots=True)
+class CompactResult:
+    """How many old versions were removed from a history, and their size."""
+
+    versions: int = 0
+    bytes: int = 0
+
+
 class History(Database):
     def __init__(self, path: Path, *, readonly: bool = False, busy_seconds: float = 30.0) -> None:
         super().__init__(path, MIGRATIONS, readonly=readonly, busy_seconds=busy_seconds)
@@ -229,7 +253,10 @@ class History(Database):
                     kept = self._db.execute(_FILE_TIMES, (planned.path,)).fetchone()
                     row = (planned.path, digest, _find_times(kept, digest, signature)[0])
                     self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", row)
-                self._note_outside(planned.path, planned.before, at)
+                if self._note_outside(planned.path, planned.before, at) and planned.before is not None and signature:
+                    self._remember(
+                        planned.path, planned.before, signature
+                    )  # else it is noted again if this is abandoned
             who = (origin.who, origin.why, origin.session)
             return self._insert((at.isoformat(), verb, *who, undoes, True, replace_surrogates(mark)), plan)
 
@@ -287,6 +314,82 @@ class History(Database):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return len(marks)
 
+    def compact(self, at: datetime, origin: Origin, *, before: datetime | None, most: int) -> CompactResult:
+        """Remove versions that only changes from before `before` know, and, oldest first, so many that the rest has at
+        most `most` bytes (0 is any number). The last version of a file stays, a deleted one's too, and so does the
+        list of changes: who, when and why. What was removed is recorded as a change."""
+        with self.transaction(durable=True) as db:
+            sizes = dict(db.execute("SELECT digest, length(data) FROM contents").fetchall())
+            kept = {row[0] for row in db.execute("SELECT digest FROM files")}
+            newest: dict[str, str] = {}
+            last: dict[str, int] = {}
+            select = "SELECT act, path, before, after FROM changes ORDER BY act"
+            for change, path, old, new in db.execute(select).fetchall():
+                newest[path] = new or old or newest.get(path, "")
+                last |= {digest: change for digest in (old, new) if digest}
+            kept |= set(newest.values())
+            is_old = "SELECT max(id) FROM acts WHERE at < ? AND NOT pending"
+            horizon = (db.execute(is_old, (before.isoformat(),)).fetchone()[0] or 0) if before else 0
+            size = sum(sizes.values())
+            gone: list[str] = []
+            for digest in sorted(sizes.keys() - kept, key=lambda at: last.get(at, 0)):
+                if last.get(digest, 0) > horizon and not (most and size > most):
+                    break
+                gone.append(digest)
+                size -= sizes[digest]
+            if not gone:
+                return CompactResult()
+            horizon = max(horizon, *(last.get(digest, 0) for digest in gone))
+            db.executemany("DELETE FROM contents WHERE digest = ?", [(digest,) for digest in gone])
+            freed = sum(sizes[digest] for digest in gone)
+            why = f"{len(gone)} old versions removed, {freed:,} bytes"
+            self._insert((at.isoformat(), _COMPACT, origin.who, why, str(horizon), None, False, ""), [])
+        with sqlite_errors(self.path):
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return CompactResult(len(gone), freed)
+
+    def find_damage(self) -> Iterator[tuple[str, str]]:
+        """Everything in this history that does not prove itself: file and what is wrong. Reads all of it."""
+        with self.reading() as db:
+            for (line,) in db.execute("PRAGMA integrity_check(20)").fetchall():
+                if line != "ok":
+                    yield self.path.name, str(line)
+            known = set()
+            for digest, data in db.execute("SELECT digest, data FROM contents"):
+                known.add(digest)
+                if digest_of(bytes(data)) != digest:
+                    yield self.path.name, f"version {digest[:12]} is damaged"
+            old = db.execute("SELECT max(CAST(session AS INTEGER)) FROM acts WHERE verb = ?", (_COMPACT,)).fetchone()[0]
+            select = "SELECT act, path, before, after FROM changes WHERE act > ? AND splice_at IS NULL"
+            for change, path, *digests in db.execute(select, (old or 0,)):
+                # An index whose lines were purged has digests and no text.
+                missing = [at for at in digests if at and at not in known and not is_index_path(path)]
+                if missing:
+                    yield path, f"change {change} names version {missing[0][:12]}, which is not there"
+            for path, digest in db.execute("SELECT path, digest FROM files").fetchall():
+                if not is_index_path(path) and digest not in known:
+                    yield path, f"its last recorded version {digest[:12]} is not there"
+            for path, data in db.execute("SELECT path, data FROM indexes").fetchall():
+                yield from self._find_index_damage(path, bytes(data))
+
+    def _find_index_damage(self, path: str, data: bytes) -> Iterator[tuple[str, str]]:
+        """Take back every change of an index, from the last known bytes on: each must give the digest it began with."""
+        select = "SELECT act, before, after, splice_at, removed, inserted FROM changes JOIN acts ON act = id"
+        rows = self._db.execute(f"{select} WHERE path = ? AND NOT pending ORDER BY act DESC, seq DESC", (path,))
+        for change, before, after, at, removed, inserted in rows.fetchall():
+            if (digest_of(data) if data else None) not in (after, digest_of(data)) or (
+                after and digest_of(data) != after
+            ):
+                yield path, f"after change {change} it should have been another text"
+                return
+            if removed is None or inserted is None or at is None:
+                return  # purged
+            data = apply_splice(data, (at, bytes(inserted), bytes(removed)))
+            if before is not None and digest_of(data) != before:
+                yield path, f"change {change} does not lead back to the text before it"
+                return
+
     # Reading
 
     def find_pending(self) -> tuple[Change, ...]:
@@ -299,8 +402,8 @@ class History(Database):
 
     def find_last(self) -> Change | None:
         """The newest change that can be taken back: not an undo, not undone, not somebody else's edit."""
-        where = "WHERE NOT pending AND undoes IS NULL AND verb <> ? ORDER BY id DESC"
-        return next((at for at in self._read_changes(where, (OUTSIDE,)) if at.undone_by is None), None)
+        where = "WHERE NOT pending AND undoes IS NULL AND verb NOT IN (?, ?) ORDER BY id DESC"
+        return next((at for at in self._read_changes(where, (OUTSIDE, _COMPACT)) if at.undone_by is None), None)
 
     def read_changes(self, *, path: str | None = None, limit: int = -1) -> tuple[Change, ...]:
         if path is None:
@@ -325,8 +428,12 @@ class History(Database):
         with sqlite_errors(self.path):
             row = self._db.execute("SELECT data FROM contents WHERE digest = ?", (digest,)).fetchone()
         if row is None:
-            raise NotFoundError("this version is no longer in the history", name=digest[:12], hint="it was purged")
-        return bytes(row[0])
+            hint = "it was purged, or removed as old by `memdir history --compact`"
+            raise NotFoundError("this version is no longer in the history", name=digest[:12], hint=hint)
+        if digest_of(data := bytes(row[0])) != digest:
+            hint = "nothing was changed; `memdir doctor --deep` lists what else is damaged"
+            raise DiskError(f"version {digest[:12]} in {self.path.name} is damaged", path=str(self.path), hint=hint)
+        return data
 
     def find_last_steps(self) -> dict[str, tuple[str, datetime]]:
         """Name to who last changed the words of a memory, and when."""
@@ -378,12 +485,15 @@ class History(Database):
     def _note_outside(self, path: str, data: bytes | None, at: datetime) -> FileChange | None:
         row = self._db.execute("SELECT digest FROM files WHERE path = ?", (path,)).fetchone()
         digest = digest_of(data) if data is not None else None
+        if row is None:  # a file that was deleted is known by its last change
+            row = self._db.execute(f"{_LAST_CHANGE} WHERE path = ? ORDER BY act DESC LIMIT 1", (path,)).fetchone()
         if row is None or row[0] == digest:
             return None
         if is_index_path(path):
             old = self._db.execute("SELECT data FROM indexes WHERE path = ?", (path,)).fetchone()
         else:
             old = self._db.execute("SELECT data FROM contents WHERE digest = ?", (row[0],)).fetchone()
+        old = old if row[0] is not None else None
         planned = FileChange(path, bytes(old[0]) if old else None, data)
         self._insert((at.isoformat(), OUTSIDE, OUTSIDE, "", "", None, False, ""), [planned])
         return planned

@@ -115,17 +115,37 @@ _CHANGES = (
     "List changes: when, by whom, why; `diff` shows their text.",
     "memdir history",
     "memdir history terse-replies --limit 5",
+    "memdir history --compact",
 )
 @name_argument(required=False)
 @limit_option(50, "At most so many, newest first; 0 all.", least=0)
+@click.option(
+    "--compact", "is_compacting", is_flag=True, help="Remove old versions by `history.keep_days` and `history.keep_mb`."
+)
 @scope_option
 @json_option
 @click.pass_obj
-def history_verb(call: CliContext, name: str | None, limit: int, scope: str | None, as_json: bool) -> None:
+def history_verb(
+    call: CliContext, name: str | None, limit: int, is_compacting: bool, scope: str | None, as_json: bool
+) -> None:
     """List what happened to this directory, or to one memory, forgotten or not. Edits made outside memdir are in it.
 
     In a pipe: id, time, who, verb, memories, why, `undone by ID` or `undoes ID`, with tabs between.
+
+    With --compact versions beyond the bounds of the settings are removed first, the oldest before others. The last version of
+    a memory stays, of a forgotten one too, and the list of changes stays; what was removed can no longer be undone.
     """
+    if is_compacting:
+        if name is not None:
+            raise click.UsageError("--compact is for the whole history, not for one memory")
+        from memdir.interfaces.worker import compact_history  # a listing does not pay for it
+
+        project = call.open_to_write()
+        store = choose_store(project, scope)
+        done = compact_history(project, store, call.origin())
+        if not as_json:
+            call.out.line(f"removed {output.count_words(done.versions, 'old version')}, {done.bytes:,} bytes")
+            return
     store, found = _find_store(call.open(), name, scope)
     rows = [make_change_row(change) for change in store.changes(found, limit=limit or -1)]
     call.show_rows(_CHANGES, rows, as_json=as_json, empty="nothing has been changed here by memdir yet")

@@ -425,23 +425,24 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
 
 
 @verb(
-    "doctor", "Find what is wrong with memdir here, and fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --json"
+    "doctor", "Find what is wrong with memdir here, and fix it.", "memdir doctor", "memdir doctor --fix", "memdir doctor --deep"
 )  # fmt: skip
 @click.option(
     "--fix", "is_fixing", is_flag=True,
     help="Rebuild what can be rebuilt, such as index lines. Memories are not touched.",
 )  # fmt: skip
+@click.option("--deep", "is_deep", is_flag=True, help="Also check every version, change and index line of the history.")
 @scope_option
 @json_option
 @click.pass_context
-def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json: bool) -> None:
+def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str | None, as_json: bool) -> None:
     """Look for what is wrong. Exits with 1 if there is anything above advice.
 
     In a pipe: level, kind, scope, place, what is wrong, what to do, with tabs between.
     """
     call = ctx.ensure_object(CliContext)
     out = call.out
-    found, fixed = _look(call, scope, is_fixing=is_fixing)
+    found, fixed = _look(call, scope, is_fixing=is_fixing, is_deep=is_deep)
     rows = [fill("kind level where line message fix fixable", finding, scope=where) for where, finding in found]
     if as_json:
         out.json({"findings": rows, "counts": doctor.count_kinds([at for _, at in found]), "fixed": fixed})
@@ -465,7 +466,9 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, scope: str | None, as_json:
         ctx.exit(output.REFUSED)
 
 
-def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list[tuple[str, DoctorFinding]], int]:
+def _look(
+    call: CliContext, scope: str | None, *, is_fixing: bool, is_deep: bool
+) -> tuple[list[tuple[str, DoctorFinding]], int]:
     """Everything that is wrong, with its scope, and how much of what was wrong has been fixed."""
     environment = call.environment
     try:
@@ -494,6 +497,7 @@ def _look(call: CliContext, scope: str | None, *, is_fixing: bool) -> tuple[list
         for state in (project.private.state, project.environment.state_home) if scope is None else ():
             fixed += doctor.repair_background(state, examine_background(state, now=project.now()), now=project.now())
     found += [(store.scope.value, at) for store in stores for at in examine(store, skip_index=skip_index, own=own)]
+    found += [(store.scope.value, at) for store in stores for at in doctor.check_deep(store)] if is_deep else []
     return (found if scope else [*found, *(("background", at) for at in _examine_background(project))]), fixed
 
 
