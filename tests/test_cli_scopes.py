@@ -390,3 +390,11 @@ def test_what_may_not_be_there_stays_where_it_was(cli: Cli) -> None:
     assert cli("promote", "taken", "--scope", "private", "--name", "ours").code == 0
     assert "team/ours" in rows(cli) and "already" in cli("promote", "team/ours").refusal
     assert "memory is off" in cli("promote", "deploys", CLAUDE_CODE_SIMPLE="1").refusal
+
+
+def test_a_memory_is_not_promoted_to_a_team_that_is_not_there(cli: Cli) -> None:
+    cli("save", "--name", "deploys", *FACT)
+    for team in ("0", ""):
+        refusal = cli("promote", "deploys", MEMDIR_TEAM=team).refusal
+        assert "there is no team here" in refusal and "memdir team init" in refusal
+    assert rows(cli)["deploys"]["scope"] == "private" and "team/deploys" not in rows(cli)

@@ -6,7 +6,8 @@ import pytest
 
 from clihelp import Cli
 from homes import git, make_repository, write
-from memdir.errors import FormatError, SecretError
+from memdir.errors import FormatError, PathError, SecretError
+from memdir.frozen import replace
 from memdir.records import Draft, Kind
 from memdir.store.open import (
     EXCLUDED,
@@ -16,6 +17,7 @@ from memdir.store.open import (
     list_definitions,
     open_agent_store,
     open_project,
+    open_store,
 )
 
 TOKEN = "ghp_" + "aB3dE6gH9kLm2" * 2 + "pQr5sTu7vW"
@@ -164,3 +166,16 @@ def test_what_is_committed_with_the_project_holds_no_secret_and_nothing_personal
     with open_agent_store(opened, local) as store:
         store.write(Draft(Kind.USER, "Person", "Knows Go well and is new to React", "Go."))
     opened.close()
+
+
+def test_a_type_may_be_given_as_text_and_a_path_with_a_nul_is_named(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a" / "memory") as store:
+        draft = Draft("project", "Deploys", "We deploy on Tuesdays only, for support", "Tomorrow too.")  # type: ignore[arg-type]
+        assert store.write(draft).header.kind is Kind.PROJECT and "Tomorrow" not in store.read("deploys").body
+        with pytest.raises(FormatError, match="unknown type 'fact'"):
+            store.write(replace(draft, kind="fact", name="b"))
+    with open_store(tmp_path / "b" / "memory", scope="user") as store, pytest.raises(FormatError, match="not project"):
+        store.write(draft)
+    for given in ({"path": "/tmp/a/b\0c"}, {"cwd": "/tmp/a\0b"}):
+        with pytest.raises(PathError, match="NUL"):
+            open_store(**given)

@@ -162,6 +162,9 @@ def open_store(
     if scope not in list(Scope):
         raise SettingsError(f"scope={scope!r} is none of {', '.join(Scope)}", key="scope")
     scope = Scope(scope)
+    for given in (path, cwd):
+        if given is not None and "\0" in str(given):
+            raise PathError(str(given).replace("\0", "\\0"), "it holds a NUL", hint="give the path of a directory")
     if path is not None:
         return FileStore(Path(path).absolute(), scope=scope)
     project = open_project(None if cwd is None else Path(cwd))

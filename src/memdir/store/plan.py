@@ -202,7 +202,7 @@ def plan_write(
     view: StoreView, draft: Draft, expect: str | None, now: datetime, rules: WriteRules
 ) -> tuple[str, list[FileChange]]:
     """The name a draft is saved under, and the changes that save it; none when everything already reads so."""
-    check_draft(draft, rules)
+    draft = check_draft(draft, rules)
     name, found = find_write_target(view, draft)
     check_expected(name, found, expect)
     draft, _ = resolve_dates(draft, now, decode(found or b""))
@@ -436,16 +436,19 @@ def resolve_text(text: str, now: datetime, old: str = "") -> str:
         return text
 
 
-def check_draft(draft: Draft, rules: WriteRules) -> None:
+def check_draft(draft: Draft, rules: WriteRules) -> Draft:
+    """Returns the draft, its type an enum also if it was given as text; raises FormatError."""
     frontmatter.check_title(draft.title)
     for field in ("title", "description", "body"):
         check_text(getattr(draft, field), field)
     frontmatter.check_cues(draft.cues or ())
-    if draft.kind not in Kind.__members__.values():
+    if draft.kind not in list(Kind):
         raise FormatError(f"unknown type {draft.kind!r}", field="type", hint="user, feedback, project or reference")
+    draft = replace(draft, kind=Kind(draft.kind))
     _check_scope(draft.kind, rules.scope)
     if not draft.body.strip():
         raise FormatError("a memory needs a body", field="body", hint="say what is to be remembered")
+    return draft
 
 
 def check_kind(fields: frontmatter.FrontmatterFields, rules: WriteRules) -> None:

@@ -52,7 +52,8 @@ def promote_verb(call: CliContext, to: str, **given: Any) -> None:
     """Move a memory to where more can use it. Its bytes and its index line go along, and history keeps both ends.
 
     Refused: a user memory and anything with a secret for a team, a project or reference memory for all projects, a
-    description that says nothing, and a name that is taken there. Nothing is committed or pushed by it.
+    description that says nothing, a name that is taken there, and a team where there is none. Nothing is committed or
+    pushed by it.
     """
     _move(call, "promote", Scope(to), **given)
 
@@ -74,11 +75,22 @@ def demote_verb(call: CliContext, to: str, **given: Any) -> None:
     _move(call, "demote", Scope(to), **given)
 
 
+def _offer_team(call: CliContext) -> None:
+    """Ask whether a team is to be made; raises where nobody can be asked, or does not want one."""
+    text = "there is no team here, and recall does not look into the folder of one"
+    agreed = is_terminal(sys.stdin) and click.confirm(f"{text}. Make one, as `memdir team init` does?")
+    if not agreed or _enter(call, Membership(), create=True, seconds=TEAM_SECONDS, as_json=False) != 0:
+        hint = "`memdir team init` makes one; `memdir promote NAME --to user` shares it with all your projects"
+        raise SettingsError(text, key="team", hint=hint)
+
+
 def _move(
     call: CliContext, done: str, to: Scope, *, name: str, named: str | None, scope: str | None, as_json: bool
 ) -> None:
     project, out = call.open_to_write(), call.out
     store, header = app.find_memory(project, name, scope)
+    if to is Scope.TEAM and not project.private.team:
+        _offer_team(call)
     if scope is None and header.scope is to:  # perhaps a move was cut short: then it is also in another scope
         for other in (at for at in app.SCOPES if at != to.value):
             try:
