@@ -166,7 +166,7 @@ RUNS: list[list[str]] = [
     ["save", "--type", "project", "--name", "p", "--description", "Freeze of mobile releases", "--body", "Tomorrow."],
     ["remember", "the staging db is reset every Sunday"], ["remember", "the release is tomorrow", "--pin"],
     ["edit", "a", "--title", "Another"], ["edit", "a", "--title", "a"], ["pin", "a"], ["pin", "a", "--off"],
-    ["promote", "a", "--to", "project"], ["promote", "a", "--to", "user", "--name", "b"], ["demote", "ours"],
+    ["promote", "a", "--to", "user", "--name", "b"], ["demote", "ours"],
     ["log", "add", "out"], ["log", "show", "2026-03-04"], ["log", "list"],
     ["forget", "a"], ["forget", "a", "--purge", "--yes"], ["history"], ["history", "a"], ["history", "--limit", "1"],
     ["diff"], ["diff", "1"], ["diff", "a"], ["undo"], ["undo", "1", "--scope", "user"],
