@@ -1,5 +1,6 @@
 """Attacks on the page of a person: other sites, other users of the machine, used and wrong tokens, large and slow requests."""
 
+import hashlib
 import socket
 import stat
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from loads import ROOT
 from memdir.interfaces.web.access import HEADERS
 from memdir.interfaces.web.app import open_browser
 from memdir.records import Draft, Kind
@@ -125,3 +127,9 @@ def test_the_browser_is_led_by_a_private_file(tmp_path: Path, monkeypatch: pytes
     (file,) = tmp_path.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert opened == [file.as_uri()] and "token" not in opened[0] and "#token" in file.read_text(encoding="utf-8")
+
+
+def test_vendored_files_are_what_notice_says() -> None:
+    data = (ROOT / "src/memdir/interfaces/web/static/htmx.min.js").read_bytes()
+    assert hashlib.sha256(data).hexdigest() in (ROOT / "NOTICE").read_text(encoding="utf-8")
+    assert "Zero-Clause BSD" in (ROOT / "src/memdir/interfaces/web/static/htmx.LICENSE").read_text(encoding="utf-8")

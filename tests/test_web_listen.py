@@ -246,3 +246,10 @@ def test_a_port_that_is_taken_is_one_line() -> None:
     with listen(0) as first, pytest.raises(SettingsError, match="cannot listen") as caught:
         listen(first.getsockname()[1])
     assert "--port" in caught.value.hint
+
+
+def test_a_listener_is_one_of_tcp_so_that_responses_are_sent_at_once() -> None:
+    with listen(0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP

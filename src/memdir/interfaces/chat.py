@@ -358,7 +358,7 @@ class Chat:
 
     def _welcome(self, talk: ChatTalk) -> None:
         root, switch = talk.project.places.root.path, talk.project.places.switch
-        lines = [f"memdir chat in {root}; /help lists the commands."]
+        lines = [f"memdir chat in {root}; /help lists the commands, `memdir ui` shows the memory."]
         if talk.messages:
             count = sum(message.role == "user" and not message.is_meta for message in talk.messages)
             lines.append(f"Going on with conversation {talk.id[:8]}: {count} of your messages.")

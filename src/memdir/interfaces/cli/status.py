@@ -220,7 +220,12 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     out.line(Styled("costs", "bold"), f"  a session loads about {tokens:,} tokens")
     used = f"{report.today:,}{cap} tokens today{spent}" if model != "none" or report.last else "nothing is sent"
     out.line(f"  model {model}: {used}")
-    out.line(Styled("`memdir status --all` shows the rest, `memdir doctor` looks for faults", "dim"))
+    out.line(
+        Styled(
+            "`memdir status --all` shows the rest, `memdir ui --open` all of it as a page, `memdir doctor` looks for faults",
+            "dim",
+        )
+    )
 
 
 def _show_status(out: Output, project: Project, row: Row) -> None:

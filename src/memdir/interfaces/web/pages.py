@@ -34,6 +34,7 @@ from memdir.records import (
     Kind,
     Memory,
     Pick,
+    Query,
     Scope,
 )
 from memdir.store.contract import StoreBase
@@ -60,7 +61,8 @@ WHO = {
     "doctor": "Repair",
     "outside": "Outside",
 }
-_STATES = {
+_STATES: dict[VerifyState | None, tuple[str, str, str]] = {
+    None: ("dim", "dash", "not checked yet"),
     VerifyState.VERIFIED: ("ok", "check", "holds"),
     VerifyState.PARTLY: ("warn", "half", "partly holds"),
     VerifyState.STALE: ("bad", "cross", "out of date"),
@@ -115,14 +117,7 @@ def show_memories(site: Site, params: Params) -> Row:
     chosen = {key: params.get(key, "") for key in ("type", "scope", "age", "state", "author", "never")}
     tests = [test for key, value in chosen.items() if value and (test := _TESTS[key](value, now)) is not None]
     rows = [row for row in listed.rows if all(test(row) for test in tests)]
-    counts = {
-        "type": Counter(row.header.kind.value if row.header.kind else "none" for row in listed.rows),
-        "scope": Counter(row.header.scope.value for row in listed.rows),
-        "author": Counter(row.who for row in listed.rows),
-        "state": Counter(_state_of(row) for row in listed.rows),
-        "age": Counter(age for row in listed.rows for age in _AGES if _is_aged(age, now)(row)),
-        "never": sum(not row.uses for row in listed.rows),
-    }
+    counts: Row = site.memo("counts", lambda: _count(listed, now))
     sort = params.get("sort", "changed")
     if sort in _SORTS and sort != "changed":
         rows.sort(key=_SORTS[sort], reverse=sort in ("recalled",))
@@ -136,7 +131,7 @@ def show_memories(site: Site, params: Params) -> Row:
         "found": len(rows),
         "start": start,
         "next": start + PAGE if start + PAGE < len(rows) else None,
-        "stale": sum(row.state is VerifyState.STALE for row in listed.rows),
+        "stale": counts["state"][VerifyState.STALE.value],
         "meter": make_meter(site),
         "groups": [],
         "elapsed_ms": None,
@@ -151,6 +146,19 @@ def show_memories(site: Site, params: Params) -> Row:
     return data
 
 
+def _count(listed: SiteList, now: datetime) -> Row:
+    """How many there are of each type, scope and so on."""
+    rows = listed.rows
+    return {
+        "type": Counter(row.header.kind.value if row.header.kind else "none" for row in rows),
+        "scope": Counter(row.header.scope.value for row in rows),
+        "author": Counter(row.who for row in rows),
+        "state": Counter(_state_of(row) for row in rows),
+        "age": Counter(age for age in _AGES for is_so in [_is_aged(age, now)] for row in rows if is_so(row)),
+        "never": sum(not row.uses for row in rows),
+    }
+
+
 def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whole: bool) -> Row:
     """What an agent would be given, and what else matches; with `whole` the text of every memory is read."""
     given = run_recall(site, query)
@@ -160,8 +168,9 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
         keyed = {(home_of(hit.header.scope), hit.header.name): hit.snippet for hit in hits}
         others = [(listed.by_key.get(f"{home}/{name}"), snippet) for (home, name), snippet in keyed.items()]
     else:
-        wide = run_recall(site, query, limit=_FOUND)
-        others = [(find_row(listed, site, pick), "") for pick in wide.picks if not pick.dropped]
+        with site.search() as search:
+            wide = search.find(Query(query, now=site.now(), wide=True), _FOUND, lambda scope, name: "")
+        others = [(find_row(listed, site, pick), "") for pick in wide if not pick.dropped]
         folded = fold(query)
         plainly = (
             row
@@ -224,7 +233,7 @@ def _is_aged(age: str, now: datetime) -> Callable[[MemoryRow], bool]:
 
 
 def _state_of(row: MemoryRow) -> str:
-    return "problem" if row.header.problem else row.state.value
+    return "problem" if row.header.problem else row.state.value if row.state else "unknown"
 
 
 _TESTS: dict[str, Callable[[str, datetime], Callable[[MemoryRow], bool] | None]] = {
@@ -266,7 +275,7 @@ def _make_rows(
                 "scope": header.scope.value,
                 "scope_words": name_scope(header.scope),
                 "pinned": header.pinned,
-                "state": row.state.value,
+                "state": row.state.value if row.state else None,
                 "tone": "bad" if header.problem else tone,
                 "icon": "cross" if header.problem else icon,
                 "state_words": "unreadable head" if header.problem else held.get(row.key, words_of_state),
@@ -310,6 +319,11 @@ def _list_forgotten(site: Site, now: datetime) -> list[Row]:
 
 
 def make_meter(site: Site) -> Row | None:
+    meter: Row | None = site.memo("meter", lambda: _measure(site))
+    return meter
+
+
+def _measure(site: Site) -> Row | None:
     store = next(iter(site.stores.values()), None)
     if store is None:
         return None

@@ -88,7 +88,7 @@ def columns(counts: Sequence[int], names: Sequence[str]) -> Markup:
     return _svg(450, 148, inner, label=label)
 
 
-def cells(rows: Sequence[tuple[datetime, VerifyState, bool]], now: datetime, most: int = 1_000) -> Markup:
+def cells(rows: Sequence[tuple[datetime, VerifyState | None, bool]], now: datetime, most: int = 1_000) -> Markup:
     """One mark for each memory: full where it was verified, low where there is nothing to check, crossed where it is out of date."""
     inner, across = "", 40
     counts = Counter(state for _, state, _ in rows)
@@ -98,7 +98,7 @@ def cells(rows: Sequence[tuple[datetime, VerifyState, bool]], now: datetime, mos
         name = "f-accent" if age < timedelta(days=30) else "f-mid" if age < timedelta(days=91) else "f-soft"
         if state is VerifyState.STALE or is_broken:
             inner += _rect(x, y, 10, 10, "f-bad") + f'<path class="x" d="m{x + 3} {y + 3} 4 4m0-4-4 4"/>'
-        elif state is VerifyState.UNCHECKED:
+        elif state in (None, VerifyState.UNCHECKED):
             inner += _rect(x, y + 3.5, 10, 3, name)
         else:
             inner += _rect(x, y, 10, 10, name)

@@ -10,13 +10,15 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import Any
 
 from memdir.dream import DreamResult, dream, find_dream_context, preview_dream
 from memdir.dream.records import PatchSet, ProgressStep
 from memdir.errors import LockedError, MemdirError, NotFoundError
+from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, field
 from memdir.guard import Stat
 from memdir.models.open import find_model
@@ -46,7 +48,7 @@ class MemoryRow:
 
     home: str
     header: Header
-    state: VerifyState
+    state: VerifyState | None  # None: this text was not checked yet
     uses: int
     weeks: tuple[int, ...]
     who: str
@@ -100,7 +102,10 @@ class Site:
         self._stamps: dict[str, tuple[object, ...]] = {}
         self._marks: dict[str, dict[str, Stat]] = {}
         self._files: dict[str, dict[str, Stat]] = {}
-        self._lock = threading.RLock()
+        self._lock, self._searching = threading.RLock(), threading.RLock()
+        self._search: LocalSearch | None = None
+        self._searched = -1
+        self._memos: dict[str, Any] = {}
         self._used = time.monotonic()
         self._watcher: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -118,10 +123,27 @@ class Site:
     def files(self) -> dict[str, FileStore]:
         return {key: store for key, store in self.stores.items() if isinstance(store, FileStore)}
 
-    def search(self) -> LocalSearch:
-        lives = read_half_lives(self.project.settings) if self.project else None
-        stores = tuple(self.stores.values())
-        return LocalSearch(stores) if lives is None else LocalSearch(stores, half_lives=lives)
+    @contextmanager
+    def search(self) -> Iterator[LocalSearch]:
+        """The local selector, kept open; every file is compared only after the list has changed."""
+        with self._searching:
+            number = self.memories().number
+            if self._search is None:
+                lives = read_half_lives(self.project.settings) if self.project else HALF_LIVES
+                self._search = LocalSearch(tuple(self.stores.values()), half_lives=lives, trusts=True)
+            if self._searched != number:
+                self._search.refresh()
+                self._searched = number
+            yield self._search
+
+    def memo(self, key: str, make: Callable[[], Any]) -> Any:
+        """A value that holds until something changes, and no longer than an hour."""
+        number = (self._list.number, self.now().timestamp() // 3600)
+        if self._memos.get("", None) != number:
+            self._memos = {"": number}
+        if key not in self._memos:
+            self._memos[key] = make()
+        return self._memos[key]
 
     # The list
 
@@ -191,8 +213,8 @@ class Site:
                 weeks.setdefault(at.name, [0] * WEEKS)[WEEKS - 1 - week] += 1
         rows = []
         for header in headers:
-            state, signature = states.get(header.name, (VerifyState.UNCHECKED, ""))
-            state = state if signature == render_signature(header.signature) else VerifyState.UNCHECKED
+            kept = states.get(header.name)
+            state = kept[0] if kept and kept[1] == render_signature(header.signature) else None
             who, when = last.get(header.name, ("outside", header.modified))
             name = header.name
             rows.append(MemoryRow(key, header, state, uses[name], tuple(weeks.get(name, ())), who, when))
@@ -210,13 +232,19 @@ class Site:
         while not self._stopped.wait(wait):
             if not self._tabs and time.monotonic() - self._used > _IDLE_SECONDS:
                 return
-            begin = time.monotonic()
+            begin = time.process_time()
             with suppress(MemdirError, OSError):
-                self.refresh(whole=True)
-            wait = max(_LOOK_SECONDS, (time.monotonic() - begin) * _LOOK_SHARE)
+                if any(self._is_stale(key, whole=True) for key in self.stores):
+                    self.refresh(whole=True)
+                    continue
+            wait = max(_LOOK_SECONDS, (time.process_time() - begin) * _LOOK_SHARE)
 
     def close(self) -> None:
         self._stopped.set()
+        with self._searching:
+            if self._search is not None:
+                self._search.close()
+                self._search = None
         self.cancel_dream()
         self.publish("end")
 
