@@ -1,12 +1,12 @@
 """Fit the gate of recall and measure it: does a prompt get the right memory, and otherwise nothing?
 
     pip install numpy
-    python benchmarks/gate.py [--prompts FOLDER …] [--hold FOLDER …] [--write]
+    python benchmarks/gate.py [--prompts FOLDER …] [--hold FOLDER …] [--encoder FOLDER] [--write]
 
 Each folder has `memories.jsonl` and `prompts.jsonl` as the README of the public `coding_prompts` describes them. Every
 project of `--prompts` is measured with a gate fitted on the others (leave one project out), with cues and without; then
 one gate is fitted on all of them and measured on the folders of `--hold`, which no fit has seen. `--write` writes that
-gate to the package. What is counted: precision of what is shown, the share of prompts that get theirs, and the share of
+gate to the package. With `--encoder`, the folder of a sentence encoder, the gate for that is fitted instead. What is counted: precision of what is shown, the share of prompts that get theirs, and the share of
 short and of long prompts that need none and get none.
 
 Three fits: which prompts need a memory at all (logistic regression over words, signs and direction), which memory
@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from memdir.limits import SHOWN
-from memdir.recall import select
+from memdir.recall import encode, select
 from memdir.recall.index import Catalog, open_words
 from memdir.recall.select import LocalSearch, PreparedQuery
 from memdir.store.files import FileStore
@@ -57,7 +57,7 @@ class Case:
     fine: Array
 
 
-def read_cases(folder: Path, *, semantic: bool = True) -> Iterator[Case]:
+def read_cases(folder: Path, *, semantic: bool = True, encoder: Any = None) -> Iterator[Case]:
     rows = {
         name: [json.loads(line) for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
         for name in ("memories", "prompts")
@@ -66,17 +66,19 @@ def read_cases(folder: Path, *, semantic: bool = True) -> Iterator[Case]:
         memories = [row for row in rows["memories"] if row["group"] == project]
         prompts = [row for row in rows["prompts"] if row["group"] == project]
         for variant in ("cues", "plain"):
-            yield from ask(memories, prompts, variant, semantic=semantic)
+            yield from ask(memories, prompts, variant, semantic=semantic, encoder=encoder)
         pick = random.Random(project)
         for prompt in prompts:
             some = [row for row in memories if row["id"] in prompt["gold"]]
             size = max(0, pick.randint(1, FEW) - len(some))
             some += pick.sample([row for row in memories if row not in some], size)
             bare = pick.random() < 0.5
-            yield from ask(some, [prompt], "few", bare=bare, semantic=semantic)
+            yield from ask(some, [prompt], "few", bare=bare, semantic=semantic, encoder=encoder)
 
 
-def ask(memories: list[Any], prompts: list[Any], variant: str, *, bare: bool = False, semantic: bool) -> Iterator[Case]:
+def ask(
+    memories: list[Any], prompts: list[Any], variant: str, *, bare: bool = False, semantic: bool, encoder: Any = None
+) -> Iterator[Case]:
     with tempfile.TemporaryDirectory(prefix="memdir-gate-") as folder:
         ids = {}
         for number, memory in enumerate(memories):
@@ -92,9 +94,12 @@ def ask(memories: list[Any], prompts: list[Any], variant: str, *, bare: bool = F
             assert path is not None
             catalog = Catalog(path, open_words(), semantic=semantic)
             totals = catalog.read_totals()
+            worth = (*select.SEARCH, *(() if encoder is None else (1.0,) * len(select.ENCODED_PARTS)))
+            rows = {} if encoder is None else encode_all(encoder, store)
             for row in prompts:
                 query, postings = select.prepare_query(catalog, row["query"], totals)
-                scored = select.score_all(catalog, query, postings, totals)
+                encoded = {} if encoder is None else compare_all(encoder, rows, row["query"])
+                scored = select.score_all(catalog, query, postings, totals, worth, encoded)
                 names = [ids[at.path] for at in scored]
                 yield Case(
                     row["group"],
@@ -102,11 +107,36 @@ def ask(memories: list[Any], prompts: list[Any], variant: str, *, bare: bool = F
                     row["query"],
                     variant,
                     query,
-                    np.array([at.parts for at in scored]).reshape(len(scored), len(select.PARTS)),
+                    np.array([at.parts for at in scored]).reshape(len(scored), len(worth)),
                     np.array([name in row["gold"] for name in names], dtype=bool),
                     np.array([name in row["ok"] for name in names], dtype=bool),
                 )
             catalog.close()
+
+
+class CachedEncoder:
+    """Each text once: a prompt is put to three directories, and so is a cue."""
+
+    def __init__(self, folder: Path) -> None:
+        self._encoder, self._known = encode.SentenceEncoder(folder), dict[str, Array]()
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
+            self._known |= dict(zip(new, self._encoder(new), strict=True))
+        return np.array([self._known[text] for text in texts])
+
+
+def encode_all(encoder: CachedEncoder, store: FileStore) -> dict[str, tuple[int, bytes]]:
+    found = {}
+    for header in store.scan():
+        cues, whole = encode.list_texts(store.read(header.name))
+        found[header.file] = len(cues), encoder([*cues, whole]).astype(np.float32).tobytes()
+    return found
+
+
+def compare_all(encoder: CachedEncoder, rows: dict[str, tuple[int, bytes]], text: str) -> dict[str, Sequence[float]]:
+    (query,) = encoder([text])
+    return {path: encode.compare_rows(query, data, count) for path, (count, data) in rows.items()}
 
 
 def fit_logistic(values: Array, wanted: Array, ridge: float, shares: Array | None = None) -> Array:
@@ -148,7 +178,7 @@ class PromptFit:
 def fit_parts(cases: Sequence[Case]) -> Array:
     """What each part of a score is worth: the right memory of a prompt against the others of its directory."""
     rows = [case for case in cases if case.gold.any() and case.variant != "few"]
-    weights = np.zeros(len(select.PARTS))
+    weights = np.zeros(rows[0].parts.shape[1])
     for _ in range(300):
         slope = FIT_RIDGE * weights
         bend = FIT_RIDGE * np.eye(len(weights))
@@ -175,7 +205,7 @@ def measure_case(case: Case, fit: Array, prompt: float) -> Iterator[tuple[int, A
     order = np.argsort(-values, kind="stable")
     fits = [float(values[at]) for at in order]
     for number, at in enumerate(order[:SHOWN]):
-        if not case.parts[at][:3].any():
+        if not case.parts[at][:3].any() and len(fit) == len(select.PARTS):
             continue  # no word of it matches: never shown
         yield int(at), np.array(select.measure_showing(fits, number, prompt, case.query))
 
@@ -266,12 +296,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prompts", type=Path, nargs="+", default=[BENCH / "coding_prompts"])
     parser.add_argument("--hold", type=Path, nargs="*", default=[])
+    parser.add_argument("--encoder", type=Path)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     written = {}
-    for semantic in (True, False):
-        cases = [case for folder in given.prompts for case in read_cases(folder, semantic=semantic)]
-        print(f"\n# {'by words and meaning' if semantic else 'by words alone'}")
+    encoder = CachedEncoder(given.encoder) if given.encoder else None
+    for kind in (select.ENCODER,) if encoder else ("semantic", "plain"):
+        semantic = kind != "plain"
+        cases = [case for folder in given.prompts for case in read_cases(folder, semantic=semantic, encoder=encoder)]
+        print(f"\n# {kind}")
         parts = []
         for project in sorted({case.project for case in cases}):
             gate = make_gate(fit_gate([case for case in cases if case.project != project], semantic=semantic))
@@ -279,11 +312,12 @@ def main() -> int:
         print_figures("Each project with a gate fitted on the others", parts)
         found = fit_gate(cases, semantic=semantic)
         for folder in given.hold:
-            held = list(read_cases(folder, semantic=semantic))
+            held = list(read_cases(folder, semantic=semantic, encoder=encoder))
             print_figures(f"{folder.name}, not seen by any fit", [(held, make_gate(found))])
-        written["semantic" if semantic else "plain"] = found
+        written[kind] = found
     if given.write:
-        select.GATE.write_text(json.dumps(round_all(written), separators=(",", ":")) + "\n", encoding="utf-8")
+        path = select.ENCODER_GATE if encoder else select.GATE
+        path.write_text(json.dumps(round_all(written), separators=(",", ":")) + "\n", encoding="utf-8")
     return 0
 
 

@@ -29,7 +29,7 @@ LAZY = {
     "format.frontmatter": {"language"},
     "store": {"language", "store"},
     "store.contract": {"language", "store", "extraction"},  # `remember` reads sentences
-    "recall": {"store", "verify"},
+    "recall": {"recall", "store", "verify"},
     "interfaces": set(ORDER),
 }
 # Libraries that may be imported inside a function, for the same reason.
@@ -38,7 +38,9 @@ LAZY_LIBRARIES = set(
     "anthropic anyio psycopg psycopg_pool starlette jwt claude_agent_sdk langgraph agents pydantic_ai json sqlite3 mcp uvicorn rapidfuzz difflib pyrage".split()
 )
 # Adapters that need an SDK of others: what its import prints is not ours, and it takes seconds.
-BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")}
+BORROWED = {f"interfaces.sdk.{name}" for name in ("memory_tool", "langgraph", "openai_agents", "pydantic_ai")} | {
+    "recall.encode"
+}
 # The only modules where `except Exception` may stand.
 BROAD = {"session", "interfaces.hooks", "interfaces.worker"}
 # Modules of a package that only the package itself imports.

@@ -376,12 +376,12 @@ def _list_titles(titles: Sequence[str]) -> str:
 
 
 def _start_selection(call: HookInput, project: Project, text: str) -> None:
-    """Start the process that selects beside the turn, if there is a model; it leaves its selection for a later hook."""
-    settings = project.settings
-    if settings.text("selector") != "model" or settings.text("model").strip() == "none":
-        return
-    # Imported here: most people have no model.
+    """Start the process that selects beside the turn, if there is a model or an encoder; a later hook shows the result."""
+    from memdir.recall.pipeline import selects_beside
     from memdir.store.sessions import QUESTION, open_session
+
+    if not selects_beside(project):
+        return
 
     question = {"text": text, "transcript": call.text("transcript_path"), "id": os.urandom(8).hex()}
     open_session(project.private.state, call.session).write_prompt(QUESTION, question)

@@ -45,6 +45,7 @@ MIGRATIONS = (
     CREATE INDEX requests_at ON requests (at);
     CREATE INDEX requests_run ON requests (run)
     """,
+    "ALTER TABLE requests ADD COLUMN seconds REAL",
 )
 _BUSY_SECONDS = 10.0
 _WEEKS, _LAST = 8, 20  # of a report: weeks, and newest requests
@@ -85,7 +86,8 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """A week's requests of one project for one purpose; `failed` had no reply, `unpriced` an unknown price."""
+    """A week's requests of one project for one purpose; `failed` had no reply, `unpriced` an unknown price; `seconds` is the
+    mean of those that had one, as far as it is known."""
 
     week: str
     project: str
@@ -94,6 +96,7 @@ class UsageTotal:
     failed: int
     unpriced: int
     usage: Usage
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
     inherited = as_text((request.parent or {}).get("model"))
     name = f"{meter.model.partition(':')[0]}:{inherited}" if inherited else meter.model
     entry = UsageRow(meter.clock(), meter.project, purpose, name, OPEN, Usage(), needed + request.max_tokens)
-    row = _begin(entry, meter)
+    row, began = _begin(entry, meter), time.monotonic()
     try:
         reply = model(request)
     except ModelError as error:
@@ -134,7 +137,7 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
     counted = count_tokens_spent(usage)
     if not (usage.input or usage.output):  # an endpoint that reports nothing counts by the estimate
         counted = needed + sum(map(estimate_tokens, (reply.text, *(str(call.input) for call in reply.calls))))
-    _settle(meter, row, entry, reply.stop.value, usage, counted)
+    _settle(meter, row, entry, reply.stop.value, usage, counted, time.monotonic() - began)
     return replace(reply, usage=usage)
 
 
@@ -168,12 +171,15 @@ def _begin(entry: UsageRow, meter: UsageMeter) -> int | None:
         raise BudgetError(message, hint=f"fix or move away {meter.path}; or set both caps to 0") from error
 
 
-def _settle(meter: UsageMeter, row: int | None, entry: UsageRow, outcome: str, usage: Usage, counted: int) -> None:
+def _settle(
+    meter: UsageMeter, row: int | None, entry: UsageRow, outcome: str, usage: Usage, counted: int,
+    seconds: float | None = None,
+) -> None:  # fmt: skip
     log.info("%s", render_usage_row(replace(entry, outcome=outcome, usage=usage)))
     if row is not None:
         # A row that cannot be corrected still counts the reserved tokens, which is safe.
         with suppress(DiskError), closing(open_book(meter.path)) as book:
-            book.settle(row, outcome, usage, counted)
+            book.settle(row, outcome, usage, counted, seconds)
 
 
 def _price(usage: Usage, model: str) -> Usage:
@@ -251,10 +257,10 @@ class UsageBook(Database):
             columns = "at, week, run, project, purpose, model, outcome, counted"
             return db.execute(f"INSERT INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
 
-    def settle(self, row: int, outcome: str, usage: Usage, counted: int) -> None:
-        """Replace the reserved tokens by what a request really used."""
-        values = (outcome, usage.fresh, usage.cached, usage.stored, usage.output, usage.dollars, counted, row)
-        columns = "outcome = ?, fresh = ?, cached = ?, stored = ?, output = ?, dollars = ?, counted = ?"
+    def settle(self, row: int, outcome: str, usage: Usage, counted: int, seconds: float | None = None) -> None:
+        """Replace the reserved tokens by what a request really used; `seconds` until its reply."""
+        values = (outcome, usage.fresh, usage.cached, usage.stored, usage.output, usage.dollars, counted, seconds, row)
+        columns = "outcome = ?, fresh = ?, cached = ?, stored = ?, output = ?, dollars = ?, counted = ?, seconds = ?"
         with self.transaction(durable=False) as db:
             db.execute(f"UPDATE requests SET {columns} WHERE id = ?", values)
 
@@ -287,14 +293,14 @@ class UsageBook(Database):
         query = (
             "SELECT week, project, purpose, count(*), sum(outcome NOT IN ('done', 'calls', 'length', 'refused')),"
             " sum(dollars IS NULL AND fresh + cached + stored + output > 0),"
-            " sum(fresh), sum(cached), sum(output), sum(stored), sum(dollars) FROM requests"
+            " avg(seconds), sum(fresh), sum(cached), sum(output), sum(stored), sum(dollars) FROM requests"
             " WHERE at >= ? GROUP BY week, project, purpose ORDER BY week DESC, project, purpose"
         )
         with self.reading() as db:
             rows = db.execute(query, (since.timestamp(),)).fetchall()
         return tuple(
-            UsageTotal(week, project, purpose, requests, failed, unpriced, Usage(*usage))
-            for week, project, purpose, requests, failed, unpriced, *usage in rows
+            UsageTotal(week, project, purpose, requests, failed, unpriced, Usage(*usage), seconds)
+            for week, project, purpose, requests, failed, unpriced, seconds, *usage in rows
         )
 
 

@@ -89,6 +89,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall", True, "Bring memories into a conversation when they matter.", project=True),
     Setting("selector", "model", f"What selects memories beside a conversation: {_SELECTORS}.", ("model", "local")),
     Setting("select_model", "default", "The model that does it; `default` is `model`, of claude-cli its `haiku`."),
+    Setting("encoder", "auto", "A sentence encoder beside the turn: the installed one, none, or the folder of one."),
     Setting("visible", True, "Show you one line with what was recalled and saved, in hosts that can show it."),
     Setting("past_context", True, "Tell the agent how to search past sessions."),
     Setting("extract", True, f"Extract memories from each turn in the background; {_EXTRACT_OFF}.", project=True),

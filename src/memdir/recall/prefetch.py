@@ -28,13 +28,14 @@ from memdir.recall.pipeline import (
     RecallRequest,
     RecallResult,
     StoreFinder,
+    find_encoder,
     find_recalled,
     leave_selection,
     recall_in_project,
     record_recall,
 )
 from memdir.recall.reminder import mask_secrets
-from memdir.recall.select import LocalSearch
+from memdir.recall.select import ENCODER, LocalSearch
 from memdir.records import SELECT, Evidence, Header, Message, Model, Pick, Query, Request, Scope, Selector
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -124,8 +125,19 @@ class FreshSearch:
 
 
 def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFinder:
-    """Return the model of the settings as a selector; the local search if there is none, or it cannot be opened."""
+    """Return the model of the settings as a selector; else the local search, with a sentence encoder if there is one.
+
+    What cannot be opened is recorded and left out.
+    """
     settings, environment = project.settings, project.environment
+    try:
+        if (folder := find_encoder(settings)) is not None:
+            # Imported here: it needs numpy.
+            from memdir.recall.encode import make_encoder
+
+            search.use_encoder(make_encoder(folder))
+    except (OSError, ValueError, KeyError) as error:
+        note_problem(project.private.state, SELECT, f"encoder: {error}", project.now())
     if settings.text("selector") != "model":
         return search
     try:
@@ -139,7 +151,7 @@ def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFind
 def select_beside(project: Project, session: str, read_tools: Callable[[str], Sequence[str]]) -> RecallResult | None:
     """Select for the question that a prompt hook has left, and leave the memories for the next hook of the conversation.
 
-    `read_tools` returns the tools in use by the path of the transcript. What the local search selects is not left: the
+    `read_tools` returns the tools in use by the path of the transcript. What the index alone selects is not left: the
     prompt hook has shown it. Nothing is left if another question has come meanwhile, or the conversation was cleared.
     """
     file = open_session(project.private.state, session)
@@ -157,7 +169,7 @@ def select_beside(project: Project, session: str, read_tools: Callable[[str], Se
     )
     if file.read_prompt(QUESTION) != question:
         return None
-    if found.memories and found.selector == ModelSelector.name:
+    if found.memories and found.selector in (ModelSelector.name, ENCODER):
         leave_selection(file, found)
     file.drop_prompt(QUESTION)
     return found

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from memdir.errors import MemdirError
@@ -60,10 +61,13 @@ _SHOWN = 8  # matched words that are reported
 # The parts of a score, and what each is worth in a search: the matched words of the whole memory and of its best passage,
 # the share of the question that this passage has word for word, then the direction of the whole, of the best passage,
 # and of the cues (of title and description, if there are none).
+# With an encoder three more follow: the cosine with the cues together, with the two best of them, and with the whole.
 PARTS = ("whole", "passage", "coverage", "meaning", "meaning_passage", "meaning_cues")
+ENCODED_PARTS = ("sentence_cues", "sentence_best", "sentence_whole")
 SEARCH = (1.0, 1.0, 0.0, 0.5, 0.5, 0.5)
 # Whether a memory is shown at a prompt is learned from prompts of developers (`benchmarks/gate.py`; docs/recall.md).
 GATE = Path(__file__).with_name("gate.json")
+ENCODER_GATE = Path(__file__).with_name("gate_encoder.json")
 # What is known of a prompt besides its words and direction, and of a memory at this prompt.
 SIGNS = ("length", "three", "six", "names", "names_count", "asks", "number", "lines")
 SHOW = ("bias", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight", "one_term", "two_terms")
@@ -128,7 +132,9 @@ FAINT = 0.25
 # Why a candidate was dropped.
 BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the project has a memory of this name"
 WEAK = "too weak beside the best"
+ENCODER = "encoder"
 T = TypeVar("T")
+Compare = Callable[[Store, str], Mapping[str, Sequence[float]]]  # a store and a question -> ENCODED_PARTS by path
 Drop = Callable[[Store, str], str]  # why this memory may not be selected; empty if it may
 
 
@@ -165,6 +171,7 @@ class LocalSearch:
         on_read: Callable[[int], None] = lambda count: None,
         trusts: bool = False,
     ) -> None:
+        self._compare: Compare | None = None
         self._stores = tuple(stores)
         self._trusts = trusts
         self._half_lives = half_lives
@@ -178,7 +185,11 @@ class LocalSearch:
 
     @property
     def name(self) -> str:
-        return "local" if self._semantic else "local-lexical"
+        return ENCODER if self._compare else "local" if self._semantic else "local-lexical"
+
+    def use_encoder(self, compare: Compare) -> None:
+        """Select by a sentence encoder too (`encode.make_encoder`), unless a query is `wide`."""
+        self._compare = compare
 
     def close(self) -> None:
         for catalog in self._catalogs.values():
@@ -228,7 +239,8 @@ class LocalSearch:
         table = open_words()
         # The gate was taught in English: at other prompts a memory is shown for the words it shares with them.
         is_taught = table is None or not query.text or knows_words(table, query.text)
-        gate = None if query.wide or not is_taught else read_gate(semantic=self._semantic and table is not None)
+        kind = ENCODER if self._compare else "semantic" if self._semantic and table is not None else "plain"
+        gate = None if query.wide or not is_taught else read_gate(kind)
         limit = limit if query.wide else min(limit, SHOWN)
         ranked: list[tuple[Pick, Store, PreparedQuery]] = []
         dropped: list[Pick] = []
@@ -257,7 +269,8 @@ class LocalSearch:
             else:
                 sure = weigh_showing(gate, fits, number, prompt, prepared)
                 pick = replace(pick, evidence=replace(pick.evidence, sure=sure))
-                reason = "" if sure > 0 and pick.evidence.lexical > LEAST_WORDS else BELOW
+                has_words = self._compare is not None or pick.evidence.lexical > LEAST_WORDS
+                reason = "" if sure > 0 and has_words else BELOW
             if reason:
                 weak.append(replace(pick, dropped=reason))
             elif len(selected) < limit:
@@ -304,7 +317,8 @@ class LocalSearch:
         prepared, postings = prepare_query(catalog, query.text, totals)
         kept: list[ScoredMemory] = []
         dropped: list[tuple[ScoredMemory, str]] = []
-        for at in score_all(catalog, prepared, postings, totals, worth):
+        encoded = self._compare(store, query.text) if self._compare and len(worth) > len(PARTS) else {}
+        for at in score_all(catalog, prepared, postings, totals, worth, encoded):
             if reason := drop(store, at.path.removesuffix(".md")):
                 dropped.append((at, reason))
             else:
@@ -491,14 +505,19 @@ def score_all(
     postings: Mapping[int, float],
     totals: IndexTotals,
     worth: Sequence[float] = SEARCH,
+    encoded: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> list[ScoredMemory]:
-    """Return every candidate with its parts, in no order. All of a small directory is scored, for its meaning."""
+    """Return every candidate with its parts, in no order. All of a small directory is scored, for its meaning; of a large
+    one also the best by a sentence encoder, whose parts are `encoded`."""
     limit = PLAIN_CANDIDATES if query.vector is None else CANDIDATES
     is_small = totals.docs <= limit and query.vector is not None
     docs = None if is_small else catalog.find_candidates(postings, limit)
+    if docs is not None and encoded:
+        best = sorted(encoded, key=lambda path: -sum(encoded[path]))[:limit]
+        docs = list({*docs, *catalog.find_docs(best)})
     if docs is not None and not docs:
         return []
-    scorer = _Scorer(query, totals, catalog.table, worth)
+    scorer = _Scorer(query, totals, catalog.table, worth, encoded)
     scored = map(scorer.score, catalog.read_rows(docs))
     return [at for at in scored if at.score > 0]
 
@@ -507,9 +526,12 @@ def score_all(
 
 
 @cache
-def read_gate(*, semantic: bool) -> Gate:
+def read_gate(kind: str) -> Gate:
+    """The weights for `semantic`, `plain` (words alone) or `encoder`; the last are in a file of their own, which a prompt
+    hook does not read."""
     # As text: the file is read by nearly every prompt hook, and is small.
-    found = json.loads(GATE.read_text(encoding="utf-8"))["semantic" if semantic else "plain"]
+    path = ENCODER_GATE if kind == ENCODER else GATE
+    found = json.loads(path.read_text(encoding="utf-8"))[kind]
     lists = {name: tuple(found[name]) for name in ("signs", "vector", "fit", "show")}
     return Gate(found["bias"], found["words"], **lists)
 
@@ -591,9 +613,15 @@ class _Scorer:
     """What all candidates of a question are measured by, computed once."""
 
     def __init__(
-        self, query: PreparedQuery, totals: IndexTotals, table: WordTable | None, part_worth: Sequence[float]
+        self,
+        query: PreparedQuery,
+        totals: IndexTotals,
+        table: WordTable | None,
+        part_worth: Sequence[float],
+        encoded: Mapping[str, Sequence[float]],
     ) -> None:
-        self._part_worth = part_worth
+        self._part_worth, self._encoded = part_worth, encoded
+        self._no_parts = (0.0,) * (len(part_worth) - len(PARTS))
         total = sum(query.weights.values()) or 1.0
         shares = [weight / total for weight in query.weights.values()]
         matches = query.matches.items()
@@ -625,7 +653,8 @@ class _Scorer:
             meaning_passage = max(rest, default=meaning)
         coverage = sum([self._exact[word] for word in set(held) if word in self._exact])
         shown = tuple(sorted(dict.fromkeys(matched), key=self._worth.__getitem__, reverse=True)[:_SHOWN])
-        parts = whole / FULL_MATCH, best / FULL_MATCH, coverage, meaning, meaning_passage, heads
+        encoded = self._encoded.get(row.path, self._no_parts)
+        parts = whole / FULL_MATCH, best / FULL_MATCH, coverage, meaning, meaning_passage, heads, *encoded
         values = [worth * part for worth, part in zip(self._part_worth, parts, strict=True)]
         return ScoredMemory(row.path, parts, sum(values[:3]), sum(values[3:]), shown, row.priors)
 

@@ -373,6 +373,7 @@ def _drop_file(name: str, *, team: bool = False) -> Callable[[Path, PurgedMemory
 STATE_FILES = (
     StateFile("history.db", "every change, the ledger of recalls, the inbox"),  # FileStore purges it, under the lock
     StateFile("index.db", "derived: headers, postings, results of verification", _drop_file("index.db")),
+    StateFile("encoded.db", "derived: vectors of memories", _drop_file("encoded.db")),
     StateFile(
         SESSIONS_FOLDER,
         "a record and prompts of each conversation",

@@ -276,7 +276,8 @@ def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[
     except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
         return [f"secrets were not looked for: {error}"]
     rendered = (at for place, each in zip(texts, found, strict=True) for at in render_findings(each, place=place))
-    return [f"this looks like a secret: {at}; say where it is kept instead" for at in rendered]
+    plainly = "the file holds it as given, and it is never put into a prompt; say where it is kept instead"
+    return [f"this looks like a secret: {at}; {plainly}" for at in rendered]
 
 
 def warn_of_team(store: FileStore, scope: Scope) -> list[str]:

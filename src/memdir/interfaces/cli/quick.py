@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memdir.format.age import render_age
 from memdir.interfaces.cli import CliContext
 from memdir.interfaces.cli.output import Output, Row, Styled, TableColumn, fill
-from memdir.recall.pipeline import RecallResult, RecallSkip, recall_in_project
+from memdir.recall.pipeline import RecallResult, RecallSkip, recall_in_project, selects_beside
 from memdir.records import Excerpt, Pick
 from memdir.store.open import Project
 
@@ -114,9 +114,8 @@ def show_recall(call: CliContext, asked: RecallCall) -> None:
 
 
 def _find_selector(project: Project, asked: RecallCall) -> "Callable[[LocalSearch], Selector | StoreFinder]":
-    """The model where one is configured; the local search where a person wants the best that match, or its scores."""
-    is_local = project.settings.text("model").strip() == "none" or project.settings.text("selector") == "local"
-    if is_local or asked.explain or asked.no_semantic or asked.limit is not None:
+    """The model or encoder, if there is one; the local search where a person wants the best that match, or its scores."""
+    if asked.explain or asked.no_semantic or asked.limit is not None or not selects_beside(project):
         return lambda search: search
     # Imported here: most calls ask no model.
     from memdir.recall.prefetch import open_selector

@@ -42,7 +42,7 @@ from memdir.verify.records import ClaimStatus, Verdict, VerifyState, render_clai
 _WEEKS_SHOWN = 4
 _LATELY = 5
 _SCOPE_LABELS = {Scope.PRIVATE: "this project", Scope.USER: "all projects", Scope.PROJECT: "repository"}
-_WEEK = f"{TOKENS} week project purpose requests failed unpriced dollars"
+_WEEK = f"{TOKENS} week project purpose requests failed unpriced dollars seconds"
 _REQUEST = f"{TOKENS} at project purpose model outcome counted dollars"
 _STATE_STYLES = {"verified": "green", "partly": "yellow", "stale": "bold red", "unchecked": "dim"}
 _LEVEL_STYLES = {"error": "bold red", "warning": "yellow", "advice": "blue"}
@@ -300,6 +300,13 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
     for (week, where), total in sorted(sums.items(), reverse=True):
         if week in weeks:
             out.line(f"  week of {week}  {where:<15}{_describe_total(total)}")
+    for total in report.totals if whole else ():
+        if total.week == weeks[0]:
+            took = "" if total.seconds is None else f", {total.seconds:.1f} s each"
+            out.line(
+                f"  this week for {total.purpose or 'other'}: {_describe_total(total)}{took}",
+                Styled(f"  {total.project}", "dim"),
+            )
     if whole and report.last:
         out.line()
         out.line(Styled("the last requests", "bold"))

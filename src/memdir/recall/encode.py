@@ -1,0 +1,211 @@
+"""A sentence encoder, the extra `semantic`: it finds memories by what a sentence says where no word of it is the same.
+
+Loading numpy and the weights takes longer than a prompt hook may, so only processes that nobody waits for, and
+`memdir recall`, use this. The encoder is all-MiniLM-L6-v2 (any BERT of that shape): six layers forwards in numpy, equal
+to the original to six digits. Its weights come from a package that carries them, or from a folder that the setting
+`encoder` names; nothing is downloaded. Vectors of memories are kept in `encoded.db` beside the derived index, by the
+file's signature, and can be deleted at any time.
+"""
+
+import json
+import math
+import sqlite3
+import struct
+import time
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from memdir.errors import MemdirError
+from memdir.format.frontmatter import parse_fields
+from memdir.records import Memory
+from memdir.store.contract import Store
+from memdir.store.files import FileStore
+
+np: Any = import_module("numpy")  # not among the packages that types are checked with
+Array = Any
+
+FILE = "encoded.db"
+TOKENS = 128  # of one text: what follows hardly turns its vector
+BODY_CHARS = 1_000
+SECONDS = 20.0  # of one search for new memories; the next one goes on
+BATCH = 1_024  # tokens at a time
+_WORD_CHARS = 100
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS vectors (path TEXT PRIMARY KEY, sig TEXT NOT NULL, count INTEGER, data BLOB NOT NULL)"
+)
+EncodedParts = tuple[float, float, float]
+
+
+class SentenceEncoder:
+    """Texts to vectors of length 1; `folder` has `model.safetensors` and `vocab.txt`."""
+
+    def __init__(self, folder: Path) -> None:
+        weights = folder / "model.safetensors"
+        self.name = f"{folder.name}-{weights.stat().st_size}"
+        self._weights = read_safetensors(weights)
+        words = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
+        self._vocabulary = {word: number for number, word in enumerate(words)}
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        pieces = [self._split(text) for text in texts]
+        by_length = defaultdict(list)
+        for number, ids in enumerate(pieces):
+            by_length[len(ids)].append(number)
+        found = None
+        for length, numbers in by_length.items():  # texts of the same length need no padding
+            for start in range(0, len(numbers), max(1, BATCH // length)):
+                some = numbers[start : start + max(1, BATCH // length)]
+                rows = run_bert(self._weights, np.array([pieces[at] for at in some]))
+                found = np.zeros((len(texts), rows.shape[1]), np.float32) if found is None else found
+                found[some] = rows
+        return found
+
+    def _split(self, text: str) -> list[int]:
+        """The numbers of a text's pieces: words in small letters without accents, each as the longest known parts."""
+        plain = unicodedata.normalize("NFD", text.lower())
+        spaced = "".join(_space(char) for char in plain if unicodedata.category(char) != "Mn")
+        ids = [self._vocabulary["[CLS]"]]
+        for word in spaced.split():
+            ids += self._split_word(word)
+            if len(ids) >= TOKENS - 1:
+                break
+        return [*ids[: TOKENS - 1], self._vocabulary["[SEP]"]]
+
+    def _split_word(self, word: str) -> list[int]:
+        ids, start = list[int](), 0
+        while start < len(word) <= _WORD_CHARS:
+            ends = range(len(word), start, -1)
+            mark = "##" if start else ""
+            end = next((at for at in ends if mark + word[start:at] in self._vocabulary), 0)
+            if not end:
+                break
+            ids.append(self._vocabulary[mark + word[start:end]])
+            start = end
+        return ids if start == len(word) else [self._vocabulary["[UNK]"]]
+
+
+def _space(char: str) -> str:
+    """A sign, or a character of a script without spaces, as a word of its own; a control character as a space."""
+    kind = unicodedata.category(char)
+    if kind[0] == "C" or char.isspace():
+        return " "
+    is_sign = kind[0] == "P" or (char.isascii() and not char.isalnum())
+    return f" {char} " if is_sign or 0x3400 <= ord(char) <= 0x9FFF else char
+
+
+def read_safetensors(path: Path) -> dict[str, Array]:
+    """The arrays of 32-bit numbers in a file, mapped into memory."""
+    with path.open("rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        head = json.loads(file.read(size))
+    data = np.memmap(path, np.uint8, "r", offset=8 + size)
+    arrays = {}
+    for name, at in head.items():
+        if name != "__metadata__" and at["dtype"] == "F32":
+            start, end = at["data_offsets"]
+            arrays[name] = np.asarray(data[start:end]).view(np.float32).reshape(at["shape"])
+    return arrays
+
+
+def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Array:
+    """The network forwards, for texts of equally many pieces: the mean of what comes out, rows of length 1."""
+
+    def linear(rows: Array, name: str) -> Array:
+        return rows @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def level(rows: Array, name: str) -> Array:
+        centred = rows - rows.mean(-1, keepdims=True)
+        spread = np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-12)
+        return centred / spread * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    count, length = ids.shape
+    state = weights["embeddings.word_embeddings.weight"][ids]
+    width = state.shape[-1]
+    state = state + weights["embeddings.position_embeddings.weight"][:length]
+    state = level(state + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+    layers = sum(name.endswith("attention.self.query.bias") for name in weights)
+    for layer in (f"encoder.layer.{number}" for number in range(layers)):
+        query, key, value = (
+            linear(state, f"{layer}.attention.self.{part}").reshape(count, length, heads, -1).transpose(0, 2, 1, 3)
+            for part in ("query", "key", "value")
+        )
+        seen = query @ key.transpose(0, 1, 3, 2) / np.float32(math.sqrt(width / heads))
+        seen = np.exp(seen - seen.max(-1, keepdims=True))
+        mixed = (seen / seen.sum(-1, keepdims=True) @ value).transpose(0, 2, 1, 3).reshape(count, length, width)
+        state = level(state + linear(mixed, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
+        inner = linear(state, f"{layer}.intermediate.dense")
+        inner = inner * (1 + find_erf(inner / np.float32(2**0.5))) / 2
+        state = level(state + linear(inner, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
+    rows = state.mean(1)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-6)
+
+
+def find_erf(rows: Array) -> Array:
+    """The error function by Abramowitz and Stegun 7.1.26: wrong by 1.5e-7 at most, and no need for scipy."""
+    t = 1 / (1 + np.float32(0.3275911) * np.abs(rows))
+    factors = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
+    tail = np.zeros_like(rows)
+    for factor in factors:
+        tail = (tail + np.float32(factor)) * t
+    return np.sign(rows) * (1 - tail * np.exp(-rows * rows))
+
+
+def make_encoder(folder: Path) -> Callable[[Store, str], Mapping[str, EncodedParts]]:
+    """Return a function from a store and a question to the parts of a score, by path: the cosine of the question with the
+    memory's cues together, the mean of its two best cues, and the cosine with the whole memory."""
+    encoder = SentenceEncoder(folder)
+
+    def compare(store: Store, text: str) -> Mapping[str, EncodedParts]:
+        index = store.find_index_file() if isinstance(store, FileStore) else None
+        if index is None or not isinstance(store, FileStore):
+            return {}
+        with closing(sqlite3.connect(index.with_name(FILE), timeout=1.0)) as db:
+            db.execute(_SCHEMA)
+            _refresh(db, store, encoder)
+            (query,) = encoder([text])
+            return {path: compare_rows(query, data, count) for path, count, data in
+                    db.execute("SELECT path, count, data FROM vectors")}  # fmt: skip
+
+    return compare
+
+
+def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:
+    """The parts of one memory, of which `count` rows are cues and the last one is the whole."""
+    values = np.frombuffer(data, np.float32).reshape(count + 1, -1) @ query
+    pooled = np.frombuffer(data, np.float32).reshape(count + 1, -1)[:count].mean(0)
+    best = sorted(values[:count], reverse=True)[:2]
+    length = float(np.linalg.norm(pooled)) or 1.0
+    return float(pooled @ query) / length, float(sum(best)) / len(best), float(values[count])
+
+
+def list_texts(memory: Memory) -> tuple[list[str], str]:
+    """The cues of a memory (title and description, if it has none) and the whole of it."""
+    header = memory.header
+    head = f"{header.title}. {header.description}"
+    return list(parse_fields(memory.text).cues) or [head], f"{head}. {memory.body[:BODY_CHARS]}"
+
+
+def _refresh(db: sqlite3.Connection, store: FileStore, encoder: SentenceEncoder) -> None:
+    """Bring the vectors up to the files, for so many seconds: the newest first."""
+    listed = {path: f"{encoder.name} {at}" for path, at in store.signatures().items()}
+    known = dict(db.execute("SELECT path, sig FROM vectors"))
+    gone = [(path,) for path in known if path not in listed]
+    end = time.monotonic() + SECONDS
+    for path in sorted(listed, key=lambda path: listed[path], reverse=True):
+        if known.get(path) == listed[path]:
+            continue
+        if time.monotonic() > end:
+            break
+        try:
+            cues, whole = list_texts(store.read(path.removesuffix(".md")))
+        except MemdirError:
+            continue
+        data = encoder([*cues, whole]).astype(np.float32).tobytes()
+        db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", (path, listed[path], len(cues), data))
+    db.executemany("DELETE FROM vectors WHERE path = ?", gone)
+    db.commit()
