@@ -71,7 +71,7 @@ def test_what_was_not_shown_is_shown_when_it_fits(store: FileStore) -> None:
 
 
 def test_prompts_of_two_authors_get_the_right_memory_or_none(tmp_path: Path) -> None:
-    """In-sample: the shipped gate was fitted on these too. docs/log.md has the figures of projects that a fit has not seen."""
+    """The shipped gate has not seen them; docs/log.md has the curves."""
     count: Counter[Any] = Counter()
     for author in "ab":
         rows = {
