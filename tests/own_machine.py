@@ -9,6 +9,7 @@ machine's clock is SKEW seconds off. With `team` it is a member of a team in `ap
 import os
 import random
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,9 +27,9 @@ def find_clone(folder: Path, name: str) -> Path:
     return found
 
 
-def open_clone(folder: Path, name: str, skew: float) -> Project:
+def open_clone(folder: Path, name: str, skew: float, environ: Mapping[str, str] = os.environ) -> Project:
     now = datetime.now(UTC) + timedelta(seconds=skew)
-    return open_project(find_clone(folder, name), environ={**os.environ, "MEMDIR_NOW": now.isoformat()})
+    return open_project(find_clone(folder, name), environ={**environ, "MEMDIR_NOW": now.isoformat()})
 
 
 def step(folder: Path, rng: random.Random, number: int, who: str, skew: float, is_team: bool) -> None:
@@ -56,9 +57,9 @@ def step(folder: Path, rng: random.Random, number: int, who: str, skew: float, i
         opened.close()
 
 
-def take_along(folder: Path, skew: float) -> None:
+def take_along(folder: Path, skew: float, environ: Mapping[str, str] = os.environ) -> None:
     """The memory of a moved project, as `memdir relink` moves it; nothing if it was taken along already."""
-    opened = open_clone(folder, "app", skew)
+    opened = open_clone(folder, "app", skew, environ)
     opened.close()
     found = find_moved_directories(opened.environment, find_identity(opened.places.root.path))
     if found and not opened.private.root.is_dir():

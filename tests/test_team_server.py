@@ -14,7 +14,7 @@ from memdir.store.open import Project
 from memdir.team.server import ServerRemote, check_server
 from memdir.team.state import SyncResult
 from memdir.team.sync import open_sync, sync
-from own_machine import find_clone
+from own_machine import find_clone, take_along
 from postgres import Postgres, Proxy
 from team_player import Player, find_lost, find_written
 from teams import memory_text, read_team
@@ -68,6 +68,7 @@ class Member(Machine):
         self.proxy.cut = lambda data: ""
 
     def open_here(self) -> Project:
+        take_along(self.projects, self.skew, self.variables)  # the last process may have been killed while it moved
         return self.open(find_clone(self.projects, "app"))
 
     def sync_team(self) -> SyncResult:
