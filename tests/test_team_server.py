@@ -56,7 +56,7 @@ class Member(Machine):
 
     def join(self, *options: str, access: str = "read_write") -> dict[str, Any]:
         self.token.write_text(self.org.token(access, name=self.name) + "\n", encoding="utf-8")
-        done = self("team", "join", self.address, "--token-file", str(self.token), "--json", *options)
+        done = self("team", "join", self.address, "--token-file", str(self.token), "--no-review", "--json", *options)
         assert done.code == 0, (done.out, done.err)
         return dict(done.json)
 
