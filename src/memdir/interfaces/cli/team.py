@@ -182,7 +182,11 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
 @click.argument("url", metavar="[URL]", required=False, default="")
 @_remote_options
 @click.option("--store", metavar="NAME", default="", help="Of a server: the store; the only one if not given.")
-@click.option("--token-file", type=click.File("r"), help="Of a server: a file with the token, `-` for the input.")
+@click.option(
+    "--token-file",
+    type=click.File("r", encoding="utf-8"),
+    help="Of a server: a file with the token, `-` for the input.",
+)
 @click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
 @click.option("--review/--no-review", default=True, show_default=True, help="What others write waits in your inbox.")
 @_timeout
