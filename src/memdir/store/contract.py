@@ -124,13 +124,14 @@ class StoreBase(Inbox):
         steps = ((at.path, change) for change in reversed(self.changes()) for at in change.files)
         return {path.removesuffix(".md"): (at.origin.who, at.at) for path, at in steps if not plan.is_index_path(path)}
 
-    def find_sources(self, name: str) -> dict[str, Change]:
-        """Sentence to the change that brought it into a memory as it is now; `fold` makes sentences comparable."""
+    def find_sources(self, name: str, *, limit: int = 100) -> dict[str, Change]:
+        """Sentence to the change that brought it into a memory as it is now, as far as the newest changes tell; `fold`
+        makes sentences comparable."""
         # Imported here: only the page shows it.
         from memdir.language.words import split_text
 
         found: dict[str, Change] = {}
-        for change in reversed(self.changes(name)):
+        for change in reversed(self.changes(name, limit=limit)):
             after = next((at.after for at in change.files if at.path == f"{name}.md"), None)
             try:
                 text = "" if after is None else decode(self.read_content(after))

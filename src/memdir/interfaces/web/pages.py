@@ -50,6 +50,7 @@ Params = Mapping[str, str]
 Row = dict[str, Any]
 PAGE = 50  # memories of a list at once
 _FOUND = 40  # results of a search
+_DIFFS = 10  # changes of a memory whose difference is shown at once
 _RECALLS, _CHANGES = 30, 60  # rows of a memory's page, and of the timeline
 WHO = {
     "person": "You",
@@ -382,7 +383,10 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "verdict": _make_verdict(verdict, now),
         "recalls": [_make_recall(at, now) for at in _recalls(store, name)[:_RECALLS]],
         "recalled": len(_recalls(store, name)),
-        "history": [make_change(site, home, change, now, name) for change in changes[:_CHANGES]],
+        "history": [
+            make_change(site, home, change, now, name, with_diff=number < _DIFFS or params.get("history") == "all")
+            for number, change in enumerate(changes[:_CHANGES])
+        ],
         "links": _find_links(site, home, name),
         "scopes": [{"value": at, "words": name_scope(at)} for at in _list_scopes(site, home, name)],
         "kinds": [kind.value for kind in Kind],
@@ -545,12 +549,12 @@ def _make_recall(at: Any, now: datetime) -> Row:
     return row | {"session_words": plain(at.session, 14), "score": round(at.score, 3), "selector": at.selector}
 
 
-def make_change(site: Site, home: str, change: Change, now: datetime, name: str = "") -> Row:
+def make_change(site: Site, home: str, change: Change, now: datetime, name: str = "", *, with_diff: bool = True) -> Row:
     """One change in words; with a `name` the difference it made to that memory."""
     store = site.store(home)
     names = [at.path.removesuffix(".md") for at in change.files if not is_index_path(at.path)]
     diff: Sequence[Any] = ()
-    if name:
+    if name and with_diff:
         for at in change.files:
             if at.path == f"{name}.md":
                 diff = render_diff(*(read_version(store, digest) for digest in (at.before, at.after)))
