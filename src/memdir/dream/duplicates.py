@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from memdir.dream.compare import NEGATIONS, Wording, compare, find_hard, find_words, is_prose, is_variant, says
+from memdir.dream.compare import NEGATIONS, Word, Wording, compare, find_hard, find_words, is_prose, is_variant, says
 from memdir.dream.records import Patch, PatchKind
 from memdir.errors import FormatError
 from memdir.format import frontmatter
@@ -70,6 +70,16 @@ class MemoryFacts:
         return () if self.wording is None else tuple((*self.group, *block) for block in self.wording.blocks)
 
     @cached_property
+    def hard(self) -> frozenset[str]:
+        """Values and names of title and description."""
+        return find_hard(self.head)
+
+    @cached_property
+    def head_words(self) -> tuple[list[Word], list[Word]]:
+        """The words of title and description."""
+        return Wording(self.memory.header.title).words, Wording(self.memory.header.description).words
+
+    @cached_property
     def words(self) -> frozenset[str]:
         return find_words(f"{self.head} {self.memory.body}")
 
@@ -90,14 +100,12 @@ def is_reworded(one: MemoryFacts, other: MemoryFacts) -> bool:
 
 def _heads_agree(one: MemoryFacts, other: MemoryFacts) -> bool:
     """Titles and descriptions may differ, but not in values or in one word only: "left column", "right column"."""
-    first, second = one.memory.header, other.memory.header
-    if find_hard(one.head) - other.words and find_hard(other.head) - one.words:
+    if one.hard - other.words and other.hard - one.words:
         return False
-    return not (_differ_in_word(first.title, second.title) or _differ_in_word(first.description, second.description))
+    return not any(map(_differ_in_word, one.head_words, other.head_words))
 
 
-def _differ_in_word(one: str, other: str) -> bool:
-    first, second = Wording(one).words, Wording(other).words
+def _differ_in_word(first: Sequence[Word], second: Sequence[Word]) -> bool:
     return len(first) == len(second) > 1 and sum(not is_variant(*pair) for pair in zip(first, second, strict=True)) == 1
 
 
