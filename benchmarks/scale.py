@@ -175,7 +175,7 @@ def measure_commands(memory: Path, count: int, env: dict[str, str]) -> dict[str,
     kinds: dict[str, Callable[[int], tuple[str, ...]]] = {
         "save": lambda at: ("save", "--title", f"Quay crane {at}", *about),
         "edit": lambda at: ("edit", "oldest-0", "--description", f"When the ferry number {at} leaves"),
-        "show": lambda at: ("show", "oldest-0"),
+        "read": lambda at: ("read", "oldest-0"),
         "list": lambda at: ("list", "--json"),
         "undo": lambda at: ("undo",),
         "forget": lambda at: ("forget", f"quay-crane-{at}"),

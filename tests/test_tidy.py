@@ -17,11 +17,12 @@ from memdir.dream.plan import TidyResult, plan_tidy
 from memdir.dream.records import Patch, PatchKind
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import compose_file, encode, make_memory
-from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
+from memdir.limits import DREAM_LINES, FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import Dialect, Draft, Forget, InboxKind, Kind, Rewrite, Save, Scope, Signature
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve
 from memdir.store.memory import MemoryStore
+from searching import write_memory as write_plain
 
 DATA = Path(__file__).with_name("data")
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -511,3 +512,15 @@ def test_ten_thousand_memories_are_looked_at_in_a_time_that_grows_as_they_do(tmp
         store._files.setdefault(f"matter-{at}.md", (encode(data), Signature(at, 1, 1, 1)))
     planned = plan_tidy(store, now=NOW)
     assert set(kinds(planned.patches)) <= {PatchKind.MISSING_POINTER.value, PatchKind.DATE.value}
+
+
+def test_of_very_many_missing_pointers_a_dream_adds_the_newest_and_the_next_one_more(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    for number in range(DREAM_LINES + 3):
+        write_plain(folder, f"part-{number}", f"What part{number} does", f"The body of part{number}.")
+    store = FileStore(folder)
+    first = plan_tidy(store, now=NOW).patches
+    assert len(first) == DREAM_LINES and all(at.kind is PatchKind.MISSING_POINTER for at in first)
+    store.add_pointers(name for at in first for name in at.names)  # so many are added at the end, all at once
+    assert store.index().count("\n") == DREAM_LINES
+    assert len(plan_tidy(store, now=NOW).patches) == 3

@@ -66,6 +66,7 @@ DREAM_LATE_MINUTES = 60.0  # a dream takes minutes: a longer one is reported, an
 DREAM_TURNS = 12  # of a model: look, gather, write, prune, and a few more to correct refused calls
 DREAM_CALLS = 60  # in all turns together
 DREAM_WRITTEN_BYTES = 131_072  # of all writes together: twice an extraction's, because merging writes whole files anew
+DREAM_LINES = 500  # of an index that one dream changes
 DREAM_OPERATIONS = 60  # of a model that answers at once
 DREAM_LOG_CHARS = 60_000  # of daily logs in one dream, about 15,000 tokens; the rest waits for the next
 DREAM_TEXT_CHARS = 60_000  # of memories in one request to a model that cannot read files

@@ -45,7 +45,7 @@ from memdir.frozen import dataclass, replace
 from memdir.guard import check_name, check_path
 from memdir.language.dates import make_absolute
 from memdir.language.requests import RequestCategory
-from memdir.limits import DREAM_VERIFY_SECONDS, INDEX_LINE_CHARS
+from memdir.limits import DREAM_LINES, DREAM_VERIFY_SECONDS, INDEX_LINE_CHARS
 from memdir.models.open import new_run
 from memdir.models.staged import Staging, make_edits
 from memdir.recall.pipeline import find_ages
@@ -101,7 +101,8 @@ def plan_dream(
     if isinstance(store, FileStore):
         verdicts = find_verdicts(store, {name: memory.digest for name, memory in memories.items()})
     tidied = _tidy(store, now)
-    free = [memory for name, memory in memories.items() if name not in tidied.busy]
+    busy = tidied.busy
+    free = [memory for name, memory in memories.items() if name not in busy]
     repairs = [at for at in propose_repairs(free, verdicts, now) if _is_new(store, at[1])]
     reviews = propose_reviews(store, free, verdicts, context.half_lives, now)
     tidied = replace(tidied, proposals=(*tidied.proposals, *repairs, *reviews))
@@ -420,10 +421,12 @@ def plan_tidy(store: StoreBase, *, now: datetime, keep: frozenset[str] = frozens
             own = [name for name in memories if index_path(name)[0] == f"{prefix}{INDEX_FILE}"]
             fit = [at for at in own if at not in gone and not find_unfit(memories[at].header, store.rules)]
             lines += _plan_long_lines(text, prefix, free, digests, fixed)
-            lines += _plan_pointers(text, prefix, own, sorted(fit), store)
+            fit.sort(key=lambda at: (memories[at].header.modified, at), reverse=True)
+            lines += _plan_pointers(text, prefix, own, fit, store)
     busy = merge.touched | dated.keys() | pinned
     left = [fact for name, fact in sorted(merge.facts.items()) if name not in busy]
-    patches = (*dated.values(), *merged, *lines)
+    # Each line is found in the whole index: of very many, the next dream does the rest.
+    patches = (*dated.values(), *merged, *lines[:DREAM_LINES])
     changed = {edit.name for at in patches for edit in at.edits if isinstance(edit, Rewrite | Forget)}
     changed |= {at.names[0] for at in merged}
     ages = find_ages(store, [originals[name] for name in changed], now=now)

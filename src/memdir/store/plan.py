@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 
 AGENT = "agent"  # the origin of what an agent writes by tools, as opposed to what is learned from conversations
+_PLACED_POINTERS = 200  # missing ones that are each placed beside similar ones
 _DIALECT_SAMPLE = 16  # neighbours that are looked at to learn which dialect a directory mostly uses
 
 
@@ -285,7 +286,11 @@ def plan_delete(view: StoreView, name: str, expect: str | None) -> list[FileChan
 
 
 def plan_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
-    """Missing pointers added and nothing else: how a directory with orphans is fixed."""
+    """Missing pointers added and nothing else: how a directory with orphans is fixed. Each goes beside similar ones;
+    very many go to the end of the list."""
+    wanted = list(names)
+    if len(wanted) > _PLACED_POINTERS:
+        return _append_pointers(view, wanted)
 
     def add(text: str, name: str, short: str) -> str:
         found = view.read_bytes(f"{name}.md")
@@ -294,7 +299,27 @@ def plan_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
         fields = frontmatter.parse_fields(decode(found))
         return _add_pointer(text, short, fields.kind or Kind.PROJECT, fields.title or short, fields.description)
 
-    return _plan_indexes(view, names, add)
+    return _plan_indexes(view, wanted, add)
+
+
+def _append_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
+    added: dict[str, list[str]] = {}
+    known: dict[str, set[str]] = {}
+    for name in names:
+        path, short = index_path(name)
+        if path not in known:
+            known[path] = {line.key for line in index.parse_index(_read_index(view, path)[1])}
+        found = view.read_bytes(f"{name}.md") if fold(short) not in known[path] else None
+        if found is not None:
+            fields = frontmatter.parse_fields(decode(found))
+            added.setdefault(path, []).append(index.render_line(fields.title or short, short, fields.description))
+            known[path].add(fold(short))
+    read = ((path, lines, *_read_index(view, path)) for path, lines in added.items())
+    return [
+        change
+        for path, lines, old, text in read
+        for change in _plan_index(path, old, index.append_pointer(text, "\n".join(lines)))
+    ]
 
 
 def plan_dead_pointers(view: StoreView, names: Iterable[str]) -> list[FileChange]:
