@@ -1,6 +1,7 @@
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 from contextlib import closing
@@ -315,3 +316,12 @@ def test_compacting_keeps_the_last_version_of_everything_and_says_what_it_did(me
         assert store.restore("gone").digest == gone.digest
         least = store.compact(before=None, most=1, origin=Origin("person"))
         assert least.versions > 0 and store.read_content(store.read("terse-replies").digest)
+
+
+def test_the_history_can_be_read_by_its_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        history.History(tmp_path / "history.db").close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "history.db").stat().st_mode) == 0o600

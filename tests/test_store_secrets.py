@@ -488,8 +488,33 @@ def test_what_is_said_of_a_finding_fits_into_a_log_line() -> None:
 
 def test_the_table_of_formats_is_complete_and_not_read_on_import() -> None:
     rules = read_rules()
-    assert (len(rules), len({rule.id for rule in rules}), sum(rule.inside for rule in rules)) == (111, 104, 10)
+    assert (len(rules), len({rule.id for rule in rules}), sum(rule.inside for rule in rules)) == (118, 111, 13)
     assert all(hint == hint.lower() for rule in rules for hint in rule.hints)
     code = "import sys, memdir.store.secrets; print('tomllib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "False\n"
+
+
+FURTHER = [
+    "a senha do banco é {}", "la parola chiave è {}", "het wachtwoord is {}", "hasło to {}", "пароль: {}", "비밀번호는 {}", "şifre {}",
+    "db.example.org:5432:app:deploy:{}", "the vault password is {}",
+]  # fmt: skip
+ORDINARY = [
+    "Senhas fortes são importantes.", "La parola chiave è semplicità.", "Het wachtwoord wordt maandelijks vervangen.",
+    "Hasło musi mieć osiem znaków.", "Пароль меняется раз в месяц.", "비밀번호는 매달 바뀝니다.", "Şifre her ay değişir.",
+    "The vault password rotates monthly.", "The job ran at 12:30:45:67.", "Use fc-cache to refresh the fonts; see phx_notes.",
+    "The seed phrase words are kept on paper.",
+]  # fmt: skip
+
+
+def test_passwords_in_further_languages_and_files_are_found_and_ordinary_sentences_are_not() -> None:
+    missed = [at for at in FURTHER if not find_secrets(at.format("Tr0ub4dor3x9"))]
+    seed = "seed phrase: abandon ability able about above absent absorb abstract absurd abuse access accident"
+    tokens = [
+        "csk-" + "k7m2x9q4w8e5r1t6" * 3,
+        "fc-" + "8f3a1c9e7b2d4f6a0c5e9d1b3f7a2c4e",
+        "vercel_blob_rw_AbC123xYz9_Qw3rTy8uIoP1aSdF5gHjK2",
+        "phx_" + "aB3dE6gH9jK2mN5pQ8sT1vW4" * 2,
+    ]
+    assert missed + [at for at in [seed, *tokens] if not find_secrets(f"It is {at}")] == []
+    assert [at for at in ORDINARY if find_secrets(at)] == []

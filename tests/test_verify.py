@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from homes import git, write
+from homes import git, make_repository, write
 from loads import ROOT, bench
 from memdir.errors import NotFoundError
 from memdir.records import Draft, Kind, Origin
@@ -476,3 +476,12 @@ def test_real_memories_are_read_without_a_crash(tmp_path: Path, project: Path) -
         report = look(store, project, now=NOW)
     assert len(report.verdicts) == len(list(memory.glob("*.md"))) - 1
     assert sum(len(at.claims) for at in report.verdicts) > 250 and not report.has_stale
+
+
+def test_a_config_that_includes_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "app")
+    os.mkfifo(tmp_path / "app" / "fifo")
+    with (root / ".git" / "config").open("a", encoding="utf-8") as config:
+        config.write("[include]\n\tpath = ../fifo\n")
+    listing = open_project(root, seconds=1)
+    assert listing.problem and not listing.is_git

@@ -32,11 +32,11 @@ from memdir.frozen import dataclass, list_fields, replace
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, SESSION_SECONDS
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import DIR_NAME, find_project_dir, slug
-from memdir.recall.reminder import defuse
+from memdir.recall.reminder import break_frame, defuse
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Clip, Header, Kind, Scope, make_log_path
 from memdir.store.contract import Store
 from memdir.store.files import FileStore
-from memdir.store.open import AgentDirectory, Project, keep_out, open_agent_store
+from memdir.store.open import AgentDirectory, AgentScope, Project, keep_out, open_agent_store
 from memdir.store.sessions import SessionFile, open_session
 from memdir.store.state import digest_text, hold_sessions, read_authors
 from memdir.text import fold, one_line, printable
@@ -341,7 +341,10 @@ def _load(
             return LoadedIndex(scope, path, clip, "")
         lines = _render("empty")
     shown = "\n\n".join(filter(None, (lines, f"> {one_line(clip.warning)}" if clip.warning else "")))
-    return LoadedIndex(scope, path, clip, defuse(_render(f"index_{scope}", path=one_line(path), lines=shown)))
+    # An agent's memory in the repository comes with a clone.
+    is_cloned = context.agent is not None and context.agent.scope is AgentScope.PROJECT
+    name = "index_agent_project" if is_cloned and scope is Scope.AGENT else f"index_{scope}"
+    return LoadedIndex(scope, path, clip, defuse(_render(name, path=one_line(path), lines=break_frame(shown))))
 
 
 def render_types(*, team: bool = False) -> str:

@@ -46,6 +46,7 @@ from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
 from memdir.store.secrets import find_secrets
+from memdir.team.plan import find_instruction
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 VERB = "import"
@@ -220,6 +221,10 @@ class _Planning:
             return ImportStep(shown, ImportAction.REFUSED, why="it is not valid Unicode")
         text = candidate.text if candidate.is_whole else translate_dialect(candidate.text, self._dialect)
         text = store_plan.resolve_text(text, candidate.modified.astimezone()) if candidate.modified else text
+        if "pinned" in text and frontmatter.parse_fields(text).pinned:
+            text = frontmatter.set_fields(
+                text, {"pinned": None}
+            )  # what comes first in every index a person decides here
         fact = self._make_fact(candidate.name or make_slug(frontmatter.parse_fields(text).title), text)
         if (same := self._known.find_same(fact)) is not None and not self._is_second(candidate, same):
             return ImportStep(candidate, ImportAction.SAME, same.name, f"{same.name} says the same")
@@ -265,12 +270,15 @@ class _Planning:
         return ImportStep(candidate, ImportAction.NEW, name, why, text)
 
     def _doubt(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep | None:
-        """Put a candidate with a secret into the inbox, without the secret; not again if it was decided about."""
+        """Put into the inbox what holds a secret, without it, or reads like an order; not again if it was decided about."""
         doubt = doubt_credentials(StagedMemory(fact.name, text, None, None), self._store.rules.find)
-        if doubt is None:
+        order = find_instruction(text) if doubt is None else ""
+        if doubt is None and not order:
             return None
-        masked = mask_doubt(doubt, self._store.rules.find)
-        name, body = masked.staged.name, masked.staged.text or ""
+        name, body, why = fact.name, text, order
+        if doubt is not None:
+            masked = mask_doubt(doubt, self._store.rules.find)
+            name, body, why = masked.staged.name, masked.staged.text or "", masked.why
         said = encode(f"{name}\n{make_exact(frontmatter.split_frontmatter(body).body)}")
         key = f"{VERB}:{digest_of(said)[:32]}"
         known = self._store.inbox_find(key)
@@ -279,8 +287,8 @@ class _Planning:
         source = mask_words(candidate.source, self._store.rules.find)
         kind = records.InboxKind.MEMORY
         payload = {"edits": render_edits([Put(name, body)]), "evidence": [], "source": source}
-        item = InboxItem(kind, f"import {name}", masked.why, self._now, key, name, self._origin, payload)
-        return ImportStep(candidate, ImportAction.WAITING, name, masked.why, body, None if known is not None else item)
+        item = InboxItem(kind, f"import {name}", why, self._now, key, name, self._origin, payload)
+        return ImportStep(candidate, ImportAction.WAITING, name, why, body, None if known is not None else item)
 
     def _find_free(self, name: str) -> str:
         for number in range(1, _NAMES):
@@ -351,6 +359,17 @@ def preview_index(store: FileStore, plan: ImportPlan) -> tuple[int, int]:
     return fitting, len(new) - fitting
 
 
+def list_prose(store: FileStore, plan: ImportPlan) -> list[str]:
+    """Headings and prose that would be taken over from the source's index."""
+    new = [step for step in plan.steps if step.fate is ImportAction.NEW]
+    changed = _plan(store, plan, new, store, [])
+    texts = [
+        decode(at.after or b"") for at in changed if at.path == index.INDEX_FILE and not (at.before or b"").strip()
+    ]
+    lines = [line for text in texts for line in index.parse_index(text)]
+    return [line.text.rstrip("\r\n") for line in lines if not line.is_pointer and line.text.strip()]
+
+
 def _plan(
     store: FileStore, plan: ImportPlan, new: Sequence[ImportStep], view: StoreView, dropped: list[str]
 ) -> list[FileChange]:
@@ -383,7 +402,9 @@ def _plan_indexes(store: FileStore, plan: ImportPlan, new: Sequence[ImportStep],
             # Without the lines of memories that were not imported.
             names = {fold(step.name) for step in steps}
             lines = index.parse_index(theirs)
-            text = "".join(line.text for line in lines if not line.is_pointer or fold(line.name) in names)
+            prose = [line for line in lines if not line.is_pointer and not find_instruction(line.text)]
+            lines = [line for line in lines if line in prose or fold(line.name) in names]
+            text = "".join(line.text for line in lines)
             # A memory without a line there gets none here; one with a line and another name here gets a new one.
             steps = [step for step in steps if step.candidate.hook or step.name != step.candidate.name]
         after = encode(_add_lines(text, steps, find))

@@ -280,7 +280,7 @@ _READ_CHARS = 2000
 
 # A text without any of these holds no secret that the scanner knows, which takes longer to load than a recall.
 _SUSPECT = compile_late(
-    r"pass|pw|phrase|frase|login|cred|kenn|zugang|shared|identifiant|secr|contra|clave|token|key|auth|\bpin|geheim|"
+    r"pass|pw|phrase|frase|login|cred|kenn|zugang|senha|wacht|parol|sifre|mnemon|seed|shared|identifiant|secr|contra|clave|token|key|auth|\bpin|geheim|"
     r"bearer|curl|account|user|konto|compte|cuenta|usuario|[^\x00-\x7f—–’“”…→äöüßéèêáíóúñ]|\S{12}|://\S*@|[a-z]\d|\d[a-z]",
     re.IGNORECASE,
 )

@@ -106,6 +106,8 @@ class Database:
             hint = "move it away; memories are not affected, and a new one begins"
             raise DiskError(f"cannot use {path.name}: it is not a plain file", path=str(path), hint=hint)
         with sqlite_errors(path):
+            if not readonly and str(path) != IN_MEMORY:
+                create_file(path)  # SQLite would make it readable for everybody
             # In a folder that cannot be written SQLite cannot make the file its log needs, unless it may assume no writer.
             frozen = "&immutable=1" if readonly and not os.access(path.parent, os.W_OK) else ""
             uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{frozen}"

@@ -151,11 +151,17 @@ class FoundWords:
         return self.words.get(word, WordPlaces())
 
 
+_PROBE_SECONDS = 5.0
+
+
 def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectListing:
     """List a project. Never fails: if git gives no listing, it is empty and not whole."""
     ends = time.monotonic() + seconds
     if find_git_dir(root) is None:
         return _make_listing(root, *_walk(root, min(ends, time.monotonic() + _PLAIN_SECONDS)))
+    # A repository's config may include a file at which git waits for ever: whoever cannot answer this is not asked more.
+    if run_git(root, ("rev-parse", "--git-dir"), min(seconds, _PROBE_SECONDS))[0] != 0:
+        return replace(_make_listing(root, {}, (), False), problem=_NO_LISTING)
     code, output = run_git(root, ("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard"), seconds)
     if code != 0:
         return replace(_make_listing(root, {}, (), False), is_git=True, problem=_NO_LISTING)

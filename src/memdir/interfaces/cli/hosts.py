@@ -44,7 +44,7 @@ from memdir.project.settings import read_settings, write_setting
 from memdir.records import Model, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.state import note_learned, read_learned
-from memdir.text import one_line, shorten
+from memdir.text import one_line, printable, shorten
 
 _KEYS = tuple(HOSTS)
 
@@ -501,6 +501,8 @@ def _show_import(
         _show_groups(out, rows)
     else:
         out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
+    if done is None and out.is_table:
+        _show_texts(out, store, plan)
     for name, text, _ in plan.merges if done is None else ():
         old, new = (mask_secrets(at, call.environment) for at in (store.read(name).text, text))
         out.diff(output.shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
@@ -522,6 +524,16 @@ def _show_import(
         out.line(Styled(f"left out, changed or pinned meanwhile: {', '.join(done.dropped)}", "yellow"))
     if done.waiting:
         out.line(Styled(f"{len(done.waiting)} waiting for you: `memdir inbox`", "yellow"))
+
+
+def _show_texts(out: output.Output, store: FileStore, plan: ImportPlan) -> None:
+    """Every body and all prose of an index that would be taken over: what nobody has seen must not come in."""
+    for step in (at for at in plan.steps if at.fate is ImportAction.NEW):
+        out.line(Styled(f"{step.name}.md", "cyan"))
+        for line in frontmatter.split_frontmatter(step.text).body.strip().splitlines():
+            out.line(Styled("  | ", "dim"), line)
+    for line in imports.list_prose(store, plan):
+        out.line(Styled("  MEMORY.md | ", "dim"), line)
 
 
 _GROUPS = {"user": "about you", "feedback": "how you want things done", "project": "about projects", "reference": "where things are"}  # fmt: skip
@@ -664,7 +676,9 @@ def export_verb(
     warnings = [f"{path} is not in it: {why}" for path, why in done.unread]
     warnings += [f"the file holds a secret: {at}; keep it accordingly" for at in done.secrets]
     if output == "-":
-        call.out.raw(done.data)
+        # An archive and JSON are exact; a text may end on somebody's terminal by way of a pipe.
+        is_plain = format is ExportFormat.MARKDOWN
+        call.out.raw(printable(done.data.decode("utf-8", "replace")).encode() if is_plain else done.data)
         flush(sys.stdout)
     else:
         path = call.cwd / Path(output).expanduser()
