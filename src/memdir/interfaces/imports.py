@@ -403,8 +403,7 @@ def _plan_indexes(store: FileStore, plan: ImportPlan, new: Sequence[ImportStep],
             names = {fold(step.name) for step in steps}
             lines = index.parse_index(theirs)
             prose = [line for line in lines if not line.is_pointer and not find_instruction(line.text)]
-            lines = [line for line in lines if line in prose or fold(line.name) in names]
-            text = "".join(line.text for line in lines)
+            text = "".join(line.text for line in lines if line in prose or fold(line.name) in names)
             # A memory without a line there gets none here; one with a line and another name here gets a new one.
             steps = [step for step in steps if step.candidate.hook or step.name != step.candidate.name]
         after = encode(_add_lines(text, steps, find))
