@@ -324,11 +324,11 @@ def ui_verb(call: CliContext, is_open: bool, port: int) -> int:
     """Serve a page on 127.0.0.1 where everything remembered can be seen, explained, edited and undone, until Ctrl-C.
 
     The address it prints works once, in one browser; nobody else on this machine can use it. Nothing is fetched from
-    anywhere. Needs `pip install 'memdir[ui]'`.
+    anywhere. Needs the extra `ui`.
     """
     if missing := [name for name in _PAGE_NEEDS if find_spec(name) is None]:
         message = f"the page needs packages that are not installed: {', '.join(missing)}"
-        raise SettingsError(message, hint="pip install 'memdir[ui]'")
+        raise SettingsError(message, hint=hint_extra("ui"))
     return call.enter(
         "ui", cwd=call.cwd, directory=call.directory, port=port, is_open=is_open, variables=call.variables
     )
