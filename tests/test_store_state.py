@@ -69,7 +69,7 @@ def test_a_link_in_the_files_place_is_not_followed(tmp_path: Path) -> None:
 def test_a_forged_name_is_one_printable_line(tmp_path: Path) -> None:
     write_authors(tmp_path, {"a": Author("me\n\x1b[2Jyou\u202e", "x\ny" * 200)})
     found = read_authors(tmp_path)["a"]
-    assert found.name == "me \\x1b[2Jyou\\u202e" and "\n" not in found.email and len(found.email) <= 100
+    assert found.name == "me x1b 2Jyou u202e" and "\n" not in found.email and len(found.email) <= 100
     assert make_author(" ").name == "unknown" and make_author("\udcff").name == "?"
 
 
@@ -108,7 +108,7 @@ def test_git_says_who_the_person_is_and_the_repository_has_the_last_word(tmp_pat
     assert find_own_author(environment, None) == Author("From XDG", "a@example.invalid")
     text = '[core]\n name = no\n[User] name = "Quoted ; name" # but not this\n'
     write(environment.home / ".gitconfig", text)
-    assert find_own_author(environment, root) == Author("Quoted ; name", "a@example.invalid")
+    assert find_own_author(environment, root) == Author("Quoted name", "a@example.invalid")
     git(root, "config", "user.name", "In this repository")
     assert find_own_author(environment, root).name == "In this repository"
 
