@@ -118,11 +118,12 @@ def check_recalled(project: Project, first: str, second: str) -> None:
 
 
 def check_denied(team: Path, body: Any) -> None:
-    """A password is kept out of the team's memory with a reason that does not tell it; another file goes in."""
-    assert [at.name for at in team.glob("*.md")] == ["runners.md"]
-    results = [at for at in find_blocks(body, "tool_result") if at["tool_use_id"] == "toolu_1"]
-    reason = "\n".join(list_texts(results[0]["content"]))
-    assert results[0]["is_error"] is True and "memdir keeps this out of memory" in reason and PASSWORD not in reason
+    """A password is kept out of the team's memory with a reason that does not tell it; another file needs review."""
+    assert list(team.glob("*.md")) == []
+    results = {at["tool_use_id"]: at for at in find_blocks(body, "tool_result")}
+    reason, review = ("\n".join(list_texts(results[at]["content"])) for at in ("toolu_1", "toolu_2"))
+    assert results["toolu_1"]["is_error"] is True and PASSWORD not in reason
+    assert "memdir keeps this out of memory" in reason and "waits for the person's review" in review
 
 
 def test_the_plugin_recalls_without_touching_settings(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ np: Any = pytest.importorskip("numpy", reason="the extra semantic is not install
 from memdir.recall import encode  # noqa: E402  (it needs numpy)
 from memdir.recall.pipeline import find_encoder, recall_in_project  # noqa: E402
 from memdir.recall.prefetch import open_selector  # noqa: E402
-from memdir.recall.select import ENCODER_GATE  # noqa: E402
 from memdir.store.open import open_project  # noqa: E402
 from memdir.store.state import STATE_FILES  # noqa: E402
 
@@ -79,8 +78,6 @@ def test_vectors_have_length_one_and_do_not_depend_on_what_is_encoded_beside_the
 
 
 def test_a_search_uses_it_keeps_vectors_by_file_and_drops_them_with_the_memory(folder: Path, tmp_path: Path) -> None:
-    if not ENCODER_GATE.is_file():
-        pytest.skip("no gate was fitted for the encoder")
     env = {"HOME": str(tmp_path / "home"), "MEMDIR_ENCODER": str(folder)}
     (tmp_path / "home").mkdir()
     memory = tmp_path / "memory"
@@ -98,8 +95,6 @@ def test_a_search_uses_it_keeps_vectors_by_file_and_drops_them_with_the_memory(f
 
 
 def test_a_broken_encoder_costs_nothing_but_a_record(tmp_path: Path) -> None:
-    if not ENCODER_GATE.is_file():
-        pytest.skip("no gate was fitted for the encoder")
     env = {"HOME": str(tmp_path), "MEMDIR_ENCODER": str(tmp_path / "nowhere")}
     with closing(open_project(tmp_path, environ=env, directory=tmp_path / "memory")) as project:
         project.private.remember("The ferry to Lindholm leaves at six, from pier nine")

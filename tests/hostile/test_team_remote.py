@@ -237,7 +237,7 @@ def test_lines_of_the_index_that_lead_outside_or_give_orders_are_left_out(member
     ]  # fmt: skip
     eve.add([("100644", b"MEMORY.md", eve.blob("\n".join(lines) + "\n"))])
     done = member.sync()
-    assert member.files()["MEMORY.md"] == "- [Good](good.md) — ours\nPlain words of a colleague.\n"
+    assert member.files()["MEMORY.md"] == "- [Good](good.md) — ours\n"
     assert len([at for at in done.refused if at.path.startswith("MEMORY.md line")]) == 7
     assert SECRET not in tell(done)
 

@@ -31,7 +31,7 @@ from memdir.language.ignore import IgnoreReach, find_ignored, find_ignoring
 from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
 from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
-from memdir.recall.select import ENCODER_GATE, HIDDEN, LocalSearch
+from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Evidence, Excerpt, Header, Kind, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
 from memdir.store.contract import Ledger, Store, utc_now
@@ -186,9 +186,9 @@ _ENCODERS = {  # packages that carry the weights of all-MiniLM-L6-v2, and the fo
 
 
 def find_encoder(settings: Settings) -> Path | None:
-    """Return the folder of the sentence encoder; None if there is none, no gate for it, or numpy is not installed."""
+    """Return the folder of the sentence encoder; None if there is none, or numpy is not installed."""
     chosen = settings.text("encoder")
-    if chosen == "none" or not ENCODER_GATE.is_file() or find_spec("numpy") is None:
+    if chosen == "none" or find_spec("numpy") is None:
         return None
     if chosen != "auto":
         return Path(chosen).expanduser()

@@ -147,7 +147,7 @@ class Output:
 
     def progress(self, text: str, done: int = 0, total: int = 0) -> None:
         """A line that the next one replaces, on a terminal only; with a total it says how far it is, and the time left."""
-        if not text or not done:
+        if not self._has_progress or not done:
             self._began = monotonic()
         if text and total:
             spent = monotonic() - self._began
