@@ -142,7 +142,7 @@ def team_sync(flow: Flow) -> None:
     remote = flow.project.parent / "remote.git"
     for words in (["init", "-q", "--bare", str(remote)], ["init", "-q"], ["remote", "add", "origin", str(remote)]):
         subprocess.run(["git", *words], cwd=flow.project, env=flow.env, check=True, capture_output=True)
-    flow.run("team", "init")
+    flow.run("team", "init", "--remote", str(remote))
     flow.run(
         "save", "--scope", "team", "--type", "reference", "--name", "tracker",
         "--description", "Where the billing bugs are tracked", "--body", "On the board Ledger.",
