@@ -12,7 +12,8 @@ from uuid import UUID
 
 from memdir.errors import ConflictError, NotFoundError
 from memdir.records import Draft, Kind
-from memdir.store.postgres import PostgresDatabase, PostgresStore, StoreCache
+from memdir.store.postgres import PostgresDatabase, PostgresStore
+from memdir.store.postgres_cache import StoreCache
 
 SHARED_EVERY = 10
 

@@ -63,6 +63,29 @@ def test_deletions_and_edits_go_both_ways_and_an_edit_wins(pair: tuple[Machine, 
     assert [row["name"] for row in conflicts] == ["three"]
 
 
+def test_an_index_that_nobody_changed_here_becomes_the_one_that_was_sent(pair: tuple[Machine, Machine]) -> None:
+    """A memory that changed, and whose line was moved: the line stays where the other machine has put it."""
+    laptop, tower = pair
+    for name in ("one", "two", "three", "four"):
+        laptop.save(name)
+    laptop.init()
+    tower.init()
+    said = "Deploys of one happen on Fridays since the move"
+    assert (
+        laptop("save", "--type", "feedback", "--name", "one", "--description", said, "--body", "F.", "--replace").code
+        == 0
+    )
+    index = laptop.memory() / "MEMORY.md"
+    first, *rest = index.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert "Fridays" in first
+    index.write_text("".join([*rest, first]), encoding="utf-8")
+    laptop.sync()
+    sent = raw_git(laptop.remote, "rev-parse", "memdir/sync")
+    tower.sync()
+    tower.sync()
+    assert tower.files() == laptop.files() and raw_git(laptop.remote, "rev-parse", "memdir/sync") == sent
+
+
 def test_what_belongs_to_a_machine_or_a_team_stays(pair: tuple[Machine, Machine]) -> None:
     laptop, tower = pair
     laptop.write("deploys", memory_text("Deploys"))

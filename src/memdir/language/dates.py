@@ -14,7 +14,7 @@ nothing. The tables of each language name the forms of a date, and for a bare we
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 
 from memdir.frozen import dataclass, field, replace
 from memdir.language import CODES, read_section
@@ -273,7 +273,8 @@ def _find_sentence(text: str, one: DatePhrase) -> tuple[str, str]:
     return _SENTENCE_END.split(text[: one.start])[-1], text[one.end : stop.start() if stop else len(text)]
 
 
-def _find_phrases(text: str) -> list[DatePhrase]:
+@lru_cache(maxsize=64)  # a line is asked for twice
+def _find_phrases(text: str) -> tuple[DatePhrase, ...]:
     """Every phrase of every language, in order; of two that overlap the earlier one, of two at one place the longer."""
     candidates = [language for language in load_date_languages() if _compile(language.cues).search(text)]
     found = [one for language in candidates for one in _find_in_language(text, language)]
@@ -281,7 +282,7 @@ def _find_phrases(text: str) -> list[DatePhrase]:
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
-    return apart
+    return tuple(apart)
 
 
 def _find_in_language(text: str, language: DateLanguage) -> Iterator[DatePhrase]:

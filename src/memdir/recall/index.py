@@ -191,7 +191,7 @@ def _find_length(values: bytes) -> float:
 
 SATURATION = 0.9  # BM25's k1: how soon more occurrences of the same word count no more
 _BLOCK_BITS = 11  # 2,048 documents a block
-_COUNT_BITS, _MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
+COUNT_BITS, MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
 _SCHEMA = f"3-{sys.byteorder}"  # how rows are written; an index of another kind is made anew
 _TABLES = {
     "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL, key TEXT NOT NULL",
@@ -380,23 +380,9 @@ class Catalog:
 
     def find_candidates(self, weights: Mapping[int, float], limit: int) -> list[int]:
         """Return the documents with the largest sum of weighted terms, in no order."""
-        counts = range(_MAX_COUNT + 1)
-        gains = {term: [weight * at / (at + SATURATION) for at in counts] for term, weight in weights.items()}
-        scores: dict[int, float] = {}
-        find = scores.get
         terms = ",".join(map(str, weights))
-        for term, data in self._db.execute(f"SELECT term, data FROM postings WHERE term IN ({terms})"):
-            gain = gains[term]
-            for posting in array("I", data):
-                doc = posting >> _COUNT_BITS
-                scores[doc] = find(doc, 0.0) + gain[posting & _MAX_COUNT]
-        if len(scores) <= limit:
-            return list(scores)
-        least = heapq.nlargest(limit, scores.values())[-1]
-        best = [doc for doc, score in scores.items() if score > least]
-        # Of those with the same score the later ones, which are the newer more often than not.
-        same = sorted([doc for doc, score in scores.items() if score == least], reverse=True)
-        return best + same[: limit - len(best)]
+        rows = self._db.execute(f"SELECT term, data FROM postings WHERE term IN ({terms})")
+        return choose_candidates(((weights[term], array("I", data)) for term, data in rows), limit)
 
     def find_docs(self, paths: Sequence[str]) -> list[int]:
         found: list[int] = []
@@ -461,7 +447,7 @@ class Catalog:
             moment = at.modified.timestamp()
             bodies.append((doc, row.path, row.length, row.passages, vectors, links, moment, at.pinned, kind))
             for word, tf in count.items():
-                posting = doc << _COUNT_BITS | min(tf, _MAX_COUNT)
+                posting = doc << COUNT_BITS | min(tf, MAX_COUNT)
                 blocks.setdefault((known[word][0], doc >> _BLOCK_BITS), []).append(posting)
         self._db.executemany("INSERT INTO bodies VALUES (?,?,?,?,?,?,?,?,?)", bodies)
         numbered = [
@@ -493,7 +479,7 @@ class Catalog:
     def _remove_postings(self, term: int, docs: set[int]) -> None:
         for key in {(term, doc >> _BLOCK_BITS) for doc in docs}:
             row = self._db.execute("SELECT data FROM postings WHERE term = ? AND block = ?", key).fetchone()
-            left = array("I", (at for at in array("I", row[0] if row else b"") if at >> _COUNT_BITS not in docs))
+            left = array("I", (at for at in array("I", row[0] if row else b"") if at >> COUNT_BITS not in docs))
             if left:
                 self._db.execute("UPDATE postings SET data = ? WHERE term = ? AND block = ?", (left.tobytes(), *key))
             else:
@@ -538,6 +524,25 @@ class Catalog:
                     db.execute("CREATE INDEX files_key ON files (key)")
                     _write_total(db, "kind", wanted)
         self._keeps_vectors = _find_kind(db) == full
+
+
+def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: int) -> list[int]:
+    """The documents with the largest sum of weights, saturated by how often each word occurs; in no order."""
+    counts = range(MAX_COUNT + 1)
+    scores: dict[int, float] = {}
+    find = scores.get
+    for weight, data in postings:
+        gain = [weight * at / (at + SATURATION) for at in counts]
+        for posting in data:
+            doc = posting >> COUNT_BITS
+            scores[doc] = find(doc, 0.0) + gain[posting & MAX_COUNT]
+    if len(scores) <= limit:
+        return list(scores)
+    least = heapq.nlargest(limit, scores.values())[-1]
+    best = [doc for doc, score in scores.items() if score > least]
+    # Of those with the same score the later ones, which are the newer more often than not.
+    same = sorted([doc for doc, score in scores.items() if score == least], reverse=True)
+    return best + same[: limit - len(best)]
 
 
 def is_large(path: Path) -> bool:

@@ -1,13 +1,16 @@
-"""Search in a PostgresStore: candidates by SQL that plain PostgreSQL has, ranked by the code that ranks files.
+"""Search in a PostgresStore: candidates by words, ranked by the code that ranks files.
 
 Each memory has a row with its terms as a tsvector, its passages and its vectors, derived from its text when a search
-first needs it. Under row-level security an operator such as `@@` cannot use an index of its own; the rows of one store lie
-together by their key, and are filtered there. Of a small store all rows are scored, of a large one those that have a word
-of the question, one that begins alike or a neighbour: the same that the index of a directory finds.
+first needs it. A process remembers the rows of a store as of a change, with the documents of each word, and brings them up
+to date by the rows that differ: a search of a store that did not change reads one row. Of a large store nothing is
+remembered. Its candidates are found by SQL that plain PostgreSQL has: under row-level security an operator such as `@@`
+cannot use an index of its own, but the rows of one store lie together by their key, and are filtered there.
 """
 
 import heapq
 import math
+import threading
+from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,34 +19,41 @@ from datetime import datetime
 from itertools import islice
 
 from memdir.format.age import HALF_LIVES, HalfLives
-from memdir.frozen import replace
+from memdir.frozen import dataclass, replace
 from memdir.recall.index import (
-    SATURATION,
+    COUNT_BITS,
+    MAX_COUNT,
     Catalog,
     IndexRow,
     IndexTotals,
     MemoryPriors,
     WordTable,
+    choose_candidates,
     make_vectors,
     open_words,
     parse_memory,
 )
-from memdir.recall.select import CANDIDATES, KIN_LETTERS, PLAIN_CANDIDATES, Drop, LocalSearch, SearchResult, StoreScores
+from memdir.recall.select import KIN_LETTERS, Drop, LocalSearch, SearchResult, StoreScores
 from memdir.recall.terms import parse_terms
 from memdir.records import Kind, Query
 from memdir.store.postgres import PostgresStore
+from memdir.store.postgres_cache import SearchHead
 from memdir.store.postgres_history import OF_STORE, Row
 
 VERSION = "1"  # of how rows are made; others are made anew
+_HELD = 5_000  # rows of a store that a process remembers: some 10 MB
+_RANKED = 100  # candidates that are scored in full
 _MATCHED = 500  # rows with a matching word that are looked at, the best by the database's own rank
 _READ_TOGETHER = 24
 _BATCH = 200  # memories that are read and indexed at once
 _TERM_CHARS = 200  # a longer word is no word, and PostgreSQL refuses one of 2,046 bytes
-_MAX_COUNT = 15
 _COLUMNS = "path, length, passages, vectors, links, modified, pinned, kind"
-_STATE = """
-    SELECT s.revision, s.epoch, d.revision, d.epoch, d.version, d.docs, d.length, d.lines FROM memdir.stores s
+_HEAD = """
+    SELECT s.revision, s.epoch, c.key, coalesce(d.revision, 0), coalesce(d.epoch, -1), coalesce(d.version, ''),
+        coalesce(d.docs, 0), coalesce(d.length, 0), coalesce(d.lines, 0)
+    FROM memdir.stores s
     LEFT JOIN memdir.searched d ON d.tenant = s.tenant AND d.store = s.store
+    LEFT JOIN memdir.changes c ON c.tenant = s.tenant AND c.store = s.store AND c.change = s.revision
     WHERE s.tenant = %(tenant)s AND s.store = %(store)s
 """
 _STALE = f"""
@@ -80,13 +90,14 @@ _COUNT_WORDS = """
 
 
 class PostgresSearch(LocalSearch):
-    """As LocalSearch, over stores in PostgreSQL. It keeps nothing between two searches."""
+    """As LocalSearch, over stores in PostgreSQL."""
 
     def __init__(
         self, stores: Sequence[PostgresStore], *, semantic: bool = True, half_lives: HalfLives = HALF_LIVES
     ) -> None:
         super().__init__(stores, semantic=semantic, half_lives=half_lives)
         self._sources = tuple(stores)
+        self._heads: dict[int, SearchHead] = {}
         self._question = ""
         self._holds = ExitStack()
 
@@ -104,24 +115,39 @@ class PostgresSearch(LocalSearch):
         scores = super()._score(number, query, drop, worth)
         best = heapq.nlargest(_READ_TOGETHER, scores.kept, key=lambda at: at.score)
         if best:
-            self._holds.enter_context(self._sources[number].holding())([at.path.removesuffix(".md") for at in best])
+            hold = self._holds.enter_context(self._sources[number].holding(self._heads[number]))
+            hold([at.path.removesuffix(".md") for at in best])
         return scores
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:
-            made = PostgresCatalog(self._sources[number], open_words(), self._question, semantic=self._semantic)
-            self._catalogs[number] = made
+            store, table = self._sources[number], open_words()
+            if number not in self._heads:
+                self._heads[number] = _read_head(store)
+            head = self._heads[number]
+            rows = _hold_rows(store, head) if head.docs <= _HELD else _find_rows(store, table, self._question)
+            self._catalogs[number] = PostgresCatalog(rows, head, table, semantic=self._semantic)
         return self._catalogs[number]
 
     def _refresh(self, number: int) -> int:
-        return refresh_search(self._sources[number], open_words())
+        count, self._heads[number] = _refresh_rows(self._sources[number], open_words())
+        return count
 
 
 def refresh_search(store: PostgresStore, table: WordTable | None) -> int:
     """Bring the rows of a store up to its files; returns how many memories were read."""
-    (state,) = store.ask(_STATE)
-    if not state or (state[0][:2] == state[0][2:4] and state[0][4] == VERSION):
-        return 0
+    return _refresh_rows(store, table)[0]
+
+
+def _read_head(store: PostgresStore) -> SearchHead:
+    (rows,) = store.ask(_HEAD)
+    return SearchHead(*rows[0]) if rows else SearchHead(0, 0, None, 0, 0, VERSION, 0, 0, 0)
+
+
+def _refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, SearchHead]:
+    head = _read_head(store)
+    if (head.revision, head.epoch, VERSION) == (head.searched, head.searched_epoch, head.version):
+        return 0, head
     base: dict[str, object] = {"tenant": store.tenant, "store": store.store}
     count = 0
     with store.database.transaction(store.tenant) as db:
@@ -129,8 +155,8 @@ def refresh_search(store: PostgresStore, table: WordTable | None) -> int:
         db.execute(f"INSERT INTO memdir.searched VALUES (%(tenant)s, %(store)s, {empty}) ON CONFLICT DO NOTHING", base)
         # One at a time: another process may be here already, and has then done it.
         db.execute(f"SELECT 1 FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE", base)
-        revision, epoch, *_, version, _, _, _ = db.execute(_STATE, base).fetchone() or (0, 0, 0, 0, "", 0, 0, 0)
-        if version != VERSION:
+        head = SearchHead(*(db.execute(_HEAD, base).fetchone() or ()))
+        if head.version != VERSION:
             db.execute(f"DELETE FROM memdir.search WHERE {OF_STORE}", base)
         db.execute(_GONE, base)
         while rows := db.execute(_STALE, base).fetchall():
@@ -155,37 +181,110 @@ def refresh_search(store: PostgresStore, table: WordTable | None) -> int:
                 }
                 db.execute(_PUT, values)
             count += len(rows)
-        db.execute(_DONE, base | {"revision": revision, "epoch": epoch})
-    return count
+        db.execute(_DONE, base | {"revision": head.revision, "epoch": head.epoch})
+        head = SearchHead(*(db.execute(_HEAD, base).fetchone() or ()))
+    # What was committed meanwhile belongs to the next search; this one is at the change it was brought to.
+    return count, replace(head, searched=head.revision) if head.searched == head.revision else head
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRows:
+    """Rows of a store, by number, with the documents of each word (number and count in one integer, as in a directory's
+    index), and in how many it occurs where that is more than these."""
+
+    rows: Sequence[IndexRow | None]
+    postings: Mapping[str, Sequence[int]]
+    words: Sequence[str]
+    counted: Mapping[str, int]
+
+
+class _HeldRows:
+    """All rows of a store as of a change, brought up to date row by row. It belongs to a StoreCache; one search at a time
+    changes it, and a search that has begun goes on with what it was given."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.mark: tuple[object, ...] = ()
+        self.found = SearchRows((), {}, (), {})
+        self._digests: dict[str, tuple[int, str]] = {}
+
+    def bring(self, store: PostgresStore, head: SearchHead) -> SearchRows:
+        mark = (head.searched, head.searched_epoch, head.key if head.searched == head.revision else None)
+        with self.lock:
+            if self.mark != mark or mark[2] is None:
+                self._update(store)
+                self.mark = mark
+            return self.found
+
+    def _update(self, store: PostgresStore) -> None:
+        (listed,) = store.ask(f"SELECT path, digest FROM memdir.search WHERE {OF_STORE} ORDER BY modified, path")
+        now: dict[str, str] = dict(listed)
+        fresh = [path for path, digest in now.items() if self._digests.get(path, (0, ""))[1] != digest]
+        gone = [path for path in self._digests if path not in now]
+        if not fresh and not gone:
+            return
+        rows, postings = list(self.found.rows), dict(self.found.postings)
+        changed = {self._digests[path][0] for path in (*gone, *fresh) if path in self._digests}
+        lost = {word for number in changed if (row := rows[number]) for word in row.passages.split()}
+        for word in lost:
+            left = array("I", (at for at in postings[word] if at >> COUNT_BITS not in changed))
+            postings[word] = left
+        for number in changed:
+            rows[number] = None
+        for path in (*gone, *fresh):
+            self._digests.pop(path, None)
+        added: dict[str, array[int]] = {}
+        for start in range(0, len(fresh), _BATCH):
+            select = f"SELECT digest, {_COLUMNS} FROM memdir.search WHERE {OF_STORE} AND path = ANY(%(paths)s)"
+            for digest, *columns in store.ask(f"{select} ORDER BY modified, path", paths=fresh[start : start + _BATCH])[
+                0
+            ]:
+                made = _make_row(tuple(columns))
+                self._digests[made.path] = len(rows), digest
+                for word, count in Counter(made.passages.split()).items():
+                    added.setdefault(word, array("I")).append(len(rows) << COUNT_BITS | min(count, MAX_COUNT))
+                rows.append(made)
+        for word, numbers in added.items():
+            postings[word] = array("I", [*postings.get(word, ()), *numbers])
+        postings = {word: at for word, at in postings.items() if at}
+        self.found = SearchRows(rows, postings, sorted(postings), {})
+
+
+def _hold_rows(store: PostgresStore, head: SearchHead) -> SearchRows:
+    held = store._cache.search
+    if not isinstance(held, _HeldRows):
+        held = store._cache.search = _HeldRows()
+    return held.bring(store, head)
+
+
+def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> SearchRows:
+    """The rows of a large store that have a word of a question, one that begins alike or a neighbour."""
+    terms = [term for term in dict.fromkeys(parse_terms(text)) if len(term) <= _TERM_CHARS]
+    if not terms:
+        return SearchRows((), {}, (), {})
+    near = table.near if table is not None else lambda word: []
+    words = dict.fromkeys(word for term in terms for word in (term, *(at for at, _ in near(term))))
+    soft = _render_query(words, [term for term in terms if _has_kin(term)])
+    rank = "ts_rank(terms, %(exact)s::tsquery) * 10 + ts_rank(terms, %(soft)s::tsquery)"
+    select = f"SELECT {_COLUMNS} FROM memdir.search WHERE {OF_STORE}"
+    matched = f"{select} AND terms @@ %(soft)s::tsquery ORDER BY {rank} DESC, modified DESC LIMIT {_MATCHED}"
+    values = {"exact": _render_query(terms), "soft": soft, **_make_queries(terms)}
+    found, counted = store.ask(matched, _COUNT_WORDS, **values)
+    rows = [_make_row(row) for row in reversed(found)]
+    postings: dict[str, list[int]] = {}
+    for number, row in enumerate(rows):
+        for word, count in Counter(row.passages.split()).items():
+            postings.setdefault(word, []).append(number << COUNT_BITS | min(count, MAX_COUNT))
+    return SearchRows(rows, postings, sorted(postings), dict(counted))
 
 
 class PostgresCatalog(Catalog):
-    """What a question needs of one store, read in two round trips; the rest of ranking asks it as a directory's index."""
+    """Rows of one store, which the rest of ranking asks as a directory's index."""
 
-    def __init__(self, store: PostgresStore, table: WordTable | None, text: str, *, semantic: bool) -> None:
+    def __init__(self, found: SearchRows, head: SearchHead, table: WordTable | None, *, semantic: bool) -> None:
         self.table = table
         self.semantic = semantic and table is not None
-        (state,) = store.ask(_STATE)
-        docs, length, lines = state[0][5:] if state and state[0][5] is not None else (0, 0, 0)
-        self._totals = IndexTotals(docs, length, lines)
-        select = f"SELECT {_COLUMNS} FROM memdir.search WHERE {OF_STORE}"
-        terms = [term for term in dict.fromkeys(parse_terms(text)) if len(term) <= _TERM_CHARS]
-        exact, counted = _render_query(terms), list[Row]()
-        if docs <= (CANDIDATES if self.semantic else PLAIN_CANDIDATES):
-            (rows,) = store.ask(f"{select} ORDER BY modified, path")
-        elif not terms:
-            rows = []
-        else:
-            soft = _render_query(self._list_soft(terms), [term for term in terms if _has_kin(term)])
-            rank = "ts_rank(terms, %(exact)s::tsquery) * 10 + ts_rank(terms, %(soft)s::tsquery)"
-            matched = f"{select} AND terms @@ %(soft)s::tsquery ORDER BY {rank} DESC, modified DESC LIMIT {_MATCHED}"
-            rows, counted = store.ask(matched, _COUNT_WORDS, exact=exact, soft=soft, **_make_queries(terms))
-            rows.reverse()
-        self._rows = [_make_row(row) for row in rows]
-        self._counts = [Counter(row.passages.split()) for row in self._rows]
-        self._df = Counter(word for count in self._counts for word in count) | Counter(dict(counted))
-        self._words = sorted(self._df)
-        self._numbers = {word: number for number, word in enumerate(self._words)}
+        self._found, self._totals = found, IndexTotals(head.docs, head.length, head.lines)
 
     def close(self) -> None:
         pass
@@ -194,32 +293,32 @@ class PostgresCatalog(Catalog):
         return self._totals
 
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
-        return {word: (self._numbers[word], self._df[word]) for word in words if word in self._numbers}
+        known, counted, numbers = self._found.postings, self._found.counted, self._found.words
+        return {
+            word: (bisect_left(numbers, word), max(len(known[word]), counted.get(word, 0)))
+            for word in words
+            if word in known
+        }
 
     def find_kin(self, stem: str, max_length: int) -> list[str]:
-        start = bisect_left(self._words, stem)
+        words = self._found.words
         upper = stem[:-1] + chr(ord(stem[-1]) + 1)
-        alike = (word for word in self._words[start : bisect_left(self._words, upper)] if len(word) <= max_length)
+        alike = (
+            word for word in words[bisect_left(words, stem) : bisect_left(words, upper)] if len(word) <= max_length
+        )
         return list(islice(alike, 20))
 
     def find_candidates(self, weights: Mapping[int, float], limit: int) -> list[int]:
-        words = {self._words[number]: weight for number, weight in weights.items()}
-        scores = {}
-        for doc, count in enumerate(self._counts):
-            met = [(weight, min(count[word], _MAX_COUNT)) for word, weight in words.items() if word in count]
-            if met:
-                scores[doc] = sum(weight * tf / (tf + SATURATION) for weight, tf in met)
-        return heapq.nlargest(limit, scores, key=lambda doc: (scores[doc], doc))
+        words, postings = self._found.words, self._found.postings
+        listed = ((weight, postings[words[number]]) for number, weight in weights.items())
+        return choose_candidates(listed, min(limit, _RANKED))
 
     def read_rows(self, docs: Iterable[int] | None) -> list[IndexRow]:
-        return self._rows if docs is None else [self._rows[doc] for doc in docs]
+        rows = self._found.rows
+        return [row for row in (rows if docs is None else [rows[doc] for doc in docs]) if row is not None]
 
     def has_name(self, name: str) -> bool:
         return False
-
-    def _list_soft(self, terms: Iterable[str]) -> list[str]:
-        near = self.table.near if self.table is not None and self.semantic else lambda word: []
-        return list(dict.fromkeys(word for term in terms for word in (term, *(at for at, _ in near(term)))))
 
 
 def _has_kin(term: str) -> bool:

@@ -106,6 +106,10 @@ class StoreBase(Inbox):
     def list_files(self, folder: str) -> list[str]: ...
     @abstractmethod
     def index(self) -> str: ...
+    def _read_written(self, name: str, done: ChangeResult) -> Memory:
+        """A memory as a change left it."""
+        return self.read(name)
+
     @abstractmethod
     def _reading_history(self) -> AbstractContextManager[ChangeLog | None]:
         """The history for readers; None if there is none yet."""
@@ -175,8 +179,8 @@ class StoreBase(Inbox):
             names.append(name)
             return changes
 
-        self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
-        return self.read(names[-1])
+        done = self.carry_out(planner, verb="save" if expect is None else "edit", origin=origin)
+        return self._read_written(names[-1], done)
 
     def remember(
         self, text: str, *, kind: Kind | str | None = None, name: str | None = None, origin: Origin = PERSON
@@ -197,13 +201,13 @@ class StoreBase(Inbox):
         def planner(view: StoreView) -> list[FileChange]:
             return plan.plan_text(view, name, text, expect, self.clock().astimezone(), self.rules)
 
-        self.carry_out(planner, verb="edit", origin=origin)
-        return self.read(name)
+        return self._read_written(name, self.carry_out(planner, verb="edit", origin=origin))
 
     def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> Memory:
         verb = "pin" if pinned else "unpin"
-        self._commit(verb, origin, lambda view: plan.plan_pin(view, name, pinned=pinned))
-        return self.read(name)
+        return self._read_written(
+            name, self._commit(verb, origin, lambda view: plan.plan_pin(view, name, pinned=pinned))
+        )
 
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None:
         self._commit("forget", origin, lambda view: plan.plan_delete(view, name, expect))
@@ -299,8 +303,7 @@ class StoreBase(Inbox):
             digest = plan.find_version(changes, name, change, known)
             return plan.plan_restore(view, name, self.read_content(digest))
 
-        self.carry_out(planner, verb="restore", origin=origin)
-        return self.read(name)
+        return self._read_written(name, self.carry_out(planner, verb="restore", origin=origin))
 
 
 def find_header(headers: Sequence[Header], text: str) -> Header:

@@ -599,9 +599,14 @@ def _clean_body(body: str) -> str:
 def _find_dialect(view: StoreView, folder: str) -> Dialect:
     leaves = (leaf for leaf in view.list_files(folder) if leaf.endswith(".md") and not is_index_path(leaf))
     heads = (frontmatter.take_head(_read_neighbour(view, f"{folder}/{leaf}" if folder else leaf)) for leaf in leaves)
-    known = (at for head in heads if (at := frontmatter.parse_fields(decode(head)).dialect) is not None)
+    known = (at for head in heads if (at := _read_dialect(head)) is not None)
     found = list(islice(known, _DIALECT_SAMPLE))
     return Dialect.NESTED if found.count(Dialect.NESTED) * 2 > len(found) else Dialect.FLAT
+
+
+@lru_cache(maxsize=1_024)  # the neighbours of one save are those of the next
+def _read_dialect(head: bytes) -> Dialect | None:
+    return frontmatter.parse_fields(decode(head)).dialect
 
 
 def _read_neighbour(view: StoreView, path: str) -> bytes:

@@ -11,9 +11,7 @@ since. Nothing is remembered that was not committed.
 
 import logging
 import random
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,20 +23,22 @@ from memdir.errors import (
     ConflictError,
     DiskError,
     FormatError,
+    MemdirError,
     NotFoundError,
     SettingsError,
     hint_extra,
 )
-from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory, parse_fields
+from memdir.format.frontmatter import decode, digest_of, make_header, make_memory, parse_fields
 from memdir.format.index import INDEX_FILE, find_splice
 from memdir.frozen import dataclass
 from memdir.guard import check_name
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Header, Memory, Origin, Scope, Signature, Surfacing
+from memdir.records import Header, Memory, Origin, Scope, Surfacing
 from memdir.store import inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import find_leading, find_moved_files
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
+from memdir.store.postgres_cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
 from memdir.store.postgres_history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
 
 try:
@@ -57,9 +57,6 @@ _RETRIED = frozenset({"40001", "40P01"})  # serialisation, deadlock: nothing has
 _LOST = frozenset({"57P01", "57P02", "57P03", "25006", "08000", "08003", "08006", "08001", "08004", "08P01"})
 _TRIES = 12
 _RECONNECT_SECONDS = 30.0  # a failover takes seconds
-_CACHED_BYTES = 4_194_304  # contents that a store remembers, by digest
-_CACHED_HEADS = 20_000
-_NEIGHBOURS = 16  # read together with the first content that a plan needs: it looks at their dialect
 T = TypeVar("T")
 Values = Mapping[str, object]
 
@@ -200,29 +197,6 @@ def list_migrations() -> list[tuple[int, Path]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _FileRow:
-    digest: str
-    size: int
-    change: int
-    mtime_ns: int
-
-    @property
-    def signature(self) -> Signature:
-        return Signature(self.change, self.size, self.mtime_ns, self.mtime_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """The files of a store as of a revision. `key` is the key of that change: after a failover or a restore a number
-    may stand for another change."""
-
-    revision: int = 0
-    epoch: int = -1
-    key: UUID | None = None
-    files: Mapping[str, _FileRow] = {}
-
-
-@dataclass(frozen=True, slots=True)
 class StoreHead:
     """The row of a store, and how much its organisation has and may have."""
 
@@ -257,28 +231,47 @@ _READ = """
     LEFT JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
     WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = ANY(%(paths)s)
 """
-_ADD_CONTENT = """
-    INSERT INTO memdir.contents (tenant, store, digest, data) VALUES (%(tenant)s, %(store)s, {digest}, {data})
-    ON CONFLICT (tenant, store, digest) DO UPDATE SET data = excluded.data WHERE memdir.contents.data IS NULL
+# A change is one statement: it counts the revision if the store is as it was planned on, and only then does the rest.
+_COUNT = """
+    UPDATE memdir.stores s SET revision = %(change)s, memories = s.memories + %(memories)s, bytes = s.bytes + %(bytes)s
+    WHERE s.tenant = %(tenant)s AND s.store = %(store)s AND s.revision = %(since)s AND s.epoch = %(epoch)s
+        AND (%(since)s = 0 OR EXISTS (SELECT 1 FROM memdir.changes c WHERE c.tenant = %(tenant)s
+            AND c.store = %(store)s AND c.change = %(since)s AND c.key = %(last)s))
 """
-_PUT_FILE = """
-    INSERT INTO memdir.files (tenant, store, path, digest, size, change, mtime_ns, data)
-    VALUES (%(tenant)s, %(store)s, {path}, {digest}, {size}, %(change)s, %(mtime_ns)s, {data})
-    ON CONFLICT (tenant, store, path) DO UPDATE SET digest = excluded.digest, size = excluded.size,
-        change = excluded.change, mtime_ns = excluded.mtime_ns, data = excluded.data
+_HAS_ROOM = """
+    AND EXISTS (SELECT 1 FROM memdir.tenants t WHERE t.tenant = %(tenant)s
+        AND t.max_memories >= %(memories)s + (SELECT sum(o.memories) FROM memdir.stores o WHERE o.tenant = %(tenant)s)
+        AND t.max_bytes >= %(bytes)s + (SELECT sum(o.bytes) FROM memdir.stores o WHERE o.tenant = %(tenant)s))
+"""
+_IS_NEW = """
+    AND NOT EXISTS (SELECT 1 FROM memdir.changes c WHERE c.tenant = %(tenant)s AND c.store = %(store)s
+        AND c.mark = %(mark)s)
 """
 _ADD_CHANGE = """
     INSERT INTO memdir.changes (tenant, store, change, key, at, verb, who, why, session, actor, undoes, mark)
-    VALUES (%(tenant)s, %(store)s, %(change)s, %(key)s, %(at)s, %(verb)s, %(who)s, %(why)s, %(session)s, %(actor)s,
-        %(undoes)s, %(mark)s)
+    SELECT h.tenant, h.store, %(change)s, %(key)s, %(at)s, %(verb)s, %(who)s, %(why)s, %(session)s, %(actor)s,
+        %(undoes)s, %(mark)s FROM head h
 """
 _ADD_CHANGED = """
     INSERT INTO memdir.changed_files (tenant, store, change, seq, path, before, after, splice_at, removed, inserted)
-    VALUES (%(tenant)s, %(store)s, %(change)s, {seq}, {path}, {before}, {after}, {at}, {removed}, {inserted})
+    SELECT h.tenant, h.store, %(change)s, v.* FROM head h CROSS JOIN (VALUES {rows})
+        AS v(seq, path, before, after, splice_at, removed, inserted)
 """
-_COUNT = f"""
-    UPDATE memdir.stores SET revision = %(change)s, memories = memories + %(memories)s, bytes = bytes + %(bytes)s
-    WHERE {OF_STORE}
+_ADD_CONTENTS = """
+    INSERT INTO memdir.contents (tenant, store, digest, data)
+    SELECT h.tenant, h.store, v.* FROM head h CROSS JOIN (VALUES {rows}) AS v(digest, data)
+    ON CONFLICT (tenant, store, digest) DO UPDATE SET data = excluded.data WHERE memdir.contents.data IS NULL
+"""
+_PUT_FILES = """
+    INSERT INTO memdir.files (tenant, store, path, digest, size, data, change, mtime_ns)
+    SELECT h.tenant, h.store, v.*, %(change)s, %(mtime_ns)s FROM head h CROSS JOIN (VALUES {rows})
+        AS v(path, digest, size, data)
+    ON CONFLICT (tenant, store, path) DO UPDATE SET digest = excluded.digest, size = excluded.size,
+        change = excluded.change, mtime_ns = excluded.mtime_ns, data = excluded.data
+"""
+_DROP_FILES = """
+    DELETE FROM memdir.files f USING head h
+    WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = ANY(%(gone)s)
 """
 
 
@@ -336,18 +329,29 @@ class PostgresStore(StoreBase):
         if not rows or rows[0][0] is None:
             raise NotFoundError(f"no memory named {name}", name=name)
         data, _, *file = rows[0]
-        return make_memory(name, data, _FileRow(*file).signature, self.scope)
+        return make_memory(name, data, FileRow(*file).signature, self.scope)
 
     @contextmanager
-    def holding(self) -> Iterator[Callable[[Iterable[str]], None]]:
-        """Read some memories together and keep them until the end, for a search that reads each of them alone."""
+    def holding(self, head: "SearchHead") -> Iterator[Callable[[Iterable[str]], None]]:
+        """Read some memories together and keep them until the end, for a search that reads each of them alone. Those
+        that are remembered as of `head` are not read again."""
 
         def hold(names: Iterable[str]) -> None:
-            (rows,) = self.ask(_READ, paths=[f"{name}.md" for name in names])
+            snapshot, kept, wanted = self._cache.snapshot, self._cache.memories, list[str]()
+            is_same = (snapshot.revision, snapshot.epoch, snapshot.key) == (head.revision, head.epoch, head.key)
+            for name in names:
+                row = snapshot.files.get(f"{name}.md") if is_same else None
+                found = kept.get(name) if row is not None else None
+                if row is not None and found is not None and found.header.signature == row.signature:
+                    self._held[name] = found
+                else:
+                    wanted.append(f"{name}.md")
+            (rows,) = self.ask(_READ, paths=wanted) if wanted else ([],)
             for data, path, *file in rows:
                 if data is not None:
                     name = path.removesuffix(".md")
-                    self._held[name] = make_memory(name, data, _FileRow(*file).signature, self.scope)
+                    self._held[name] = make_memory(name, data, FileRow(*file).signature, self.scope)
+                    self._cache.keep_memory(self._held[name])
 
         try:
             yield hold
@@ -362,9 +366,9 @@ class PostgresStore(StoreBase):
         return rows[0][0] if rows else None
 
     def list_files(self, folder: str) -> list[str]:
-        return _list_folder(self._refresh(), folder)
+        return list_folder(self._refresh(), folder)
 
-    def snapshot(self) -> _Snapshot:
+    def snapshot(self) -> StoreSnapshot:
         """The files there are now."""
         return self._refresh()
 
@@ -415,21 +419,25 @@ class PostgresStore(StoreBase):
     # Writing
 
     def note_recalls(self, recalls: Sequence[Surfacing]) -> None:
-        columns = "tenant, store, id, at, name, query, session, selector, score"
         names = ("id", "at", "name", "query", "session", "selector", "score")
-        statements, values = [], dict[str, object]()
+        rows, values = list[str](), dict[str, object]()
         start = time.time_ns()
         for number, at in enumerate(recalls):
             texts = map(clean_text, (at.name, at.query[:LEDGER_QUERY_CHARS], at.session, at.selector))
             row = (f"{start + number:016x}{random.getrandbits(32):08x}", at.at, *texts, at.score)
             values |= {f"{key}{number}": value for key, value in zip(names, row, strict=True)}
-            given = ", ".join(f"%({key}{number})s" for key in names)
-            statements.append(f"INSERT INTO memdir.recalls ({columns}) VALUES (%(tenant)s, %(store)s, {given})")
-        if statements and random.random() < len(statements) / 100:  # the oldest go, now and then
+            rows.append(f"(%(tenant)s, %(store)s, {', '.join(f'%({key}{number})s' for key in names)})")
+        if not rows:
+            return
+        # Nobody waits for the disk: what a crash takes of the ledger is the last moment's.
+        statements = [
+            "SELECT set_config('synchronous_commit', 'off', true)",
+            f"INSERT INTO memdir.recalls (tenant, store, {', '.join(names)}) VALUES {', '.join(rows)}",
+        ]
+        if random.random() < len(rows) / 100:  # the oldest go, now and then
             select = f"SELECT id FROM memdir.recalls WHERE {OF_STORE} ORDER BY id DESC OFFSET {LEDGER_ROWS} LIMIT 1"
             statements.append(f"DELETE FROM memdir.recalls WHERE {OF_STORE} AND id <= ({select})")
-        if statements:
-            self.tell(*statements, **values)
+        self.tell(*statements, **values)
 
     def purge(self, name: str) -> int:
         """Forget a memory and remove every trace of it, under former names too; returns in how many changes it was."""
@@ -465,62 +473,103 @@ class PostgresStore(StoreBase):
     def _commit(
         self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
     ) -> ChangeResult:
+        words = {"who": origin.who, "why": origin.why, "session": origin.session, "actor": self.actor, "verb": verb}
+        values = {name: clean_text(text) for name, text in {**words, "mark": mark}.items()}
         key = uuid4()
-
-        def work(db: "psycopg.Connection[Row]", is_first: bool) -> ChangeResult:
-            return self._commit_once(db, is_first, key, verb, origin, planner, undoes, clean_text(mark))
-
-        return self.database.run(work)
+        change = _NewChange(key, values["mark"], {**values, "key": key, "undoes": undoes})
+        return self.database.run(lambda db, is_first: self._commit_once(db, is_first, change, planner))
 
     def _commit_once(
-        self,
-        db: "psycopg.Connection[Row]",
-        is_first: bool,
-        key: UUID,
-        verb: str,
-        origin: Origin,
-        planner: Planner,
-        undoes: int | None,
-        mark: str,
+        self, db: "psycopg.Connection[Row]", is_first: bool, change: "_NewChange", planner: Planner
     ) -> ChangeResult:
-        base: dict[str, object] = {"tenant": self.tenant, "store": self.store, "key": key, "mark": mark}
+        if is_first and self._cache.is_current and (done := self._try_commit(db, change, planner)) is not None:
+            return done
+        base: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
         known = f"SELECT min(change) FROM memdir.changes WHERE {OF_STORE}"
-        extra = [f"{known} AND mark = %(mark)s"] if mark else []
+        extra = [f"{known} AND mark = %(mark)s"] if change.mark else []
         extra += [] if is_first else [f"{known} AND key = %(key)s"]
-        snapshot = self._cache.snapshot
+        before = self._cache.snapshot
         text = ";".join(["BEGIN", _TENANT, _LOCK, *_SINCE, *extra])
-        rows = execute(db, text, {**base, "since": snapshot.revision})
+        rows = execute(db, text, {**base, "since": before.revision})
         head = self._make_head(rows[2])
         found = [row[0][0] for row in rows[6:]]
         if not is_first and found.pop() is not None:
             # The answer was lost and not the commit. What it changed is read back from the history.
             db.rollback()
-            return self._find_done(key)
-        if mark and found[0] is not None:
+            return self._find_done(change.key)
+        if change.mark and found[0] is not None:
             return ChangeResult(found[0], repeated=True)
-        snapshot = self._advance(snapshot, head, rows[3:6], lambda: execute(db, ";".join(_SINCE), {**base, "since": 0}))
-        changes = planner(_View(self, db, snapshot))
-        if not changes:
-            return ChangeResult()
-        if self._refuse_secrets:
-            for planned in changes:
-                plan.check_secrets(
-                    decode(planned.after or b""), decode(planned.before or b""), planned.path, self.rules
-                )
-        grown = sum((at.after is not None) - (at.before is not None) for at in changes if not at.is_index)
-        size = sum(len(at.after or b"") - len(at.before or b"") for at in changes)
-        _check_quota(head, grown, size)
-        now, number = self.clock(), head.revision + 1
-        words = {"who": origin.who, "why": origin.why, "session": origin.session, "actor": self.actor, "verb": verb}
-        values = base | {name: clean_text(text) for name, text in words.items()}
-        values |= {"change": number, "at": now, "undoes": undoes, "memories": grown, "bytes": size}
-        values |= {"mtime_ns": int(now.timestamp() * 1e9)}
-        statements = [_ADD_CHANGE, *_write_files(changes, values), _COUNT, "COMMIT"]
-        execute(db, ";".join(statements), values)
+        snapshot = self._advance(before, head, rows[3:6], lambda: execute(db, ";".join(_SINCE), {**base, "since": 0}))
+        self._cache.is_current = snapshot is before
+        changes = planner(
+            SnapshotView(self._cache, snapshot, lambda paths: execute(db, _READ, {**base, "paths": paths})[0])
+        )
+        self._check_changes(changes)
+        _check_quota(head, *_measure(changes))
+        done = self._write(db, [], change, snapshot, changes) if changes else ChangeResult()
+        assert done is not None, "the row of the store is locked"
+        return done
+
+    def _try_commit(self, db: "psycopg.Connection[Row]", change: "_NewChange", planner: Planner) -> ChangeResult | None:
+        """Plan on what is remembered, and send the change in one round trip; None where that was not the newest, or
+        would be refused: then it is done under the lock of the store."""
+        snapshot = self._cache.snapshot
+        begin = ["BEGIN", _TENANT]
+
+        def load(paths: Sequence[str]) -> list[Row]:
+            values = {"tenant": self.tenant, "store": self.store, "paths": paths}
+            return execute(db, ";".join([*begin, _READ, "COMMIT"]), values)[2]
+
+        try:
+            changes = planner(SnapshotView(self._cache, snapshot, load))
+            self._check_changes(changes)
+        except MemdirError:
+            return None
+        done = self._write(db, begin, change, snapshot, changes) if changes else None
+        self._cache.is_current = done is not None
+        return done
+
+    def _check_changes(self, changes: Sequence[FileChange]) -> None:
+        for planned in changes if self._refuse_secrets else ():
+            plan.check_secrets(decode(planned.after or b""), decode(planned.before or b""), planned.path, self.rules)
+
+    def _write(
+        self,
+        db: "psycopg.Connection[Row]",
+        begin: Sequence[str],
+        change: "_NewChange",
+        snapshot: StoreSnapshot,
+        changes: Sequence[FileChange],
+    ) -> ChangeResult | None:
+        """Record and do what was planned on a snapshot, and commit; None if the store is no longer at its revision."""
+        now, number = self.clock(), snapshot.revision + 1
+        grown, size = _measure(changes)
+        values: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
+        values |= {"since": snapshot.revision, "epoch": snapshot.epoch, "last": snapshot.key, "change": number}
+        values |= {"at": now, "memories": grown, "bytes": size, "mtime_ns": int(now.timestamp() * 1e9)}
+        count = _COUNT + (_HAS_ROOM if grown > 0 or size > 0 else "") + (_IS_NEW if change.mark else "")
+        parts = [f"head AS ({count} RETURNING s.tenant, s.store)", f"change AS ({_ADD_CHANGE})"]
+        parts += [f"step{at} AS ({text})" for at, text in enumerate(_write_files(changes, values))]
+        text = f"WITH {', '.join(parts)} SELECT count(*) FROM head"
+        if execute(db, ";".join([*begin, text, "COMMIT"]), values)[len(begin)][0][0] == 0:
+            return None
+        files = dict(snapshot.files)
         for planned in changes:
+            files.pop(planned.path, None)
             if planned.after is not None:
-                self._cache.keep(digest_of(planned.after), planned.after)
+                digest = digest_of(planned.after)
+                self._cache.keep(digest, planned.after)
+                files[planned.path] = FileRow(digest, len(planned.after), number, int(now.timestamp() * 1e9))
+        if self._cache.snapshot is snapshot:  # else others have gone on meanwhile
+            self._cache.snapshot = StoreSnapshot(number, snapshot.epoch, change.key, files)
         return ChangeResult(number, tuple(changes))
+
+    def _read_written(self, name: str, done: ChangeResult) -> Memory:
+        path, row = f"{name}.md", self._cache.snapshot.files.get(f"{name}.md")
+        data = next((at.after for at in done.changes if at.path == path), None)
+        if data is None or row is None or row.change != done.change:
+            return self.read(name)
+        return make_memory(name, data, row.signature, self.scope)
 
     def _find_done(self, key: UUID) -> ChangeResult:
         (rows,) = self.ask(f"SELECT change FROM memdir.changes WHERE {OF_STORE} AND key = %(key)s", key=key)
@@ -539,29 +588,29 @@ class PostgresStore(StoreBase):
             raise NotFoundError("this store does not exist", name=str(self.store), hint="GET /v1/stores lists them")
         return StoreHead(*rows[0])
 
-    def _refresh(self) -> _Snapshot:
+    def _refresh(self) -> StoreSnapshot:
         snapshot = self._cache.snapshot
         head, *rows = self.ask(_HEAD, *_SINCE, since=snapshot.revision)
         return self._advance(snapshot, self._make_head(head), rows, lambda: self.ask(*_SINCE, since=0))
 
     def _advance(
-        self, snapshot: _Snapshot, head: StoreHead, rows: list[list[Row]], load: Callable[[], list[list[Row]]]
-    ) -> _Snapshot:
+        self, snapshot: StoreSnapshot, head: StoreHead, rows: list[list[Row]], load: Callable[[], list[list[Row]]]
+    ) -> StoreSnapshot:
         """The snapshot with what changed since; loaded whole where it belongs to another past."""
         keys: dict[int, UUID] = dict(rows[0])
         is_same = head.epoch == snapshot.epoch and (
             not snapshot.revision or keys.get(snapshot.revision) == snapshot.key
         )
         if not is_same or head.revision < snapshot.revision:
-            snapshot, rows = _Snapshot(epoch=head.epoch), load()
+            snapshot, rows = StoreSnapshot(epoch=head.epoch), load()
             keys = dict(rows[0])
         elif head.revision == snapshot.revision:
             return snapshot
         files = dict(snapshot.files)
         for (path,) in rows[2]:
             files.pop(path, None)
-        files |= {path: _FileRow(*row) for path, *row in rows[1]}
-        snapshot = _Snapshot(head.revision, head.epoch, keys.get(head.revision), files)
+        files |= {path: FileRow(*row) for path, *row in rows[1]}
+        snapshot = StoreSnapshot(head.revision, head.epoch, keys.get(head.revision), files)
         self._cache.snapshot = snapshot
         return snapshot
 
@@ -638,25 +687,53 @@ class PostgresStore(StoreBase):
         return len(changes)
 
 
+@dataclass(frozen=True, slots=True)
+class _NewChange:
+    """A change that is about to be made: its key, its mark, and the columns that do not depend on the files."""
+
+    key: UUID
+    mark: str
+    values: Mapping[str, object]
+
+
+def _measure(changes: Iterable[FileChange]) -> tuple[int, int]:
+    """How many memories and bytes there will be more."""
+    grown = sum((at.after is not None) - (at.before is not None) for at in changes if not at.is_index)
+    return grown, sum(len(at.after or b"") - len(at.before or b"") for at in changes)
+
+
 def _write_files(changes: Sequence[FileChange], values: dict[str, object]) -> Iterator[str]:
-    """The statements that record and do what was planned; their values are added to `values`."""
+    """The parts of the statement that record and do what was planned; their values are added to `values`."""
+    history, contents, files, gone = list[str](), list[str](), list[str](), list[str]()
+
+    def slot(value: object, kind: str) -> str:
+        values[f"v{len(values)}"] = value
+        return f"%(v{len(values) - 1})s::{kind}"
+
     for number, planned in enumerate(changes):
-        digests = [None if data is None else digest_of(data) for data in (planned.before, planned.after)]
+        before, after = (None if data is None else digest_of(data) for data in (planned.before, planned.after))
         splice: tuple[object, ...] = (None, None, None)
         if planned.is_index:
             splice = find_splice(planned.before or b"", planned.after or b"")
-        names = ("path", "before", "after", "at", "removed", "inserted", "size", "data")
-        row = (planned.path, *digests, *splice, len(planned.after or b""), planned.after)
-        values |= {f"f{number}_{name}": value for name, value in zip(names, row, strict=True)}
-        slot = {name: f"%(f{number}_{name})s" for name in names} | {"seq": str(number)}
-        yield _ADD_CHANGED.format(**slot)
+        path, digest = slot(planned.path, "text"), slot(after, "text")
+        parts = (slot(value, kind) for value, kind in zip(splice, ("int", "bytea", "bytea"), strict=True))
+        history.append(f"({number}, {path}, {slot(before, 'text')}, {digest}, {', '.join(parts)})")
         if planned.after is None:
-            yield f"DELETE FROM memdir.files WHERE {OF_STORE} AND path = {slot['path']}"
-        elif planned.is_index:
-            yield _PUT_FILE.format(**slot, digest=slot["after"])
-        else:
-            yield _ADD_CONTENT.format(digest=slot["after"], data=slot["data"])
-            yield _PUT_FILE.format(**slot | {"digest": slot["after"], "data": "NULL"})
+            gone.append(planned.path)
+            continue
+        data, size = slot(planned.after, "bytea"), slot(len(planned.after), "int")
+        if not planned.is_index:
+            contents.append(f"({digest}, {data})")
+            data = "NULL::bytea"
+        files.append(f"({path}, {digest}, {size}, {data})")
+    yield _ADD_CHANGED.format(rows=", ".join(history))
+    if contents:
+        yield _ADD_CONTENTS.format(rows=", ".join(dict.fromkeys(contents)))
+    if files:
+        yield _PUT_FILES.format(rows=", ".join(files))
+    if gone:
+        values["gone"] = gone
+        yield _DROP_FILES
 
 
 def _check_quota(head: StoreHead, grown: int, size: int) -> None:
@@ -667,82 +744,6 @@ def _check_quota(head: StoreHead, grown: int, size: int) -> None:
         if more > 0 and have + more > most:
             hint = "forget what is of no use any more, or ask who runs the server for more"
             raise BudgetError(f"this organisation may have {most:,} {what}, and has {have:,}", hint=hint)
-
-
-def _list_folder(snapshot: _Snapshot, folder: str) -> list[str]:
-    paths = (path.rpartition("/") for path in snapshot.files)
-    return [leaf for parent, _, leaf in paths if parent == folder]
-
-
-class StoreCache:
-    """What is remembered of one store, for all who use it in this process: the last snapshot, contents and headers by
-    digest. Nothing here can be wrong for long: a snapshot is checked at every use, and a digest names its bytes."""
-
-    def __init__(self) -> None:
-        self.snapshot = _Snapshot()
-        self.heads: dict[str, FrontmatterFields] = {}
-        self._contents: OrderedDict[str, bytes] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def find(self, digest: str) -> bytes | None:
-        with self._lock:
-            return self._contents.get(digest)
-
-    def keep(self, digest: str, data: bytes) -> None:
-        with self._lock:
-            if digest not in self._contents:
-                self._contents[digest] = data
-                self._bytes += len(data)
-            while self._bytes > _CACHED_BYTES:
-                self._bytes -= len(self._contents.popitem(last=False)[1])
-
-    def add_head(self, digest: str, fields: FrontmatterFields) -> None:
-        if len(self.heads) >= _CACHED_HEADS:
-            self.heads = {}
-        self.heads[digest] = fields
-
-    def forget(self, digest: str) -> None:
-        with self._lock:
-            self._bytes -= len(self._contents.pop(digest, b""))
-            self.heads.pop(digest, None)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._contents.clear()
-            self._bytes, self.heads, self.snapshot = 0, {}, _Snapshot()
-
-
-class _View:
-    """The files under the store's lock, as a plan sees them."""
-
-    def __init__(self, store: PostgresStore, db: "psycopg.Connection[Row]", snapshot: _Snapshot) -> None:
-        self._store, self._db, self._snapshot = store, db, snapshot
-
-    def read_bytes(self, path: str) -> bytes | None:
-        row = self._snapshot.files.get(path)
-        if row is None:
-            return None
-        data = self._store._cache.find(row.digest)
-        return self._load(path) if data is None else data
-
-    def list_files(self, folder: str) -> list[str]:
-        return _list_folder(self._snapshot, folder)
-
-    def _load(self, path: str) -> bytes | None:
-        cache, files = self._store._cache, self._snapshot.files
-        wanted = [path]
-        for at, row in files.items():
-            if len(wanted) > _NEIGHBOURS:
-                break
-            if at != path and cache.find(row.digest) is None:
-                wanted.append(at)
-        values = {"tenant": self._store.tenant, "store": self._store.store, "paths": wanted}
-        found = {row[2]: row[0] for row in execute(self._db, _READ, values)[0]}
-        for digest, data in found.items():
-            if data is not None:
-                cache.keep(digest, data)
-        return found.get(files[path].digest)
 
 
 def create_tenant(dsn: str, name: str, *, tenant: UUID | None = None) -> UUID:

@@ -492,8 +492,9 @@ class _IncomingPlan:
         there = {path for path in inputs.ours if self.files.get(path, b"") is not None}
         there |= {path for path, data in self.files.items() if data is not None}
         names = [*(path.removesuffix(".md") for path in there), *self._find_unsynced(ours)]
+        # Where nobody touched the index here, it becomes the branch's: a line that was moved there stays there.
         # A branch without an index that can be read says nothing about ours.
-        updated = self._update_lines(ours)
+        updated = ours if ours == base and theirs is not None else self._update_lines(ours)
         seen = base if theirs is None else self._filter(theirs, updated, names)
         merged = merge_index(base, updated, seen)
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]

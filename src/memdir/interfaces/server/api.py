@@ -70,7 +70,8 @@ from memdir.records import (
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult
 from memdir.store.plan import FileChange, StoreView, is_index_path
-from memdir.store.postgres import PostgresDatabase, PostgresStore, StoreCache, create_store
+from memdir.store.postgres import PostgresDatabase, PostgresStore, create_store
+from memdir.store.postgres_cache import StoreCache
 from memdir.store.postgres_history import Row, clean_text
 from memdir.store.secrets import find_secrets
 from memdir.team.plan import judge_line, judge_place, judge_text

@@ -1,0 +1,147 @@
+"""What a process remembers of a store in PostgreSQL: its files as of a change, contents by digest, memories that were read.
+
+Nothing is remembered that was not committed, and nothing is believed unseen: a snapshot names the change that it was
+taken at, and whoever uses it compares that with the store.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from memdir.errors import ConflictError
+from memdir.format.frontmatter import FrontmatterFields
+from memdir.frozen import dataclass
+from memdir.records import Memory, Signature
+from memdir.store.postgres_history import Row
+
+_CACHED_BYTES = 4_194_304  # contents that a store remembers, by digest
+_CACHED_HEADS = 20_000
+_CACHED_MEMORIES = 500
+_NEIGHBOURS = 16  # read together with the first content that a plan needs: it looks at their dialect
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    digest: str
+    size: int
+    change: int
+    mtime_ns: int
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(self.change, self.size, self.mtime_ns, self.mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSnapshot:
+    """The files of a store as of a revision. `key` is the key of that change: after a failover or a restore a number
+    may stand for another change."""
+
+    revision: int = 0
+    epoch: int = -1
+    key: UUID | None = None
+    files: Mapping[str, FileRow] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHead:
+    """At which change a store is, and how far its rows for search were brought: `version` is empty if never."""
+
+    revision: int
+    epoch: int
+    key: UUID | None
+    searched: int
+    searched_epoch: int
+    version: str
+    docs: int
+    length: int
+    lines: int
+
+
+def list_folder(snapshot: StoreSnapshot, folder: str) -> list[str]:
+    paths = (path.rpartition("/") for path in snapshot.files)
+    return [leaf for parent, _, leaf in paths if parent == folder]
+
+
+class StoreCache:
+    """What is remembered of one store, for all who use it in this process: the last snapshot, contents and headers by
+    digest. Nothing here can be wrong for long: a snapshot is checked at every use, and a digest names its bytes."""
+
+    def __init__(self) -> None:
+        self.snapshot = StoreSnapshot()
+        self.is_current = False  # whether the snapshot was the newest when it was last used for a change
+        self.heads: dict[str, FrontmatterFields] = {}
+        self.memories: dict[str, Memory] = {}  # by name; those that searches have read
+        self.search: object = None  # what a search remembers of this store (`recall.postgres`)
+        self._contents: OrderedDict[str, bytes] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def find(self, digest: str) -> bytes | None:
+        with self._lock:
+            return self._contents.get(digest)
+
+    def keep(self, digest: str, data: bytes) -> None:
+        with self._lock:
+            if digest not in self._contents:
+                self._contents[digest] = data
+                self._bytes += len(data)
+            while self._bytes > _CACHED_BYTES:
+                self._bytes -= len(self._contents.popitem(last=False)[1])
+
+    def keep_memory(self, memory: Memory) -> None:
+        if len(self.memories) >= _CACHED_MEMORIES:
+            self.memories = {}
+        if len(memory.text) <= _CACHED_BYTES // _CACHED_MEMORIES:
+            self.memories[memory.header.name] = memory
+
+    def add_head(self, digest: str, fields: FrontmatterFields) -> None:
+        if len(self.heads) >= _CACHED_HEADS:
+            self.heads = {}
+        self.heads[digest] = fields
+
+    def forget(self, digest: str) -> None:
+        with self._lock:
+            self._bytes -= len(self._contents.pop(digest, b""))
+            self.heads.pop(digest, None)
+            self.memories, self.search = {}, None
+
+    def clear(self) -> None:
+        with self._lock:
+            self._contents.clear()
+            self._bytes, self.heads, self.snapshot = 0, {}, StoreSnapshot()
+            self.memories, self.search = {}, None
+
+
+class SnapshotView:
+    """The files of a snapshot, as a plan sees them; `load` reads rows of `_READ` by path."""
+
+    def __init__(self, cache: StoreCache, snapshot: StoreSnapshot, load: Callable[[Sequence[str]], list[Row]]) -> None:
+        self._cache, self._files, self._snapshot, self._load = cache, snapshot.files, snapshot, load
+
+    def read_bytes(self, path: str) -> bytes | None:
+        row = self._files.get(path)
+        if row is None:
+            return None
+        data = self._cache.find(row.digest)
+        return self._read(path) if data is None else data
+
+    def list_files(self, folder: str) -> list[str]:
+        return list_folder(self._snapshot, folder)
+
+    def _read(self, path: str) -> bytes | None:
+        wanted = [path]
+        for at, row in self._files.items():
+            if len(wanted) > _NEIGHBOURS:
+                break
+            if at != path and self._cache.find(row.digest) is None:
+                wanted.append(at)
+        rows = self._load(wanted)
+        found: dict[str, bytes | None] = {row[2]: row[0] for row in rows}
+        for digest, data in found.items():
+            if data is not None:
+                self._cache.keep(digest, data)
+        if self._files[path].digest not in found:  # it was changed since
+            raise ConflictError(f"{path} changed while it was being read", hint="try again", found="")
+        return found[self._files[path].digest]
