@@ -70,7 +70,7 @@ PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = 
     11,
     17,
     175,
-    56_200,
+    56_600,
     800,
     80,
     45,
