@@ -148,16 +148,8 @@ def test_ten_lines_are_enough(name: str) -> None:
     assert [line for line in used if line not in marked] == []
 
 
-def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
+def test_the_page_names_everything_a_session_has() -> None:
     page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
-    assert len(blocks) >= 5
-    script = write(tmp_path / "page.py", "\n".join(blocks))
-    command, env = [sys.executable, str(script)], make_env(tmp_path)
-    done = subprocess.run(
-        command, cwd=tmp_path, env=env, capture_output=True, encoding="utf-8", timeout=SECONDS, check=False
-    )
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
     for name in (name for name in vars(Session) if not name.startswith("_")):
         assert f"`{name}" in page or f".{name}" in page or name in ("id", "file", "is_private"), name
 

@@ -1,0 +1,230 @@
+"""Every command that the documentation shows is run: the examples of docs/cli.md and what the other pages name.
+
+Each runs by itself in the same prepared home: a project with memories, a team, an inbox, a conversation and an import.
+What needs a terminal, a server or a model of somebody else is named in ELSEWHERE with the test that runs it.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime
+
+import pytest
+
+from chat_exports import make_files, write_zip
+from clihelp import NOW, Cli, memory_text
+from homes import git, write
+from loads import ROOT
+from memdir.records import InboxItem, InboxKind, Save
+from memdir.store.inbox import render_edits
+from memdir.store.open import open_project
+from memdir.testing import sample_memory
+from test_docs import BIN, DOCS, list_blocks
+
+SESSION = "1f2e"
+
+# What a page writes for "one of yours", and what that is here.
+STANDS_FOR = {
+    r"(?<=set model )NAME": "none",
+    r"KEY VALUE": "recall true",
+    r"(?<=agent where )NAME|(?<=--agent )NAME": "reviewer",
+    r"NAME…|NAME|terse(?=,)": "terse-replies",
+    r"GIT-REMOTE|REMOTE": "git@example.org:me/memory.git",
+    r"TRANSCRIPT|FILE": "~/.claude/projects/-app/1f2e.jsonl",
+    r"PATH|~/backup/memory": "~/Notes",
+    r"QUESTION|your prompt|(?<=\")(no, )?…(?=\")": "never push to main without review",
+    r"export\.zip": "~/Downloads/chatgpt-export.zip",
+    r"mem0\.json": "memories.jsonl",
+    r"(?<=install )HOST": "codex",
+    r"(?<=--session )ID": "chatgpt:*",
+    r"(?<=approve )N": "1",
+    r"(?<=undo )N": "12",
+}
+
+# Verbs that run until somebody ends them, or that talk to what is not here: the test that runs them.
+ELSEWHERE = {
+    "chat --model": "test_clients.py",
+    "ui": "test_web_access.py",
+    "mcp": "test_mcp_stdio.py",
+    "serve": "test_server_operations.py",
+    "team join https": "test_team_server.py",
+    "sync init ~/nas/memory.git --": "test_sync.py",
+    "demo": "test_demo.py",
+    "--dir FOLDER mcp": "test_mcp_stdio.py",
+    "hook EVENT": "test_hooks.py",
+    "select": "test_recall_beside.py",
+    "team join URL": "test_team_server.py",
+    "dream --apply ID": "test_cli_dream.py",
+}
+
+
+# What has to be done before an example: the start of the command, and the commands. The first that fits counts.
+TEAM = ("memdir team init --remote git@example.org:team/memory.git --no-review",)
+OWN = ("memdir sync init git@example.org:me/memory.git",)
+NOTES = ("memdir notes update --transcript ~/.claude/projects/-app/1f2e.jsonl",)
+AGENT = (
+    "mkdir -p .claude/agents && printf -- '---\\nname: reviewer\\nmemory: project\\n---\\n' > .claude/agents/reviewer.md",
+)
+BEFORE = {
+    "memdir save --type feedback": ("memdir forget terse-replies",),
+    "memdir log show yesterday": ("MEMDIR_NOW=2026-03-04T12:00:00+00:00 memdir log add - < report.txt",),
+    "memdir promote deploy-days": TEAM,
+    "memdir demote team/": (*TEAM, "memdir promote deploy-days --to team"),
+    "memdir undo --session": ("memdir import ~/Downloads/chatgpt-export.zip --learn --apply",),
+    "memdir notes show": NOTES,
+    "memdir notes where": NOTES,
+    "memdir team join --remote": (*TEAM, "cp -r ~/remotes/team/memory.git/. ../team.git", "memdir team leave"),
+    "memdir team join": ("memdir team init", "memdir team leave"),
+    **{f"memdir team {verb}": TEAM for verb in ("sync", "log", "leave", "revert")},
+    "memdir sync init": (),
+    "memdir sync": OWN,
+    "memdir agent": AGENT,
+    "memdir relink": (
+        "cp -r ../app ../old && cd ../old && memdir remember the tracker is BILLING && rm -r ../old",
+        "mv ~/.claude/projects/*-work-app ~/away",
+    ),
+    "memdir promote terse-replies --to team": TEAM,
+    "memdir import memories.jsonl": ("memdir export --format jsonl -o memories.jsonl",),
+    "memdir export -o": ("rm memories.tar",),
+    "memdir completion fish": ("mkdir -p ~/.config/fish/completions",),
+}
+
+
+def is_elsewhere(command: str) -> bool:
+    return any(command.startswith(f"memdir {start}") for start in ELSEWHERE)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    """A home in which every example has what it speaks of."""
+    cli = Cli(tmp_path_factory.mktemp("scene"), EDITOR="true")
+    home, project = cli.home, cli.project
+    shutil.rmtree(project)
+    person = "[user]\n\tname = Ada\n\temail = ada@example.org\n"
+    remotes = f'[url "{home}/remotes/"]\n\tinsteadOf = git@example.org:\n[protocol "file"]\n\tallow = always\n'
+    write(home / ".gitconfig", person + remotes)
+    places = (
+        "remotes/team/memory.git",
+        "remotes/team/app.git",
+        "remotes/me/memory.git",
+        "nas/memory.git",
+        "work/team.git",
+    )
+    for place in places:
+        (home / place).mkdir(parents=True)
+        git(home / place, "init", "-q", "--bare")
+    git(home, "init", "-q", str(project))
+    write(project / "src/app.ts", "export const port = 8080\n")
+    for name in ("lines.txt", "tracker.txt", "report.txt"):
+        write(project / name, "The tracker is the board BILLING.\n")
+    write(project / "event.json", json.dumps({"session_id": "s1", "cwd": str(project), "prompt": "how do we deploy?"}))
+    write(project / "corpus.jsonl", '{"id": "a", "group": "g", "text": "We deploy on Tuesdays"}\n')
+    write(project / "queries.jsonl", '{"id": "q", "group": "g", "query": "deploy day", "gold": ["a"]}\n')
+    write(home / "Notes/Deploys.md", "We deploy on Tuesdays only.\n")
+    shutil.copytree(ROOT / "tests/data/import/codex", home / ".codex/memories")
+    (home / "Downloads").mkdir()
+    write_zip(home / "Downloads/chatgpt-export.zip", make_files("chatgpt", 3))
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "first")
+    git(project, "remote", "add", "origin", "git@example.org:team/app.git")
+    said = [{"type": "user", "sessionId": SESSION, "cwd": str(project), "uuid": "u1", "timestamp": "2026-10-02T12:00:00Z",
+             "message": {"role": "user", "content": "Remember that the tracker is the board BILLING"}}]  # fmt: skip
+    for slug in ("-app", "-home-me-app", cli.memory.parent.name):
+        write(home / f".claude/projects/{slug}/{SESSION}.jsonl", "".join(json.dumps(at) + "\n" for at in said))
+    write(home / ".claude/projects/-old-place/memory/old.md", memory_text("Old place"))
+
+    def do(*argv: str) -> None:
+        done = cli(*argv)
+        assert done.code == 0, (argv, done.err)
+
+    for name in ("terse-replies", "deploy-freeze", "deploy-days"):
+        do("save", "--type", "feedback", "--name", name, "--description", f"No summary in a {name} reply",
+           "--body", f"Leave out the {name}.", "--why", "It is read anyway.", "--how", "In every reply.")  # fmt: skip
+    do("edit", "terse-replies", "--description", "No summary at the end of a reply")
+    for at in range(8):
+        do("edit", "deploy-freeze", "--description", f"No deploys in December, said {at} times")
+    do("promote", "terse-replies", "--to", "user")
+    do("undo")
+    do("log", "add", "the release is out")
+    do("export", "-o", "memories.tar")
+    with closing(open_project(project, environ=cli.variables)) as opened:
+        assert opened.user is not None
+        opened.private.inbox_add([waiting("a"), waiting("b"), waiting("c")])
+        opened.user.inbox_add([waiting("d"), waiting("e"), waiting("f")])
+    shutil.copytree(home, home.parent / "kept", symlinks=True)
+    return cli
+
+
+def waiting(title: str) -> InboxItem:
+    payload = {"edits": render_edits([Save(sample_memory(title=title))]), "evidence": []}
+    at = datetime.fromisoformat(NOW)
+    return InboxItem(InboxKind.MEMORY, title, "it came from a web page", at, name=title, payload=payload)
+
+
+def play(scene: Cli, command: str) -> str:
+    """What is wrong with a command; empty when it ends as it should."""
+    shutil.rmtree(scene.home)
+    shutil.copytree(scene.home.parent / "kept", scene.home, symlinks=True)
+    before = next((done for start, done in BEFORE.items() if command.startswith(start)), ())
+    for one in (*before, command):
+        if re.search(r"[<>|]|&&|/\*|^eval |chat|^(?!memdir)", one):
+            words = ["bash", "-euc", one]
+            env = scene.environ(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+            done = subprocess.run(words, cwd=scene.project, env=env, capture_output=True, encoding="utf-8", input="")
+            code, err, out = done.returncode, done.stderr, done.stdout
+        else:
+            expanded = [re.sub("^~", str(scene.home), word) for word in shlex.split(one)[1:]]
+            result = scene(*expanded)
+            code, err, out = result.code, result.err, result.out
+        # A verb by its name alone, as text speaks of it.
+        if code == 2 and re.search("Missing (argument|option)|requires an argument|which one|nobody can be asked", err):
+            continue
+        if code != 0 or "Traceback" in err:
+            return f"{one}: {code} {err.strip()} {out[-300:]}"
+    return ""
+
+
+def list_examples() -> Iterator[str]:
+    for text in (text for language, text in list_blocks(DOCS / "cli.md") if language == "sh"):
+        yield from text.replace("\\\n", " ").splitlines()
+
+
+def list_named() -> Iterator[tuple[str, str]]:
+    """The commands that the other pages name in their text, tables and blocks, with what they leave open filled in."""
+    pages = [ROOT / "README.md", *(at for at in DOCS.rglob("*.md") if at.parent.name != "decisions")]
+    for page in pages:
+        if page.name in ("cli.md", "log.md", "tutorial.md"):
+            continue
+        text = page.read_text(encoding="utf-8")
+        blocks = "\n".join(text for language, text in list_blocks(page) if language == "sh")
+        indented = re.findall(r"^ {4}(memdir .+)$", text, re.MULTILINE)
+        for found in (
+            *re.findall(r"`(memdir [^`\n]+)`", text),
+            *indented,
+            *re.findall(r"^memdir .+$", blocks, re.MULTILINE),
+        ):
+            # A block may explain a command after two spaces, and text may list verbs or options.
+            command = re.sub(r" {2,}.*| \\?\|.*| \[.*?\]|\s#.*", "", found)
+            for pattern, stands_for in STANDS_FOR.items():
+                command = re.sub(pattern, stands_for, command)
+            yield page.name, command
+
+
+def test_every_example_of_the_command_line_does_what_it_says(scene: Cli) -> None:
+    wrong = [told for one in list_examples() if not is_elsewhere(one) for told in [play(scene, one)] if told]
+    assert wrong == [], "\n".join(wrong)
+
+
+def test_every_command_that_another_page_names_runs(scene: Cli) -> None:
+    pages: dict[str, str] = {}
+    for page, command in list_named():
+        pages.setdefault(command, page)
+    known = set(list_examples())
+    wrong = [f"{page}: {told}" for one, page in pages.items()
+             if one not in known and not is_elsewhere(one) for told in [play(scene, one)] if told]  # fmt: skip
+    assert wrong == [], "\n".join(wrong)
