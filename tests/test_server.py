@@ -526,6 +526,7 @@ def test_mcp_has_the_tools_and_the_rights_of_the_token(
     names = [at["name"] for at in ask_mcp(org.admin, "tools/list")["tools"]]
     assert "memory_search" in names and "memory_stores" in names
     given = {"type": "project", "name": "deploys", "description": "Deploys happen on Tuesdays only", "body": "Zebra."}
+    assert org.admin("PATCH", "/v1/stores/main", {"agents": True})[1]["agents"] is True
     assert call_mcp(org.admin, "memory_save", **given)["version"] == 1
     assert call_mcp(org.admin, "memory_search", query="when do we deploy?")["memories"][0]["path"] == "deploys"
     assert "Zebra." in call_mcp(org.admin, "memory_read", name="deploys", store="main")["content"]
@@ -549,6 +550,26 @@ def test_mcp_has_the_tools_and_the_rights_of_the_token(
         assert "Horse" not in answer and "Zebra" not in answer.replace(json.dumps(needed), ""), tool
     assert Client(port).raw("POST", "/mcp", {})[0] in (401, 429)
     assert call_mcp(org.admin, "memory_forget", name="deploys")["version"] == 3
+
+
+def test_what_an_agent_writes_to_a_team_waits_for_review(org: Organisation, store: str) -> None:
+    given = {"type": "project", "name": "deploys", "description": "Deploys happen on Tuesdays only", "body": "Zebra."}
+    writer = org.client("read_write")
+    waiting = call_mcp(writer, "memory_save", **given)
+    assert "an agent" in waiting["why"] and org.admin("GET", f"{store}/memories")[1]["memories"] == []
+    assert call_mcp(writer, "memory_save", **given)["needs_review"] == waiting["needs_review"], "asked again, it is one"
+    path = f"{store}/inbox/{waiting['needs_review']}/approve"
+    assert writer("POST", path, {})[0] == 403, "who holds the agent's credential does not decide"
+    assert org.admin("POST", path, {})[0] == 200
+    row = org.admin("GET", f"{store}/memories/deploys")[1]
+    assert "Zebra." in row["content"]
+    # The API serves people and their programs, and a sync brings what was reviewed at the edge: these write at once.
+    text = row["content"].replace("Zebra.", "Horse.")
+    assert put(writer, store, "deploys", text, row["content_sha256"])[0] == 200
+    files = [{"path": "deploys.md", "before": sha(text), "content": text.replace("Horse.", "Cow.")}]
+    assert writer("POST", f"{store}/files", {"files": files})[0] == 200
+    versions = org.admin("GET", f"{store}/versions")[1]["versions"]
+    assert [at["who"] for at in versions[:2]] == ["sync", "api"]
 
 
 def wanted(tool: str) -> list[str]:

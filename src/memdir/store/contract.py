@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from memdir.errors import ConflictError, NotFoundError
+from memdir.errors import ConflictError, NotFoundError, ReviewError
 from memdir.format.frontmatter import decode, digest_of, make_slug, split_frontmatter
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.guard import check_name
 from memdir.records import (
     BatchResult,
@@ -22,6 +22,9 @@ from memdir.records import (
     Edit,
     Forget,
     Header,
+    InboxItem,
+    InboxKind,
+    InboxState,
     Kind,
     Memory,
     Origin,
@@ -30,7 +33,7 @@ from memdir.records import (
     Scope,
     Surfacing,
 )
-from memdir.store import plan
+from memdir.store import inbox, plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Planner, StoreView, WriteRules
 from memdir.text import fold, fold_link, one_line, shorten
@@ -89,11 +92,10 @@ class StoreBase(Inbox):
     scope: Scope
     rules: WriteRules
     clock: Clock
+    actor: str = ""  # the credential that acts, where stores have such
 
     @abstractmethod
-    def _commit(
-        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
-    ) -> ChangeResult:
+    def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         """Plan on the present state and apply as one change, unless one with this mark has happened."""
 
     @abstractmethod
@@ -113,6 +115,36 @@ class StoreBase(Inbox):
     @abstractmethod
     def _reading_history(self) -> AbstractContextManager[ChangeLog | None]:
         """The history for readers; None if there is none yet."""
+
+    def _commit(
+        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
+    ) -> ChangeResult:
+        """Every change of a store goes through here, so this is where an agent's are looked at."""
+
+        def screened(view: StoreView) -> list[FileChange]:
+            return plan.screen_agent(planner(view), origin, self.rules)
+
+        try:
+            return self._apply(verb, origin, screened, undoes, mark)
+        except plan.SharedByAgentError as error:
+            raise self.hold_for_review(error.changes, origin) from None
+
+    def hold_for_review(self, changes: Sequence[FileChange], origin: Origin) -> ReviewError:
+        """Put an agent's changes of what a team shares into the inbox; returns the error that says so."""
+        edits = plan.make_review_edits(changes)
+        names = ", ".join(at.path.removesuffix(".md") for at in changes if not at.is_index)
+        key = digest_of("".join(f"{at.path}\0{at.before!r}\0{at.after!r}\0" for at in changes).encode())
+        why = "an agent wants to change what the team shares"
+        payload = {"edits": inbox.render_edits(edits)}
+        by = replace(origin, who=self.actor or origin.who)
+        item = InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
+        (kept,) = self.inbox_add([item])
+        if kept.state is InboxState.WAITING:
+            what, number = f"it waits for the person's review as item {kept.id} of the inbox: do not try again", kept.id
+        else:
+            what, number = f"the person has {kept.state.value} exactly this before", 0
+        hint = "the person decides with `memdir inbox`, or allows it with `memdir config set team_agents true`"
+        return ReviewError(f"{names} is shared with the team, so nothing was written; {what}", item=number, hint=hint)
 
     def changes(self, name: str | None = None, *, limit: int = -1) -> tuple[Change, ...]:
         """The changes of a memory, or all; newest first."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from memdir import guard
-from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError, ReviewError
+from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.files import hold, is_plain_file
 from memdir.format import frontmatter
 from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
@@ -31,9 +31,6 @@ from memdir.records import (
     Change,
     Dialect,
     Header,
-    InboxItem,
-    InboxKind,
-    InboxState,
     Kind,
     Memory,
     Origin,
@@ -363,16 +360,12 @@ class FileStore(StoreBase):
         finally:
             os.close(root)
 
-    def _commit(
-        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
-    ) -> ChangeResult:
+    def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         tries = _TRIES
         while True:
             tries -= 1
             try:
                 return self._commit_once(verb, origin, planner, undoes, mark)
-            except plan.SharedByAgentError as error:
-                raise self.hold_for_review(error.changes, origin) from None
             except ConflictError as error:
                 if (
                     error.found != "" or not tries
@@ -384,7 +377,7 @@ class FileStore(StoreBase):
             if mark and (found := past.find_marked(mark)) is not None:
                 return ChangeResult(found, repeated=True)
             view = _DiskView(root)
-            changes = plan.screen_agent(planner(view), origin, self.rules)
+            changes = planner(view)
             if not changes:
                 return ChangeResult()
             seen = {planned.path: view.find_seen(planned.path) for planned in changes}
@@ -405,22 +398,6 @@ class FileStore(StoreBase):
             if self._find_author is not None and origin.who != SYNC:
                 self._sign([at for at in changes if is_team(at.path) and not at.is_index], self._find_author)
             return ChangeResult(change, tuple(changes))
-
-    def hold_for_review(self, changes: Sequence[FileChange], origin: Origin) -> ReviewError:
-        """Put an agent's changes of what the team shares into the inbox; returns the error that says so."""
-        edits = plan.make_review_edits(changes)
-        names = ", ".join(at.path.removesuffix(".md") for at in changes if not at.is_index)
-        key = digest_of("".join(f"{at.path}\0{at.before!r}\0{at.after!r}\0" for at in changes).encode())
-        why = "an agent wants to change what the team shares"
-        payload = {"edits": inbox.render_edits(edits)}
-        item = InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, origin, payload)
-        (kept,) = self.inbox_add([item])
-        if kept.state is InboxState.WAITING:
-            what, number = f"it waits for the person's review as item {kept.id} of the inbox: do not try again", kept.id
-        else:
-            what, number = f"the person has {kept.state.value} exactly this before", 0
-        hint = "the person decides with `memdir inbox`, or allows it with `memdir config set team_agents true`"
-        return ReviewError(f"{names} is shared with the team, so nothing was written; {what}", item=number, hint=hint)
 
     def _sign(self, changes: list[FileChange], find_author: "Callable[[], Author]") -> None:
         """Record who changed what the team shares: best effort, the next sync knows it from the commits."""

@@ -16,7 +16,7 @@ from memdir.records import Header, Memory, Origin, Scope, Signature
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import IN_MEMORY, History
 from memdir.store.inbox import SqliteInbox
-from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path, screen_agent
+from memdir.store.plan import FileChange, Planner, WriteRules, is_index_path
 
 
 class MemoryStore(StoreBase):
@@ -69,13 +69,11 @@ class MemoryStore(StoreBase):
         with self._lock, self._history.transaction(durable=False) as db:
             yield SqliteInbox(db)
 
-    def _commit(
-        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
-    ) -> ChangeResult:
+    def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         with self._lock:
             if (found := self._history.find_marked(mark)) is not None:
                 return ChangeResult(found, repeated=True)
-            changes = screen_agent(planner(self), origin, self.rules)
+            changes = planner(self)
             if not changes:
                 return ChangeResult()
             now = self.clock()

@@ -119,7 +119,7 @@ def screen_agent(changes: list[FileChange], origin: Origin, rules: WriteRules) -
     """The changes, of an agent without pins that were not there: only a person decides what comes first everywhere."""
     if origin.who != AGENT:
         return changes
-    if rules.review and any(is_team(at.path) for at in changes):
+    if rules.review and any(is_shared(at.path, rules) for at in changes):
         raise SharedByAgentError(changes)
     return [at if at.is_index else replace(at, after=_drop_pin(at)) for at in changes]
 

@@ -291,12 +291,13 @@ class PostgresStore(StoreBase):
         find_secrets: Finder | None = None,
         shared: bool = False,
         refuse_secrets: bool = False,
+        review: bool = True,
         actor: str = "",
         cache: "StoreCache | None" = None,
     ) -> None:
         self.database, self.tenant, self.store = database, tenant, store
         self.scope, self.clock, self.actor = scope, clock, actor
-        self.rules = WriteRules(scope, skip_index, find_secrets, shared)
+        self.rules = WriteRules(scope, skip_index, find_secrets, shared, review)
         self._refuse_secrets = refuse_secrets
         self._cache = cache or StoreCache()
         self._history = PostgresHistory(self.ask)
@@ -470,9 +471,7 @@ class PostgresStore(StoreBase):
         )
         self._cache.forget(file.after)
 
-    def _commit(
-        self, verb: str, origin: Origin, planner: Planner, *, undoes: int | None = None, mark: str = ""
-    ) -> ChangeResult:
+    def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
         words = {"who": origin.who, "why": origin.why, "session": origin.session, "actor": self.actor, "verb": verb}
         values = {name: clean_text(text) for name, text in {**words, "mark": mark}.items()}
         key = uuid4()

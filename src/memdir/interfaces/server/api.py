@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 
 from psycopg import errors
 
-from memdir.errors import ConflictError, FormatError, NotFoundError, SecretError
+from memdir.errors import ConflictError, FormatError, NotFoundError, ReviewError, SecretError
 from memdir.format.frontmatter import digest_of, encode
 from memdir.format.index import INDEX_FILE
-from memdir.frozen import dataclass, field
+from memdir.frozen import dataclass, field, replace
 from memdir.guard import check_name
 from memdir.interfaces.server import access
 from memdir.interfaces.server.access import Caller, DeniedError, OidcProvider
@@ -69,6 +69,7 @@ from memdir.records import (
 )
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult
+from memdir.store.files import SYNC
 from memdir.store.plan import FileChange, StoreView, is_index_path
 from memdir.store.postgres import PostgresDatabase, PostgresStore, create_store
 from memdir.store.postgres_cache import StoreCache
@@ -109,7 +110,7 @@ class Call:
     query: Mapping[str, Any] = field(default_factory=dict)
     body: Mapping[str, Any] = field(default_factory=dict)
     key: str = ""
-    agent: str = "agent"
+    who: str = "api"
 
     @property
     def database(self) -> PostgresDatabase:
@@ -122,7 +123,7 @@ class Call:
     def origin(self, why: str = "") -> Origin:
         given = self.body
         return Origin(
-            self.agent, shorten(str(given.get("why") or why), 1000), shorten(str(given.get("session") or ""), 200)
+            self.who, shorten(str(given.get("why") or why), 1000), shorten(str(given.get("session") or ""), 200)
         )
 
     def ask(self, *statements: str, **values: object) -> list[list[Row]]:
@@ -144,7 +145,7 @@ class Call:
         return OpenStore(self, row)
 
 
-_STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memories, bytes, created"
+_STORE_COLUMNS = "store, name, scope, team, owner, review, revision, epoch, memories, bytes, created, agents"
 
 
 class OpenStore:
@@ -161,16 +162,17 @@ class OpenStore:
             scope=Scope.TEAM if is_shared else Scope.PRIVATE,
             shared=is_shared,
             refuse_secrets=True,
+            review=not row[-1],
             actor=caller.actor,
             clock=call.context.clock,
             cache=call.context.find_cache(caller.tenant, self.id),
         )
 
     def render(self) -> Json:
-        id, name, scope, team, _, review, revision, epoch, memories, size, created = self.row
+        id, name, scope, team, _, review, revision, epoch, memories, size, created, agents = self.row
         may = "read_write" if self.call.caller.may_write else "read_only"
         return {
-            "id": str(id), "name": name, "scope": scope, "team": None if team is None else str(team), "review": review,
+            "id": str(id), "name": name, "scope": scope, "team": None if team is None else str(team), "review": review, "agents": agents,
             "access": may, "revision": revision, "epoch": epoch, "memories": memories, "bytes": size,
             "created": created.isoformat(),
         }  # fmt: skip
@@ -183,7 +185,12 @@ class OpenStore:
         ])  # fmt: skip
         if held and not (call.mark and self.store.has_mark(call.mark)):
             return 202, {"review": render_item(self._propose(edits, held, verb))}
-        done = self.store.change(list(edits), verb=verb, origin=call.origin(why), mark=call.mark)
+        try:
+            done = self.store.change(list(edits), verb=verb, origin=call.origin(why), mark=call.mark)
+        except ReviewError as error:
+            if not error.item:
+                raise DeniedError("exactly this was decided before", hint="an admin may write it") from None
+            return 202, {"review": render_item(self.store.inbox_item(error.item))}
         digest = None
         if done.names and len(edits) == 1 and not isinstance(edits[0], Forget):
             digest = (
@@ -298,12 +305,16 @@ def make_store(call: Call) -> Answer:
         raise DeniedError("a store of the organisation is made by an admin, one of a team by its members")
     owner = str(caller.member) if scope == "private" else ""
     columns = {"scope": scope, "team": None if team is None else UUID(team), "owner": owner}
-    made = create_store(call.database, caller.tenant, given["name"], **columns, review=bool(given.get("review")))
+    made = create_store(call.database, caller.tenant, given["name"], **columns, **_find_flags(given))
     return 201, _with_store(call, str(made)).find_store().render()
 
 
+def _find_flags(given: Mapping[str, Any]) -> dict[str, bool]:
+    return {key: bool(given.get(key)) for key in ("review", "agents")}
+
+
 def _with_store(call: Call, store: str) -> Call:
-    return Call(call.context, call.caller, {"store": store}, call.query, call.body, call.key, call.agent)
+    return Call(call.context, call.caller, {"store": store}, call.query, call.body, call.key, call.who)
 
 
 def show_store(call: Call) -> Answer:
@@ -313,7 +324,7 @@ def show_store(call: Call) -> Answer:
 def change_store(call: Call) -> Answer:
     found = call.find_store(write=True)
     _check_keeper(call, found)
-    given = {key: call.body[key] for key in ("name", "review") if call.body.get(key) is not None}
+    given = {key: call.body[key] for key in ("name", "review", "agents") if call.body.get(key) is not None}
     if given:
         columns = ", ".join(f"{key} = %({key})s" for key in given)
         update = f"UPDATE memdir.stores SET {columns} WHERE tenant = %(tenant)s AND store = %(store)s"
@@ -484,7 +495,9 @@ def push_files(call: Call) -> Answer:
         return sorted(changes, key=lambda at: at.is_index)
 
     verb = call.body.get("verb") or "sync"
-    done: ChangeResult = found.store.carry_out(planner, verb=verb, origin=call.origin(), mark=call.mark)
+    done: ChangeResult = found.store.carry_out(
+        planner, verb=verb, origin=replace(call.origin(), who=SYNC), mark=call.mark
+    )
     head = found.store.read_head()
     files = [
         {"path": path, "content_sha256": content and digest_of(encode(content))}
@@ -709,10 +722,10 @@ ENDPOINTS = (
         teams=rows(STRING), stores=rows(STRING), expires=maybe(STRING))}),
     Endpoint("GET", "/v1/stores", "Stores", list_stores, {200: result(stores=rows(STORE))}),
     Endpoint("POST", "/v1/stores", "Make a store", make_store, {201: STORE}, "write", body=table(
-        {"name": NAME, "scope": one_of("team", "private"), "team": maybe(ID), "review": FLAG}, "name")),
+        {"name": NAME, "scope": one_of("team", "private"), "team": maybe(ID), "review": FLAG, "agents": FLAG}, "name")),
     Endpoint("GET", _S, "One store", show_store, {200: STORE}),
     Endpoint("PATCH", _S, "Rename a store, or ask for review", change_store, {200: STORE}, "write",
-             body=table({"name": NAME, "review": FLAG})),
+             body=table({"name": NAME, "review": FLAG, "agents": FLAG})),
     Endpoint("DELETE", _S, "Delete a store and all that is in it", delete_store, {200: _DELETED}, "write"),
     Endpoint("GET", f"{_S}/memories", "Memories by path", list_memories,
              {200: result(memories=rows(result(**HEADER)), next=maybe(STRING))},

@@ -26,6 +26,7 @@ from memdir.interfaces.server.schemas import Json
 from memdir.interfaces.tools import clean_result, render_refusal
 from memdir.models.prompts import render_prompt
 from memdir.records import Draft, Edit, Forget, Kind, Save
+from memdir.store.plan import AGENT
 from memdir.text import one_line, shorten
 
 NAMES = ("memory_search", "memory_read", "memory_save", "memory_update", "memory_forget", "memory_list")
@@ -108,7 +109,7 @@ _NAMED = {at.name: at for at in _TOOLS}
 def call_tool(context: ServerContext, caller: Caller, name: str, given: Arguments) -> Json:
     """Call one tool for a caller; raises as the API does."""
     asked = _check(name, given)
-    call = Call(context, caller, {}, {}, {})
+    call = Call(context, caller, {}, {}, {}, who=AGENT)
     if name == "memory_stores":
         return api.list_stores(call)[1]
     wanted = str(asked.pop("store", "")) or _find_only(call)

@@ -61,7 +61,7 @@ def result(**properties: Schema) -> Schema:
 
 
 STORE = result(
-    id=STRING, name=STRING, scope=STRING, team=maybe(STRING), review=FLAG, access=STRING, revision=NUMBER, epoch=NUMBER,
+    id=STRING, name=STRING, scope=STRING, team=maybe(STRING), review=FLAG, agents=FLAG, access=STRING, revision=NUMBER, epoch=NUMBER,
     memories=NUMBER, bytes=NUMBER, created=STRING,
 )  # fmt: skip
 HEADER: dict[str, Schema] = {
