@@ -87,7 +87,14 @@ LOADS: list[tuple[str, str, str, str, str]] = [
     ("S3", "10,000 files never seen: bytes read", "hostile/test_reads.py", "", ""),
     ("S4", "tools of a model, what they may write", "test_toolset.py", "", ""),
     ("S6", "secrets, known and held-out kinds", "test_store_secrets.py", "", ""),
-    ("S7", "poisoned transcripts, a model that obeys", "test_extract_attacks.py test_extraction_attacks.py", "", ""),
+    (
+        "S7",
+        "poisoned transcripts, a model that obeys",
+        "test_extract_attacks.py test_extraction_attacks.py",
+        "",
+        "room",
+    ),
+    ("S7", "foreign text of earlier turns, repeated by the agent", "test_extraction_attacks.py", "digest", "earlier"),
     ("S9", "outside edits are recorded", "test_store_files.py", "outside or notice", ""),
     ("S11", "text that imitates our frame", "test_recall_reminder.py", "", ""),
     ("S12", "broken frontmatter", "test_format_frontmatter.py", "", ""),
@@ -132,6 +139,12 @@ MUTATIONS = {
         "    except ZeroDivisionError:\n        return {}\n",
     ),
     "kept": ("__main__.py", "given, kept = keep_ended_turn(sys.argv[2:])", 'given, kept = b"", ""'),
+    "room": (
+        "extraction/by_model.py",
+        'message.answers or message.is_meta:\n        return ""\n',
+        "message.answers or message.is_meta:\n        return message.text\n",
+    ),
+    "earlier": ("extraction/provenance.py", "dict.fromkeys(earlier)", "dict.fromkeys(list(earlier)[:0])"),
     "names": ("guard.py", "        if reason := find_refusal(segment):", '        if reason := "":'),
 }
 

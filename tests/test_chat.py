@@ -89,6 +89,7 @@ the deploy day is Friday
 remember that I am terrible at writing tests
 forget my allergy
 what am I allergic to?
+forget the coffee
 """
     shown = chats.play(script).out
     assert "Noted: My dog is called Bruno. /undo takes it back." in answer_to(shown, "My dog is called Bruno")
@@ -104,6 +105,7 @@ what am I allergic to?
         shown, "the deploy day is Friday"
     )
     assert "what was surprising about it?" in answer_to(shown, "remember that I am terrible at writing tests")
+    assert "Forgotten: " in answer_to(shown, "forget the coffee")
     gone = answer_to(shown, "forget my allergy")
     assert (
         "Forgotten: " in gone

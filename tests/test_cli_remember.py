@@ -6,6 +6,7 @@ import pytest
 
 from clihelp import Cli
 from memdir.format import frontmatter
+from tables import table
 
 
 @pytest.fixture
@@ -92,8 +93,44 @@ def test_a_name_of_its_own_is_not_merged_and_not_written_over(cli: Cli) -> None:
     assert "memdir save --replace" in cli("remember", "the deploy day is Monday", "--name", "other").refusal
 
 
-def test_words_that_ask_to_forget_are_refused_with_the_right_verb(cli: Cli) -> None:
+def test_words_that_ask_to_forget_forget_the_one_memory_that_is_meant(cli: Cli) -> None:
     assert "memdir forget NAME" in cli("remember", "forget that I use vim").refusal
+    cli("remember", "the deploy day is Tuesday")
+    cli("remember", "the staging db is reset every Sunday")
+    done = cli("remember", "forget the deploy day")
+    assert done.lines[0] == "forgotten deploy-day-tuesday (project, private)"
+    assert "brings it back" in done.lines[2] and cli("undo").code == 0
+    row = cli("remember", "Forget about the deploy day.", "--json").json
+    assert (row["name"], row["action"]) == ("deploy-day-tuesday", "forgotten")
+    assert [at["name"] for at in cli("list", "--json").json] == ["staging-db-reset-sunday"]
+
+
+def test_part_of_a_memory_is_forgotten_and_shown_as_a_difference(cli: Cli) -> None:
+    body = "Backups of staging are kept for a week. The password manager is Vaultwarden."
+    cli("save", "--type", "project", "--name", "staging", "--description", "Backups of staging, a week", "--body", body)
+    done = cli("remember", "forget the password manager")
+    assert done.lines[0].startswith("updated staging") and "Vaultwarden" in done.out
+    assert "Vaultwarden" not in (cli.memory / "staging.md").read_text(encoding="utf-8")
+
+
+@table(
+    "kept text",
+    [
+        ("der Deploy-Tag ist Dienstag", "vergiss den Deploy-Tag"),
+        ("le jour de déploiement est mardi", "oublie le jour de déploiement"),
+        ("el día de despliegue es martes", "olvida el día de despliegue"),
+        ("デプロイの日は火曜日です", "デプロイの日のことは忘れて"),
+        ("部署日是星期二", "忘掉部署日"),
+    ],
+)
+def test_forgetting_is_understood_in_each_language(cli: Cli, kept: str, text: str) -> None:
+    cli("remember", kept)
+    assert cli("remember", text, "--json").json["action"] == "forgotten"
+
+
+@table("text", ["don't forget the deploy day", "the forget gate of the LSTM has a bias of one"])
+def test_words_that_only_sound_like_it_are_kept(cli: Cli, text: str) -> None:
+    assert cli("remember", text, "--json").json["action"] == "created"
 
 
 @pytest.mark.parametrize("text", ["ok", "it is important info", "???"])

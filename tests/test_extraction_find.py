@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memdir.errors import FormatError
-from memdir.extraction.find import MemoryRequest, compose_memory, find_requests, find_unwanted, is_forgetting
+from memdir.extraction.find import MemoryRequest, compose_memory, find_forgetting, find_requests, find_unwanted
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.language.requests import RequestCategory
 from memdir.records import Kind, Message
@@ -304,8 +304,8 @@ def test_a_text_that_says_nothing_is_refused_with_a_hint() -> None:
 
 
 def test_a_text_that_asks_to_forget_is_recognised() -> None:
-    assert is_forgetting("forget that I use vim", now=NOW)
-    assert not is_forgetting("the parser forgets the last token of a line", now=NOW)
+    assert find_forgetting("forget that I use vim", now=NOW)
+    assert not find_forgetting("the parser forgets the last token of a line", now=NOW)
 
 
 def test_a_long_message_is_heard_in_good_time() -> None:

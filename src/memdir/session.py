@@ -32,7 +32,7 @@ from memdir.dream.by_model import NO_CONTEXT
 from memdir.dream.records import Cancelled, OnProgress, go_on, say_nothing
 from memdir.errors import ConflictError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import WHO, ConversationSource, ExtractReason, ExtractResult, ExtractSkip
-from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, find_requests
+from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, find_forgetting
 from memdir.extraction.merge import place
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn, make_conversation, read_extract_options
 from memdir.format.age import HALF_LIVES
@@ -320,14 +320,17 @@ class Session:
     # --- by request -------------------------------------------------------------------------------------------------
 
     def remember(self, text: str) -> ExtractResult:
-        """Save what the person says, without a model, now. Raises MemdirError for what may not be saved."""
+        """Save what the person says, or forget what they say to, without a model. Raises MemdirError if it may not be."""
         if not self._on or self.is_private:
             done = ExtractResult(skipped=ExtractSkip.PRIVATE if self._on else ExtractSkip.OFF)
         else:
             now = self._clock().astimezone()
-            at = compose_memory(text, now=now)
-            wanted = MemoryRequest(RequestCategory.REQUEST, SAVE, at.kind, at.title, at.description, at.body, text)
-            done = self._carry_out(self.stores[0], wanted, "remember", now)
+            if wanted := find_forgetting(text, now=now):
+                done = self._forget_wanted(wanted, now)
+            else:
+                at = compose_memory(text, now=now)
+                wanted = MemoryRequest(RequestCategory.REQUEST, SAVE, at.kind, at.title, at.description, at.body, text)
+                done = self._carry_out(self.stores[0], wanted, "remember", now)
         self._report_extracted(done)
         return done
 
@@ -487,10 +490,17 @@ class Session:
 
     def _forget_described(self, text: str) -> ExtractResult | None:
         now = self._clock().astimezone()
-        requests = (at for at in find_requests([Message("user", text)], now=now) if at.action == FORGET)
-        wanted = next(requests, MemoryRequest(RequestCategory.FORGET, FORGET, None, text, text, text, text))
-        results = (self._carry_out(store, wanted, FORGET, now) for store in self.stores)
-        return next((done for done in results if done.change is not None), None)
+        plain = MemoryRequest(RequestCategory.FORGET, FORGET, None, text, text, text, text)
+        done = self._forget_wanted(find_forgetting(text, now=now) or plain, now)
+        return None if done.change is None else done
+
+    def _forget_wanted(self, wanted: MemoryRequest, now: datetime) -> ExtractResult:
+        """Forget in the first scope where one memory is clearly meant."""
+        for store in self.stores:
+            done = self._carry_out(store, wanted, FORGET, now)
+            if done.change is not None:
+                break
+        return done
 
     def _carry_out(self, store: FileStore, wanted: MemoryRequest, verb: str, now: datetime) -> ExtractResult:
         # Again if another process changed the same memory between planning and writing.

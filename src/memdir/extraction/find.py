@@ -151,8 +151,13 @@ def find_unwanted(text: str) -> str:
     return next((why for why, found in reasons.items() if found), "")
 
 
-def is_forgetting(text: str, *, now: datetime) -> bool:
-    return any(request.action == FORGET for request in find_requests([Message("user", text)], now=now))
+def find_forgetting(text: str, *, now: datetime) -> MemoryRequest | None:
+    """What a text that is said to a memory asks to forget; there "forget the deploy day" is no figure of speech."""
+    found = [at for at in find_requests([Message("user", text)], now=now) if at.action == FORGET]
+    bare = (compile_pattern(at.forgets).match(text.strip()) for at in find_request_languages(text) if not found)
+    for what in (at["what"].rstrip(" .!。！") for at in bare if at):
+        found.append(MemoryRequest(RequestCategory.FORGET, FORGET, None, what, what, what, text))
+    return next(iter(found), None)
 
 
 def holds_secret(text: str) -> bool:

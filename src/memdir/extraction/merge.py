@@ -8,12 +8,11 @@ otherwise are both kept, and `find_rival` names the older one. One request forge
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
 from enum import IntEnum
 from functools import cache
 
 from memdir.errors import ConflictError, FormatError, NotFoundError
-from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, is_forgetting
+from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, find_forgetting
 from memdir.format import frontmatter
 from memdir.format.frontmatter import HOW, WHY, make_slug
 from memdir.frozen import dataclass, replace
@@ -101,16 +100,11 @@ def remember(
 ) -> Memory:
     """Keep what somebody typed, as `StoreBase.remember` describes it."""
     now = store.clock().astimezone()
-    check_keeping(text, now=now)
-    draft = replace(compose_memory(text, now=now, kind=kind), name=name)
-    return keep_draft(store, draft, text, origin=origin).memory
-
-
-def check_keeping(text: str, *, now: datetime) -> None:
-    """Raise FormatError for a text that asks to forget something."""
-    if is_forgetting(text, now=now):
+    if find_forgetting(text, now=now):
         hint = "`memdir forget NAME` does it, `memdir list` has the names"
         raise FormatError("that asks to forget something", field="text", hint=hint)
+    draft = replace(compose_memory(text, now=now, kind=kind), name=name)
+    return keep_draft(store, draft, text, origin=origin).memory
 
 
 def keep_draft(store: StoreBase, draft: Draft, text: str, *, team: bool = False, origin: Origin) -> RememberResult:

@@ -59,6 +59,7 @@ class RequestLanguage:
     negates: str  # words that turn a sentence round
     corrects: str  # says that what was said before is wrong
     renews: str  # says that something is otherwise from now on
+    forgets: str  # asks to forget something, if it is said to a memory and not to an agent
     small_talk: str  # thanks, a greeting, a yes: neither a question nor a statement
     orders: str  # begins an order to do something now
     links: frozenset[str]  # words that may stand inside a title, but not begin or end it

@@ -4,6 +4,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +24,9 @@ from memdir.store.open import AgentScope, Project, find_agent_directory, open_ag
 from memdir.store.plan import index_path, is_team, resolve_dates
 from memdir.store.state import OWN_COPY, drop_copy, drop_edits, find_own_sync, open_edit
 from memdir.text import fold
+
+if TYPE_CHECKING:
+    from memdir.extraction.find import MemoryRequest
 
 UNREACHED = (
     "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
@@ -171,18 +175,19 @@ def remember_verb(
     """Remember what you say, as you say it; - reads standard input. Type, title and description are taken from it.
 
     What adds to a memory goes into it, and a correction ("no, …", "instead of …") replaces its sentence; the difference
-    is shown, and `memdir undo` takes it back. If a memory says something else, both are kept and you are told. With
-    --name it is a memory of its own.
+    is shown, and `memdir undo` takes it back. If a memory says something else, both are kept and you are told. "Forget
+    the deploy day" forgets the one memory that is about it. With --name it is a memory of its own.
     """
     # Imported here: `save` and `edit` need none of it.
-    from memdir.extraction.find import compose_memory, holds_secret
-    from memdir.extraction.merge import check_keeping, keep_draft
+    from memdir.extraction.find import compose_memory, find_forgetting, holds_secret
+    from memdir.extraction.merge import keep_draft
 
     text = " ".join(words) if words != ("-",) else app.read_body("-")
     project = call.open_to_write()
     now = project.now().astimezone()
-    check_keeping(text, now=now)
     store = choose_store(project, scope)
+    if wanted := find_forgetting(text, now=now):
+        return _forget_said(call, store, wanted, as_json=as_json)
     draft = compose_memory(text, now=now, kind=None if kind is None else Kind(kind), secrets=True)
     draft = replace(draft, name=None if name is None else name.removesuffix(".md"), pinned=True if pin else None)
     if draft.name is not None:
@@ -200,6 +205,26 @@ def remember_verb(
         lines = _render_diff(call, done.before, memory.text, memory.header.file, "now")
     row = {"action": action, "change": done.change, "dates": dates, "warnings": warnings}
     _report_saved(call, store, memory, row, lines, same="nothing new, already in", as_json=as_json)
+
+
+def _forget_said(call: CliContext, store: FileStore, wanted: "MemoryRequest", *, as_json: bool) -> None:
+    """Forget what the words are about: a memory, or its sentences on that subject."""
+    from memdir.extraction.merge import place
+    from memdir.models.staged import Staging, make_edits
+
+    staging = Staging(store, now=store.clock())
+    (placed,) = place(wanted, staging)
+    if not staging.staged:
+        hint = "`memdir forget NAME` removes one, `memdir list` has the names"
+        raise NotFoundError("no memory is clearly about that, or more than one is", name=wanted.target, hint=hint)
+    before = store.read(placed.name)
+    change = store.change(make_edits(staging.staged), verb="forget", origin=call.origin()).change
+    row: Row = {"action": "forgotten", "change": change, "dates": [], "warnings": []}
+    lines = [f"  `memdir undo{scope_flag(store)} {change}` brings it back"]
+    if placed.action == "update":
+        row["action"], after = "updated", store.read(placed.name)
+        lines = _render_diff(call, before.text, after.text, after.header.file, "now")
+    _report_saved(call, store, before, row, lines, same="", as_json=as_json)
 
 
 def _warn_of_rival(call: CliContext, store: FileStore, memory: Memory, draft: Draft) -> list[str]:
