@@ -79,6 +79,19 @@ def test_a_list_is_coloured_and_fits(cli: Cli) -> None:
     assert all(len(line) <= 70 for line in lines)
 
 
+def test_a_list_longer_than_the_terminal_goes_through_the_pager(cli: Cli, tmp_path: Path) -> None:
+    for number in range(30):
+        cli.file(f"note-{number}", memory_text(f"Note {number}"))
+    pager = tmp_path / "pager"
+    pager.write_text(f"#!/bin/sh\ncat > {tmp_path}/paged\n", encoding="utf-8")
+    pager.chmod(0o755)
+    code, shown = show(cli, "list", PAGER=str(pager))
+    paged = (tmp_path / "paged").read_text(encoding="utf-8")
+    assert code == 0 and "note-0" not in shown and paged.count("\n") == 31 and "note-29" in paged
+    code, shown = show(cli, "list", PAGER="cat")
+    assert code == 0 and shown.count("\n") == 31
+
+
 def test_content_cannot_change_on_the_terminal(cli: Cli) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[5mblink[/bold][red]markup\u202e"
     cli.file("evil", memory_text(f'"{evil}"', f'"{evil} some words"', f"{evil}\n"))

@@ -104,6 +104,12 @@ class Output:
 
         return shutil.get_terminal_size().columns
 
+    @property
+    def height(self) -> int:
+        import shutil
+
+        return shutil.get_terminal_size().lines
+
     def line(self, *pieces: str | Styled) -> None:
         """One line; a line break inside a piece cannot begin another."""
         styled = [piece if isinstance(piece, Styled) else Styled(piece, "") for piece in pieces]
@@ -128,8 +134,14 @@ class Output:
             return
         used = [any(row[at] for row in cells) for at in range(len(columns))]
         columns, cells = list(compress(columns, used)), [list(compress(row, used)) for row in cells]
-        for number, row in enumerate(render_columns(columns, cells, self.width)):
-            self._put([Styled(text, at.style if number else "bold") for at, text in zip(columns, row, strict=True)])
+        lines = [
+            self._render([Styled(text, at.style if number else "bold") for at, text in zip(columns, row, strict=True)])
+            for number, row in enumerate(render_columns(columns, cells, self.width))
+        ]
+        if self.is_terminal and is_terminal(sys.stdin) and len(lines) >= self.height:
+            _page("".join(lines))
+        else:
+            _write(sys.stdout, "".join(lines))
 
     def json(self, value: object) -> None:
         plain = (getattr(sys.stdout, "encoding", "") or "utf-8").lower().replace("-", "") != "utf8"
@@ -162,15 +174,24 @@ class Output:
         complain(f"warning: {text}")
 
     def _put(self, pieces: Sequence[Styled]) -> None:
+        _write(sys.stdout, self._render(pieces))
+
+    def _render(self, pieces: Sequence[Styled]) -> str:
         if self._console is None:
-            _write(sys.stdout, "".join(piece.text for piece in pieces).rstrip(" ") + "\n")
-            return
+            return "".join(piece.text for piece in pieces).rstrip(" ") + "\n"
         # Imported here: an optional extra, and it costs more than all of `memdir list`.
         from rich.text import Text
 
         with self._console.capture() as captured:
             self._console.print(Text.assemble(*pieces, end="\n"), soft_wrap=True)
-        _write(sys.stdout, captured.get())
+        return captured.get()
+
+
+def _page(text: str) -> None:
+    """Show a long text through $PAGER or less; `PAGER=cat` prints it as it is."""
+    from click import echo_via_pager
+
+    echo_via_pager(text.removesuffix("\n"), color=True)
 
 
 def _render_seconds(seconds: float) -> str:
