@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 
 from homes import write
 from loads import scaled
-from memdir.guard import check_name
+from memdir.files import check_name
 from memdir.interfaces.sdk.langgraph import Address, MemdirStore, compose_item, make_names, parse_item
 from memdir.records import Draft, Kind, Memory, Put
 from memdir.store.contract import utc_now

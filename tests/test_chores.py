@@ -8,10 +8,9 @@ import pytest
 from homes import git, write
 from hooking import Hooks, wait_until
 from memdir.interfaces.worker import do_chores
-from memdir.models.agent import read_runs
 from memdir.store.open import open_project
 from memdir.store.sessions import QueuedTurn, enqueue, read_queue
-from memdir.store.state import read_problems
+from memdir.store.state import read_problems, read_runs
 
 
 @pytest.fixture

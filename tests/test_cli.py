@@ -12,15 +12,7 @@ from cli_reference import list_commands
 from clihelp import SOURCE, Cli, memory_text
 from memdir import __version__
 from memdir.errors import LockedError, MemdirError, NotFoundError, ReplyError
-from memdir.interfaces.cli.output import (
-    NEXT,
-    TableColumn,
-    cut_width,
-    measure_width,
-    render_columns,
-    render_error,
-    render_json,
-)
+from memdir.interfaces.cli import NEXT, TableColumn, cut_width, measure_width, render_columns, render_error, render_json
 
 
 @pytest.fixture

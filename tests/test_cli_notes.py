@@ -8,7 +8,7 @@ import pytest
 from clihelp import Cli
 from homes import write
 from memdir.interfaces.cli.write import UNREACHED
-from memdir.models.agent import read_runs
+from memdir.store.state import read_runs
 from transcribing import Claude
 
 

@@ -314,7 +314,7 @@ def test_a_cold_recall_loads_no_more_than_it_needs(cli: Cli) -> None:
     assert heavy & loaded == set()
     # no language file is read for a prompt that does not speak of memory
     assert {name for name in loaded if name.startswith("memdir.language.")} <= {
-        "memdir.language.ignore",
-        "memdir.language.words",
+        "memdir.language.requests",
+        "memdir.language",
     }
     assert "tomllib" not in loaded and "memdir.interfaces.doctor" not in loaded

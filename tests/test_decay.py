@@ -10,7 +10,7 @@ import pytest
 from homes import make_environment, write
 from memdir.format.age import HALF_LIVES, find_half_life, weigh_age
 from memdir.project.settings import read_settings
-from memdir.recall.pipeline import read_half_lives, recall_in_project
+from memdir.recall.pipeline import recall_in_project
 from memdir.recall.select import LocalSearch
 from memdir.records import Kind, Query
 from memdir.store.files import FileStore
@@ -91,9 +91,9 @@ def test_a_half_life_halves_and_zero_never_ages() -> None:
 
 
 def test_the_settings_are_the_table(tmp_path: Path) -> None:
-    assert read_half_lives(read_settings(make_environment(tmp_path), root=None)) == HALF_LIVES
+    assert read_settings(make_environment(tmp_path), root=None).half_lives() == HALF_LIVES
     given = make_environment(tmp_path, MEMDIR_HALF_LIFE_PROJECT="7")
-    assert read_half_lives(read_settings(given, root=None))[Kind.PROJECT] == 7
+    assert read_settings(given, root=None).half_lives()[Kind.PROJECT] == 7
 
 
 def test_recall_goes_by_the_settings(tmp_path: Path) -> None:

@@ -43,10 +43,9 @@ from memdir.dream.records import DreamPhase, ProgressStep, keep_set, load, parse
 from memdir.errors import BudgetError, FormatError, LockedError, ModelError, NotFoundError, StoppedError
 from memdir.frozen import replace
 from memdir.limits import DREAM_LOG_CHARS, DREAM_SETS
-from memdir.recall.pipeline import find_ages
 from memdir.records import InboxItem, InboxKind, Reply, Request
 from memdir.store import state
-from memdir.store.files import FileStore
+from memdir.store.files import FileStore, find_ages
 from memdir.store.inbox import find_payload_edits
 from memdir.store.memory import MemoryStore
 

@@ -20,10 +20,10 @@ import pytest
 
 from homes import write
 from loads import ROOT, scaled
-from memdir.models.agent import read_runs
 from memdir.models.prompts import render_prompt
 from memdir.session import Session
 from memdir.store.files import FileStore
+from memdir.store.state import read_runs
 from opinions import find_opinion
 from servers import Answer, AnthropicServer, Call, OpenAIServer
 from tables import table

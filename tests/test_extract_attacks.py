@@ -11,7 +11,7 @@ from extracting import NOW, TOOLS
 from loads import bench
 from memdir.extraction import ConversationSource, extract
 from memdir.format.frontmatter import make_slug
-from memdir.language.words import count_content
+from memdir.language import count_content
 from memdir.records import Kind, Message, Model, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore

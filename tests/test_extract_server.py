@@ -12,11 +12,11 @@ import pytest
 from extracting import DEPLOYS, NOW, make_parent, make_talk, name_file
 from memdir.extraction import ConversationSource, ExtractResult, ExtractSkip, extract
 from memdir.extraction.turns import EndedTurn, extract_turn
-from memdir.models.agent import read_runs
 from memdir.models.open import OpenModel
 from memdir.records import Model
 from memdir.store.files import FileStore
 from memdir.store.sessions import open_session
+from memdir.store.state import read_runs
 from memdir.testing import sample_memory
 from modelling import open_at, rows
 from opinions import with_reader

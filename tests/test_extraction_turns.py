@@ -10,10 +10,10 @@ from extracting import ASKED, CORRECTED, NOW, make_talk
 from memdir.errors import UnreachableError
 from memdir.extraction import ExtractResult, ExtractSkip
 from memdir.extraction.turns import EndedTurn, ExtractOptions, extract_turn
-from memdir.models.agent import read_runs
 from memdir.records import Message, Model
 from memdir.store.files import FileStore
 from memdir.store.sessions import SessionFile, make_cursor, open_session, parse_cursor
+from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
 
 LATER = datetime(2026, 3, 6, tzinfo=UTC)

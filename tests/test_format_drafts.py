@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from memdir import limits
 from memdir.errors import FormatError
+from memdir.files import check_name
 from memdir.format.frontmatter import check_description, check_title, compose_body, find_missing_parts, make_slug
-from memdir.guard import check_name
-from memdir.language.words import count_content
+from memdir.language import count_content
 from memdir.records import Kind
 from tables import table
 

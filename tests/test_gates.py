@@ -1,4 +1,4 @@
-from memdir.language.ignore import IgnoreReach
+from memdir.language.requests import IgnoreReach
 from memdir.limits import CONVERSATION_BYTES
 from memdir.recall.pipeline import RecallSkip, find_skip
 from memdir.recall.reminder import is_one_word

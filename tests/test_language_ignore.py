@@ -1,6 +1,6 @@
 """The "ignore memory" switch in six languages: what must be heard, and what must not."""
 
-from memdir.language.ignore import IgnoreReach, find_ignored, find_ignoring, load_ignore_languages
+from memdir.language.requests import IgnoreReach, find_ignored, find_ignoring, load_ignore_languages
 from tables import table
 
 TURN = {

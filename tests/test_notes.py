@@ -48,11 +48,11 @@ from memdir.conversation.notes_file import (
 from memdir.errors import ConflictError, FormatError, PathError, UnreachableError
 from memdir.frozen import replace
 from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
-from memdir.models.agent import read_runs
 from memdir.models.prompts import render_prompt
 from memdir.project.paths import find_project_home, read_paths
 from memdir.records import Message, Reply, Request, StopReason, ToolCall, Usage
 from memdir.store.sessions import SessionFile, open_session
+from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
 from tables import table
 

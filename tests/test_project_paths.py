@@ -9,7 +9,7 @@ import pytest
 
 from homes import git, make_environment, make_repository, write
 from memdir.errors import PathError
-from memdir.guard import check_root
+from memdir.files import check_root
 from memdir.project.paths import (
     MemoryDirectory,
     ProjectPaths,

@@ -9,9 +9,8 @@ from sqlite3 import connect
 
 from homes import git, write
 from memdir.format.frontmatter import set_fields
-from memdir.recall.pipeline import find_since
 from memdir.records import Draft, Forget, Kind, Origin, Put, Rewrite
-from memdir.store.files import FileStore
+from memdir.store.files import FileStore, find_ages
 from memdir.store.memory import MemoryStore
 from memdir.store.state import Author, write_authors
 from memdir.testing import sample_memory
@@ -49,7 +48,7 @@ def replace_file(path: Path, text: str, moment: datetime) -> None:
 
 
 def since(store: FileStore, name: str, now: datetime = NOW) -> datetime:
-    return find_since(store, store.read(name), now=now)
+    return find_ages(store, [store.read(name)], now=now)[name]
 
 
 def test_a_saved_memory_counts_from_the_change(memory: Path) -> None:
@@ -286,4 +285,4 @@ def test_a_moved_directory_keeps_the_ages_of_its_memories(memory: Path, tmp_path
 def test_a_store_without_files_counts_from_what_it_says() -> None:
     store = MemoryStore(clock=Clock(NOW - 7 * DAY))
     store.write(sample_memory())
-    assert find_since(store, store.read("terse-replies"), now=NOW) == NOW - 7 * DAY
+    assert find_ages(store, [store.read("terse-replies")], now=NOW)["terse-replies"] == NOW - 7 * DAY

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from loads import ROOT, scaled
-from memdir import guard
+from memdir import files
 from memdir.errors import DiskError, NotFoundError
 from memdir.format.index import clip_index
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
@@ -269,7 +269,7 @@ def test_an_edit_of_the_index_is_recorded_once_though_the_change_that_saw_it_was
         index = memory / "MEMORY.md"
         index.write_text(index.read_text("utf-8") + "\nprose\n", encoding="utf-8")
         with store._holding() as (root, past):
-            data, seen = guard.read_file(root, "MEMORY.md") or (None, None)
+            data, seen = files.read_file(root, "MEMORY.md") or (None, None)
             plan = [FileChange("MEMORY.md", data, b"other\n")]
             change = past.begin("index", Origin(), NOW, plan, seen={"MEMORY.md": seen}, undoes=None, mark="")
             past.abandon(change)

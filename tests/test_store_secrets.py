@@ -26,10 +26,10 @@ from memdir.store.secrets import (
     AllowedValue,
     SecretFinding,
     SecretRule,
-    find_for,
     find_secrets,
     holds_token,
     mask,
+    open_finder,
     read_own_rules,
     read_rules,
     render_findings,
@@ -250,14 +250,14 @@ def test_own_rules_and_exceptions_count() -> None:
 
 def test_own_rules_are_read_beside_the_config_file(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
-    assert find_for(environment, "acme_0123456789") == ()
+    assert open_finder(environment)("acme_0123456789") == ()
     write(
         environment.config_file.with_name("secrets.toml"),
         "[[rule]]\nid = 'acme-token'\npattern = 'acme_[0-9a-f]{10}'\nhints = ['ACME_']\nbits = 1\n\n"
         "[[allow]]\npattern = '0123'\nwhy = 'counted'\nrule = 'acme-token'\n",
     )
-    assert find_for(environment, "acme_0123456789") == ()
-    assert [at.rule for at in find_for(environment, "acme_abcdef4567")] == ["acme-token"]
+    assert open_finder(environment)("acme_0123456789") == ()
+    assert [at.rule for at in open_finder(environment)("acme_abcdef4567")] == ["acme-token"]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from homes import git, make_environment, make_repository, write
 from memdir.dream import SCAN, lock, logs
 from memdir.extraction import turns as extraction_turns
 from memdir.interfaces import worker
-from memdir.models import agent
 from memdir.project import paths
+from memdir.project.settings import Environment, read_settings
 from memdir.store import files, history
 from memdir.store.state import (
     AUTHORS,
@@ -22,6 +22,7 @@ from memdir.store.state import (
     POINT,
     PROBLEMS,
     RECORD,
+    RUNS,
     STATE_FILES,
     Author,
     PurgedMemory,
@@ -94,30 +95,34 @@ def test_purge_takes_the_author_out(tmp_path: Path) -> None:
     assert list(read_authors(state)) == ["team/x"]
 
 
+def find_own(environment: Environment, root: Path | None) -> Author:
+    return find_own_author(read_settings(environment, root=None), environment, root)
+
+
 def test_the_setting_says_who_the_person_is(tmp_path: Path) -> None:
     environment = make_environment(tmp_path, MEMDIR_AUTHOR="On Call <oncall@example.invalid>")
-    assert find_own_author(environment, None) == Author("On Call", "oncall@example.invalid")
-    assert find_own_author(make_environment(tmp_path, MEMDIR_AUTHOR="On Call"), None) == Author("On Call")
+    assert find_own(environment, None) == Author("On Call", "oncall@example.invalid")
+    assert find_own(make_environment(tmp_path, MEMDIR_AUTHOR="On Call"), None) == Author("On Call")
 
 
 def test_git_says_who_the_person_is_and_the_repository_has_the_last_word(tmp_path: Path) -> None:
     environment = make_environment(tmp_path)
     root = make_repository(tmp_path / "app")
-    assert find_own_author(environment, root).name, "the login name, where nobody was told anything"
+    assert find_own(environment, root).name, "the login name, where nobody was told anything"
     write(environment.home / ".config" / "git" / "config", "[user]\n  name = From XDG\n  email = a@example.invalid\n")
-    assert find_own_author(environment, None) == Author("From XDG", "a@example.invalid")
+    assert find_own(environment, None) == Author("From XDG", "a@example.invalid")
     text = '[core]\n name = no\n[User] name = "Quoted ; name" # but not this\n'
     write(environment.home / ".gitconfig", text)
-    assert find_own_author(environment, root) == Author("Quoted name", "a@example.invalid")
+    assert find_own(environment, root) == Author("Quoted name", "a@example.invalid")
     git(root, "config", "user.name", "In this repository")
-    assert find_own_author(environment, root).name == "In this repository"
+    assert find_own(environment, root).name == "In this repository"
 
 
 def test_a_worktree_has_the_author_of_its_repository(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "app")
     git(root, "config", "user.email", "here@example.invalid")
     git(root, "worktree", "add", "-q", str(tmp_path / "tree"))
-    assert find_own_author(make_environment(tmp_path), tmp_path / "tree").email == "here@example.invalid"
+    assert find_own(make_environment(tmp_path), tmp_path / "tree").email == "here@example.invalid"
 
 
 def is_listed(name: str) -> bool:
@@ -126,7 +131,7 @@ def is_listed(name: str) -> bool:
 
 def test_every_file_that_memdir_keeps_in_a_state_folder_is_listed() -> None:
     names = {files.FILE, history.FILE, extraction_turns.LOCK, SCAN, logs.DISTILLED}
-    names |= {lock.LOCK, worker.LOCK, SYNC_LOCK, agent.FILE, EVENTS_FOLDER, PROBLEMS}
+    names |= {lock.LOCK, worker.LOCK, SYNC_LOCK, RUNS, EVENTS_FOLDER, PROBLEMS}
     names |= {paths.MEMBERSHIP, paths.RECORD}
     assert {name for name in names if not is_listed(name)} == set()
     assert not is_listed("something-new.json")

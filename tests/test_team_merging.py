@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memdir.format import frontmatter
+from memdir.format.index import merge_index, tidy_index
 from memdir.records import Kind
-from memdir.team.merge import merge_index, merge_memory, merge_units, split_paragraphs, tidy_index
+from memdir.team.merge import merge_memory, split_paragraphs
+from memdir.text import merge_units
 from tables import table
 
 PIECES = st.lists(st.sampled_from("abcdefgh"), max_size=8)

@@ -11,8 +11,16 @@ import pytest
 
 from dream_data import Note, read_contradictions, read_facts, read_lookalikes
 from loads import scaled
-from memdir.dream.compare import Wording, compare, differ_in_value
-from memdir.dream.duplicates import MemoryFacts, is_copy, is_reworded, make_exact, split_parts
+from memdir.dream.duplicates import (
+    MemoryFacts,
+    Wording,
+    compare,
+    differ_in_value,
+    is_copy,
+    is_reworded,
+    make_exact,
+    split_parts,
+)
 from memdir.dream.plan import TidyResult, plan_tidy
 from memdir.dream.records import Patch, PatchKind
 from memdir.errors import MemdirError

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from memdir.verify.lookup import drop_weak
+from memdir.verify.check import drop_weak
 from memdir.verify.records import CheckedClaim
 from verify_data import Thing
 from verify_memories import Written

@@ -1,24 +1,30 @@
 """Small files of memdir's own and of its hosts, locks, and what is known of processes.
 
 For config files, pointers and records, whose location a person or memdir itself has chosen: they are read within a
-limit, and written whole or not at all. Memories are opened by the guard alone, because their names come from outside.
+limit, and written whole or not at all. Files below a memory directory have names that come from outside: the
+second part of this module guards them.
 """
 
 import errno
 import fcntl
 import os
+import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memdir.errors import DiskError, LockedError
+from memdir.errors import DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.frozen import dataclass
+from memdir.limits import FILE_BYTES, HEADER_BYTES, HEADER_LINES, INDEX_FILE_BYTES, NAME_BYTES, NAME_CHARS, NAME_DEPTH
+from memdir.records import Signature
 from memdir.text import shorten
 
-_NOFOLLOW, _NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
+NOFOLLOW, CLOEXEC = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_CLOEXEC", 0)
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 # What the file system reports, in words a person can act on.
 _WORDS = {
     errno.ENOSPC: ("the disk is full", "free some space; nothing was changed"),
@@ -52,7 +58,7 @@ def read_small(path: str | Path, limit: int, *, follow: bool = True) -> ReadResu
 def read_head(path: str | Path, count: int, *, follow: bool = True) -> ReadResult:
     """Returns the first `count` bytes of a regular file, or all of it. Never raises, never waits for a FIFO."""
     try:
-        handle = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else _NOFOLLOW))
+        handle = os.open(path, os.O_RDONLY | _NONBLOCK | (0 if follow else NOFOLLOW))
     except (FileNotFoundError, NotADirectoryError):
         return ReadResult(None)
     except ValueError:  # what Python raises for a NUL inside a path
@@ -100,7 +106,7 @@ def write_private(path: Path, data: bytes) -> None:
     try:
         make_private_dirs(path.parent)
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
@@ -118,7 +124,7 @@ def append_private(path: Path, line: bytes) -> int:
     """Append a line, mode 0600, not flushed; several processes may at once. Returns the length of the file."""
     make_private_dirs(path.parent)
     # Without waiting: the file may have been replaced by a FIFO without a reader.
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NOFOLLOW | _NONBLOCK, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NOFOLLOW | _NONBLOCK, 0o600)
     try:
         os.write(handle, line + b"\n")
         return os.fstat(handle).st_size
@@ -155,7 +161,7 @@ def hold(folder: int, name: str, *, seconds: float) -> Iterator[int]:
     only informs. The file is never removed, so there is no race about which inode is locked. Network file systems
     without lock support do not exclude other machines. No model is called while a lock is held.
     """
-    handle = os.open(name, os.O_RDWR | os.O_CREAT | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0), 0o600, dir_fd=folder)
+    handle = os.open(name, os.O_RDWR | os.O_CREAT | NOFOLLOW | CLOEXEC, 0o600, dir_fd=folder)
     try:
         _wait_for(handle, seconds)
         os.pwrite(handle, f"{os.getpid():<20}\n".encode(), 0)
@@ -246,3 +252,496 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
     )
     process.returncode = 0  # nobody waits for it: without this the interpreter would warn of a child left behind
     return process.pid
+
+
+# --- files below a memory directory ----------------------------------------------------------------------------------
+# All access to files below a memory directory: names by a strict grammar, files reached without following a link.
+#
+# Every path is walked from a directory descriptor, one segment at a time: checking a path first and opening it
+# afterwards is no containment against a process that swaps a folder for a link. Targets must be regular files with one
+# link. Reads are bounded. A write is staged beside its target, flushed and renamed; the folder is flushed once for all
+# renames.
+#
+# The guard does not protect against root, against a process that already writes as this user inside the memory
+# directory, nor on Windows, where these calls do not exist. The root itself may be a link; nothing below it may.
+
+STATE = ".memdir"  # the folder of memdir's own files inside a memory directory
+INDEX_FOLDED = "memory"
+INDEX_COPY = "it is a copy of the index, as sync tools make them"
+Stat = tuple[int, ...]  # a Signature as it is read ten thousand times: inode, size, mtime_ns, ctime_ns
+_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³")})
+# Letters that show nothing, and so can make two names look alike.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
+_MOST = 2**63 - 1
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | CLOEXEC
+_TEMP_PREFIX, _TEMP_SUFFIX = ".memdir-", ".tmp"
+_TYPES = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DiskEntry:
+    """One entry below a memory directory; `refusal` says why it is not read, empty for a plain file."""
+
+    path: str
+    signature: Signature
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedListing:
+    """How a directory differs from an earlier listing: files that are new or replaced, those that are gone, and the
+    facts of every folder now."""
+
+    changed: Mapping[str, Stat]
+    gone: Sequence[str]
+    marks: Mapping[str, Stat]
+
+
+def check_root(path: str) -> None:
+    """Raise PathError for what may never be a memory directory, judged by its text alone."""
+    drive, rest = (path[:2], path[2:]) if re.match(r"[A-Za-z]:", path) else ("", path)
+    reason = ""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        reason = "no file name can be spelled like this"
+    if "\0" in path:
+        reason = "it holds a NUL"
+    elif re.match(r"[/\\]{2}", path):
+        reason = "it is a network path"
+    elif drive and not rest.strip("/\\."):
+        reason = "it is the root of a drive"
+    elif not os.path.isabs(path):
+        reason = "it is not an absolute path"
+    elif len([part for part in re.split(r"[/\\]" if drive else "/", os.path.normpath(rest)) if part]) < 2:
+        reason = "it is the root of the file system, or directly below it"
+    if reason:
+        raise PathError(path, reason, hint="give the whole path of a directory of its own, two levels down or more")
+
+
+def check_name(name: str) -> tuple[str, ...]:
+    """Returns the segments of a memory's name, or raises PathError with the reason."""
+    segments = tuple(name.split("/"))
+    if len(segments) > NAME_DEPTH:
+        raise PathError(shorten(name, 120), f"more than {NAME_DEPTH} folders deep")
+    for segment in segments:
+        if reason := find_refusal(segment):
+            hint = "a name is letters, digits, `-` and `_`, with `/` between folders"
+            raise PathError(shorten(name, 120), reason, hint=hint)
+    if segments[0].casefold() == "logs" and len(segments) > 1:
+        raise PathError(shorten(name, 120), "`logs/` is kept for daily logs", hint="choose another folder")
+    return segments
+
+
+def find_refusal(segment: str) -> str:
+    """Why this cannot be one segment of a name; empty when it can."""
+    if not segment:
+        return "a name or folder is empty"
+    if segment.startswith("."):
+        return "it begins with a dot"
+    if unicodedata.normalize("NFC", segment) != segment:
+        return "it is not in Unicode normal form C"
+    for before, char in zip(" " + segment, segment, strict=False):
+        if not _is_allowed(char, before):
+            return f"{char!r} is not a letter, digit, `-` or `_`"
+    if len(segment) > NAME_CHARS or len(segment.encode()) > NAME_BYTES:
+        return f"it is longer than {NAME_CHARS} characters or {NAME_BYTES} bytes"
+    folded = unicodedata.normalize("NFKC", segment).casefold()
+    if folded == INDEX_FOLDED:
+        return "that is the name of the index"
+    return "that is a device name on Windows" if folded in _DEVICES else ""
+
+
+def check_path(path: str) -> None:
+    """Raise PathError for a path that climbs, is hidden or holds a NUL; other odd names may be read."""
+    for segment in path.split("/"):
+        if not segment or segment.startswith(".") or "\0" in segment or "\\" in segment or not _is_utf8(segment):
+            raise PathError(shorten(path, 120), "it is not the name of a memory")
+
+
+def _is_allowed(char: str, before: str) -> bool:
+    if char.isascii():
+        return char.isalnum() or char in "-_"
+    if char in _INVISIBLE or 0xE0000 <= ord(char) <= 0xE0FFF:
+        return False
+    category = unicodedata.category(char)
+    is_mark = category in ("Mn", "Mc") and unicodedata.category(before)[0] in "LM"
+    return category[0] == "L" or category == "Nd" or is_mark
+
+
+def open_root(path: Path, *, create: bool = False) -> int:
+    """Returns a descriptor of a memory directory; with `create` it is made with its parents, mode 0700."""
+    check_root(str(path))
+    with disk_errors(str(path)):
+        if create:
+            make_private_dirs(path)
+        try:
+            return os.open(path, _FOLDER)
+        except FileNotFoundError:
+            raise NotFoundError(f"no memory directory at {path}", name=str(path)) from None
+        except NotADirectoryError:
+            raise PathError(str(path), "it is not a directory") from None
+
+
+@contextmanager
+def open_folder(root: int, segments: tuple[str, ...], *, create: bool = False) -> Iterator[int]:
+    """Yields a descriptor of a folder below the root, reached without following any link."""
+    current = os.dup(root)
+    try:
+        for depth, segment in enumerate(segments, 1):
+            try:
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(segment, 0o700, dir_fd=current)
+                        flush(current)
+                following = os.open(segment, _FOLDER | NOFOLLOW, dir_fd=current)
+            except OSError as error:
+                if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _is_link(current, segment)):
+                    raise PathError("/".join(segments[:depth]), "it is a symbolic link") from None
+                raise
+            os.close(current)
+            current = following
+        yield current
+    finally:
+        os.close(current)
+
+
+@contextmanager
+def open_state(root: int, path: Path, state: Path) -> Iterator[int]:
+    """Yields a descriptor of the folder for memdir's own files, below the open root at `path` or elsewhere."""
+    if state == path / STATE:
+        with open_folder(root, (STATE,), create=True) as folder:
+            yield folder
+        return
+    folder = open_root(state, create=True)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def open_plain(folder: int, leaf: str, path: str) -> Iterator[int]:
+    """Open a regular file for reading; a FIFO must not block, a device must not be touched."""
+    facts = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(facts.st_mode):
+        raise PathError(path, f"it is {_name_type(facts.st_mode)}")
+    try:
+        handle = os.open(leaf, os.O_RDONLY | os.O_NONBLOCK | NOFOLLOW | CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise PathError(path, "it is a symbolic link") from None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise PathError(path, "it is not a regular file")
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def check_target(folder: int, leaf: str, path: str) -> None:
+    """Raise PathError for what may not be replaced: anything but a regular file with one link, or no file."""
+    try:
+        facts = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(facts.st_mode):
+        raise PathError(path, f"it is {_name_type(facts.st_mode)}")
+    if facts.st_nlink > 1:
+        raise PathError(path, "it has several links", hint="a hard link could change a file elsewhere; copy it instead")
+
+
+@contextmanager
+def disk_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise PathError(path, "it lies behind a symbolic link or is not a folder") from None
+        raise disk_error(error, path) from None
+
+
+def flush(handle: int) -> None:
+    """Write to the disk itself; macOS needs a call of its own for that."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)
+    if full is not None:
+        fcntl.fcntl(handle, full)
+    else:
+        os.fsync(handle)
+
+
+@contextmanager
+def _open_parent(root: int, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+    *folders, leaf = path.split("/")
+    with open_folder(root, tuple(folders), create=create) as folder:
+        yield folder, leaf
+
+
+def _split(folder: str) -> tuple[str, ...]:
+    return tuple(folder.split("/")) if folder else ()
+
+
+def _is_link(folder: int, leaf: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _name_type(mode: int) -> str:
+    return _TYPES.get(stat.S_IFMT(mode), "not a regular file")
+
+
+def read_file(root: int, path: str, *, limit: int | None = None) -> tuple[bytes, Signature] | None:
+    """Returns a file's bytes and signature; None if there is none. Raises for links, special and oversize files."""
+    try:
+        with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
+            if limit is None:
+                limit = INDEX_FILE_BYTES if leaf.casefold() == f"{INDEX_FOLDED}.md" else FILE_BYTES
+            facts = os.fstat(handle)
+            if facts.st_size > limit:
+                raise PathError(path, f"it is larger than {limit:,} bytes")
+            chunks, left = [], limit
+            while left > 0 and (chunk := os.read(handle, min(left, 1 << 20))):
+                chunks.append(chunk)
+                left -= len(chunk)
+            return b"".join(chunks), _make_signature(facts)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def read_below(directory: Path, path: str) -> tuple[bytes, Signature] | None:
+    """As `read_file`, below a memory directory that is opened for this file alone; None if there is no directory."""
+    try:
+        root = open_root(directory)
+    except NotFoundError:
+        return None
+    try:
+        check_path(path)
+        with disk_errors(path):
+            return read_file(root, path)
+    finally:
+        os.close(root)
+
+
+def read_several(directory: Path, paths: Iterable[str]) -> dict[str, tuple[bytes, Signature]]:
+    """As `read_file`, of several files below a memory directory; those that are gone or may not be read are left out."""
+    found = {}
+    with suppress(OSError, MemdirError):
+        root = open_root(directory)
+        try:
+            for path in paths:
+                with suppress(OSError, PathError):
+                    check_path(path)
+                    if (at := read_file(root, path)) is not None:
+                        found[path] = at
+        finally:
+            os.close(root)
+    return found
+
+
+def read_signature(root: int, path: str) -> Signature | None:
+    try:
+        with _open_parent(root, path) as (folder, leaf):
+            return _make_signature(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def read_file_head(root: int, path: str) -> bytes | None:
+    """Returns the first 30 lines of a file or a little more, never the rest; None if it may not be read."""
+    data = b""
+    try:
+        with _open_parent(root, path) as (folder, leaf), open_plain(folder, leaf, path) as handle:
+            while len(data) < HEADER_BYTES and data.count(b"\n") < HEADER_LINES and (chunk := os.read(handle, 4096)):
+                data += chunk
+    except (OSError, PathError):
+        return None
+    return data
+
+
+def list_files(root: int, folder_path: str) -> list[str]:
+    """Returns the names in a folder that are not folders; none if it does not exist."""
+    try:
+        with open_folder(root, _split(folder_path)) as folder, os.scandir(folder) as entries:
+            return [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def walk(root: int, *, folder: str = "") -> Iterator[DiskEntry]:
+    """Yields every memory file below the root: no index, no `logs/`, nothing hidden. A bad entry never raises."""
+    segments = _split(folder)
+    folders = []
+    try:
+        with open_folder(root, segments) as handle, os.scandir(handle) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if (folder or entry.name.casefold() != "logs") and len(segments) + 1 < NAME_DEPTH:
+                        folders.append(path)
+                    if not entry.name.endswith(".md"):
+                        continue
+                if entry.name.endswith(".md") and entry.name[:-3].casefold() != INDEX_FOLDED:
+                    yield from _make_entry(entry, path)
+    except (OSError, PathError):
+        return
+    for path in sorted(folders):
+        yield from walk(root, folder=path)
+
+
+def read_signatures(
+    root: int,
+    folder: str = "",
+    marks: dict[str, Stat] | None = None,
+    *,
+    known: Mapping[str, int] | None = None,
+    passed: Container[str] = (),
+) -> dict[str, Stat]:
+    """Returns path and signature of every readable memory file below the root: as `walk`, but quicker. `marks`
+    receives the facts of each folder, as they were before it was listed.
+
+    Of files that are `known` by path with the same inode the signature is empty, and nothing but the name is looked at.
+    Folders that are `passed` are not listed.
+    """
+    found: dict[str, Stat] = {}
+    segments, prefix = _split(folder), f"{folder}/" if folder else ""
+    folders = []
+    try:
+        with open_folder(root, segments) as handle, os.scandir(handle) as entries:
+            if marks is not None:
+                marks[folder] = _make_stat(os.fstat(handle))
+            for entry in entries:
+                name = entry.name
+                if name[0] == "." or not (name.isascii() or _is_utf8(name)):
+                    continue
+                # The first letter first: ten thousand names are not folded to find the one index.
+                if name[-3:] == ".md" and (name[0] not in "mM" or not _is_index(name[:-3])):
+                    if known is not None and known.get(prefix + name) == entry.inode() & _MOST:
+                        found[prefix + name] = ()
+                        continue
+                    try:
+                        facts = entry.stat(follow_symlinks=False)
+                    except OSError:  # gone since; the others are still there
+                        continue
+                    if facts.st_size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
+                        found[prefix + name] = _make_stat(facts)
+                        continue
+                if entry.is_dir(follow_symlinks=False) and (folder or name.casefold() != "logs"):
+                    folders.append(prefix + name)
+    except (OSError, PathError):
+        return found
+    if len(segments) + 1 < NAME_DEPTH:
+        for path in folders:
+            if path not in passed:
+                found |= read_signatures(root, path, marks, known=known, passed=passed)
+    return found
+
+
+def read_stat(root: int, path: str) -> Stat:
+    """Returns the facts of a file or folder below the root by which a change of it is seen; empty if there is none."""
+    try:
+        with _open_parent(root, path) as (folder, leaf):
+            return _make_stat(os.stat(leaf or ".", dir_fd=folder, follow_symlinks=False))
+    except (OSError, PathError):
+        return ()
+
+
+def _make_stat(facts: os.stat_result) -> Stat:
+    return facts.st_ino & _MOST, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def _is_index(stem: str) -> bool:
+    """Whether a file is an index, or the copy of one that a sync tool made, as `MEMORY (1)`: no memory has such a name."""
+    folded = stem.casefold()
+    return folded == INDEX_FOLDED or (folded.startswith(INDEX_FOLDED) and folded[len(INDEX_FOLDED)] in " .(~")
+
+
+def _make_entry(entry: os.DirEntry[str], path: str) -> Iterator[DiskEntry]:
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except OSError:
+        return
+    refusal = ""
+    if not stat.S_ISREG(facts.st_mode):
+        refusal = f"it is {_name_type(facts.st_mode)}"
+    elif facts.st_size > FILE_BYTES:
+        refusal = f"it is larger than {FILE_BYTES:,} bytes"
+    elif not _is_utf8(path):
+        refusal = "its name is not UTF-8"
+    elif _is_index(entry.name[:-3]):
+        refusal = INDEX_COPY
+    yield DiskEntry(path, _make_signature(facts), refusal)
+
+
+def _make_signature(facts: os.stat_result) -> Signature:
+    # Some file systems have inodes and times that no database column can hold.
+    times = (max(-_MOST, min(at, _MOST)) for at in (facts.st_mtime_ns, facts.st_ctime_ns))
+    return Signature(facts.st_ino & _MOST, facts.st_size, *times)
+
+
+def _is_utf8(path: str) -> bool:
+    return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
+
+
+def stage_file(root: int, path: str, data: bytes) -> str:
+    """Write data beside its target and flush it; returns the temporary name for `move_staged`."""
+    with disk_errors(path), _open_parent(root, path, create=True) as (folder, leaf):
+        check_target(folder, leaf, path)
+        temp = f"{_TEMP_PREFIX}{os.urandom(6).hex()}{_TEMP_SUFFIX}"
+        handle = os.open(temp, os.O_CREAT | os.O_EXCL | os.O_WRONLY | NOFOLLOW | CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            flush(handle)
+        except OSError:
+            os.unlink(temp, dir_fd=folder)
+            raise
+        finally:
+            os.close(handle)
+        return temp
+
+
+def move_staged(root: int, temp: str, path: str) -> Signature:
+    """Rename a staged file to its target. The folder is flushed by `flush_folder`, once for all moves."""
+    with disk_errors(path), _open_parent(root, path) as (folder, leaf):
+        check_target(folder, leaf, path)
+        os.rename(temp, leaf, src_dir_fd=folder, dst_dir_fd=folder)
+        return _make_signature(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
+
+
+def set_time(root: int, path: str, mtime_ns: int) -> None:
+    """Set a file's time of change; a link is not followed."""
+    with disk_errors(path), _open_parent(root, path) as (folder, leaf):
+        check_target(folder, leaf, path)
+        os.utime(leaf, ns=(mtime_ns, mtime_ns), dir_fd=folder, follow_symlinks=False)
+
+
+def remove_file(root: int, path: str) -> None:
+    with disk_errors(path), _open_parent(root, path) as (folder, leaf):
+        check_target(folder, leaf, path)
+        os.unlink(leaf, dir_fd=folder)
+
+
+def flush_folder(root: int, folder_path: str) -> None:
+    with disk_errors(folder_path or "."), open_folder(root, _split(folder_path)) as folder:
+        flush(folder)
+
+
+def remove_temps(root: int, folder_path: str) -> None:
+    """Remove what a killed writer left staged; only to be called under the directory's lock."""
+    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, _split(folder_path)) as folder:
+        for name in os.listdir(folder):
+            if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
+                os.unlink(name, dir_fd=folder)

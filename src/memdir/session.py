@@ -462,7 +462,7 @@ class Session:
         )
 
     def _make_search(self, *, trusts: bool) -> FreshSearch:
-        half_lives = HALF_LIVES if self._project is None else pipeline.read_half_lives(self._project.settings)
+        half_lives = HALF_LIVES if self._project is None else self._project.settings.half_lives()
         return FreshSearch(self.stores, half_lives, trusts=trusts)
 
     def _render_recalled(self, found: RecallResult, now: datetime) -> RenderedReminders | None:

@@ -9,10 +9,11 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 
+from memdir.errors import FormatError
 from memdir.frozen import compile_late, dataclass
 
 # Invisible or direction-changing characters that print as nothing or reorder what follows; shown escaped on a terminal.
@@ -26,6 +27,11 @@ _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 # Characters that no memory needs and that only serve to deceive a terminal, an editor or a model.
 _FORBIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f](?<!\r)"
 _FORBIDDEN_LINES, _FORBIDDEN_INLINE = compile_late(_FORBIDDEN), compile_late(f"[\n\t\r\u2028\u2029]|{_FORBIDDEN}")
+
+
+_PAIRS = 4_000_000  # of pieces compared: two thousand paragraphs on both sides, a quarter of a second
+# A piece and how many of the same text stand before it: the second of two equal pieces is another piece.
+_Piece = tuple[str, int]
 
 
 def fold(name: str) -> str:
@@ -73,6 +79,11 @@ def find_forbidden(text: str, *, lines: bool) -> str:
     """Names the first character that may not be stored (controls, surrogates, tags, direction overrides), or nothing."""
     found = (_FORBIDDEN_LINES if lines else _FORBIDDEN_INLINE).search(text)
     return f"the character U+{ord(found.group()):04X}" if found else ""
+
+
+def check_text(text: str, field: str) -> None:
+    if found := find_forbidden(text, lines=field == "body"):
+        raise FormatError(f"the {field} holds {found}", field=field, hint="take the character out and save again")
 
 
 def _is_plain(text: str) -> bool:
@@ -365,3 +376,95 @@ def _fold(at: str) -> str:
     if at in _INVISIBLE or "\ufe00" <= at <= "\ufe0f" or unicodedata.category(at) in ("Cf", "Cc", "Cs"):
         return ""
     return unicodedata.normalize("NFKC", at)
+
+
+# --- two versions of a text that come from one, merged ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MergedUnits:
+    """The pieces, and those of the base that both sides changed, each in its own way."""
+
+    pieces: tuple[str, ...]
+    clashes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Edits:
+    """What one side did: base pieces taken out, pieces put in before a base piece, and what stands in place of one."""
+
+    gone: frozenset[int]
+    added: dict[int, tuple[_Piece, ...]]
+    changed: dict[int, tuple[_Piece, ...]]  # nothing, if the piece was only taken out
+
+
+def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *, pairs: int = _PAIRS) -> MergedUnits:
+    """What both sides made of the base together; with more than so many `pairs` to compare, less closely."""
+    if tuple(one) == tuple(base) or tuple(one) == tuple(other):
+        return MergedUnits(tuple(other))
+    if tuple(other) == tuple(base):
+        return MergedUnits(tuple(one))
+    old = _number(base)
+    first, second = _find_edits(old, _number(one), pairs), _find_edits(old, _number(other), pairs)
+    # What a side has more often than the base it wrote anew: then the other's taking it out does not mean this one.
+    counts = [Counter(at) for at in (base, one, other)]
+    written = {text for text in {*one, *other} if max(counts[1][text], counts[2][text]) > counts[0][text]}
+    # A piece that one side only moved is not one that it wrote: the other may take it out.
+    dead = {piece for piece in set(old) - (set(_number(one)) & set(_number(other))) if piece[0] not in written}
+    # A dictionary, because a piece that both put in stands once, wherever each of them put it.
+    pieces: dict[_Piece, None] = {}
+    for at in range(len(old) + 1):
+        low, high = sorted((first.added.get(at, ()), second.added.get(at, ())))
+        pieces |= dict.fromkeys(piece for piece in (*low, *high) if piece not in dead)
+        is_kept = at not in first.gone and at not in second.gone
+        if at < len(old) and (is_kept or base[at] in written):
+            pieces[old[at]] = None
+    clashes = [base[at] for at in _find_clashes(first, second)]
+    return MergedUnits(tuple(text for text, _ in pieces), tuple(clashes))
+
+
+def _number(pieces: Sequence[str]) -> list[_Piece]:
+    seen: Counter[str] = Counter()
+    numbered = []
+    for piece in pieces:
+        numbered.append((piece, seen[piece]))
+        seen[piece] += 1
+    return numbered
+
+
+def _find_edits(base: Sequence[_Piece], side: Sequence[_Piece], pairs: int) -> _Edits:
+    gone: set[int] = set()
+    added: dict[int, tuple[_Piece, ...]] = {}
+    changed: dict[int, tuple[_Piece, ...]] = {}
+    is_small = len(base) * len(side) <= pairs
+    # Imported here: only a sync of two changed files comes here.
+    from difflib import SequenceMatcher
+
+    steps = SequenceMatcher(None, base, side, autojunk=False).get_opcodes() if is_small else _compare_ends(base, side)
+    for tag, low, high, start, end in steps:
+        if tag == "equal":
+            continue
+        if end > start:
+            added[low] = tuple(side[start:end])
+        gone.update(range(low, high))
+        changed |= dict.fromkeys(range(low, high), tuple(side[start:end]))
+    return _Edits(frozenset(gone), added, changed)
+
+
+def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[str, int, int, int, int]]:
+    """As a SequenceMatcher tells it, but all between what both begin and what both end with is one change."""
+    shorter = min(len(base), len(side))
+    low = next((at for at in range(shorter) if base[at] != side[at]), shorter)
+    tail = next((at for at in range(shorter - low) if base[-1 - at] != side[-1 - at]), shorter - low)
+    return [("replace", low, len(base) - tail, low, len(side) - tail)]
+
+
+def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
+    known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together, by one and the same thing
+    both = sorted(first.gone & second.gone)
+    for one, other in ((first.changed[at], second.changed[at]) for at in both):
+        if (id(one), id(other)) not in known:
+            # One that holds all of the other says nothing different.
+            is_part = set(one) <= set(other) or set(other) <= set(one)
+            known[id(one), id(other)] = not is_part or (not one) != (not other)
+    return [at for at in both if known[id(first.changed[at]), id(second.changed[at])]]

@@ -15,7 +15,7 @@ from hooking import Hooks
 from loads import scaled
 from memdir.conversation.transcripts import read_messages, read_slice
 from memdir.errors import MemdirError
-from memdir.extraction.spans import split_message
+from memdir.extraction.find import split_message
 from memdir.format.age import find_links
 from memdir.format.frontmatter import decode, parse_fields, split_frontmatter
 from memdir.format.index import clip_index, parse_index

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from loads import scaled
-from memdir import guard
+from memdir import files
 from memdir.errors import MemdirError, PathError
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
@@ -36,11 +36,11 @@ def attack(memory: Path, outside: Path, writes: int) -> tuple[int, int]:
     with Swapper(memory / "sub", outside) as swapper:
         for number in range(writes):
             try:
-                handle = guard.open_root(memory)
+                handle = files.open_root(memory)
                 try:
-                    with guard.open_folder(handle, ("sub",)) as folder:
+                    with files.open_folder(handle, ("sub",)) as folder:
                         leaf = f"w{number % 50}.md"
-                        made = os.open(leaf, os.O_CREAT | os.O_WRONLY | guard.NOFOLLOW, 0o600, dir_fd=folder)
+                        made = os.open(leaf, os.O_CREAT | os.O_WRONLY | files.NOFOLLOW, 0o600, dir_fd=folder)
                         os.close(made)
                         answered += 1
                 finally:
@@ -73,7 +73,7 @@ def test_whole_saves_against_the_swapper_stay_inside(memory: Path, outside: Path
 
 def test_the_attack_succeeds_without_no_follow(memory: Path, outside: Path) -> None:
     def weaken() -> int:
-        guard.NOFOLLOW = 0
+        files.NOFOLLOW = 0
         return attack(memory, outside, 20_000)[0]
 
     done = run_in_child(weaken, deadline=120)

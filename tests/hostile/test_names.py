@@ -14,8 +14,8 @@ import pytest
 
 from loads import bench
 from memdir.errors import MemdirError, PathError
+from memdir.files import check_name
 from memdir.format.frontmatter import make_slug
-from memdir.guard import check_name
 from memdir.records import Draft, Kind
 from memdir.store.contract import find_header
 from memdir.store.files import FileStore

@@ -25,7 +25,7 @@ from datetime import date, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
 
-from memdir import guard
+from memdir import files
 from memdir.errors import DiskError, LockedError, PathError, SettingsError
 from memdir.format.index import INDEX_FILE, clip_index, parse_index
 from memdir.frozen import dataclass, list_fields, replace
@@ -278,10 +278,10 @@ def make_directories(context: InstructionsContext) -> tuple[Path, ...]:
         is_log = context.mode is InstructionMode.DAILY_LOG
         folders = [] if number else [TEAM_FOLDER] * context.team + [LOGS_FOLDER] * is_log
         made += [path for path in (store.root, *(store.root / at for at in folders)) if not path.is_dir()]
-        root = guard.open_root(store.root, create=True)
+        root = files.open_root(store.root, create=True)
         try:
             for folder in folders:
-                with guard.disk_errors(str(store.root / folder)), guard.open_folder(root, (folder,), create=True):
+                with files.disk_errors(str(store.root / folder)), files.open_folder(root, (folder,), create=True):
                     pass
         finally:
             os.close(root)

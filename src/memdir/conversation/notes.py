@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memdir import guard, limits
+from memdir import files, limits
 from memdir.conversation.lines import TranscriptFormat, describe_transcript
 from memdir.conversation.notes_by_model import NotesTask, ask_for_notes, fork_for_notes
 from memdir.conversation.notes_by_rules import update_by_rules
@@ -40,7 +40,7 @@ from memdir.conversation.transcripts import read_pieces
 from memdir.errors import BudgetError, ConflictError, LockedError, ModelError, NotFoundError, PathError
 from memdir.files import hold, read_small
 from memdir.frozen import dataclass, replace
-from memdir.models.agent import ForkResult, has_writing_tools, note_run, render_ran
+from memdir.models.agent import ForkResult, has_writing_tools, render_ran
 from memdir.models.connection import can_use_tools
 from memdir.project.paths import find_project_home, read_claude_settings
 from memdir.records import Message, Model, SkipReason
@@ -54,7 +54,7 @@ from memdir.store.sessions import (
     render_cursor,
     slice_after,
 )
-from memdir.store.state import digest_text, make_leaf
+from memdir.store.state import digest_text, make_leaf, note_run
 from memdir.text import estimate_tokens, replace_surrogates
 
 FOLDER, FILE, LOCK = "session-memory", "summary.md", ".update.lock"
@@ -296,8 +296,8 @@ def find_notes_file(project: Path, session: str) -> NotesFile:
 
 def read_notes_file(file: NotesFile) -> str | None:
     """The text of the file; None if there is none. Raises PathError for a link or another kind of file."""
-    with suppress(NotFoundError), _open_root(file.project) as root, guard.disk_errors(file.inner):
-        found = guard.read_file(root, file.inner, limit=limits.NOTES_BYTES)
+    with suppress(NotFoundError), _open_root(file.project) as root, files.disk_errors(file.inner):
+        found = files.read_file(root, file.inner, limit=limits.NOTES_BYTES)
         return None if found is None else found[0].decode("utf-8", "replace")
     return None
 
@@ -307,16 +307,16 @@ def write_notes_file(file: NotesFile, text: str, *, expect: str | None) -> None:
     if read_notes_file(file) != expect:
         raise ConflictError("the notes were changed by somebody else meanwhile", hint="the next update takes that in")
     with _open_root(file.project, create=True) as root:
-        temp = guard.stage_file(root, file.inner, replace_surrogates(text).encode("utf-8"))
-        guard.move_staged(root, temp, file.inner)
-        guard.flush_folder(root, f"{file.leaf}/{FOLDER}")
+        temp = files.stage_file(root, file.inner, replace_surrogates(text).encode("utf-8"))
+        files.move_staged(root, temp, file.inner)
+        files.flush_folder(root, f"{file.leaf}/{FOLDER}")
 
 
 @contextmanager
 def updating(file: NotesFile, *, seconds: float = 0.0) -> Iterator[None]:
     """Hold the lock for an update of these notes; raises LockedError."""
     with _open_folder(file, create=True) as folder, hold(folder, LOCK, seconds=seconds):
-        guard.remove_temps(folder, "")  # staged by a process that was killed
+        files.remove_temps(folder, "")  # staged by a process that was killed
         yield
 
 
@@ -351,7 +351,7 @@ def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
     found = []
     with suppress(NotFoundError), _open_root(project) as root:
         for leaf in leaves:
-            with suppress(OSError, PathError), guard.open_folder(root, (leaf, FOLDER)) as folder:
+            with suppress(OSError, PathError), files.open_folder(root, (leaf, FOLDER)) as folder:
                 facts = os.stat(FILE, dir_fd=folder, follow_symlinks=False)
                 if stat.S_ISREG(facts.st_mode):
                     modified = datetime.fromtimestamp(facts.st_mtime, UTC)
@@ -361,7 +361,7 @@ def _find_saved(project: Path, leaves: Iterable[str]) -> list[SavedNotes]:
 
 @contextmanager
 def _open_root(path: Path, *, create: bool = False) -> Iterator[int]:
-    root = guard.open_root(path, create=create)
+    root = files.open_root(path, create=create)
     try:
         yield root
     finally:
@@ -370,9 +370,9 @@ def _open_root(path: Path, *, create: bool = False) -> Iterator[int]:
 
 @contextmanager
 def _open_folder(file: NotesFile, *, create: bool = False) -> Iterator[int]:
-    with _open_root(file.project, create=create) as root, guard.disk_errors(file.inner):
+    with _open_root(file.project, create=create) as root, files.disk_errors(file.inner):
         try:
-            with guard.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
+            with files.open_folder(root, (file.leaf, FOLDER), create=create) as opened:
                 # Another program may have made it readable for all; the folder above belongs to the host.
                 if create and stat.S_IMODE(os.fstat(opened).st_mode) & 0o077:
                     os.fchmod(opened, 0o700)

@@ -26,7 +26,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from memdir import guard, limits
+from memdir import files as guard
+from memdir import limits
 from memdir.conversation.includes import (
     expand_braces,
     find_mentions,

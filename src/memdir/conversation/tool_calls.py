@@ -21,13 +21,12 @@ from datetime import date
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 
-from memdir import guard
+from memdir import files
 from memdir.errors import PathError
-from memdir.files import read_small
+from memdir.files import STATE, read_small
 from memdir.format.frontmatter import parse_fields
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
-from memdir.guard import STATE
 from memdir.limits import FILE_BYTES, LOG_BYTES
 from memdir.records import LOGS_FOLDER, TEAM_FOLDER, Kind, Message, ToolCall, make_log_path
 from memdir.store.secrets import SecretFinding, render_findings
@@ -216,7 +215,7 @@ def _find_faults(write: FileWrite) -> Iterator[str]:
         return
     if write.path.split("/", 1)[0] != LOGS_FOLDER:
         try:
-            guard.check_name(stem)
+            files.check_name(stem)
         except PathError as error:
             yield f"{error.path} is no name for a memory: {error.reason}"
     if write.is_shared and write.is_whole and parse_fields(write.text).kind is Kind.USER:

@@ -47,7 +47,7 @@ from memdir.errors import MemdirError
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, replace
 from memdir.limits import EXTRACT_SLICE_CHARS, EXTRACT_WINDOW
-from memdir.project.paths import DIR_NAME, ProjectPaths, find_project_dir, find_root, slug
+from memdir.project.paths import find_root
 from memdir.project.settings import Environment
 from memdir.recall.find import QueryWord, find_spot, has_all, parse_words
 from memdir.recall.reminder import strip_blocks
@@ -372,15 +372,6 @@ def _list_jsonl(folder: str | Path) -> list[tuple[float, str]]:
         files = [at for at in entries if at.name.endswith(".jsonl") and at.is_file(follow_symlinks=False)]
         return [(at.stat(follow_symlinks=False).st_mtime, at.path) for at in files]
     return []
-
-
-def list_folders(paths: ProjectPaths, claude_home: Path, cwd: Path) -> tuple[Path, ...]:
-    """Claude Code's folders for this project's transcripts: by the working directory, and by the root if it differs."""
-    projects = claude_home / "projects"
-    if paths.private.rule == DIR_NAME:
-        return (projects / paths.private.path.parent.name,)
-    names = (slug(os.path.realpath(cwd)), slug(str(paths.root.path)))
-    return tuple(dict.fromkeys(find_project_dir(projects, name, windows=os.name == "nt") for name in names))
 
 
 def search_transcripts(folders: Iterable[Path], text: str, *, limit: int) -> tuple[TranscriptHit, ...]:

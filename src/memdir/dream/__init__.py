@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
 
-from memdir.conversation.transcripts import list_folders, list_transcripts
+from memdir.conversation.transcripts import list_transcripts
 from memdir.dream import records
 from memdir.dream.by_model import NO_CONTEXT, DreamContext
 from memdir.dream.lock import DreamHolder, DreamLock, find_holder, hold_dream, read_last
@@ -33,14 +33,13 @@ from memdir.files import write_private
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass, replace
 from memdir.limits import DREAM_FAILURES, DREAM_HOURS, DREAM_SCAN_KEPT, DREAM_SCAN_MINUTES, DREAM_SESSIONS
-from memdir.models.agent import note_run, read_runs
+from memdir.project.paths import list_folders
 from memdir.project.settings import Environment
-from memdir.recall.pipeline import read_half_lives
 from memdir.records import Model, SkipReason, Usage
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf, read_table
+from memdir.store.state import SESSIONS_FOLDER, find_link, make_leaf, note_run, read_runs, read_table
 
 SCAN = "dream-scan.json"
 TASK = "dream"
@@ -194,7 +193,7 @@ def find_dream_context(project: Project) -> DreamContext:
     """What a dream in this project may read: its files and its transcripts."""
     root = project.places.root.path
     folders = list_folders(project.places, project.environment.claude_home, Path(root))
-    return DreamContext(root, folders, read_half_lives(project.settings))
+    return DreamContext(root, folders, project.settings.half_lives())
 
 
 def count_failures(state: Path) -> int:

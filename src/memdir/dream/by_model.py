@@ -9,21 +9,19 @@ staged before a run broke off is reviewed like everything else. A run that stage
 `review` decides what may be kept.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, time
 from pathlib import Path
 
 from memdir import limits
 from memdir.conversation.includes import looks_secret
 from memdir.conversation.transcripts import search_transcripts
-from memdir.dream.logs import LogSlice, list_undistilled, mark_distilled
+from memdir.dream.logs import _ENTRY, LogSlice, select_logs
 from memdir.dream.records import DreamPhase, DreamProgress, read_memories
 from memdir.dream.stale import find_drifted, render_passed
 from memdir.errors import MemdirError, ModelError, ReplyError
 from memdir.format import frontmatter
 from memdir.format.age import HALF_LIVES, HalfLives
-from memdir.format.frontmatter import digest_of
 from memdir.format.index import render_manifest
 from memdir.frozen import dataclass, field, replace
 from memdir.models.agent import (
@@ -53,7 +51,6 @@ _WRITING = ("write", "edit", "delete")
 _REASON_CHARS = _SUMMARY_CHARS = 300
 _EVIDENCE_CHARS = 1_000
 _WORDS = 6  # of one search; more are no narrow question
-_ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
 _AGAIN = "the next dream asks it again; `memdir dream --model none` does without"
 _ENDS = {
     ForkEnd.TURNS: f"it was not done after {limits.DREAM_TURNS} turns",
@@ -140,13 +137,6 @@ def gather(
 def count_removable(memories: int) -> int:
     """How many memories a dream may remove, besides those that it merges word for word."""
     return max(limits.DREAM_GONE_LEAST, int(limits.DREAM_GONE_SHARE * memories))
-
-
-def mark_shown_logs(store: FileStore, logs: Sequence[LogSlice]) -> None:
-    """Record that these logs have become memories, but for those that were marked further meanwhile."""
-    if logs:
-        begun = {(at.day, at.start) for at in list_undistilled(store)}
-        mark_distilled(store, [at for at in logs if (at.day, at.start) in begun])
 
 
 def dream_with_model(
@@ -256,33 +246,6 @@ def _render_texts(given: DreamInput, view: StagedView) -> str:
             texts.append(f"{header.file}{pinned}:\n{text.rstrip()}")
             room -= len(text)
     return "\n\n".join(texts) or _NONE
-
-
-def select_logs(store: FileStore) -> Iterator[LogSlice]:
-    """The oldest logs that fit, the last of them cut at an entry."""
-    room = limits.DREAM_LOG_CHARS
-    for log in list_undistilled(store):
-        if len(log.text) > room:
-            if part := _cut_log(store, log, room):
-                yield part
-            return
-        room -= len(log.text)
-        yield log
-
-
-def _cut_log(store: FileStore, log: LogSlice, room: int) -> LogSlice | None:
-    """The first whole entries that fit; None if not even one does."""
-    end = max((at.start() for at in _ENTRY.finditer(log.text) if at.start() <= room), default=0)
-    try:
-        data = store.read_bytes(log.path)
-    except MemdirError:
-        return None
-    if not end or data is None:
-        return None
-    size = log.start + len(log.text[:end].encode("utf-8"))
-    if data[log.start : size].decode("utf-8", "replace") != log.text[:end]:
-        return None  # no valid text, so characters cannot be counted as bytes: it is left until it fits whole
-    return replace(log, end=size, text=log.text[:end], digest=digest_of(data[:size]))
 
 
 def _make_tool(name: str, description: str, **parameters: str) -> Tool:

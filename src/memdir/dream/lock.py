@@ -27,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memdir import guard
+from memdir import files
 from memdir.errors import LockedError, MemdirError, NotFoundError, PathError
 from memdir.files import find_began, hold, is_alive, read_start
 from memdir.frozen import dataclass
@@ -78,11 +78,11 @@ def hold_dream(root: Path, state: Path, *, now: datetime) -> Iterator["DreamLock
     A block that comes to its end makes `now` the time of the last dream, unless it raises or is not to count.
     """
     with ExitStack() as stack:
-        folder = guard.open_root(root, create=True)
+        folder = files.open_root(root, create=True)
         stack.callback(os.close, folder)
-        with guard.disk_errors(str(state)):
-            place = stack.enter_context(guard.open_state(folder, root, state))
-            guard.check_target(place, LOCK, LOCK)
+        with files.disk_errors(str(state)):
+            place = stack.enter_context(files.open_state(folder, root, state))
+            files.check_target(place, LOCK, LOCK)
             try:
                 handle = stack.enter_context(hold(place, LOCK, seconds=0))
             except LockedError as error:
@@ -201,7 +201,7 @@ def _refuse(holder: DreamHolder | None, pid: int | None = None) -> LockedError:
 def _look(root: Path) -> _Note | None:
     """The file for whoever only reads: what may not be read counts as not there."""
     try:
-        folder = guard.open_root(root)
+        folder = files.open_root(root)
         try:
             return _read_note(folder)
         finally:
@@ -212,7 +212,7 @@ def _look(root: Path) -> _Note | None:
 
 def _read_note(folder: int) -> _Note | None:
     try:
-        with guard.open_plain(folder, FILE, FILE) as handle:
+        with files.open_plain(folder, FILE, FILE) as handle:
             return _parse(os.read(handle, _BYTES), os.fstat(handle).st_mtime_ns)
     except FileNotFoundError:
         return None
@@ -220,19 +220,19 @@ def _read_note(folder: int) -> _Note | None:
 
 def _write(folder: int, body: bytes, modified: int) -> None:
     """A new file in the old one's place, with its time, in one step: a kill leaves the one or the other."""
-    with guard.disk_errors(FILE):
-        guard.check_target(folder, FILE, FILE)
-        guard.check_target(folder, _TEMP, _TEMP)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | guard.NOFOLLOW | guard.CLOEXEC
+    with files.disk_errors(FILE):
+        files.check_target(folder, FILE, FILE)
+        files.check_target(folder, _TEMP, _TEMP)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | files.NOFOLLOW | files.CLOEXEC
         handle = os.open(_TEMP, flags, 0o600, dir_fd=folder)
         try:
             os.write(handle, body)
             os.utime(handle, ns=(modified, modified))
-            guard.flush(handle)
+            files.flush(handle)
         finally:
             os.close(handle)
         os.rename(_TEMP, FILE, src_dir_fd=folder, dst_dir_fd=folder)
-        guard.flush(folder)
+        files.flush(folder)
 
 
 def _parse(data: bytes, modified: int) -> _Note:

@@ -14,16 +14,16 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, time, tzinfo
 from pathlib import Path
 
-from memdir import guard
-from memdir.errors import DiskError, FormatError, NotFoundError, PathError
+from memdir import files, limits
+from memdir.errors import DiskError, FormatError, MemdirError, NotFoundError, PathError
 from memdir.files import hold, write_private
 from memdir.format.frontmatter import digest_of
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS, LOG_BYTES, LOG_ENTRY_CHARS
 from memdir.records import LOGS_FOLDER, Signature, make_log_path
 from memdir.store.files import FileStore
@@ -35,6 +35,9 @@ _LOCK = "log.lock"
 _DISTILLED_BYTES = 4_194_304  # a day takes a hundred bytes
 _DISTILLED_KEYS = ("bytes", "digest", "mtime_ns")
 _TRIES = 5
+
+
+_ENTRY = re.compile(r"^- (?:\d{1,2}:\d{2} )?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def extend_log(store: FileStore, path: str, text: str, *, now: datetime, zone: t
 def _append_to(store: FileStore, day: date, text: str) -> LogFile:
     path = make_log_path(day)
     *folders, leaf = path.split("/")
-    with _holding(store) as root, guard.disk_errors(path), guard.open_folder(root, tuple(folders), create=True) as at:
+    with _holding(store) as root, files.disk_errors(path), files.open_folder(root, tuple(folders), create=True) as at:
         for _ in range(_TRIES):
             facts = _append(at, leaf, path, text.encode("utf-8"))
             if facts is not None:
@@ -129,7 +132,7 @@ def read_log(store: FileStore, day: date) -> str:
 def list_logs(store: FileStore) -> tuple[LogFile, ...]:
     """Every day that has a log, oldest first; what is no plain file, or not where its name says, is not one."""
     try:
-        root = guard.open_root(store.root)
+        root = files.open_root(store.root)
     except NotFoundError:
         return ()
     try:
@@ -173,11 +176,11 @@ def mark_distilled(store: FileStore, slices: Iterable[LogSlice]) -> None:
 @contextmanager
 def _holding(store: FileStore) -> Iterator[int]:
     """The memory directory, made if need be, with its logs held."""
-    root = guard.open_root(store.root, create=True)
+    root = files.open_root(store.root, create=True)
     try:
         with (
-            guard.disk_errors(str(store.state)),
-            guard.open_state(root, store.root, store.state) as state,
+            files.disk_errors(str(store.state)),
+            files.open_state(root, store.root, store.state) as state,
             hold(state, _LOCK, seconds=LOCK_SECONDS),
         ):
             yield root
@@ -187,8 +190,8 @@ def _holding(store: FileStore) -> Iterator[int]:
 
 def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | None:
     """Put data at the end of a file in one step; None if the file was replaced by another meanwhile."""
-    guard.check_target(folder, leaf, path)
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | guard.NOFOLLOW | guard.CLOEXEC
+    files.check_target(folder, leaf, path)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | files.NOFOLLOW | files.CLOEXEC
     handle = os.open(leaf, flags, 0o600, dir_fd=folder)
     try:
         facts = os.fstat(handle)
@@ -203,9 +206,9 @@ def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | 
         if os.write(handle, data) < len(data):
             os.ftruncate(handle, size)
             raise OSError(errno.ENOSPC, "the line does not fit")
-        guard.flush(handle)
+        files.flush(handle)
         if not size:
-            guard.flush(folder)
+            files.flush(folder)
         is_same = os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_ino == facts.st_ino
         return os.fstat(handle) if is_same else None
     except FileNotFoundError:
@@ -216,12 +219,12 @@ def _append(folder: int, leaf: str, path: str, data: bytes) -> os.stat_result | 
 
 def _read(store: FileStore, path: str) -> tuple[bytes, Signature] | None:
     try:
-        root = guard.open_root(store.root)
+        root = files.open_root(store.root)
     except NotFoundError:
         return None
     try:
-        with guard.disk_errors(path):
-            return guard.read_file(root, path, limit=LOG_BYTES)
+        with files.disk_errors(path):
+            return files.read_file(root, path, limit=LOG_BYTES)
     finally:
         os.close(root)
 
@@ -229,7 +232,7 @@ def _read(store: FileStore, path: str) -> tuple[bytes, Signature] | None:
 def _walk(root: int, segments: tuple[str, ...], depth: int) -> Iterator[LogFile]:
     """Years, months, and the days in them."""
     try:
-        with guard.open_folder(root, segments) as folder, os.scandir(folder) as entries:
+        with files.open_folder(root, segments) as folder, os.scandir(folder) as entries:
             names = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
     except (OSError, PathError):
         return
@@ -251,3 +254,37 @@ def _read_distilled(state: Path) -> dict[str, tuple[int, str, int]]:
         if type(size) is int and isinstance(digest, str) and type(mtime) is int:
             found[day] = size, digest, mtime
     return found
+
+
+def mark_shown_logs(store: FileStore, logs: Sequence[LogSlice]) -> None:
+    """Record that these logs have become memories, but for those that were marked further meanwhile."""
+    if logs:
+        begun = {(at.day, at.start) for at in list_undistilled(store)}
+        mark_distilled(store, [at for at in logs if (at.day, at.start) in begun])
+
+
+def select_logs(store: FileStore) -> Iterator[LogSlice]:
+    """The oldest logs that fit, the last of them cut at an entry."""
+    room = limits.DREAM_LOG_CHARS
+    for log in list_undistilled(store):
+        if len(log.text) > room:
+            if part := _cut_log(store, log, room):
+                yield part
+            return
+        room -= len(log.text)
+        yield log
+
+
+def _cut_log(store: FileStore, log: LogSlice, room: int) -> LogSlice | None:
+    """The first whole entries that fit; None if not even one does."""
+    end = max((at.start() for at in _ENTRY.finditer(log.text) if at.start() <= room), default=0)
+    try:
+        data = store.read_bytes(log.path)
+    except MemdirError:
+        return None
+    if not end or data is None:
+        return None
+    size = log.start + len(log.text[:end].encode("utf-8"))
+    if data[log.start : size].decode("utf-8", "replace") != log.text[:end]:
+        return None  # no valid text, so characters cannot be counted as bytes: it is left until it fits whole
+    return replace(log, end=size, text=log.text[:end], digest=digest_of(data[:size]))

@@ -19,36 +19,26 @@ from pathlib import Path
 
 import memdir.dream.records as records
 import memdir.dream.review as review
-from memdir.dream.by_model import (
-    NO_CONTEXT,
-    DreamContext,
-    dream_with_model,
-    gather,
-    mark_shown_logs,
-    select_logs,
-    split_log,
-)
-from memdir.dream.compare import find_words
-from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main, find_main_end
+from memdir.dream.by_model import NO_CONTEXT, DreamContext, dream_with_model, gather, split_log
+from memdir.dream.duplicates import DuplicateMerge, MemoryFacts, add_to_main, find_main_end, find_words
 from memdir.dream.lock import DreamLock
-from memdir.dream.logs import LogSlice
+from memdir.dream.logs import LogSlice, mark_shown_logs, select_logs
 from memdir.dream.records import DreamPhase, DreamProgress, NamedItem, Patch, PatchKind, PatchSet, make_key, stamp
 from memdir.dream.stale import BY_RULES, propose_expired, propose_repairs, propose_reviews
 from memdir.errors import BudgetError, FormatError, MemdirError, ModelError, NotFoundError
 from memdir.extraction.find import SAVE, MemoryRequest, compose_memory, find_requests
 from memdir.extraction.merge import place
 from memdir.extraction.provenance import SHARED, fold_sentence, mask_words
+from memdir.files import check_name, check_path
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, digest_of, encode, make_memory, read_time
 from memdir.format.index import INDEX_FILE, IndexLine, find_long_lines, parse_index
 from memdir.frozen import dataclass, replace
-from memdir.guard import check_name, check_path
 from memdir.language.dates import make_absolute
 from memdir.language.requests import RequestCategory
 from memdir.limits import DREAM_LINES, DREAM_VERIFY_SECONDS, INDEX_LINE_CHARS
 from memdir.models.open import new_run
 from memdir.models.staged import Staging, make_edits
-from memdir.recall.pipeline import find_ages
 from memdir.records import (
     TEAM_FOLDER,
     AddPointer,
@@ -70,9 +60,8 @@ from memdir.records import (
     Rewrite,
     Save,
 )
-from memdir.store.batch import StoreOverlay
-from memdir.store.contract import StoreBase, utc_now
-from memdir.store.files import FileStore
+from memdir.store.contract import StoreBase, StoreOverlay, utc_now
+from memdir.store.files import FileStore, find_ages
 from memdir.store.inbox import render_edits
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_team
 from memdir.text import fold, one_line, shorten

@@ -22,7 +22,7 @@ from enum import IntEnum
 from math import fsum
 
 from memdir.dream.by_model import ModelDream, count_removable
-from memdir.dream.compare import find_hard
+from memdir.dream.duplicates import find_hard
 from memdir.dream.records import WHO, Patch, make_key, read_memories, stamp
 from memdir.errors import BudgetError, MemdirError, ModelError
 from memdir.extraction.provenance import (
@@ -39,12 +39,12 @@ from memdir.extraction.provenance import (
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
-from memdir.language.words import split_text
+from memdir.language import split_text
 from memdir.limits import DREAM_OPINION_CHARS
 from memdir.models.staged import StagedMemory, Staging, make_edits, parse_draft
 from memdir.recall.terms import parse_terms
 from memdir.records import Edit, InboxItem, InboxKind, Kind, Message, Model, Origin, Put, Rewrite
-from memdir.store.batch import StoreOverlay, plan_batch
+from memdir.store.contract import StoreOverlay, plan_batch
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.store.plan import is_shared, plan_write
 from memdir.text import fold, one_line, shorten

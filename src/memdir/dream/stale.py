@@ -14,18 +14,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from memdir.dream.compare import find_last_days, is_prose
-from memdir.dream.duplicates import MemoryFacts
+from memdir.dream.duplicates import MemoryFacts, find_last_days, is_prose
 from memdir.dream.records import RULES, WHO, NamedItem
 from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
 from memdir.format.frontmatter import digest_of, encode
-from memdir.language.words import split_text
+from memdir.language import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
-from memdir.recall.pipeline import find_since
 from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Memory, Origin, Rewrite
 from memdir.store.contract import StoreBase
+from memdir.store.files import find_ages
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
 from memdir.text import one_line, shorten
 from memdir.verify.records import (
@@ -108,7 +107,7 @@ def propose_reviews(
     for fresh, memory in sorted(aged, key=lambda pair: (pair[0], pair[1].header.name)):
         if room <= 0 or fresh > limit:
             return
-        since = find_since(store, memory, now=now)
+        since = find_ages(store, (memory,), now=now)[memory.header.name]
         item = _make_review(memory, since, now) if _weigh(memory.header, since, lives, now) <= limit else None
         if item is not None and store.inbox_find(item[1].key) is None:
             room -= 1

@@ -21,7 +21,7 @@ from memdir.conversation.tool_calls import find_written_memory
 from memdir.conversation.transcripts import read_host_messages
 from memdir.errors import BudgetError, ConflictError, FormatError, ModelError, NotFoundError, PathError
 from memdir.extraction import by_model
-from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests
+from memdir.extraction.find import FORGET, MemoryRequest, find_hidden_requests, find_requests, strip_reminders
 from memdir.extraction.merge import Placement, is_said, place
 from memdir.extraction.provenance import (
     OMITTED,
@@ -41,11 +41,10 @@ from memdir.extraction.provenance import (
     mask_doubt,
     render_typed,
 )
-from memdir.extraction.spans import strip_reminders
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode
 from memdir.frozen import dataclass, field, replace
-from memdir.language.words import split_text
+from memdir.language import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
 from memdir.models.agent import ForkResult, ProjectTree, has_writing_tools
 from memdir.models.connection import add_usage, can_use_tools

@@ -16,8 +16,8 @@ from functools import reduce
 from pathlib import Path
 
 from memdir.errors import ReplyError
+from memdir.extraction.find import split_message
 from memdir.extraction.provenance import OMITTED, cut_echoes, render_today
-from memdir.extraction.spans import split_message
 from memdir.format.index import render_manifest_line
 from memdir.frozen import dataclass
 from memdir.limits import EXTRACT_SLICE_CHARS, FORK_TOKENS, FORK_TURNS, MANIFEST_ENTRIES

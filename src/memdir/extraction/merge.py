@@ -16,9 +16,9 @@ from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, 
 from memdir.format import frontmatter
 from memdir.format.frontmatter import HOW, WHY, make_slug
 from memdir.frozen import dataclass, replace
+from memdir.language import compile_any, load_words, split_text
 from memdir.language.dates import load_date_languages
 from memdir.language.requests import RequestCategory, compile_pattern, has, load_request_languages
-from memdir.language.words import compile_any, load_words, split_text
 from memdir.models.staged import Staging, make_edits
 from memdir.recall.terms import parse_terms
 from memdir.records import TEAM_FOLDER, Draft, Kind, Memory, Origin

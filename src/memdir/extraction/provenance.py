@@ -18,12 +18,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 
 from memdir.errors import FormatError, ReplyError
-from memdir.extraction.find import mask_values
-from memdir.extraction.spans import split_message, strip_reminders
+from memdir.extraction.find import mask_values, split_message, strip_reminders
 from memdir.format import frontmatter
 from memdir.format.frontmatter import check_description, make_slug
 from memdir.frozen import dataclass, field, replace
-from memdir.language.words import CJK, compile_any
+from memdir.language import CJK, compile_any
 from memdir.limits import FOREIGN_RUNS, OPINION_CHARS, OPINION_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.models.staged import StagedMemory, make_object

@@ -17,7 +17,7 @@ from memdir.errors import LockedError
 from memdir.extraction import NOWHERE, ConversationSource, ExtractResult, ExtractSkip, clean_messages, extract
 from memdir.extraction.find import find_hidden_requests, find_requests
 from memdir.frozen import dataclass, replace
-from memdir.models.agent import note_run, render_ran
+from memdir.models.agent import render_ran
 from memdir.models.open import new_run
 from memdir.records import Message, Model
 from memdir.store.files import FileStore
@@ -31,6 +31,7 @@ from memdir.store.sessions import (
     render_cursor,
     slice_after,
 )
+from memdir.store.state import note_run
 from memdir.text import estimate_tokens
 
 LOCK = "extract.lock"

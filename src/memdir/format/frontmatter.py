@@ -521,7 +521,7 @@ def check_description(description: str, kind: Kind | None = None) -> None:
     hint = _HINTS[kind] if kind is not None else _HINT
     _check_line(description, "description", limits.DESCRIPTION_CHARS, hint)
     # Imported here: reading memories needs no word lists, and every prompt hook would load them.
-    from memdir.language.words import count_content
+    from memdir.language import count_content
 
     count = count_content(description)
     if count.words < limits.DESCRIPTION_WORDS:
@@ -627,7 +627,7 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     if name.startswith(TEAM_FOLDER + "/") and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
-    shown = (replace_surrogates(name), fields.title or name, fields.description, fields.kind, scope, modified)
+    shown = (name, fields.title or name, fields.description, fields.kind, scope, modified)
     return Header(*shown, fields.pinned, signature, fields.dialect, fields.problem, fields.cues)
 
 

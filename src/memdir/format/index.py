@@ -5,7 +5,7 @@ file, `- [Title](file.md) — hook`, or a line of the older form `text [file.md]
 relative to the folder of the index. What a session loads of it is at the end.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC
 from functools import lru_cache
 from itertools import accumulate, dropwhile, pairwise, takewhile
@@ -16,7 +16,7 @@ from memdir.format.frontmatter import split_lines
 from memdir.frozen import compile_late, dataclass, replace
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, INDEX_WARN_SHARE, MANIFEST_ENTRIES
 from memdir.records import Clip, Header, Kind
-from memdir.text import fold, one_line, shorten
+from memdir.text import fold, merge_units, one_line, shorten
 
 INDEX_FILE = "MEMORY.md"
 
@@ -444,3 +444,40 @@ def _propose(text: str, headers: Sequence[Header]) -> tuple[str, ...]:
         names = ", ".join(header.name for header in old[:3])
         proposals.append(f"merge or forget the oldest project memories ({names})")
     return tuple(proposals)
+
+
+def merge_index(base: str, one: str, other: str) -> str:
+    """Two versions of an index as one; a line that both sides have is there once."""
+    return "".join(merge_units(*map(_split_index, (base, one, other))).pieces)
+
+
+def tidy_index(
+    text: str, names: Collection[str], preferred: str, *, revived: Collection[str] = (), known: Iterable[str] = ()
+) -> str:
+    """An index after a merge: no line for what is gone, one line a memory, and a line again for what came back.
+
+    `preferred` says which of two lines for one memory stays; `revived` are memories that one side took away and the
+    other kept, and `known` the indexes that may still have their lines.
+    """
+    alive, back = ({fold(name) for name in at} for at in (names, revived))
+    liked = set(_split_index(preferred))
+    lines = parse_index(text)
+    best: dict[str, int] = {}
+    for line in lines:
+        is_better = line.key not in best or (line.text in liked and lines[best[line.key]].text not in liked)
+        if line.is_pointer and is_better:
+            best[line.key] = line.number
+    kept = (at for at in lines if not at.is_pointer or (at.key in alive and best[at.key] == at.number))
+    tidied = "".join(at.text for at in kept)
+    missing: dict[str, str] = {}
+    for line in (line for other in known for line in parse_index(other)):
+        if line.is_pointer and line.key in alive & back and line.key not in best:
+            missing[line.key] = min(missing.get(line.key, line.text.strip()), line.text.strip())
+    for line_text in missing.values():
+        tidied = append_pointer(tidied, line_text)
+    return tidied
+
+
+def _split_index(text: str) -> list[str]:
+    """Lines with one kind of end: the last line of a file without one is the same line."""
+    return [line.rstrip("\r") + "\n" for line in text.removesuffix("\n").split("\n")] if text else []

@@ -21,21 +21,20 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.project_files import load_project_files
-from memdir.dream.compare import differ_in_value
-from memdir.dream.duplicates import MemoryFacts, split_parts
+from memdir.dream.duplicates import MemoryFacts, differ_in_value, split_parts
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractResult
+from memdir.extraction.find import split_message
 from memdir.extraction.merge import find_rival
-from memdir.extraction.spans import split_message
 from memdir.format import frontmatter
 from memdir.format.age import days_old, render_age
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.chat import ChatOptions, ChatTalk, RunVerb, handle
 from memdir.interfaces.chat_terminal import Permissions, Screen, has_color
+from memdir.language import split_sentences as split_said
+from memdir.language import split_text
 from memdir.language.requests import compile_pattern, find_request_languages, is_question, starts
-from memdir.language.words import split_sentences as split_said
-from memdir.language.words import split_text
 from memdir.limits import SHOWN
 from memdir.models.staged import Staging
 from memdir.recall.pipeline import RecallResult, RecallSkip

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from memdir import guard
+from memdir import files
 from memdir.conversation.includes import looks_secret
 from memdir.dream.logs import extend_log, read_log_file
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, StoppedError
@@ -279,11 +279,11 @@ def _make_text(before: str | None, path: str, verb: str, values: Mapping[str, ob
 
 
 def _read(root: Path, path: str) -> str | None:
-    guard.check_path(path)
-    handle = guard.open_root(root)
+    files.check_path(path)
+    handle = files.open_root(root)
     try:
-        with guard.disk_errors(path):
-            found = guard.read_file(handle, path)
+        with files.disk_errors(path):
+            found = files.read_file(handle, path)
     except FileNotFoundError:
         return None
     finally:
@@ -297,14 +297,14 @@ def _read(root: Path, path: str) -> str | None:
 def _write(root: Path, path: str, data: bytes) -> None:
     """Replace the file in one step, keeping its mode; no link is followed."""
     *folders, leaf = path.split("/")
-    handle = guard.open_root(root)
+    handle = files.open_root(root)
     try:
-        with guard.disk_errors(path):
+        with files.disk_errors(path):
             for depth in range(len(folders)):
-                with guard.open_folder(handle, tuple(folders[:depth])) as above, contextlib.suppress(FileExistsError):
+                with files.open_folder(handle, tuple(folders[:depth])) as above, contextlib.suppress(FileExistsError):
                     os.mkdir(folders[depth], 0o777, dir_fd=above)
-            with guard.open_folder(handle, tuple(folders)) as folder:
-                guard.check_target(folder, leaf, path)
+            with files.open_folder(handle, tuple(folders)) as folder:
+                files.check_target(folder, leaf, path)
                 _replace(folder, leaf, data)
     finally:
         os.close(handle)
@@ -312,7 +312,7 @@ def _write(root: Path, path: str, data: bytes) -> None:
 
 def _replace(folder: int, leaf: str, data: bytes) -> None:
     temp = f".{leaf[:40]}.{os.urandom(6).hex()}.tmp"
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | guard.NOFOLLOW | guard.CLOEXEC
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | files.NOFOLLOW | files.CLOEXEC
     new = os.open(temp, flags, 0o666, dir_fd=folder)
     try:
         with os.fdopen(new, "wb") as file:

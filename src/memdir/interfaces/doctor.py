@@ -19,11 +19,11 @@ from pathlib import Path
 from memdir.dream.lock import FILE as DREAM_LOCK
 from memdir.dream.lock import find_holder
 from memdir.errors import MemdirError
+from memdir.files import INDEX_COPY, find_refusal
 from memdir.format.age import find_link_target, find_links, make_targets
 from memdir.format.frontmatter import make_slug
 from memdir.format.index import INDEX_FILE, find_long_lines, parse_index
 from memdir.frozen import dataclass
-from memdir.guard import INDEX_COPY, find_refusal
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROWS
 from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths

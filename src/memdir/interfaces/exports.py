@@ -21,10 +21,9 @@ from memdir.errors import MemdirError
 from memdir.format import index
 from memdir.format.frontmatter import decode, encode, translate_dialect
 from memdir.frozen import dataclass
-from memdir.recall.pipeline import find_ages
 from memdir.records import TEAM_FOLDER, Dialect, Memory, Scope
 from memdir.store import history
-from memdir.store.files import FileStore
+from memdir.store.files import FileStore, find_ages
 from memdir.store.plan import is_team
 from memdir.store.secrets import find_secrets, render_findings
 from memdir.text import fold

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memdir.errors import MemdirError, PathError, SettingsError
+from memdir.errors import MemdirError, PathError
 from memdir.files import start_detached
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import replace
@@ -335,12 +335,9 @@ def _list_memory_roots(project: Project, cwd: Path) -> "Iterator[MemoryRoot]":
 
 
 def _find_secrets(project: Project, text: str) -> "Sequence[SecretFinding]":
-    from memdir.store.secrets import find_for, find_secrets
+    from memdir.store.secrets import open_finder
 
-    try:
-        return find_for(project.environment, text)
-    except SettingsError:
-        return find_secrets(text)  # the person's own rules cannot be read; `doctor` reports it
+    return open_finder(project.environment, forgive=True)(text)
 
 
 def _show_selected(call: HookInput, project: Project, output: HookOutput) -> None:

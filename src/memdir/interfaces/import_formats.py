@@ -27,7 +27,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from memdir import guard
+from memdir import files as guard
 from memdir.conversation.chat_exports import ChatExport, find_export
 from memdir.errors import FormatError, NotFoundError, PathError
 from memdir.files import read_small

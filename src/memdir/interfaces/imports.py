@@ -18,7 +18,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from memdir import guard, records
+from memdir import files, records
 from memdir.conversation.chat_exports import ChatExport
 from memdir.dream.duplicates import MemoryFacts, has_own_fields, is_reworded, make_exact, unite
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
@@ -41,7 +41,7 @@ from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
 from memdir.records import Dialect, InboxItem, Kind, Memory, Origin, Put, Rewrite, Signature
 from memdir.store import plan as store_plan
-from memdir.store.batch import plan_batch
+from memdir.store.contract import plan_batch
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
@@ -439,10 +439,10 @@ def _keep_times(store: FileStore, steps: Sequence[ImportStep]) -> None:
     if not times:
         return
     with suppress(OSError, PathError, DiskError, LockedError):
-        root = guard.open_root(store.root)
+        root = files.open_root(store.root)
         try:
             for name, when in times:
-                guard.set_time(root, f"{name}.md", int(when * 1e9))
+                files.set_time(root, f"{name}.md", int(when * 1e9))
         finally:
             os.close(root)
         store.notice()

@@ -29,7 +29,7 @@ from memdir.store.contract import find_existing, find_header, preview_text
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team, resolve_dates
-from memdir.store.secrets import find_for, render_findings
+from memdir.store.secrets import open_finder, render_findings
 from memdir.store.sessions import SessionRecord, open_session
 from memdir.text import fold, one_line, printable, shorten
 
@@ -479,7 +479,7 @@ def _make_written(context: _ToolContext, memory: Memory, action: str, dates: lis
 def _find_warnings(project: Project, memory: Memory) -> Iterator[str]:
     header = memory.header
     try:
-        for at in render_findings(find_for(project.environment, memory.text), place="the file"):
+        for at in render_findings(open_finder(project.environment)(memory.text), place="the file"):
             yield f"this looks like a secret: {at}; put where it is kept in its place"
     except SettingsError as error:  # the memory is written by now: a warning, not a failure
         yield f"secrets were not looked for: {error}"

@@ -25,7 +25,6 @@ from memdir.extraction.turns import EndedTurn, ExtractOptions, count_failure, ex
 from memdir.files import start_detached
 from memdir.frozen import replace
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW, SESSION_DAYS, SYNC_DUE_MINUTES
-from memdir.models.agent import note_run
 from memdir.project.hosts import find_host
 from memdir.recall.select import LocalSearch
 from memdir.records import Model, Origin
@@ -43,7 +42,7 @@ from memdir.store.sessions import (
     read_ended,
     read_queue,
 )
-from memdir.store.state import find_own_sync, note_problem, note_saved
+from memdir.store.state import find_own_sync, note_problem, note_run, note_saved
 from memdir.team.own import has_unsent, read_setup, sync_own
 from memdir.team.state import OWN_RECORD, is_sync_due, read_membership
 from memdir.team.sync import open_sync, sync

@@ -1,14 +1,17 @@
 """Relative dates, requests, "ignore memory" and sentences in six natural languages.
 
 The words and patterns are data, one file a language in `data/`, read when a text first needs them: a prompt that does
-not speak of memory reads none. `dates`, `ignore` and `requests` each read their own section of a file.
+not speak of memory reads none. `dates` and `requests` each read their own section of a file.
 """
 
 import os
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
+
+from memdir.frozen import dataclass
 
 CODES = ("en", "de", "fr", "es", "zh", "ja")
 _FOLDER = os.path.join(os.path.dirname(__file__), "data")
@@ -28,6 +31,11 @@ def read_section(code: str, name: str, **known: str) -> dict[str, Any]:
     return {key: _fill(value, parts) for key, value in section.items()}
 
 
+def read_sections(name: str, **known: str) -> dict[str, dict[str, Any]]:
+    """The section of every language."""
+    return {code: read_section(code, name, **known) for code in CODES}
+
+
 @cache
 def _read_file(code: str) -> dict[str, Any]:
     import tomllib
@@ -42,3 +50,133 @@ def _fill(value: Any, parts: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return tuple(_fill(at, parts) for at in value)
     return {key: _fill(at, parts) for key, at in value.items()} if isinstance(value, dict) else value
+
+
+# --- sentences and words ---------------------------------------------------------------------------------------------
+# Sentences, stop words, content words, scripts, and patterns that are tried before the language of a text is known.
+
+# Characters of Chinese and Japanese, for use inside a character class.
+HIRAGANA = r"\u3040-\u309f"
+KATAKANA = r"\u30a0-\u30ff\uff66-\uff9f"
+HAN = r"\u3005\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+CJK = f"{HIRAGANA}{KATAKANA}{HAN}"
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer: no spaces between words either
+_SPACED = rf"(?:(?![{CJK}{_UNSPACED}])[^\W_])+"
+_TOKEN = rf"[{CJK}]+|[{_UNSPACED}]+|{_SPACED}(?:['.:-]{_SPACED})*"
+_ELIDED = r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)'(?=\w)|'(?:s|re|ve|ll|m|d)$"
+
+_QUOTED = re.compile(
+    r"`[^`\n]*`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|「[^」\n]{1,300}」|"
+    r"『[^』\n]{1,300}』|《[^》\n]{1,300}》|‘[^’\n]{1,80}’|(?<!\w)'[^'\n]{1,80}'(?!\w)"
+)
+_END = re.compile(
+    r"(?!(?<=\d\.)\s+(?:[a-zäöüß]|Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))(?<=[.!?…])"
+    r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bz\.B\.)(?<!\bca\.)(?<!\bp\.ej\.)(?<!\bapprox\.)"
+    r"[\"'”’)»]*\s+|(?<=[。！？])[」』”]*\s*|\s*\n\s*"
+)
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
+_ITEMS = re.compile(r"(?:^|(?<=[\s,;:]))(?:\(?\d{1,2}\)|\d{1,2}[.])\s+")
+_TEXT_END = re.compile(r"(?<=[.!?…])[\"'”’»)*_]*\s+(?=\S)|(?<=[。！？；])|\n+")
+_MARKS = re.compile(r"\A[\s>]*+(?:[-*+•・]|#{1,6}|\d{1,3}[.)、．])?\s*+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a message; `hidden` has its quotes and code masked and the same length as `text`.
+
+    `begins` says that it opens a line, `bullet` that the line is an item of a list.
+    """
+
+    text: str
+    hidden: str
+    begins: bool = False
+    bullet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WordCount:
+    """Content words of a text, and how many of them are not empty."""
+
+    words: int
+    telling: int
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """The sentences of a message as somebody typed it: list items, abbreviations and quotes are seen."""
+    return list(_split(text.replace("\u2019", "'").replace("\u02bc", "'").replace("\xa0", " ").replace("\u202f", " ")))
+
+
+def split_text(text: str) -> tuple[str, ...]:
+    """The sentences of a memory's text, as they are compared: without marks of lists and headings."""
+    found = (_MARKS.sub("", part).strip() for part in _TEXT_END.split(text))
+    return tuple(part for part in found if re.search(r"\w", part))
+
+
+def split_items(text: str) -> list[str]:
+    """The parts of "1) this, 2) that"; a text without such numbers is one part."""
+    parts = [part for item in _ITEMS.split(text) if (part := item.strip(" ,;"))]
+    return parts if len(_ITEMS.findall(text)) > 1 else [text]
+
+
+def count_content(text: str) -> WordCount:
+    """Count the different words of a text without stop words and type words, and those of them that are not empty."""
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    patterns = read_section("filler", "cjk")
+    spaced: set[str] = set()
+    words = telling = 0
+    for token in re.findall(_TOKEN, folded):
+        if re.match(rf"[{CJK}]", token):
+            rest = re.sub(patterns["grammar"], " ", token)
+            words += _count_cjk(rest)
+            telling += _count_cjk(re.sub(patterns["empty"], " ", rest))
+        elif re.match(rf"[{_UNSPACED}]", token):
+            many = max(1, len(token) // 4)
+            words, telling = words + many, telling + many
+        else:
+            spaced.add(re.sub(_ELIDED, "", token))
+    content = spaced - _read_filler("stop") - _read_filler("type")
+    return WordCount(words + len(content), telling + len(content - _read_filler("empty")))
+
+
+def _count_cjk(text: str) -> int:
+    """About how many words: two Han characters make one, a run of katakana is one, hiragana is mostly grammar."""
+    han, katakana, hiragana = (re.findall(rf"[{script}]+", text) for script in (HAN, KATAKANA, HIRAGANA))
+    return sum((len(run) + 1) // 2 for run in han) + len(katakana) + sum(len(run) // 4 for run in hiragana)
+
+
+def _split(text: str) -> Iterator[Sentence]:
+    masked = _QUOTED.sub(lambda found: found[0][0] + "§" * (len(found[0]) - 2) + found[0][-1], text)
+    start, begins = 0, True
+    for stop in [*_END.finditer(masked), None]:
+        end = stop.start() if stop else len(masked)
+        bullet = _BULLET.match(text[start:end]) if begins else None
+        start += bullet.end() if bullet else 0
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        part = text[start:end].rstrip()
+        if part:
+            yield Sentence(part, masked[start:end].rstrip(), begins, bullet is not None)
+        start = stop.end() if stop else len(masked)
+        begins = bool(stop and "\n" in stop[0])
+
+
+@cache
+def compile_any(name: str) -> re.Pattern[str]:
+    """A pattern over all languages, from `data/any.toml`; letters match in both cases."""
+    return re.compile(read_section("any", "patterns")[name], re.IGNORECASE)
+
+
+@cache
+def load_words(name: str) -> frozenset[str]:
+    """Words of no single language, from `data/any.toml`."""
+    return frozenset(read_section("any", "words")[name])
+
+
+@cache
+def load_stop_words(code: str) -> frozenset[str]:
+    """The stop words of a language; none of Chinese and Japanese, which write words without spaces."""
+    return frozenset(read_section("filler", "stop").get(code, "").split())
+
+
+@cache
+def _read_filler(section: str) -> frozenset[str]:
+    return frozenset(" ".join(read_section("filler", section).values()).split())

@@ -17,8 +17,7 @@ from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
 
 from memdir.frozen import dataclass, field, replace
-from memdir.language import CODES, read_section
-from memdir.language.words import CJK, compile_any
+from memdir.language import CJK, compile_any, read_sections
 
 _REACH = 60  # characters of context looked at on either side
 _LETTER = rf"[^\W{CJK}]"  # of a script whose words stand apart
@@ -327,4 +326,4 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 @cache
 def load_date_languages() -> tuple[DateLanguage, ...]:
-    return tuple(DateLanguage(**read_section(code, "dates")) for code in CODES)
+    return tuple(DateLanguage(**section) for section in read_sections("dates").values())

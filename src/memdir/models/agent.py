@@ -20,9 +20,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from memdir import guard
+from memdir import files as guard
 from memdir.errors import MemdirError, NotFoundError, PathError, ReplyError
-from memdir.files import append_private, read_small, write_private
 from memdir.format import frontmatter
 from memdir.format.index import INDEX_FILE, render_manifest
 from memdir.frozen import dataclass, replace
@@ -36,9 +35,6 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "
 _ENTRIES = 20_000  # looked at by one listing
 _SEARCHED_BYTES = 20_000_000  # read by one search
 _LINE_CHARS = 300
-_RUNS_BYTES = 2_097_152
-_RUNS_KEPT = 500
-FILE = "runs.jsonl"
 # What hosts call the tools, in small letters without `_` and `-`.
 _NAMES = {
     "list": "list ls listfiles listdirectory listdir glob view_directory",
@@ -383,20 +379,6 @@ def _refuse(problem: str, hint: str = "") -> ToolResult:
     return ToolResult(f"Refused: {problem}.{f' {hint}.' if hint else ''}", refused=True)
 
 
-def note_run(state: Path, row: Mapping[str, object]) -> None:
-    """Add a row to the record of background runs, one line of JSON each; several processes may do so at once.
-
-    The record can be deleted at any time, and a failure to write it never fails a run. Only an error may contain a
-    memory's name, so purging removes it.
-    """
-    path = state / FILE
-    if os.path.islink(state) or os.path.islink(path):
-        return
-    with suppress(OSError):
-        if append_private(path, json.dumps(row).encode("ascii")) > _RUNS_BYTES // 2:
-            write_private(path, b"".join(_read_lines(path)[-_RUNS_KEPT:]))
-
-
 def render_ran(ran: ForkResult | None) -> dict[str, object]:
     """What a run cost, and how much of its first request came from the cache, for a row."""
     usage, first = (ran.usage, ran.first) if ran else (Usage(), Usage())
@@ -412,16 +394,3 @@ def render_ran(ran: ForkResult | None) -> dict[str, object]:
 
 def render_usage(usage: Usage) -> dict[str, int]:
     return {"fresh": usage.fresh, "cached": usage.cached, "stored": usage.stored, "output": usage.output}
-
-
-def read_runs(state: Path) -> tuple[dict[str, object], ...]:
-    rows: list[dict[str, object]] = []
-    for line in reversed(_read_lines(state / FILE)):
-        with suppress(ValueError, RecursionError):
-            row = json.loads(line)
-            rows += [row] if isinstance(row, dict) else []
-    return tuple(rows[:_RUNS_KEPT])
-
-
-def _read_lines(path: Path) -> list[bytes]:
-    return (read_small(path, _RUNS_BYTES, follow=False).data or b"").splitlines(keepends=True)

@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from memdir.errors import FormatError, MemdirError, NotFoundError, ReplyError
+from memdir.files import check_name
 from memdir.format import frontmatter
 from memdir.format.frontmatter import check_description, compose_body, decode, digest_of, encode, split_frontmatter
 from memdir.frozen import dataclass, replace
-from memdir.guard import check_name
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
 from memdir.records import Draft, Edit, Forget, Header, Kind, Memory, Rewrite, Save
-from memdir.store.plan import StoreView, WriteRules, check_kind, check_text, plan_write, resolve_text
-from memdir.text import find_json, fold, one_line, shorten
+from memdir.store.plan import StoreView, WriteRules, check_kind, plan_write, resolve_text
+from memdir.text import check_text, find_json, fold, one_line, shorten
 
 KEY = "operations"
 _ACTIONS = ("create", "update", "delete")

@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Literal
 
 from memdir.errors import PathError
-from memdir.files import ReadResult, read_head, read_small
+from memdir.files import STATE, ReadResult, check_root, read_head, read_small
 from memdir.frozen import compile_late, dataclass, field, replace
-from memdir.guard import STATE, check_root
 from memdir.limits import FILE_BYTES, SLUG_UNITS
 from memdir.project.settings import DEFAULT, Environment, Settings, git_environ, parse_flag, read_settings
 from memdir.records import Scope
@@ -58,7 +57,7 @@ _DIRECTORY_KEY, _ENABLED_KEY = "autoMemoryDirectory", "autoMemoryEnabled"
 _DEFAULT_RULE = "default"
 _OWN_FOLDERS = (".claude", "memory")  # where a project keeps memory in its own repository
 _COMMITTED_FOLDERS = ("memory", "agent-memory")
-_LOCAL = ".claude/settings.local.json"
+_LOCAL, _COMMITTED = ".claude/settings.local.json", ".claude/settings.json"
 _SETTINGS_NAMES = ("settings.json", "settings.local.json")
 _RECORD_BYTES = 65_536  # three strings, of which one is a path
 _TRANSCRIPT_BYTES = 65_536  # the first records name the directory; a transcript may have gigabytes
@@ -316,27 +315,25 @@ def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings
     something that a clone may not say.
     """
     notes: list[str] = []
-    local = _read_table(root / _LOCAL, notes, is_own=False)
-    user = _read_table(environment.claude_home / "settings.json", notes)
+    files = (root / _LOCAL, environment.claude_home / "settings.json", environment.policy_file, root / _COMMITTED)
+    read = [read_small(at, FILE_BYTES) for at in files]
+    owned = (False, True, True, False)
+    local, user, policy, project = (_parse_table(*at, notes) for at in zip(files, read, owned, strict=True))
     widens = local.get(_ENABLED_KEY) is True and user.get(_ENABLED_KEY) is False
     committed = (_DIRECTORY_KEY in local or widens) and is_tracked(root, _LOCAL)
     if committed:
         notes.append(f"{root / _LOCAL} counts as committed: git tracks it, or could not say that it does not")
-    policy = _read_table(environment.policy_file, notes)
-    project = _read_table(root / ".claude/settings.json", notes, is_own=False)
     return ClaudeSettings(policy, local, project, user, committed, tuple(notes))
 
 
-def _read_table(path: Path, notes: list[str], *, is_own: bool = True) -> Mapping[str, object]:
+def _parse_table(path: Path, read: ReadResult, is_own: bool, notes: list[str]) -> Mapping[str, object]:
     """A file in the project may not be a link to anything but settings: a clone could name any file so."""
-    result = ReadResult(None, "it is a link to something else")
-    with suppress(OSError, RecursionError):
-        if is_own or os.path.basename(os.path.realpath(path)) in _SETTINGS_NAMES:
-            result = read_small(path, FILE_BYTES)
-    problem = result.problem
-    if result.data is not None:
+    problem = read.problem
+    if not is_own and os.path.basename(os.path.realpath(path)) not in _SETTINGS_NAMES:
+        problem = "it is a link to something else"
+    elif read.data is not None:
         try:
-            table = json.loads(result.data.decode("utf-8-sig"))
+            table = json.loads(read.data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             problem = f"it is not JSON: {error}"
         else:
@@ -620,3 +617,12 @@ def run_git(root: Path, arguments: tuple[str, ...], timeout: float) -> tuple[int
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return -1, ""
     return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def list_folders(paths: ProjectPaths, claude_home: Path, cwd: Path) -> tuple[Path, ...]:
+    """Claude Code's folders for this project's transcripts: by the working directory, and by the root if it differs."""
+    projects = claude_home / "projects"
+    if paths.private.rule == DIR_NAME:
+        return (projects / paths.private.path.parent.name,)
+    names = (slug(os.path.realpath(cwd)), slug(str(paths.root.path)))
+    return tuple(dict.fromkeys(find_project_dir(projects, name, windows=os.name == "nt") for name in names))

@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING
 from memdir import limits
 from memdir.errors import SettingsError
 from memdir.files import ReadResult, read_small, write_private
+from memdir.format.age import HalfLives
 from memdir.frozen import dataclass, field
+from memdir.records import Kind
 from memdir.text import one_line, shorten
 
 if TYPE_CHECKING:
@@ -249,6 +251,10 @@ class Settings:
 
     def number(self, key: str) -> float:
         return float(self.values[key])
+
+    def half_lives(self) -> HalfLives:
+        """How fast each type ages, in days."""
+        return {kind: self.number(f"half_life.{kind}") for kind in Kind}
 
     def find_pause_end(self, now: datetime) -> datetime | None:
         """When a pause with an end is over; None if there is none, or it is over."""

@@ -33,11 +33,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
+from memdir.files import ChangedListing, Stat
 from memdir.format import frontmatter
 from memdir.format.age import find_links
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass
-from memdir.guard import ChangedListing, Stat
 from memdir.recall.terms import find_heads, parse_terms, split_passages
 from memdir.records import Kind
 from memdir.store import files

@@ -24,19 +24,16 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from memdir.errors import MemdirError
-from memdir.format.age import HalfLives, count_from
-from memdir.format.frontmatter import parse_fields, read_time
 from memdir.frozen import dataclass, field, replace
-from memdir.language.ignore import IgnoreReach, find_ignored, find_ignoring
+from memdir.language.requests import IgnoreReach, find_ignored, find_ignoring
 from memdir.limits import CONVERSATION_BYTES, SELECTED, SESSION_SECONDS, SURFACED_BYTES, SURFACED_LINES
 from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
-from memdir.records import Evidence, Excerpt, Header, Kind, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
+from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
 from memdir.store.contract import Ledger, Store, utc_now
-from memdir.store.files import FileStore, find_header_cache, read_index
-from memdir.store.history import ChangeDate
+from memdir.store.files import FileStore, find_ages, find_header_cache, read_index
 from memdir.store.open import Project
 from memdir.store.plan import is_team
 from memdir.store.sessions import SELECTION, SessionFile, SessionRecord, SurfacedMemory, make_key, open_session
@@ -156,7 +153,7 @@ def recall_in_project(
     called with the number of files read into the index, `on_found` with the result before it is recorded. `make_selector`
     makes another selector from the local search.
     """
-    lives = read_half_lives(project.settings)
+    lives = project.settings.half_lives()
     with LocalSearch(project.stores, semantic=semantic, half_lives=lives, on_read=on_read, trusts=trusts) as search:
         request = replace(
             _make_request(project, query, make_selector(search), session), tools=tuple(tools), limit=limit
@@ -545,33 +542,6 @@ def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallR
     )
 
 
-def find_since(store: Store, memory: Memory, *, now: datetime) -> datetime:
-    """Return the moment from which this memory's age counts."""
-    return find_ages(store, (memory,), now=now)[memory.header.name]
-
-
-def find_ages(store: Store, memories: Sequence[Memory], *, now: datetime) -> dict[str, datetime]:
-    """Return by name the moment from which each memory's age counts: its last change, verification or touch."""
-    dates: Sequence[ChangeDate] = [ChangeDate() for _ in memories]
-    if isinstance(store, FileStore):
-        try:
-            dates = store.find_dates(memories)
-        except MemdirError:  # a damaged history costs no memory
-            pass
-    ages = {}
-    for memory, dated in zip(memories, dates, strict=True):
-        fields = parse_fields(memory.text)
-        changed = _find_changed(store, memory, dated, read_time(fields.modified))
-        moments = (changed, read_time(fields.verified), dated.touched)
-        ages[memory.header.name] = count_from(moments, now) or memory.header.modified
-    return ages
-
-
-def read_half_lives(settings: Settings) -> HalfLives:
-    """Return how fast each type ages, in days, by the person's settings."""
-    return {kind: settings.number(f"half_life.{kind}") for kind in Kind}
-
-
 def find_caveats(store: Store, memories: Sequence[Memory]) -> dict[str, str]:
     """Return by name what the last verification found out of date; nothing for memories that are sound or unverified."""
     digests = {memory.header.name: memory.digest for memory in memories}
@@ -590,20 +560,3 @@ def find_caveats(store: Store, memories: Sequence[Memory]) -> dict[str, str]:
     from memdir.verify.records import find_verdicts, render_caveat
 
     return {name: text for name, at in find_verdicts(store, digests).items() if (text := render_caveat(at))}
-
-
-def _find_changed(store: Store, memory: Memory, dated: ChangeDate, said: datetime | None) -> datetime | None:
-    header = memory.header
-    if dated.changed is not None and not dated.brought:
-        return dated.changed
-    if dated.is_known and dated.changed is None:
-        # It was changed since history last looked; what the file says of itself may be older than that.
-        mtime = datetime.fromtimestamp(header.signature.mtime_ns / 1e9, header.modified.tzinfo)
-        return header.modified if said is None else max(said, mtime)
-    if said is None and header.scope is Scope.TEAM and isinstance(store, FileStore):
-        # Imported here: few recalls return what a team shares.
-        from memdir.store.state import read_authors
-
-        author = read_authors(store.state).get(header.name)
-        said = author.when if author is not None else None
-    return said or dated.changed or dated.since or header.modified

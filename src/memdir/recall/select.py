@@ -17,9 +17,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from memdir.errors import MemdirError
+from memdir.files import ChangedListing, Stat
 from memdir.format.age import HALF_LIVES, HalfLives, find_half_life, weigh_age
 from memdir.frozen import dataclass, replace
-from memdir.guard import ChangedListing, Stat
 from memdir.limits import SHOWN
 from memdir.recall.index import (
     SATURATION,
@@ -44,7 +44,7 @@ from memdir.recall.terms import (
 )
 from memdir.records import Evidence, Header, Pick, Query, Scope
 from memdir.store.contract import Store
-from memdir.store.files import FileStore
+from memdir.store.files import FileStore, read_memories
 from memdir.text import fold_link
 
 if TYPE_CHECKING:
@@ -248,13 +248,14 @@ class LocalSearch:
             for _ in range(2 if self._trusts else 1):  # again where a file differs from what the index has of it
                 scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
                 best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
-                picks = [pick for at in best if (pick := _make_pick(store, *at, self.name)) is not None]
+                picks = _make_picks(store, best, self.name)
                 if not (self._trusts and picks and self._renew(number, {at.header.file: at.header for at in picks})):
                     break
             ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
-            for at, reason in sorted(scores.dropped, key=lambda at: -at[0].score)[:SHORTLIST]:
-                if (pick := _make_pick(store, at, 0.0, self.name)) is not None:
-                    dropped.append(replace(pick, dropped=reason))
+            left = sorted(scores.dropped, key=lambda at: -at[0].score)[:SHORTLIST]
+            reasons = {at.path: reason for at, reason in left}
+            for pick in _make_picks(store, [(at, 0.0) for at, _ in left], self.name):
+                dropped.append(replace(pick, dropped=reasons[pick.header.file]))
         ranked.sort(key=lambda at: (-at[0].score, -at[0].header.modified.timestamp(), at[0].header.name))
         dropped.sort(key=lambda pick: -pick.score)
         selected: list[tuple[Pick, Store]] = []
@@ -457,13 +458,14 @@ def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: 
     return value + RECENT * fresh + (PINNED if priors.pinned else 0.0)
 
 
-def _make_pick(store: Store, at: ScoredMemory, prior: float, by: str) -> Pick | None:
-    """A candidate as it is on disk now; None if it is gone."""
-    try:
-        memory = store.read(at.path.removesuffix(".md"))
-    except MemdirError:
-        return None
-    return Pick(memory.header, at.score + prior, Evidence(at.lexical, at.semantic, prior, at.words), by=by)
+def _make_picks(store: Store, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:
+    """Candidates, each with its prior, as they are on disk now; without those that are gone."""
+    held = read_memories(store, [at.path.removesuffix(".md") for at, _ in scored])
+    return [
+        Pick(found.header, at.score + prior, Evidence(at.lexical, at.semantic, prior, at.words), by=by)
+        for at, prior in scored
+        if (found := held.get(at.path.removesuffix(".md"))) is not None
+    ]
 
 
 # --- scores: candidates, their scores in parts, and the threshold below which none is shown --------------------------

@@ -18,11 +18,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from memdir import guard
+from memdir import files as guard
 from memdir.errors import ConflictError, DiskError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.files import hold, is_plain_file
 from memdir.format import frontmatter
-from memdir.format.frontmatter import FrontmatterFields, decode, digest_of, make_header, make_memory
+from memdir.format.age import count_from
+from memdir.format.frontmatter import (
+    FrontmatterFields,
+    decode,
+    digest_of,
+    make_header,
+    make_memory,
+    parse_fields,
+    read_time,
+)
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.limits import LOCK_SECONDS
@@ -39,8 +48,8 @@ from memdir.records import (
     Surfacing,
 )
 from memdir.store import history, inbox, plan
-from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
-from memdir.store.history import CompactResult, History, create_file
+from memdir.store.contract import ChangeResult, Clock, Store, StoreBase, utc_now
+from memdir.store.history import ChangeDate, CompactResult, History, create_file
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path, is_team
 
 if TYPE_CHECKING:
@@ -717,3 +726,49 @@ def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
     type_, form = Kind(str(kind)) if kind else None, Dialect(str(dialect)) if dialect else None
     fields = FrontmatterFields(str(title), str(description), type_, bool(pinned), str(modified), form, str(problem))
     return _CachedHeader(Signature(*(int(str(at)) for at in row[1:5])), fields)
+
+
+def read_memories(store: Store, names: Iterable[str]) -> dict[str, Memory]:
+    """The memories of these names that can be read, by name."""
+    if isinstance(store, FileStore):
+        found = guard.read_several(store.root, [f"{name}.md" for name in names])
+        return {path[:-3]: make_memory(path[:-3], *at, store.scope) for path, at in found.items()}
+    held = {}
+    for name in names:
+        with suppress(MemdirError):
+            held[name] = store.read(name)
+    return held
+
+
+def find_ages(store: Store, memories: Sequence[Memory], *, now: datetime) -> dict[str, datetime]:
+    """Return by name the moment from which each memory's age counts: its last change, verification or touch."""
+    dates: Sequence[ChangeDate] = [ChangeDate() for _ in memories]
+    if isinstance(store, FileStore):
+        try:
+            dates = store.find_dates(memories)
+        except MemdirError:  # a damaged history costs no memory
+            pass
+    ages = {}
+    for memory, dated in zip(memories, dates, strict=True):
+        fields = parse_fields(memory.text)
+        changed = _find_changed(store, memory, dated, read_time(fields.modified))
+        moments = (changed, read_time(fields.verified), dated.touched)
+        ages[memory.header.name] = count_from(moments, now) or memory.header.modified
+    return ages
+
+
+def _find_changed(store: Store, memory: Memory, dated: ChangeDate, said: datetime | None) -> datetime | None:
+    header = memory.header
+    if dated.changed is not None and not dated.brought:
+        return dated.changed
+    if dated.is_known and dated.changed is None:
+        # It was changed since history last looked; what the file says of itself may be older than that.
+        mtime = datetime.fromtimestamp(header.signature.mtime_ns / 1e9, header.modified.tzinfo)
+        return header.modified if said is None else max(said, mtime)
+    if said is None and header.scope is Scope.TEAM and isinstance(store, FileStore):
+        # Imported here: few recalls return what a team shares.
+        from memdir.store.state import read_authors
+
+        author = read_authors(store.state).get(header.name)
+        said = author.when if author is not None else None
+    return said or dated.changed or dated.since or header.modified

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memdir.errors import NotFoundError
+from memdir.files import check_name
 from memdir.format.frontmatter import decode, make_memory
 from memdir.format.index import INDEX_FILE
-from memdir.guard import check_name
 from memdir.records import Header, Memory, Origin, Scope, Signature
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import IN_MEMORY, History

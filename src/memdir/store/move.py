@@ -12,12 +12,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from memdir.errors import ConflictError, MemdirError, NotFoundError, SettingsError
-from memdir.files import hold
+from memdir.files import disk_errors, hold
 from memdir.format import index
 from memdir.format.age import find_links
 from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
-from memdir.guard import disk_errors
 from memdir.project.paths import find_state_dir
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Edit, Forget, Memory, Origin, Put, Rewrite, Scope

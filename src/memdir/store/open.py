@@ -19,15 +19,24 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memdir.errors import NotFoundError, PathError, SettingsError
-from memdir.files import disk_error, make_private_dirs, read_head, read_small, sync_dir, write_private
+from memdir.files import (
+    STATE,
+    check_root,
+    disk_error,
+    find_refusal,
+    make_private_dirs,
+    read_head,
+    read_small,
+    sync_dir,
+    write_private,
+)
 from memdir.format import frontmatter
 from memdir.frozen import asdict, dataclass
-from memdir.guard import STATE, check_root, find_refusal
 from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES
 from memdir.project import paths
 from memdir.project.paths import MemoryDirectory, ProjectPaths, find_git_dir, find_state_dir, slug
@@ -133,14 +142,10 @@ def open_project(
     root = places.root.path
 
     def open_directory(place: MemoryDirectory, root: Path | None = None, *, shared: bool = False) -> FileStore:
-        state = find_state_dir(place.path, environment)
-        keyed = root if place.is_keyed else None
-        if keyed is not None:
-            check_identity(state, keyed)
-        author = partial(_find_author, environment, root) if place.scope is Scope.PRIVATE else None
-        on_open = partial(_record_identity, state, keyed)
-        opening = (environment, settings, clock, on_open)
-        return _open_files(place.path, state, place.scope, *opening, shared=shared, find_author=author)
+        author = partial(_find_author, settings, environment, root) if place.scope is Scope.PRIVATE else None
+        keyed = root if root is not None and place.is_keyed else None
+        opening = (environment, settings, clock)
+        return _open_files(place.path, place.scope, *opening, root=keyed, shared=shared, find_author=author)
 
     if directory is not None:
         place = MemoryDirectory(Scope.PRIVATE, directory.absolute(), "--dir")
@@ -179,26 +184,31 @@ def open_store(
 
 def _open_files(
     path: Path,
-    state: Path,
     scope: Scope,
     environment: Environment,
     settings: Settings,
     clock: Clock,
-    on_open: Callable[[], object],
     *,
-    shared: bool,
+    root: Path | None = None,
+    on_open: Callable[[], object] | None = None,
+    shared: bool = False,
     find_author: "Callable[[], Author] | None" = None,
 ) -> FileStore:
+    """With a `root`, the directory must belong to that project, and is recorded as its own when it is first written."""
+    state, name = find_state_dir(path, environment), slug(str(path))[-100:].strip("-")
+    find = _make_finder(environment)
+    if root is not None:
+        check_identity(state, root)
     return FileStore(
         path,
         state=state,
-        cache=environment.cache_home / "dirs" / slug(str(path))[-100:].strip("-"),
+        cache=environment.cache_home / "dirs" / name,
         scope=scope,
         skip_index=settings.flag("skip_index"),
         lock_seconds=settings.number("lock_seconds"),
         clock=clock,
-        on_open=on_open,
-        find_secrets=partial(_find_secrets, environment),
+        on_open=on_open if root is None else partial(_record_identity, state, root),
+        find_secrets=find,
         shared=shared,
         team=scope is Scope.AGENT or settings.flag("team"),
         find_author=find_author,
@@ -206,26 +216,29 @@ def _open_files(
     )
 
 
-def _record_identity(state: Path, root: Path | None) -> None:
+def _record_identity(state: Path, root: Path) -> None:
     """Write the project's record, made once and renewed when it was moved to a path with the same slug."""
-    if root is not None:
-        known = read_identity(state)
-        if known is None or known.root != str(root):
-            write_identity(state, find_identity(root))
+    known = read_identity(state)
+    if known is None or known.root != str(root):
+        write_identity(state, find_identity(root))
 
 
-def _find_secrets(environment: Environment, text: str) -> "Sequence[SecretFinding]":
-    # Imported here: only writes to what others read are searched.
-    from memdir.store.secrets import find_for
+def _make_finder(environment: Environment) -> "Callable[[str], Sequence[SecretFinding]]":
+    @cache
+    def open_once() -> "Callable[[str], Sequence[SecretFinding]]":
+        # Imported here: only writes to what others read are searched.
+        from memdir.store.secrets import open_finder
 
-    return find_for(environment, text)
+        return open_finder(environment)
+
+    return lambda text: open_once()(text)
 
 
-def _find_author(environment: Environment, root: Path | None) -> "Author":
+def _find_author(settings: Settings, environment: Environment, root: Path | None) -> "Author":
     # Imported here: only writes to what a team shares are signed.
     from memdir.store.state import find_own_author
 
-    return find_own_author(environment, root)
+    return find_own_author(settings, environment, root)
 
 
 def find_agent_place(name: str, scope: AgentScope, *, environment: Environment, root: Path) -> AgentDirectory:
@@ -303,9 +316,8 @@ def find_agent_directory(project: Project, name: str, scope: AgentScope | None =
 
 def open_agent_store(project: Project, place: AgentDirectory) -> FileStore:
     """An agent's memory with the same guard as any other; nothing is made until something is written."""
-    opening = (project.environment, project.settings, project.clock, partial(keep_out, place))
-    state = find_state_dir(place.path, project.environment)
-    return _open_files(place.path, state, Scope.AGENT, *opening, shared=place.scope is AgentScope.PROJECT)
+    opening, is_shared = (project.environment, project.settings, project.clock), place.scope is AgentScope.PROJECT
+    return _open_files(place.path, Scope.AGENT, *opening, on_open=partial(keep_out, place), shared=is_shared)
 
 
 def keep_out(place: AgentDirectory) -> bool:
@@ -438,11 +450,9 @@ def open_known(project: Project) -> Iterator[tuple[FileStore, Identity]]:
         path = paths.find_base(environment)[0] / "projects" / folder / "memory"
         if path == project.private.root or path.is_symlink() or path.parent.is_symlink() or not path.is_dir():
             continue
-        state = find_state_dir(path, environment)
-        known = read_identity(state)
+        store = _open_files(path, Scope.PRIVATE, environment, project.settings, project.clock)
+        known = read_identity(store.state)
         root = known.root if known else paths.find_transcript_cwd(path.parent)
-        opening = (environment, project.settings, project.clock, lambda: None)
-        store = _open_files(path, state, Scope.PRIVATE, *opening, shared=False)
         yield store, _renew(Identity(root or ""), known)
 
 

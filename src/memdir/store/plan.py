@@ -23,10 +23,10 @@ from memdir.errors import (
     SecretError,
     SettingsError,
 )
+from memdir.files import check_name, check_path
 from memdir.format import frontmatter, index
 from memdir.format.frontmatter import FieldValue, check_description, decode, digest_of, encode, make_slug
 from memdir.frozen import dataclass, replace
-from memdir.guard import check_name, check_path
 from memdir.limits import FILE_BYTES, INDEX_FILE_BYTES
 from memdir.records import (
     TEAM_FOLDER,
@@ -43,7 +43,7 @@ from memdir.records import (
     Rewrite,
     Scope,
 )
-from memdir.text import find_forbidden, fold
+from memdir.text import check_text, find_forbidden, fold
 
 if TYPE_CHECKING:
     from memdir.language.dates import ReplacedDate
@@ -494,11 +494,6 @@ def check_expected(name: str, found: bytes | None, expect: str | None) -> None:
     if digest != expect:
         what = "changed since you read it" if found is not None else "is gone"
         raise ConflictError(f"{name} {what}", expected=expect, found=digest, hint="read it again and redo the change")
-
-
-def check_text(text: str, field: str) -> None:
-    if found := find_forbidden(text, lines=field == "body"):
-        raise FormatError(f"the {field} holds {found}", field=field, hint="take the character out and save again")
 
 
 def _check_scope(kind: Kind, scope: Scope) -> None:

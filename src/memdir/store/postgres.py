@@ -28,10 +28,10 @@ from memdir.errors import (
     SettingsError,
     hint_extra,
 )
+from memdir.files import check_name
 from memdir.format.frontmatter import decode, digest_of, make_header, make_memory, parse_fields
 from memdir.format.index import INDEX_FILE, find_splice
 from memdir.frozen import dataclass
-from memdir.guard import check_name
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
 from memdir.records import Header, Memory, Origin, Scope, Surfacing
 from memdir.store import inbox, plan

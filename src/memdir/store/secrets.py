@@ -1,7 +1,7 @@
 """Secrets in text: found before the text is stored, reported by rule and place, never repeated.
 
     find_secrets(text)      what is in it and where
-    find_for(environment, text)   the same with the person's own rules and exceptions
+    open_finder(environment)  the same with the person's own rules and exceptions
     mask(text, findings)    the text without the values
     holds_token(text)       only whether it contains a token or key with a known format
 
@@ -16,7 +16,7 @@ import re
 from binascii import a2b_base64
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from math import log2
@@ -129,15 +129,16 @@ def find_secrets(
     )
 
 
-def find_for(environment: Environment, text: str) -> tuple[SecretFinding, ...]:
-    """The secrets of a text by the built-in rules and the person's own."""
-    return find_for_each(environment, (text,))[0]
-
-
-def find_for_each(environment: Environment, texts: Iterable[str]) -> tuple[tuple[SecretFinding, ...], ...]:
-    """The same for each of several texts; the person's own rules are read once."""
-    own = read_own_rules(environment.config_file.with_name(FILE))
-    return tuple(find_secrets(text, allow=own.allow, extra=own.rules) for text in texts)
+def open_finder(environment: Environment, *, forgive: bool = False) -> Callable[[str], tuple[SecretFinding, ...]]:
+    """A function that finds the secrets of a text by the built-in rules and the person's own, which are read now; with
+    `forgive` it does without those that cannot be read (`doctor` reports them)."""
+    own = OwnSecretRules()
+    try:
+        own = read_own_rules(environment.config_file.with_name(FILE))
+    except SettingsError:
+        if not forgive:
+            raise
+    return lambda text: find_secrets(text, allow=own.allow, extra=own.rules)
 
 
 def holds_token(text: str) -> bool:

@@ -16,13 +16,21 @@ from itertools import islice
 from pathlib import Path
 
 from memdir.errors import DiskError, PathError
-from memdir.files import append_private, disk_error, hold, make_private_dirs, read_small, sync_dir, write_private
+from memdir.files import (
+    NOFOLLOW,
+    append_private,
+    disk_error,
+    hold,
+    make_private_dirs,
+    read_small,
+    sync_dir,
+    write_private,
+)
 from memdir.format.frontmatter import digest_of
 from memdir.frozen import compile_late, dataclass, replace
-from memdir.guard import NOFOLLOW
 from memdir.limits import DREAM_SETS, SESSION_BYTES, SESSION_SECONDS
 from memdir.project.paths import CONFIG_BYTES, find_git_dir, parse_config, slug
-from memdir.project.settings import Environment, read_settings
+from memdir.project.settings import Environment, Settings
 from memdir.store.plan import is_team
 from memdir.text import fold, one_line, replace_surrogates, shorten
 
@@ -66,6 +74,11 @@ _OWN_AUTHOR = "default"  # the setting's value for "whoever git says I am"
 _AUTHOR_CHARS = 100  # of a name or an address
 _EDIT_SUFFIX = ".md"  # editors know it, and the folder is no memory directory
 _EDIT_BYTES = 180  # file systems stop at 255, and the random part needs room
+
+
+_RUNS_BYTES = 2_097_152
+_RUNS_KEPT = 500
+RUNS = "runs.jsonl"  # what ran in the background
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +399,7 @@ STATE_FILES = (
     StateFile(CHATS_FOLDER, "conversations of `memdir chat`", _drop_chats, is_folder=True),
     StateFile(AUTHORS, "who changed what a team shares", lambda state, memory: drop_author(state, memory.name)),
     StateFile(LEARNED, "ids of imported conversations that were learned from"),
-    StateFile("runs.jsonl", "background runs; an error may name a memory", _drop_file("runs.jsonl")),
+    StateFile(RUNS, "background runs; an error may name a memory", _drop_file(RUNS)),
     StateFile(SAVED, "titles of what was saved in the background and not shown yet", _drop_file(SAVED)),
     StateFile(PROBLEMS, "problems of hooks; an error may name a memory", _drop_file(PROBLEMS)),
     StateFile(
@@ -454,13 +467,14 @@ def make_author(name: str, email: str = "", when: datetime | None = None) -> Aut
 
     A name is shown in quotation marks beside what a model reads, so it has none, nor signs of links, tags or headings.
     """
-    clean, address = (shorten(one_line(replace_surrogates(at)), _AUTHOR_CHARS) for at in (name, email))
+    clean = shorten(one_line(replace_surrogates(name)), _AUTHOR_CHARS)
+    address = shorten(one_line(replace_surrogates(email)), _AUTHOR_CHARS)
     return Author(" ".join(clean.translate(_NOT_IN_NAMES).split()) or "unknown", address, when)
 
 
-def find_own_author(environment: Environment, root: Path | None) -> Author:
+def find_own_author(settings: Settings, environment: Environment, root: Path | None) -> Author:
     """Who the person here is: by the setting `author`, else by git's config files, else by the login name."""
-    given = read_settings(environment, root=None).text("author")
+    given = settings.text("author")
     if given != _OWN_AUTHOR:
         signature = re.fullmatch(r"\s*(.*?)\s*<([^<>]*)>\s*", given)
         return make_author(signature[1], signature[2]) if signature else make_author(given)
@@ -700,3 +714,30 @@ def _read_problem_rows(path: Path) -> list[HookProblem]:
         if isinstance(host, str) and isinstance(text, str) and at.tzinfo is not None:
             found.append(HookProblem(one_line(host), shorten(one_line(text), _PROBLEM_CHARS), at))
     return found
+
+
+def note_run(state: Path, row: Mapping[str, object]) -> None:
+    """Add a row to the record of background runs, one line of JSON each; several processes may do so at once.
+
+    The record can be deleted at any time, and a failure to write it never fails a run. Only an error may contain a
+    memory's name, so purging removes it.
+    """
+    path = state / RUNS
+    if os.path.islink(state) or os.path.islink(path):
+        return
+    with suppress(OSError):
+        if append_private(path, json.dumps(row).encode("ascii")) > _RUNS_BYTES // 2:
+            write_private(path, b"".join(_read_lines(path)[-_RUNS_KEPT:]))
+
+
+def read_runs(state: Path) -> tuple[dict[str, object], ...]:
+    rows: list[dict[str, object]] = []
+    for line in reversed(_read_lines(state / RUNS)):
+        with suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            rows += [row] if isinstance(row, dict) else []
+    return tuple(rows[:_RUNS_KEPT])
+
+
+def _read_lines(path: Path) -> list[bytes]:
+    return (read_small(path, _RUNS_BYTES, follow=False).data or b"").splitlines(keepends=True)

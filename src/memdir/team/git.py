@@ -24,8 +24,7 @@ from memdir.frozen import dataclass
 from memdir.limits import FILE_BYTES, TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.state import Author, make_author
-from memdir.team.state import BRANCH
-from memdir.team.tree import PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TeamCommit, TreeEntry
+from memdir.team.state import BRANCH, PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TeamCommit, TreeEntry
 from memdir.text import one_line, shorten
 
 LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
@@ -83,7 +82,7 @@ class GitError(RemoteError):
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How a call ended: its exit code, its output, and what it complained of."""
+    """How a call ended: its exit code, its output, and why it failed."""
 
     code: int
     out: bytes
@@ -158,6 +157,8 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
             return GitResult(ABSENT, b"", str(error))
         code = _wait(process, given, seconds)
         out.seek(0)
+        if code == 0:
+            return GitResult(code, out.read(), "")
         said.seek(max(said.seek(0, os.SEEK_END) - _SAID, 0))
         return GitResult(code, out.read(), one_line(said.read().decode("utf-8", "replace")))
 

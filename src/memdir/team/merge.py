@@ -1,5 +1,5 @@
-"""Two versions of a file that come from one, merged: a memory by the keys of its head and the paragraphs of its body, an
-index by line. Pure.
+"""Two versions of a memory that come from one, merged by the keys of its head and the paragraphs of its body. Pure. Of an
+index `format/index.py` merges the lines.
 
 A piece that either side wrote is in the result, a piece that one side removed and the other left alone is not, and
 nothing is written twice. What both added in the same place stands in the order of its text. Both texts are kept only if
@@ -11,112 +11,19 @@ comes first in the alphabet stays, and of two times of change the later.
 """
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from difflib import SequenceMatcher
 
 from memdir.errors import FormatError
-from memdir.format import frontmatter, index
+from memdir.format import frontmatter
 from memdir.frozen import dataclass
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
-from memdir.text import fold, shorten
+from memdir.text import merge_units, shorten
 
-_PAIRS = 4_000_000  # of pieces compared: two thousand paragraphs on both sides, a quarter of a second
 _KEY = re.compile(r"([A-Za-z_\"'][^:\n]*):(?:\s|\Z)")
 _FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
 _BETWEEN = " / "
 _JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
-
-
-@dataclass(frozen=True, slots=True)
-class MergedUnits:
-    """The pieces, and those of the base that both sides changed, each in its own way."""
-
-    pieces: tuple[str, ...]
-    clashes: tuple[str, ...] = ()
-
-
-# A piece and how many of the same text stand before it: the second of two equal pieces is another piece.
-_Piece = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Edits:
-    """What one side did: base pieces taken out, pieces put in before a base piece, and what stands in place of one."""
-
-    gone: frozenset[int]
-    added: dict[int, tuple[_Piece, ...]]
-    changed: dict[int, tuple[_Piece, ...]]  # nothing, if the piece was only taken out
-
-
-def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *, pairs: int = _PAIRS) -> MergedUnits:
-    """What both sides made of the base together; with more than so many `pairs` to compare, less closely."""
-    if tuple(one) == tuple(base) or tuple(one) == tuple(other):
-        return MergedUnits(tuple(other))
-    if tuple(other) == tuple(base):
-        return MergedUnits(tuple(one))
-    old = _number(base)
-    first, second = _find_edits(old, _number(one), pairs), _find_edits(old, _number(other), pairs)
-    # What a side has more often than the base it wrote anew: then the other's taking it out does not mean this one.
-    counts = [Counter(at) for at in (base, one, other)]
-    written = {text for text in {*one, *other} if max(counts[1][text], counts[2][text]) > counts[0][text]}
-    # A piece that one side only moved is not one that it wrote: the other may take it out.
-    dead = {piece for piece in set(old) - (set(_number(one)) & set(_number(other))) if piece[0] not in written}
-    # A dictionary, because a piece that both put in stands once, wherever each of them put it.
-    pieces: dict[_Piece, None] = {}
-    for at in range(len(old) + 1):
-        low, high = sorted((first.added.get(at, ()), second.added.get(at, ())))
-        pieces |= dict.fromkeys(piece for piece in (*low, *high) if piece not in dead)
-        is_kept = at not in first.gone and at not in second.gone
-        if at < len(old) and (is_kept or base[at] in written):
-            pieces[old[at]] = None
-    clashes = [base[at] for at in _find_clashes(first, second)]
-    return MergedUnits(tuple(text for text, _ in pieces), tuple(clashes))
-
-
-def _number(pieces: Sequence[str]) -> list[_Piece]:
-    seen: Counter[str] = Counter()
-    numbered = []
-    for piece in pieces:
-        numbered.append((piece, seen[piece]))
-        seen[piece] += 1
-    return numbered
-
-
-def _find_edits(base: Sequence[_Piece], side: Sequence[_Piece], pairs: int) -> _Edits:
-    gone: set[int] = set()
-    added: dict[int, tuple[_Piece, ...]] = {}
-    changed: dict[int, tuple[_Piece, ...]] = {}
-    is_small = len(base) * len(side) <= pairs
-    steps = SequenceMatcher(None, base, side, autojunk=False).get_opcodes() if is_small else _compare_ends(base, side)
-    for tag, low, high, start, end in steps:
-        if tag == "equal":
-            continue
-        if end > start:
-            added[low] = tuple(side[start:end])
-        gone.update(range(low, high))
-        changed |= dict.fromkeys(range(low, high), tuple(side[start:end]))
-    return _Edits(frozenset(gone), added, changed)
-
-
-def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[str, int, int, int, int]]:
-    """As a SequenceMatcher tells it, but all between what both begin and what both end with is one change."""
-    shorter = min(len(base), len(side))
-    low = next((at for at in range(shorter) if base[at] != side[at]), shorter)
-    tail = next((at for at in range(shorter - low) if base[-1 - at] != side[-1 - at]), shorter - low)
-    return [("replace", low, len(base) - tail, low, len(side) - tail)]
-
-
-def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
-    known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together, by one and the same thing
-    both = sorted(first.gone & second.gone)
-    for one, other in ((first.changed[at], second.changed[at]) for at in both):
-        if (id(one), id(other)) not in known:
-            # One that holds all of the other says nothing different.
-            is_part = set(one) <= set(other) or set(other) <= set(one)
-            known[id(one), id(other)] = not is_part or (not one) != (not other)
-    return [at for at in both if known[id(first.changed[at]), id(second.changed[at])]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,38 +50,6 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
     told = [*(["both sides wrote one of this name"] if base is None else []), *clashes, *told]
     text = head + ("\n" if head else "") + "\n\n".join(body.pieces) + ("\n" if body.pieces else "")
     return MergeResult(text, tuple(told))
-
-
-def merge_index(base: str, one: str, other: str) -> str:
-    """Two versions of an index as one; a line that both sides have is there once."""
-    return "".join(merge_units(*map(_split_index, (base, one, other))).pieces)
-
-
-def tidy_index(
-    text: str, names: Collection[str], preferred: str, *, revived: Collection[str] = (), known: Iterable[str] = ()
-) -> str:
-    """An index after a merge: no line for what is gone, one line a memory, and a line again for what came back.
-
-    `preferred` says which of two lines for one memory stays; `revived` are memories that one side took away and the
-    other kept, and `known` the indexes that may still have their lines.
-    """
-    alive, back = ({fold(name) for name in at} for at in (names, revived))
-    liked = set(_split_index(preferred))
-    lines = index.parse_index(text)
-    best: dict[str, int] = {}
-    for line in lines:
-        is_better = line.key not in best or (line.text in liked and lines[best[line.key]].text not in liked)
-        if line.is_pointer and is_better:
-            best[line.key] = line.number
-    kept = (at for at in lines if not at.is_pointer or (at.key in alive and best[at.key] == at.number))
-    tidied = "".join(at.text for at in kept)
-    missing: dict[str, str] = {}
-    for line in (line for other in known for line in index.parse_index(other)):
-        if line.is_pointer and line.key in alive & back and line.key not in best:
-            missing[line.key] = min(missing.get(line.key, line.text.strip()), line.text.strip())
-    for line_text in missing.values():
-        tidied = index.append_pointer(tidied, line_text)
-    return tidied
 
 
 def split_paragraphs(body: str) -> tuple[str, ...]:
@@ -271,8 +146,3 @@ def _split_keys(head: str) -> dict[str, str]:
             key = f"{top}.{inner.group(1)}"
         found[key] = found.get(key, "") + line
     return found
-
-
-def _split_index(text: str) -> list[str]:
-    """Lines with one kind of end: the last line of a file without one is the same line."""
-    return [line.rstrip("\r") + "\n" for line in text.removesuffix("\n").split("\n")] if text else []

@@ -47,9 +47,19 @@ from memdir.store.state import (
 )
 from memdir.team import git, state
 from memdir.team.git import GitRemote, TeamClone
-from memdir.team.state import OWN_RECORD, SyncOutcome, SyncResult
+from memdir.team.state import (
+    OWN_RECORD,
+    PLAIN_MODE,
+    PushState,
+    Remote,
+    RemoteTree,
+    SyncOutcome,
+    SyncPart,
+    SyncResult,
+    TreeEntry,
+    read_local,
+)
 from memdir.team.sync import SyncTask, find_point, sync
-from memdir.team.tree import PLAIN_MODE, PushState, Remote, RemoteTree, SyncPart, TreeEntry, read_local
 from memdir.text import one_line, shorten
 
 BRANCH = "memdir/sync"
@@ -184,7 +194,7 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
             return opened[-1]
 
         is_sealed = bool(setup.recipients)
-        author = Author("memdir") if is_sealed else find_own_author(project.environment, None)
+        author = Author("memdir") if is_sealed else find_own_author(project.settings, project.environment, None)
         folder = find_own_sync(project.environment)
         task = SyncTask(open_remote, rounds.arrange, lambda: _hold(project.environment), author, folder, OWN_RECORD,
                         is_named=not is_sealed)  # fmt: skip
@@ -235,7 +245,7 @@ def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
         for store, identity in directories:
             id = str(read_table(store.state, OWN_PROJECT).get("id") or "")
             prefix = USER if identity is None else f"{_PROJECTS}{id}/" if id else ""
-            part = SyncPart(store, "", prefix, OWN_POINT)
+            part = _make_part(store, prefix)
             point, files = find_point(part), read_local(part).files
             if not files and not point.head:
                 continue
@@ -246,13 +256,17 @@ def list_own(project: Project) -> list[tuple[OwnDirectory, list[str]]]:
     return rows
 
 
+def _make_part(store: FileStore, prefix: str) -> SyncPart:
+    return SyncPart(store, "", prefix, OWN_POINT, is_shared=False)
+
+
 def has_unsent(project: Project) -> bool:
     """Whether something was changed here, in this project or user memory, that the remote has not seen."""
     held = state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
     for store in (project.private, project.user):
         if store is not None:
             id = read_table(store.state, OWN_PROJECT).get("id")
-            part = SyncPart(store, "", USER if store is project.user else f"{_PROJECTS}{id}/", OWN_POINT)
+            part = _make_part(store, USER if store is project.user else f"{_PROJECTS}{id}/")
             point, files = find_point(part), read_local(part).files
             changed = [at for at, data in files.items() if point.find(at) != git.hash_blob(data)]
             is_less = len(point.files) > sum(point.find(at) is not None for at in files)
@@ -296,7 +310,7 @@ class _Rounds:
                 record = find_record(identity, read_table(store.state, OWN_PROJECT), records)
                 is_known = record.id in records
                 prefix = f"{_PROJECTS}{record.id}/"
-                if not record.id or not (is_known or read_local(SyncPart(store, "")).files):
+                if not record.id or not (is_known or read_local(_make_part(store, "")).files):
                     continue
                 if records.get(record.id) != record:
                     records[record.id] = record
@@ -305,7 +319,7 @@ class _Rounds:
             if prefix in parts:
                 self._later.append((store, identity))
             else:
-                parts[prefix] = SyncPart(store, "", prefix, OWN_POINT)
+                parts[prefix] = _make_part(store, prefix)
         return list(parts.values()), files
 
 

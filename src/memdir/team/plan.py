@@ -23,11 +23,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from memdir.errors import DiskError, FormatError, PathError
+from memdir.files import check_name
 from memdir.format import frontmatter, index
 from memdir.format.frontmatter import decode, encode, parse_fields
-from memdir.format.index import INDEX_FILE
+from memdir.format.index import INDEX_FILE, merge_index, tidy_index
 from memdir.frozen import dataclass, field, replace
-from memdir.guard import check_name
 from memdir.limits import (
     DESCRIPTION_CHARS,
     FILE_BYTES,
@@ -40,9 +40,18 @@ from memdir.limits import (
 from memdir.records import TEAM_FOLDER, Kind
 from memdir.store.plan import Finder, is_team
 from memdir.store.secrets import find_secrets, mask, render_findings
-from memdir.team.merge import merge_index, merge_memory, tidy_index
-from memdir.team.state import SyncPoint, hash_path
-from memdir.team.tree import PLAIN_MODE, LocalTree, Remote, RemoteTree, SyncPart, TreeEntry, cut_tree
+from memdir.team.merge import merge_memory
+from memdir.team.state import (
+    PLAIN_MODE,
+    LocalTree,
+    Remote,
+    RemoteTree,
+    SyncPart,
+    SyncPoint,
+    TreeEntry,
+    cut_tree,
+    hash_path,
+)
 from memdir.text import find_forbidden, fold, fold_text, one_line, shorten
 
 _MODES = {

@@ -30,8 +30,16 @@ from memdir.frozen import dataclass
 from memdir.limits import TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.state import MANIFEST, Author, make_author, read_table, write_table
-from memdir.team.state import read_time
-from memdir.team.tree import PLAIN_MODE, PushResult, PushState, RemoteError, RemoteTree, TeamCommit, TreeEntry
+from memdir.team.state import (
+    PLAIN_MODE,
+    PushResult,
+    PushState,
+    RemoteError,
+    RemoteTree,
+    TeamCommit,
+    TreeEntry,
+    read_time,
+)
 from memdir.text import one_line, shorten
 
 TOKENS = "tokens.json"  # beside the config file: origin -> token

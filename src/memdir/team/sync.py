@@ -37,23 +37,27 @@ from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers
 from memdir.store.secrets import find_secrets
 from memdir.store.state import COPY, Author, drop_copy, find_own_author, read_authors, write_authors
 from memdir.store.state import RECORD as TEAM_RECORD
-from memdir.team import git, merge, plan, server, state, tree
+from memdir.team import git, merge, plan, server, state
 from memdir.team.git import GitRemote, TeamClone
-from memdir.team.plan import Approved, IncomingChanges, OutgoingChanges, SyncClash, SyncInputs, WaitingChange
+from memdir.team.plan import IncomingChanges, OutgoingChanges, SyncClash, SyncInputs, WaitingChange
 from memdir.team.server import ServerRemote
-from memdir.team.state import Membership, SyncOutcome, SyncPoint, SyncResult, TeamNews
-from memdir.team.tree import (
+from memdir.team.state import (
     LocalTree,
+    Membership,
     PushResult,
     PushState,
     Remote,
     RemoteError,
     RemoteTree,
+    SyncOutcome,
     SyncPart,
+    SyncPoint,
+    SyncResult,
     TeamCommit,
+    TeamNews,
     TeamRemote,
 )
-from memdir.text import fold, one_line, shorten
+from memdir.text import fold, merge_units, one_line, shorten
 
 LOCK = "team.lock"
 _LOSS = "all memories of {} were gone here, and the index with them: they were taken from the remote again"
@@ -143,10 +147,12 @@ def _plan_parts(
     remote: Remote, branch: RemoteTree, parts: Sequence[SyncPart]
 ) -> tuple[list[str], list[tuple[SyncInputs, OutgoingChanges]]]:
     notes, plans = list[str](), []
-    commons: dict[str, Mapping[str, tree.TreeEntry] | None] = {}
+    commons: dict[str, Mapping[str, state.TreeEntry] | None] = {}
     for part in parts:
         with _leave_out(part, notes):
-            local, known = tree.read_local(part), find_point(part, settle=True)
+            local, known = state.read_local(part), find_point(part, settle=True)
+            if part.is_shared and not known.head and isinstance(remote, GitRemote):
+                remote.check_ours(branch)
             point = plan.restore_if_all_lost(local, known)
             if point is not known:
                 notes.append(_LOSS.format("the team" if part.is_shared else part.prefix.rstrip("/")))
@@ -207,13 +213,20 @@ def _receive(
         if data is None:
             after.pop(path, None)
         else:
-            after[path] = tree.TreeEntry(tree.PLAIN_MODE, remote.hash(data), len(data))
+            after[path] = state.TreeEntry(state.PLAIN_MODE, remote.hash(data), len(data))
             inputs.blobs[remote.hash(data)] = data
     review = part.is_shared and (task.review or plan.asks_review(branch, inputs))
-    come = plan.plan_incoming(inputs, after, sent, head=head, review=review, approved=make_approved(part.store))
-    if sent is not None:
+    asked = [item for item in part.store.inbox(None) if item.key.startswith(WAIT)]
+    approved = {item.key for item in asked if item.state is InboxState.APPROVED}
+    come = plan.plan_incoming(
+        inputs, after, sent, head=head, review=review, approved=lambda path, sha: f"{WAIT}{path}:{sha}" in approved
+    )
+    if sent is not None and sent.clashes:
         report_clashes(part, sent.clashes)
-    received = _tell_people(task, remote, inputs, branch, come, sent, head) if part.is_shared else make_news(part, come)
+    if part.is_shared:
+        received = _tell_people(inputs, come, _find_authors(task, remote, inputs, head, branch, sent), asked)
+    else:
+        received = make_news(part, come)
     by = shorten(one_line(_name_some(sorted({at.author for at in received if at.author}), 3)), 200)
     change = _write_files(inputs, come, by or ("" if part.is_shared else "another machine"))
     withheld = dict(out.withheld)
@@ -254,18 +267,11 @@ def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequ
 
 
 def _tell_people(
-    task: SyncTask,
-    remote: Remote,
-    inputs: SyncInputs,
-    branch: RemoteTree,
-    come: IncomingChanges,
-    sent: OutgoingChanges | None,
-    head: str,
+    inputs: SyncInputs, come: IncomingChanges, authors: Mapping[str, Author], asked: Sequence[InboxItem]
 ) -> tuple[TeamNews, ...]:
     """What a team's sync leaves for people, but for clashes; returns the news."""
     part, store = inputs.part, inputs.part.store
-    authors = _find_authors(task, remote, inputs, head, branch, sent)
-    put_in_inbox(part, come.waiting, inputs.local, authors)
+    put_in_inbox(part, come.waiting, inputs.local, authors, asked)
     news = make_news(part, come, authors)
     # Before the files: if it is killed in between, news are shown twice rather than never.
     stays = {path for path in inputs.local.files if come.files.get(path, b"") is not None}
@@ -323,18 +329,15 @@ def _name_some(names: Sequence[str], limit: int) -> str:
 # known by file and version. A clash is a notice in the inbox: the merged file holds both sides already.
 
 
-def make_approved(store: FileStore) -> Approved:
-    """A function that says whether a person has approved a version of a file."""
-    items = {item.key for item in store.inbox(InboxState.APPROVED) if item.key.startswith(WAIT)}
-    return lambda path, sha: f"{WAIT}{path}:{sha}" in items
-
-
 def put_in_inbox(
-    part: SyncPart, waiting: Sequence[WaitingChange], local: LocalTree, authors: Mapping[str, Author]
+    part: SyncPart,
+    waiting: Sequence[WaitingChange],
+    local: LocalTree,
+    authors: Mapping[str, Author],
+    asked: Sequence[InboxItem],
 ) -> None:
-    """Put what needs review into the inbox, and remove what no longer does."""
-    store = part.store
-    now, items = store.clock(), []
+    """Put what needs review into the inbox, and remove what no longer does of what was `asked` before."""
+    store, items = part.store, []
     for at in waiting:
         name, author = part.name(at.path), authors.get(at.path)
         by = f" (by {author.name})" if author else ""
@@ -343,8 +346,9 @@ def put_in_inbox(
         payload: dict[str, object] = {"edits": render_edits(edits)} if edits else {"text": at.text or ""}
         title = f"{name} {'taken away' if at.text is None else 'from the team'}{by}"
         origin = Origin(SYNC, f"by {author.name}" if author else "")
-        items.append(InboxItem(kind, title, at.why, now, f"{WAIT}{at.path}:{at.sha}", name, origin, payload))
-    if items or any(item.key.startswith(WAIT) for item in store.inbox()):
+        key = f"{WAIT}{at.path}:{at.sha}"
+        items.append(InboxItem(kind, title, at.why, store.clock(), key, name, origin, payload))
+    if items or any(item.state is InboxState.WAITING for item in asked):
         store.inbox_replace(WAIT, items)
 
 
@@ -362,7 +366,8 @@ def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
 def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
     """Note who last changed each memory that is here; what the new commits do not tell is as it was."""
     before = read_authors(part.store.state)
-    known = {part.name(path): authors.get(path) or before.get(part.name(path)) for path in paths}
+    names = {path: part.name(path) for path in paths}
+    known = {name: authors.get(path) or before.get(name) for path, name in names.items()}
     others = {name: at for name, at in before.items() if not name.startswith(part.locate(""))}
     kept = {**others, **{name: at for name, at in known.items() if at is not None}}
     if kept != before:
@@ -439,15 +444,13 @@ def _make_sync(project: Project, member: Membership, seconds: float) -> SyncTask
     part = SyncPart(project.private)
 
     def arrange(remote: Remote, branch: RemoteTree) -> tuple[Sequence[SyncPart], Mapping[str, bytes]]:
-        if not find_point(part).head and isinstance(remote, GitRemote):
-            remote.check_ours(branch)
         return [part], {} if branch.head else {git.TEAM_FILE: plan.make_team_file(review=member.review)}
 
     return SyncTask(
         lambda: _open_server(project, member, seconds) if member.is_server else _open_branch(project, member, seconds),
         arrange,
         lambda: part.store.hold_beside(LOCK),
-        find_own_author(project.environment, project.places.root.path),
+        find_own_author(project.settings, project.environment, project.places.root.path),
         part.store.state,
         read_only=member.read_only,
         review=member.review,
@@ -514,7 +517,8 @@ def leave(project: Project) -> bool:
         drop_copy(store.state)
         for file in state.FILES:
             (store.state / file).unlink(missing_ok=True)
-        put_in_inbox(SyncPart(store), (), LocalTree({}), {})
+        asked = [item for item in store.inbox() if item.key.startswith(WAIT)]
+        put_in_inbox(SyncPart(store), (), LocalTree({}), {}, asked)
     return True
 
 
@@ -562,7 +566,7 @@ def revert_author(
     if not commits:
         hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
         raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
-    before = {path: data.decode("utf-8", "surrogateescape") for path, data in tree.read_local(part).files.items()}
+    before = {path: data.decode("utf-8", "surrogateescape") for path, data in state.read_local(part).files.items()}
     after = _reverse(remote, commits, before)
     find = store.rules.find or find_secrets
     files = [(path, data) for path, text in after.items() if (data := _encode(text)) is not None]
@@ -595,7 +599,7 @@ def _is_by(author: Author, wanted: str) -> bool:
 def _reverse(remote: TeamRemote, commits: Sequence[TeamCommit], before: Mapping[str, str]) -> dict[str, str | None]:
     files: dict[str, str | None] = dict(before)
     changes = [(at.sha, path) for at in commits for path in at.changes]
-    wanted = [at for at in changes if at[1] != INDEX_FILE and not plan.judge_place(at[1], tree.PLAIN_MODE, 0)]
+    wanted = [at for at in changes if at[1] != INDEX_FILE and not plan.judge_place(at[1], state.PLAIN_MODE, 0)]
     texts = remote.read_texts([spec for sha, path in wanted for spec in ((sha, path), (f"{sha}^", path))])
     for sha, path in wanted:
         files[path] = _reverse_one(texts.get((sha, path)), files.get(path), texts.get((f"{sha}^", path)))
@@ -612,7 +616,7 @@ def _reverse_one(theirs: str | None, now: str | None, older: str | None) -> str 
         return merge.merge_memory(theirs, now, older).text
     parts = split_frontmatter(now)
     added, standing = (merge.split_paragraphs(body) for body in (split_frontmatter(theirs).body, parts.body))
-    left = merge.merge_units(added, standing, ()).pieces
+    left = merge_units(added, standing, ()).pieces
     return parts.opening + parts.head + parts.closing + "\n" + "\n\n".join(left) + "\n" if left else None
 
 

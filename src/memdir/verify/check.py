@@ -6,7 +6,7 @@ conversation, so that recall has caveats without looking at a project.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from memdir.store.open import Project
 from memdir.store.state import note_event, read_events
 from memdir.verify import records
 from memdir.verify.claims import find_claims
-from memdir.verify.lookup import LookupContext, check_claims, drop_weak
+from memdir.verify.lookup import LookupContext, check_claims
 from memdir.verify.project import ProjectListing, open_project
 from memdir.verify.records import CachedVerdict, CheckedClaim, Claim, ClaimKind, ClaimStatus, Verdict, VerifyState
 
@@ -295,3 +295,10 @@ class VerifyContext:
             return bool(self.store.changes(link.strip().removesuffix(".md")))
         except MemdirError:
             return False
+
+
+def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
+    """Return all but the weak claims that the project knows nothing of: they were something else."""
+    return tuple(
+        at for at in checked if not (at.claim.is_weak and at.status is ClaimStatus.UNKNOWN and not at.claim.reason)
+    )

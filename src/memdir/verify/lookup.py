@@ -16,10 +16,10 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import VERIFY_GIT_SECONDS
 from memdir.project.paths import run_git
 from memdir.verify import past, project
+from memdir.verify.claims import PARTS
 from memdir.verify.past import PathHistory, RemovedBy, WordTrace
 from memdir.verify.project import FoundWords, ProjectListing, has_member, look_up, read_entry
 from memdir.verify.records import CheckedClaim, Claim, ClaimKind, ClaimStatus
-from memdir.verify.shapes import PARTS
 
 NEVER = "never seen in this project"
 _UNREAD = "the history could not be read to its end"
@@ -45,13 +45,6 @@ def check_claims(
     """Return one result a claim, in their order; without a project only dates and links can be checked."""
     check = _make_check([claim for claim in claims if not claim.reason], project, seconds)
     return tuple(_check_without_project(claim, context) or check(claim) for claim in claims)
-
-
-def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return all but the weak claims that the project knows nothing of: they were something else."""
-    return tuple(
-        at for at in checked if not (at.claim.is_weak and at.status is ClaimStatus.UNKNOWN and not at.claim.reason)
-    )
 
 
 def _check_without_project(claim: Claim, context: LookupContext) -> CheckedClaim | None:

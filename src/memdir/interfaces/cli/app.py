@@ -16,8 +16,8 @@ from click.shell_completion import CompletionItem
 
 from memdir import __version__
 from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
-from memdir.interfaces.cli import CliContext, choose_stores, output
-from memdir.interfaces.cli.output import COLOR_CHOICES, Styled, count_words, is_terminal
+from memdir.interfaces import cli
+from memdir.interfaces.cli import COLOR_CHOICES, CliContext, Styled, choose_stores, count_words, is_terminal
 from memdir.limits import FILE_BYTES
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Header, Kind, Scope
@@ -25,7 +25,7 @@ from memdir.store.contract import find_header
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team
-from memdir.store.secrets import find_for, find_for_each, find_secrets, mask, render_findings
+from memdir.store.secrets import mask, open_finder, render_findings
 from memdir.text import fold, one_line, printable, shorten
 
 # Subject -> module -> its verbs.
@@ -272,7 +272,7 @@ def notice(store: FileStore) -> None:
 def warn_of_secrets(texts: Mapping[str, str], environment: Environment) -> list[str]:
     """Which secrets texts hold, by rule and place; never the value. Each text has the name of its place as its key."""
     try:
-        found = find_for_each(environment, texts.values())
+        found = [*map(open_finder(environment), texts.values())]
     except SettingsError as error:  # the text is kept by now; what is wrong is worth a warning, not a failure
         return [f"secrets were not looked for: {error}"]
     rendered = (at for place, each in zip(texts, found, strict=True) for at in render_findings(each, place=place))
@@ -288,10 +288,7 @@ def warn_of_team(store: FileStore, scope: Scope) -> list[str]:
 
 def mask_secrets(text: str, environment: Environment) -> str:
     """A text without the values of its secrets."""
-    try:
-        return mask(text, find_for(environment, text))
-    except SettingsError:  # the person's own rules cannot be read
-        return mask(text, find_secrets(text))
+    return mask(text, open_finder(environment, forgive=True)(text))
 
 
 def _find_inside(store: FileStore, text: str) -> str:
@@ -338,11 +335,11 @@ def run_app(argv: Iterable[str], call: CliContext) -> int:
     except SystemExit as end:  # click's way out of shell completion
         result = end.code
     except click.ClickException as error:
-        output.complain(output.render_misuse(error))
-        return output.MISUSED if isinstance(error, click.UsageError) else output.REFUSED
+        cli.complain(cli.render_misuse(error))
+        return cli.MISUSED if isinstance(error, click.UsageError) else cli.REFUSED
     except click.Abort as error:
-        return output.REFUSED if isinstance(error.__cause__, EOFError) else output.INTERRUPTED
-    return result if isinstance(result, int) else output.DONE
+        return cli.REFUSED if isinstance(error.__cause__, EOFError) else cli.INTERRUPTED
+    return result if isinstance(result, int) else cli.DONE
 
 
 def _show_orientation(call: CliContext) -> None:
@@ -358,7 +355,7 @@ def _show_orientation(call: CliContext) -> None:
         if not project.places.switch.on:
             out.line(f"memory is off here ({project.places.switch.rule})")
     except MemdirError as error:
-        out.line("this place has a problem: ", output.render_error(error))
+        out.line("this place has a problem: ", cli.render_error(error))
     out.line()
     out.line("Try:")
     width = max(map(len, _TRY))
@@ -372,8 +369,8 @@ def read_body(text: str) -> str:
         return text
     if sys.stdin is None:
         raise FormatError("standard input is closed", field="body", hint="give the text with --body")
-    if output.is_terminal(sys.stdin):
-        output.complain("type the text, then Ctrl-D on a line of its own")
+    if cli.is_terminal(sys.stdin):
+        cli.complain("type the text, then Ctrl-D on a line of its own")
     # One byte more than a memory may hold: enough to be refused, whatever is piped in.
     data = sys.stdin.buffer.read(FILE_BYTES + 1)
     try:

@@ -8,9 +8,8 @@ import click
 from memdir.conversation import instructions, project_files
 from memdir.conversation.instructions import InstructionMode, Instructions, LoadedIndex, build_instructions, find_frame
 from memdir.frozen import replace
-from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli import CliContext, Output, Row, Styled, complain, fill
 from memdir.interfaces.cli.app import json_option, verb
-from memdir.interfaces.cli.output import Output, Row, Styled, complain, fill
 from memdir.records import InboxItem
 from memdir.store.open import AgentScope, find_agent_place
 from memdir.text import estimate_tokens

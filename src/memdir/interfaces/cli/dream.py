@@ -18,11 +18,11 @@ from memdir.dream.logs import append_log, list_logs, list_undistilled, read_log
 from memdir.dream.records import DreamPhase, OnProgress, Patch, PatchSet, ProgressStep, list_sets
 from memdir.errors import LockedError, MemdirError, ModelError
 from memdir.format.frontmatter import decode
-from memdir.interfaces.cli import CliContext, app, output
+from memdir.interfaces import cli
+from memdir.interfaces.cli import CliContext, Output, Row, Styled, TableColumn, app, count_words, fill, show_time
 from memdir.interfaces.cli.app import json_option, model_option, verb
-from memdir.interfaces.cli.output import Output, Row, Styled, TableColumn, count_words, fill, show_time
 from memdir.records import InboxItem, Model, Reply, Request, make_log_path
-from memdir.store.batch import StoreOverlay
+from memdir.store.contract import StoreOverlay
 from memdir.store.files import FileStore
 from memdir.store.inbox import mask_text
 from memdir.store.open import Project
@@ -120,7 +120,7 @@ def _show_progress(call: CliContext) -> Iterator[OnProgress]:
         yield show
     except KeyboardInterrupt:
         call.out.progress("")
-        output.complain("the dream was cancelled; nothing was changed")
+        cli.complain("the dream was cancelled; nothing was changed")
         raise
     finally:
         if restored:
@@ -196,7 +196,7 @@ def _show_patch(out: Output, patch: Patch) -> None:
 
 def _show_change(out: Output, change: FileChange) -> None:
     old, new = (change.path if data is not None else "(no file)" for data in (change.before, change.after))
-    out.diff(output.render_text_diff(decode(change.before or b""), decode(change.after or b""), old, new))
+    out.diff(cli.render_text_diff(decode(change.before or b""), decode(change.after or b""), old, new))
 
 
 def _show_spared(out: Output, patches: PatchSet) -> None:
@@ -226,7 +226,7 @@ def _make_dreamed(store: FileStore, done: DreamResult, now: datetime) -> Row:
         proposals=[_make_proposal(at) for at in patches.proposals],
         diff=[_make_diff(at) for at in ([] if applied else _plan(store, patches, now))],
         sentences=fill("removed elsewhere in_history", applied.proof) if applied else None,
-        tokens=fill(output.TOKENS, patches.usage) if patches.requests else None,
+        tokens=fill(cli.TOKENS, patches.usage) if patches.requests else None,
         dollars=patches.usage.dollars if done.patches else None,
     )
 
@@ -266,7 +266,7 @@ def _print_dream_status(call: CliContext, *, as_json: bool) -> None:
         show("sessions", f"{due.sessions} since then")
     show("due", *((Styled("yes", "green"), "; `memdir dream` starts it") if due.is_due else (f"no: {words}",)))
     if due.next_at:
-        show("ask again", output.make_time(due.next_at))
+        show("ask again", cli.make_time(due.next_at))
     if holder:
         who = "memdir" if holder.is_ours else "another program"
         late = ", longer than an hour: see whether it still works" if holder.is_late else ""

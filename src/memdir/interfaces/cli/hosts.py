@@ -21,19 +21,21 @@ from memdir.conversation.transcripts import list_transcripts
 from memdir.errors import ConflictError, MemdirError, ModelError, NotFoundError, SettingsError, hint_extra
 from memdir.files import write_private
 from memdir.format import frontmatter
-from memdir.interfaces import imports, install
-from memdir.interfaces.cli import CliContext, choose_store, output, scope_flag
-from memdir.interfaces.cli.app import json_option, mask_secrets, model_option, parse_day, scope_option, verb
-from memdir.interfaces.cli.output import (
+from memdir.interfaces import cli, imports, install
+from memdir.interfaces.cli import (
+    CliContext,
     Row,
     Styled,
     TableColumn,
+    choose_store,
     count_words,
     fill,
     flush,
     render_error,
     render_text_diff,
+    scope_flag,
 )
+from memdir.interfaces.cli.app import json_option, mask_secrets, model_option, parse_day, scope_option, verb
 from memdir.interfaces.exports import ExportFormat, export
 from memdir.interfaces.import_formats import ImportContext, read_sources
 from memdir.interfaces.imports import ImportAction, ImportFormat, ImportPlan, ImportResult, ImportStep, apply_import
@@ -93,7 +95,7 @@ def install_verb(
     hosts, out = _choose_hosts(call, names, is_all), call.out
     problem = _check_model(call, spec) if spec else ""
     program = install.SHARED if is_project else install.find_program(sys.argv[0], sys.executable, which)
-    is_asking = not (is_silent or how["as_json"]) and output.is_terminal(sys.stdin) and out.is_terminal
+    is_asking = not (is_silent or how["as_json"]) and cli.is_terminal(sys.stdin) and out.is_terminal
     if is_plugin:
         _install_plugin(call, hosts, program, **how)
         if not how["is_shown"]:
@@ -217,7 +219,7 @@ def _choose_hosts(call: CliContext, names: Sequence[str], is_all: bool) -> tuple
         if is_all:
             raise NotFoundError("no agent that memdir knows has been used here", hint=f"name one: {known}")
         here = ", ".join(host.key for host in present) or "none that is known"
-        if present and output.is_terminal(sys.stdin) and call.out.is_terminal:
+        if present and cli.is_terminal(sys.stdin) and call.out.is_terminal:
             wanted = [at for at in present if click.confirm(f"Put memory into {at.title}?", default=True)]
             if wanted:
                 return tuple(wanted)
@@ -284,7 +286,7 @@ def hook_verb(call: CliContext, event: str, host: str) -> None:
     wrong, the exit code is 0, and `memdir doctor` tells about it.
     """
     # The hook interface takes the call before this program begins, unless an option stands before it.
-    output.complain("a hook takes no option before its name; nothing was done")
+    cli.complain("a hook takes no option before its name; nothing was done")
 
 
 @verb(
@@ -505,7 +507,7 @@ def _show_import(
         _show_texts(out, store, plan)
     for name, text, _ in plan.merges if done is None else ():
         old, new = (mask_secrets(at, call.environment) for at in (store.read(name).text, text))
-        out.diff(output.shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
+        out.diff(cli.shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
     counts = [f"{plan.count(at)} {_FATES.get(at, at.value)}" for at in ImportAction if plan.count(at)]
     out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "no memories in that time")
     if done is None:
@@ -526,7 +528,7 @@ def _show_import(
         out.line(Styled(f"{len(done.waiting)} waiting for you: `memdir inbox`", "yellow"))
 
 
-def _show_texts(out: output.Output, store: FileStore, plan: ImportPlan) -> None:
+def _show_texts(out: cli.Output, store: FileStore, plan: ImportPlan) -> None:
     """Every body and all prose of an index that would be taken over: what nobody has seen must not come in."""
     for step in (at for at in plan.steps if at.fate is ImportAction.NEW):
         out.line(Styled(f"{step.name}.md", "cyan"))
@@ -540,7 +542,7 @@ _GROUPS = {"user": "about you", "feedback": "how you want things done", "project
 _SHOWN = 8  # rows of a group that a terminal shows
 
 
-def _show_groups(out: output.Output, rows: Sequence[Row]) -> None:
+def _show_groups(out: cli.Output, rows: Sequence[Row]) -> None:
     """What an import would do, for people: new memories by type, then the others by what becomes of them."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
@@ -551,7 +553,7 @@ def _show_groups(out: output.Output, rows: Sequence[Row]) -> None:
         out.line(Styled(f"{title}: {len(group)}", "bold"))
         for row in group[:_SHOWN]:
             why = f" ({row['why']})" if row["why"] else ""
-            out.line(output.cut_width(f"  {one_line(row['description'] or row['title'])}{why}", out.width))
+            out.line(cli.cut_width(f"  {one_line(row['description'] or row['title'])}{why}", out.width))
         if len(group) > _SHOWN:
             out.line(Styled(f"  … and {len(group) - _SHOWN} more; in a pipe or with --json all are shown", "dim"))
 

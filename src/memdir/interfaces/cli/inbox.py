@@ -13,9 +13,19 @@ import click
 from click.shell_completion import CompletionItem
 
 from memdir.errors import MemdirError, NotFoundError
-from memdir.interfaces.cli import CliContext, choose_store, output, scope_flag
+from memdir.interfaces import cli
+from memdir.interfaces.cli import (
+    CliContext,
+    Row,
+    Styled,
+    TableColumn,
+    choose_store,
+    fill,
+    render_error,
+    scope_flag,
+    show_time,
+)
 from memdir.interfaces.cli.app import VerbGroup, complete, json_option
-from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, render_error, show_time
 from memdir.records import Edit, Forget, InboxItem, InboxState, IndexEdit, ReplaceLine, Save, Scope
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve, find_evidence, find_payload_edits, mask_payload, mask_text, reject
@@ -207,7 +217,7 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
             else:
                 reject(at.store, at.item)
         except MemdirError as error:
-            output.complain(f"inbox item {at.id}: {render_error(error)}")
+            cli.complain(f"inbox item {at.id}: {render_error(error)}")
             continue
         what = fill("change names", changed) if changed else {"change": None, "names": []}
         rows.append({"id": at.id, "scope": at.store.scope, "kind": at.item.kind, "state": done, **what})
@@ -222,7 +232,7 @@ def _decide(ctx: click.Context, done: str, *, ids: tuple[str, ...], every: bool,
     if not chosen and not as_json and out.is_table:
         out.line("nothing waits for you")
     if len(rows) < len(chosen):
-        ctx.exit(output.REFUSED)
+        ctx.exit(cli.REFUSED)
 
 
 def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
@@ -239,7 +249,7 @@ def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
         with suppress(MemdirError):
             text = placed.store.read(name).text
         if not isinstance(edit, Forget):
-            diff = output.render_text_diff(placed.mask(text), placed.mask(edit.text), name, name)
+            diff = cli.render_text_diff(placed.mask(text), placed.mask(edit.text), name, name)
             done, text = "rewrite", edit.text
     call.out.line(Styled(f"would {done} ", "bold"), Styled(name, "cyan"))
     if has_text:

@@ -17,9 +17,8 @@ from memdir.conversation.notes import NotesFile, NotesSkip, find_home, list_note
 from memdir.conversation.transcripts import list_transcripts
 from memdir.errors import FormatError, LockedError, MemdirError, ModelError, NotFoundError, SettingsError
 from memdir.extraction import ExtractResult, ExtractSkip, turns
-from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli import TOKENS, CliContext, Output, Row, Styled, TableColumn, fill, is_terminal
 from memdir.interfaces.cli.app import CliVerb, VerbGroup, json_option, model_option, parse_day, verb
-from memdir.interfaces.cli.output import TOKENS, Output, Row, Styled, TableColumn, fill, is_terminal
 from memdir.interfaces.worker import WHO, collect_ended, do_chores, work
 from memdir.models.open import find_model
 from memdir.models.usage import find_price

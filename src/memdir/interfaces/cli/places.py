@@ -11,10 +11,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from memdir.errors import FormatError, ModelError, NotFoundError, PathError
-from memdir.guard import check_root
-from memdir.interfaces.cli import CliContext
+from memdir.files import check_root
+from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, fill, render_error
 from memdir.interfaces.cli.app import VerbGroup, confirm, json_option, verb
-from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, render_error
 from memdir.project.paths import MemoryDirectory, PathStep, ProjectPaths, find_state_dir, read_paths
 from memdir.project.settings import (
     SETTINGS,

@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memdir.format.age import render_age
-from memdir.interfaces.cli import CliContext
-from memdir.interfaces.cli.output import Output, Row, Styled, TableColumn, fill
+from memdir.interfaces.cli import CliContext, Output, Row, Styled, TableColumn, fill
 from memdir.recall.pipeline import RecallResult, RecallSkip, recall_in_project, selects_beside
 from memdir.records import Excerpt, Pick
 from memdir.store.open import Project

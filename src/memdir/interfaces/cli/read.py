@@ -6,9 +6,21 @@ from contextlib import suppress
 import click
 
 from memdir.errors import MemdirError, NotFoundError
-from memdir.interfaces.cli import CliContext, app, choose_store, choose_stores, output, scope_flag
+from memdir.interfaces import cli
+from memdir.interfaces.cli import (
+    CliContext,
+    Row,
+    Styled,
+    TableColumn,
+    app,
+    choose_store,
+    choose_stores,
+    fill,
+    make_change_row,
+    make_row,
+    scope_flag,
+)
 from memdir.interfaces.cli.app import json_option, limit_option, name_argument, scope_option, verb
-from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, make_change_row, make_row
 from memdir.records import Change, ChangedFile
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -17,7 +29,7 @@ from memdir.store.state import drop_learned
 
 _MEMORIES = (
     TableColumn("NAME", "cyan", "name", is_cut=True),
-    TableColumn("TYPE", "magenta", lambda row: row["type"] or output.NO_TYPE),
+    TableColumn("TYPE", "magenta", lambda row: row["type"] or cli.NO_TYPE),
     TableColumn("SCOPE", "dim", "scope"),
     TableColumn("AGE", "dim", "modified", is_time=True),
     TableColumn("", "yellow", "pinned"),
@@ -29,7 +41,7 @@ _MEMORIES = (
     "list", "List the memories here; `read` prints one, `status` counts them.",
     "memdir list", "memdir list --type feedback --sort name", "memdir list --json",
 )  # fmt: skip
-@click.option("--type", "kind", type=click.Choice((*app.KINDS, output.NO_TYPE)), help="Only memories of this type.")
+@click.option("--type", "kind", type=click.Choice((*app.KINDS, cli.NO_TYPE)), help="Only memories of this type.")
 @scope_option
 @click.option(
     "--sort", type=click.Choice(("newest", "name", "type")), default="newest", show_default=True, help="The order."
@@ -43,12 +55,12 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
     Who wrote a team's memory is shown on a terminal and in JSON.
     """
     found = [(header, store) for store in call.open().stores for header in store.scan()]
-    chosen = [at for at in found if kind in (None, at[0].kind or output.NO_TYPE) and scope in (None, at[0].scope)]
+    chosen = [at for at in found if kind in (None, at[0].kind or cli.NO_TYPE) and scope in (None, at[0].scope)]
     chosen.sort(key=lambda at: (at[0].modified, at[0].name), reverse=True)
     if sort == "name":
         chosen.sort(key=lambda at: at[0].name.casefold())
     elif sort == "type":
-        chosen.sort(key=lambda at: (*app.KINDS, output.NO_TYPE).index(at[0].kind or output.NO_TYPE))
+        chosen.sort(key=lambda at: (*app.KINDS, cli.NO_TYPE).index(at[0].kind or cli.NO_TYPE))
     rows = [make_row(header, store) for header, store in chosen]
     empty = "none" if found else "nothing is remembered here yet; `memdir remember TEXT` begins"
     columns = [at._replace(cell=_render_scope) if at.title == "SCOPE" and call.out.is_table else at for at in _MEMORIES]
@@ -79,7 +91,7 @@ def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json
             raise NotFoundError(f"{header.name} is gone", name=header.name)
         out.raw(data)
         return
-    facts = [header.kind or "no type", _render_scope(row), output.show_time(out, header.modified, project.now())]
+    facts = [header.kind or "no type", _render_scope(row), cli.show_time(out, header.modified, project.now())]
     out.line(Styled(header.title, "bold"))
     out.line(Styled(" · ".join([*facts, *(["pinned"] if header.pinned else [])]), "dim"))
     out.line(Styled(row["path"], "dim"))
@@ -144,7 +156,7 @@ def history_verb(
         store = choose_store(project, scope)
         done = compact_history(project, store, call.origin())
         if not as_json:
-            call.out.line(f"removed {output.count_words(done.versions, 'old version')}, {done.bytes:,} bytes")
+            call.out.line(f"removed {cli.count_words(done.versions, 'old version')}, {done.bytes:,} bytes")
             return
     store, found = _find_store(call.open(), name, scope)
     rows = [make_change_row(change) for change in store.changes(found, limit=limit or -1)]
@@ -168,12 +180,12 @@ def diff_verb(call: CliContext, target: str | None, scope: str | None, as_json: 
     A memory whose name is a number is meant by NAME.md.
     """
     store, change, files = _find_change(call.open(), target, scope)
-    diffs = [(file, output.render_change(file, store.read_content)) for file in files]
+    diffs = [(file, cli.render_change(file, store.read_content)) for file in files]
     if as_json:
         rows = [fill("path before? after?", file, diff="\n".join(lines)) for file, lines in diffs]
         call.out.json({"change": make_change_row(change), "diffs": rows})
         return
-    when = output.show_time(call.out, change.at, call.open().now())
+    when = cli.show_time(call.out, change.at, call.open().now())
     call.out.line(Styled(f"change {change.id}", "bold"), f": {change.verb} by {change.origin.who}, {when}")
     for _, lines in diffs:
         call.out.diff(lines)
@@ -207,8 +219,8 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
         files = [{"path": at.path, "change": _name_change(at)} for at in planned]
         call.out.json({"undone": make_change_row(undone), "change": number, "changes": files, "more": []})
         return
-    when = output.show_time(call.out, undone.at, call.open().now())
-    what = f" ({undone.verb} {', '.join(output.find_change_names(undone))}, {when})"
+    when = cli.show_time(call.out, undone.at, call.open().now())
+    what = f" ({undone.verb} {', '.join(cli.find_change_names(undone))}, {when})"
     call.out.line(Styled(f"undone: change {undone.id}", "bold"), what)
     for at in planned:
         name = at.path.removesuffix(".md")
@@ -258,7 +270,7 @@ def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str 
         facts = {"action": "restored" if is_new else "unchanged", "version": source.id if source else None}
         call.out.json(make_row(header, store) | {"change": change, **facts})
         return
-    when = output.show_time(call.out, source.at, project.now()) if source else ""
+    when = cli.show_time(call.out, source.at, project.now()) if source else ""
     done = "restored " if is_new else "nothing to restore: it is already "
     left = f" as change {source.id} left it ({when})" if source else " as it was before"
     call.out.line(done, Styled(found, "cyan"), left)
@@ -311,7 +323,7 @@ def _undo_session(call: CliContext, store: FileStore, session: str, *, as_json: 
         first, *more = [make_change_row(store.read_change(at.id)) for at in found]
         call.out.json({"undone": first, "change": first["undone_by"], "changes": files, "more": more})
     else:
-        call.out.line(f"undone: {output.count_words(len(found), 'change')} of {session}")
+        call.out.line(f"undone: {cli.count_words(len(found), 'change')} of {session}")
 
 
 def _name_change(planned: FileChange) -> str:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import click
 
 from memdir.conversation.tool_calls import list_recent_tools
-from memdir.conversation.transcripts import list_folders, read_tail, search_transcripts
+from memdir.conversation.transcripts import read_tail, search_transcripts
 from memdir.errors import DiskError, FormatError, MemdirError
 from memdir.format.frontmatter import compose_file, make_slug, read_time
-from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, fill, make_skip_rows
 from memdir.interfaces.cli.app import (
     CliVerb,
     VerbGroup,
@@ -33,9 +33,9 @@ from memdir.interfaces.cli.app import (
     scope_option,
     verb,
 )
-from memdir.interfaces.cli.output import Row, Styled, TableColumn, fill, make_skip_rows
 from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.limits import DESCRIPTION_CHARS, SELECTED
+from memdir.project.paths import list_folders
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import recall
 from memdir.recall.prefetch import select_beside

@@ -9,9 +9,8 @@ from uuid import UUID
 import click
 
 from memdir.errors import FormatError, SettingsError
-from memdir.interfaces.cli import CliContext
+from memdir.interfaces.cli import CliContext, TableColumn
 from memdir.interfaces.cli.app import VerbGroup, confirm, json_option
-from memdir.interfaces.cli.output import TableColumn
 
 _DSN = "The database as the application role, as libpq understands it; passwords belong into ~/.pgpass."
 _OWNER = "The database as the role that owns the schema."

@@ -15,11 +15,23 @@ from memdir.extraction import ExtractSkip
 from memdir.format.frontmatter import digest_of
 from memdir.format.index import clip_index, measure_index
 from memdir.frozen import replace
-from memdir.interfaces import doctor
-from memdir.interfaces.cli import CliContext, choose_store, choose_stores, name_scope, output
+from memdir.interfaces import cli, doctor
+from memdir.interfaces.cli import (
+    NO_TYPE,
+    TOKENS,
+    CliContext,
+    Output,
+    Row,
+    Styled,
+    TableColumn,
+    choose_store,
+    choose_stores,
+    count_words,
+    fill,
+    name_scope,
+)
 from memdir.interfaces.cli.app import KINDS, complete_names, find_memory, json_option, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
-from memdir.interfaces.cli.output import NO_TYPE, TOKENS, Output, Row, Styled, TableColumn, count_words, fill
 from memdir.interfaces.cli.places import find_collision, make_setting, show_value
 from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
 from memdir.limits import INDEX_WARN_SHARE
@@ -86,7 +98,7 @@ def status_verb(call: CliContext, is_all: bool, usage: bool, as_json: bool) -> N
         scopes=[_make_scope(store, project.settings.text("index_order")) for store in project.stores],
         settings=[make_setting(project.settings, item) for item in SETTINGS],
         skip_reasons={
-            "recall": output.make_skip_rows(),
+            "recall": cli.make_skip_rows(),
             "extract": [{"reason": at.value, "words": at.words} for at in ExtractSkip],
             "dream": [{"reason": at.value, "words": at.words} for at in DreamSkip],
         },
@@ -141,7 +153,7 @@ def _make_scope(store: FileStore, order: str) -> Row:
         waiting=waiting,
         index=fill("lines bytes", used, share=round(used.share, 4), tokens=tokens),
         history={"changes": changes, "bytes": size},
-        last_change=output.make_change_row(last[0]) if last else None,
+        last_change=cli.make_change_row(last[0]) if last else None,
         recalled={"times": sum(times), "memories": sum(map(bool, times)), "never": times.count(0)},
         verdicts=_count_verdicts(store, headers, recorded),
     )
@@ -182,7 +194,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
         used = f"index {scope['index']['share']:.0%} full" if scope["memories"] else "empty"
         out.line(f"{label:<14}{count_words(scope['memories'], 'memory')}, {used}", Styled(f"  {scope['path']}", "dim"))
     lately = [
-        (change.at, f"{change.verb} {shorten(', '.join(output.find_change_names(change)), 60)} by {change.origin.who}")
+        (change.at, f"{change.verb} {shorten(', '.join(cli.find_change_names(change)), 60)} by {change.origin.who}")
         for store in project.stores
         for change in store.changes(limit=_LATELY)
     ] + [
@@ -193,7 +205,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
     out.line()
     out.line(Styled("lately", "bold"), "" if lately else "  nothing yet")
     for at, what in sorted(lately, key=itemgetter(0), reverse=True)[:_LATELY]:
-        out.line(f"  {output.show_time(out, at, now)}: {what}")
+        out.line(f"  {cli.show_time(out, at, now)}: {what}")
     out.line()
     needs = []
     if waiting := sum(scope["waiting"] for scope in row["scopes"]):
@@ -253,10 +265,8 @@ def _show_status(out: Output, project: Project, row: Row) -> None:
             counts = ", ".join(f"{count} {state}" for state, count in scope["verdicts"].items())
             out.line(f"  verified  {counts}", Styled("  (`memdir verify` looks again)", "dim"))
         if scope["last_change"] and (last := next(iter(store.changes(limit=1)), None)):
-            when = output.show_time(out, last.at, project.now())
-            out.line(
-                f"  last      {last.verb} {', '.join(output.find_change_names(last))} by {last.origin.who}, {when}"
-            )
+            when = cli.show_time(out, last.at, project.now())
+            out.line(f"  last      {last.verb} {', '.join(cli.find_change_names(last))} by {last.origin.who}, {when}")
 
 
 def _show_lists(out: Output, row: Row) -> None:
@@ -311,7 +321,7 @@ def _show_usage(out: Output, project: Project, report: UsageReport, problem: str
         out.line()
         out.line(Styled("the last requests", "bold"))
         for entry in report.last:
-            out.line(f"  {output.make_time(entry.at)}  {render_usage_row(entry)}", Styled(f"  {entry.project}", "dim"))
+            out.line(f"  {cli.make_time(entry.at)}  {render_usage_row(entry)}", Styled(f"  {entry.project}", "dim"))
 
 
 def _describe_total(total: UsageTotal) -> str:
@@ -388,7 +398,7 @@ def verify_verb(
     for name, reason in [at for one in stamps for at in one.refused]:
         out.warn(f"{name} is not stamped: {reason}")
     if any(report.has_stale for report in reports):
-        ctx.exit(output.REFUSED)
+        ctx.exit(cli.REFUSED)
 
 
 def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[tuple[FileStore, list[str] | None]]:
@@ -430,7 +440,7 @@ def _show_verdicts(out: Output, found: list[tuple[FileStore, Verdict]], counts: 
             out.line(f"    line {at.claim.line}: {render_claim(at)}")
     words = {VerifyState.UNCHECKED: "with nothing to check"}
     summary = ", ".join(f"{counts[state]} {words.get(state, state.value)}" for state in VerifyState if counts[state])
-    out.line(output.count_words(len(found), "memory") + (f": {summary}" if summary else ""))
+    out.line(cli.count_words(len(found), "memory") + (f": {summary}" if summary else ""))
 
 
 # `doctor`.
@@ -464,7 +474,7 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str |
             out.table([TableColumn("", "", itemgetter(at)) for at in range(6)], cells)
         for level in dict.fromkeys(LEVELS.values()) if out.is_table else ():
             if at_level := [row for row in rows if row["level"] == level]:
-                counted = f"{len(at_level)} advice" if level == "advice" else output.count_words(len(at_level), level)
+                counted = f"{len(at_level)} advice" if level == "advice" else cli.count_words(len(at_level), level)
                 out.line(Styled(counted, _LEVEL_STYLES[level]))
             for row in at_level:
                 place, fix = Styled(f"{row['scope']}: {_name_place(row)}", "cyan"), Styled(f" — {row['fix']}", "dim")
@@ -475,7 +485,7 @@ def doctor_verb(ctx: click.Context, is_fixing: bool, is_deep: bool, scope: str |
         if not rows and out.is_table:
             out.line(Styled("nothing wrong", "green"))
     if any(row["level"] != "advice" for row in rows):
-        ctx.exit(output.REFUSED)
+        ctx.exit(cli.REFUSED)
 
 
 def _look(

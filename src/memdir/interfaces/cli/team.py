@@ -12,10 +12,21 @@ from memdir.conversation.instructions import find_frame, load_indexes
 from memdir.errors import MemdirError, NotFoundError, PathError, SettingsError
 from memdir.format.frontmatter import digest_of
 from memdir.format.index import INDEX_FILE
-from memdir.interfaces.cli import CliContext, app, output, scope_flag
+from memdir.interfaces import cli
+from memdir.interfaces.cli import (
+    CliContext,
+    Row,
+    Styled,
+    TableColumn,
+    app,
+    count_words,
+    fill,
+    is_terminal,
+    make_row,
+    scope_flag,
+)
 from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.context import make_index_row, show_index
-from memdir.interfaces.cli.output import Row, Styled, TableColumn, count_words, fill, is_terminal, make_row
 from memdir.limits import TEAM_SECONDS
 from memdir.records import TEAM_FOLDER, InboxState, Origin, Scope
 from memdir.store import open as opening
@@ -26,9 +37,8 @@ from memdir.team import own, state
 from memdir.team import sync as syncing
 from memdir.team.git import TEAM_FILE, hash_blob
 from memdir.team.server import TOKEN_VARIABLE, check_server, find_token
-from memdir.team.state import BRANCH, Membership, SyncOutcome, SyncResult
+from memdir.team.state import BRANCH, Membership, SyncOutcome, SyncPart, SyncResult, read_local
 from memdir.team.sync import WAIT
-from memdir.team.tree import SyncPart, read_local
 from memdir.text import fold
 
 # `promote` and `demote`.
@@ -370,7 +380,7 @@ def _leave(call: CliContext, as_json: bool) -> None:
 
 
 def _report(call: CliContext, done: SyncResult, as_json: bool) -> int:
-    out, code = call.out, output.REFUSED if done.outcome is SyncOutcome.FAILED else 0
+    out, code = call.out, cli.REFUSED if done.outcome is SyncOutcome.FAILED else 0
     row = _make_sync(done)
     if as_json:
         out.json(row)

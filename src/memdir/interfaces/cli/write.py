@@ -12,9 +12,9 @@ from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
 from memdir.format.frontmatter import HOW, WHY, compose_body, decode, digest_of, find_missing_parts, make_slug
 from memdir.format.index import INDEX_FILE, IndexFill, measure_index
 from memdir.frozen import replace
-from memdir.interfaces.cli import CliContext, app, choose_store, name_scope, output, scope_flag
+from memdir.interfaces import cli
+from memdir.interfaces.cli import CliContext, Row, Styled, app, choose_store, fill, make_row, name_scope, scope_flag
 from memdir.interfaces.cli.app import KINDS, find_memory, json_option, name_argument, scope_option, verb
-from memdir.interfaces.cli.output import Row, Styled, fill, make_row
 from memdir.interfaces.derivable import find_derivable
 from memdir.records import TEAM_FOLDER, Draft, Kind, Memory, Scope
 from memdir.store.contract import find_existing, find_free_name, preview_text
@@ -276,7 +276,7 @@ def _report_saved(
 
 def _render_diff(call: CliContext, before: str, after: str, file: str, which: str) -> list[str]:
     old, new = (app.mask_secrets(text, call.environment) for text in (before, after))
-    return output.shorten_diff(output.render_text_diff(old, new, file, f"{file} ({which})"))
+    return cli.shorten_diff(cli.render_text_diff(old, new, file, f"{file} ({which})"))
 
 
 def _find_warnings(
@@ -463,7 +463,7 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
     if as_json:
         out.json(row | {"changes_cleaned": count, "unreached": UNREACHED if purge else None})
     elif purge:
-        changes = output.count_words(count, "change")
+        changes = cli.count_words(count, "change")
         out.line("purged ", Styled(found, "cyan"), f" from the directory and from {changes} of its history")
         out.line(f"memdir cannot reach {UNREACHED}")
     else:

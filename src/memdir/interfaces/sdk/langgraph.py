@@ -21,10 +21,10 @@ from datetime import datetime
 from typing import Any
 
 from memdir.errors import ConflictError, FormatError, NotFoundError, PathError
+from memdir.files import find_refusal
 from memdir.format import frontmatter
 from memdir.format.frontmatter import check_description, digest_of, make_slug, read_time
 from memdir.frozen import dataclass
-from memdir.guard import find_refusal
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.limits import NAME_CHARS, NAME_DEPTH
 from memdir.recall.select import BELOW, WORSE, LocalSearch

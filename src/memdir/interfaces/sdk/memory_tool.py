@@ -22,11 +22,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from memdir.errors import ConflictError, MemdirError, NotFoundError, PathError
+from memdir.files import check_name
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, encode, split_lines
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass
-from memdir.guard import check_name
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.interfaces.tools import check_visible, clean_result, list_visible, render_refusal
 from memdir.language.dates import make_absolute

@@ -13,10 +13,10 @@ from uuid import UUID, uuid4
 from psycopg import errors
 
 from memdir.errors import ConflictError, FormatError, NotFoundError, ReviewError, SecretError
+from memdir.files import check_name
 from memdir.format.frontmatter import digest_of, encode
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, field, replace
-from memdir.guard import check_name
 from memdir.interfaces.server import access
 from memdir.interfaces.server.access import Caller, DeniedError, OidcProvider
 from memdir.interfaces.server.schemas import (

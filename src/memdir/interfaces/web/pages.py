@@ -27,7 +27,7 @@ from memdir.interfaces.web.render import (
 from memdir.interfaces.web.site import MemoryRow, Site, SiteList, name_scope
 from memdir.limits import INDEX_BYTES, INDEX_LINES
 from memdir.recall.find import search_memories
-from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled, read_half_lives
+from memdir.recall.pipeline import RecallRequest, RecallResult, find_recalled
 from memdir.records import (
     Change,
     InboxState,
@@ -518,9 +518,7 @@ def _make_fields(site: Site, store: StoreBase, memory: Memory, changes: Sequence
     text = store.index(folder) if isinstance(store, FileStore) else store.index()
     lines = find_lines(text, short)
     life = (
-        find_half_life(header.kind, read_half_lives(site.project.settings))
-        if site.project
-        else find_half_life(header.kind)
+        find_half_life(header.kind, site.project.settings.half_lives()) if site.project else find_half_life(header.kind)
     )
     row = site.memories().by_key.get(f"{store.scope.value}/{header.name}")
     changed = row.changed if row else header.modified

@@ -18,11 +18,10 @@ from typing import Any
 from memdir.dream import DreamResult, dream, find_dream_context, preview_dream
 from memdir.dream.records import PatchSet, ProgressStep
 from memdir.errors import LockedError, MemdirError, NotFoundError
+from memdir.files import Stat
 from memdir.format.age import HALF_LIVES
 from memdir.frozen import dataclass, field
-from memdir.guard import Stat
 from memdir.models.open import find_model
-from memdir.recall.pipeline import read_half_lives
 from memdir.recall.select import LocalSearch
 from memdir.records import Header, InboxState, Origin, Scope, Surfacing
 from memdir.store.contract import Clock, StoreBase, utc_now
@@ -129,7 +128,7 @@ class Site:
         with self._searching:
             number = self.memories().number
             if self._search is None:
-                lives = read_half_lives(self.project.settings) if self.project else HALF_LIVES
+                lives = self.project.settings.half_lives() if self.project else HALF_LIVES
                 self._search = LocalSearch(tuple(self.stores.values()), half_lives=lives, trusts=True)
             if self._searched != number:
                 self._search.refresh()
