@@ -132,7 +132,7 @@ class _Pages:
             lstrip_blocks=True,
         )
         self._templates.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
-        self._templates.filters |= {"plain": plain}
+        self._templates.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind}
 
     def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
         """An address with its JSON twin; `keep`: the page is the same until something changes, or another minute begins."""
@@ -163,7 +163,8 @@ class _Pages:
     def _render(self, request: Request, site: Site, template: str, data: Row, notice: Done | None = None) -> str:
         frame = pages.make_frame(site, site.memories())
         twin = f"{request.url.path.removesuffix('.json')}.json"
-        context = {"base": _base(request), "frame": frame, "csrf": request.scope.get(CSRF, ""), "notice": notice}
+        word = Markup('<input type="hidden" name="csrf" value="{}">').format(request.scope.get(CSRF, ""))
+        context = {"base": _base(request), "frame": frame, "csrf_field": word, "notice": notice}
         here = request.url.path.removeprefix(_base(request))
         params = dict(request.query_params)
         params.pop("done", None)

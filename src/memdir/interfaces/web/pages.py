@@ -85,9 +85,7 @@ def name_who(who: str) -> str:
 def make_frame(site: Site, listed: SiteList) -> Row:
     """What every page has around it."""
     project, now = site.project, site.now()
-    last = max(
-        (at for at in (_find_last(store) for store in site.stores.values()) if at), key=lambda at: at.at, default=None
-    )
+    last: Change | None = site.memo("last", lambda: _find_last(site))
     state = "on"
     if project is not None:
         state = "off" if not project.places.switch.on else "paused" if project.settings.flag("paused") else "on"
@@ -103,10 +101,12 @@ def make_frame(site: Site, listed: SiteList) -> Row:
     }
 
 
-def _find_last(store: StoreBase) -> Change | None:
-    with suppress(MemdirError):
-        return next(iter(store.changes(limit=1)), None)
-    return None
+def _find_last(site: Site) -> Change | None:
+    found = []
+    for store in site.stores.values():
+        with suppress(MemdirError):
+            found += store.changes(limit=1)
+    return max(found, key=lambda at: at.at, default=None)
 
 
 # The list and the search.
@@ -117,11 +117,11 @@ def show_memories(site: Site, params: Params) -> Row:
     query = " ".join(params.get("q", "").split())
     chosen = {key: params.get(key, "") for key in ("type", "scope", "age", "state", "author", "never")}
     tests = [test for key, value in chosen.items() if value and (test := _TESTS[key](value, now)) is not None]
-    rows = [row for row in listed.rows if all(test(row) for test in tests)]
+    rows = [row for row in listed.rows if all(test(row) for test in tests)] if tests else listed.rows
     counts: Row = site.memo("counts", lambda: _count(listed, now))
     sort = params.get("sort", "changed")
     if sort in _SORTS and sort != "changed":
-        rows.sort(key=_SORTS[sort], reverse=sort in ("recalled",))
+        rows = sorted(rows, key=_SORTS[sort], reverse=sort == "recalled")
     start = max(0, int(after)) if (after := params.get("after", "0")).isdecimal() else 0
     data: Row = {
         "query": query,

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from html import escape
 
 from markupsafe import Markup
@@ -31,6 +32,18 @@ def _svg(
     ratio = ' preserveAspectRatio="none"' if stretch else ""
     kind = f' class="{name}"' if name else ""
     return Markup(f'<svg{kind} viewBox="0 0 {width:g} {height:g}"{ratio} {role}>{inner}</svg>')
+
+
+@lru_cache(64)
+def icon(name: str) -> Markup:
+    return Markup(f'<svg class="i" aria-hidden="true"><use href="#{escape(name)}"/></svg>')
+
+
+@lru_cache(64)
+def kind(name: str) -> Markup:
+    """The type of a memory, with its sign."""
+    inner = " no type" if name == "none" else f"{icon(name)} {escape(name)}"
+    return Markup(f'<span class="kind">{inner}</span>')
 
 
 def _rect(x: float, y: float, width: float, height: float, name: str = "f-mid") -> str:
