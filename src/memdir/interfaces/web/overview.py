@@ -3,6 +3,7 @@
 from collections import Counter
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -255,13 +256,15 @@ def show_graph(site: Site, params: Params, listed: SiteList) -> Row:
         targets = make_targets(headers)
         for name, linked in links.items():
             edges += [(f"{home}/{name}", f"{home}/{at}") for link in linked if (at := targets.get(link)) and at != name]
-    subjects = plots.group_subjects([(row.key, f"{row.header.title} {row.header.description}") for row in listed.rows])
+    texts = [(row.key, f"{row.header.title} {row.header.description}") for row in listed.rows]
+    subjects = site.memo("subjects", lambda: plots.group_subjects(texts))
     marks = {
         row.key: ("bad" if row.state is VerifyState.STALE else "ok" if row.state is VerifyState.VERIFIED else "un")
         for row in listed.rows
     }
     titles = {row.key: plain(row.header.title or row.header.name, 60) for row in listed.rows}
-    opened, chosen = params.get("subject", ""), params.get("memory", "")
+    chosen = at if (at := params.get("memory", "")) in titles else ""
+    opened = next((subject for subject, keys in subjects.items() if chosen in keys), params.get("subject", ""))
     lists = [
         {
             "subject": subject,
@@ -270,8 +273,9 @@ def show_graph(site: Site, params: Params, listed: SiteList) -> Row:
         }
         for subject, keys in subjects.items()
     ]
-    svg = plots.graph(subjects, edges, marks, titles, opened=opened, chosen=chosen)
-    return {"svg": svg, "subjects": lists, "links": len(edges), "opened": opened, "chosen": chosen}
+    draw = partial(plots.graph, subjects, edges, marks, titles, opened=opened, chosen=chosen)
+    data: Row = {"svg": draw(), "svg_narrow": draw(is_narrow=True), "subjects": lists, "links": len(edges)}
+    return data | {"opened": opened, "chosen": chosen, "title": titles.get(chosen, ""), "path": _path_of(chosen)}
 
 
 def _path_of(key: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from html import escape
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -14,7 +15,7 @@ from memdir.verify.records import VerifyState
 
 OPEN_FROM = 200  # memories from which a subject is one disc until it is opened
 _SUBJECTS, _LEAST = 12, 3  # subjects at most, and memories of the smallest
-_DRAWN = 400  # links drawn at most
+_DRAWN, _NAMED = 400, 8  # links drawn and memories named at most
 _TURN = math.pi * (3 - math.sqrt(5))  # of a sunflower: points that fill a disc evenly
 
 
@@ -159,51 +160,99 @@ def graph(
     *,
     opened: str = "",
     chosen: str = "",
+    is_narrow: bool = False,
 ) -> Markup:
-    """Subjects as discs with a dot for each memory, links as lines; the links of the chosen memory are drawn strong."""
+    """Subjects as discs, with a dot for each memory and a line for each link; the links of the chosen memory are drawn strong.
+
+    Many memories are one disc a subject, as large as its share, until a subject is opened: then that one is drawn with its
+    dots, and links to the others as one line each, wider where there are more.
+    """
     if not subjects:
         return Markup("")
+    width = 420.0 if is_narrow else 940.0
     is_many = sum(map(len, subjects.values())) >= OPEN_FROM
-    across = min(4, len(subjects))
-    wide, high, places, inner = 940 / across, 210.0, dict[str, tuple[float, float]](), ""
-    for number, (subject, keys) in enumerate(subjects.items()):
-        x, y = wide * (number % across + 0.5), high * (number // across + 0.5) + 12
-        radius = min(84.0, 26 + 6.5 * math.sqrt(len(keys)))
-        inner += f'<circle class="field" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
-        label = f"{escape(subject)} {len(keys)}"
-        text = f'<text x="{x:.1f}" y="{y - radius - 6:.1f}" text-anchor="middle">{label}</text>'
-        inner += f'<a href="?subject={escape(subject)}#graph">{text}</a>' if is_many else text
-        if is_many and subject != opened:
-            places |= dict.fromkeys(keys, (x, y))
-            inner += f'<text class="t-on" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{len(keys)}</text>'
-            continue
-        for at, key in enumerate(keys):
-            reach, turn = (radius - 10) * math.sqrt((at + 0.5) / len(keys)), at * _TURN
-            places[key] = x + reach * math.cos(turn), y + reach * math.sin(turn)
-    lines, strong = "", ""
-    seen: Counter[tuple[float, float, float, float]] = Counter()
-    for one, other in edges[: _DRAWN * 10]:
-        if one in places and other in places and places[one] != places[other]:
-            (x1, y1), (x2, y2) = places[one], places[other]
-            path = f'd="M{x1:.1f} {y1:.1f}Q{(x1 + x2) / 2:.1f} {(y1 + y2) / 2 - 24:.1f} {x2:.1f} {y2:.1f}"'
-            seen[x1, y1, x2, y2] += 1
-            if chosen in (one, other) and chosen:
-                strong += f'<path class="lk-on" {path}/>'
-            elif seen[x1, y1, x2, y2] == 1 and len(seen) <= _DRAWN:
-                lines += f'<path class="lk" {path}/>'
-    dots = ""
+    discs, height = _place_discs(subjects, opened if is_many else "", width, is_many=is_many)
+    closed = {at for at in subjects if is_many and at != opened}
+    of = {key: subject for subject, keys in subjects.items() for key in keys}
+    dots: dict[str, tuple[float, float]] = {}
     for subject, keys in subjects.items():
-        for key in keys if not is_many or subject == opened else ():
-            x, y = places[key]
-            name = "nd-on" if key == chosen else {"bad": "nd-bad", "ok": "nd"}.get(marks.get(key, ""), "nd-un")
-            _, _, leaf = key.partition("/")
-            title = f"<title>{escape(titles.get(key, leaf))}</title>"
-            dots += f'<a href="?memory={escape(key)}#graph">{title}<circle class="{name}" cx="{x:.1f}" cy="{y:.1f}" r="5"/></a>'
-    if chosen in places:
-        x, y = places[chosen]
-        dots += (
-            f'<text class="t-on halo" x="{x:.1f}" y="{y - 10:.1f}" text-anchor="middle">{escape(titles[chosen])}</text>'
+        x, y, radius = discs[subject]
+        for number, key in enumerate(keys if subject not in closed else ()):
+            reach, turn = (radius - 10) * math.sqrt((number + 0.5) / len(keys)), number * _TURN
+            dots[key] = x + reach * math.cos(turn), y + reach * math.sin(turn)
+    between: Counter[tuple[str, str]] = Counter()
+    lines, strong, near = list[str](), "", dict.fromkeys([chosen] if chosen in dots else [])
+    for one, other in edges:
+        if one in dots and other in dots and chosen in (one, other):
+            strong += _curve("lk-on", dots[one], dots[other])
+            near |= dict.fromkeys((one, other))
+        elif one in dots and other in dots and len(lines) < _DRAWN:
+            lines.append(_curve("lk", dots[one], dots[other]))
+        elif one in of and other in of and of[one] != of[other] and (not opened or opened in (of[one], of[other])):
+            between[min(of[one], of[other]), max(of[one], of[other])] += 1
+            if chosen in (one, other):
+                x, y, radius = discs[of[other if one == chosen else one]]
+                strong += _curve("lk-on", dots[chosen], (x, y - radius))
+    thick = (
+        _curve("lk", discs[one][:2], discs[other][:2], 1 + math.log2(count)) for (one, other), count in between.items()
+    )
+    fields, words = "", ""
+    for subject, keys in subjects.items():
+        x, y, radius = discs[subject]
+        disc = f'<circle class="field" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
+        if subject not in closed:
+            fields += disc
+            words += _label(f"{subject} {len(keys)}", x, y - radius - 6)
+            continue
+        stale = sum(marks.get(key) == "bad" for key in keys)
+        inside = _label(subject, x, y - 2, "t-on") + _label(f"{len(keys):,}", x, y + 15)
+        inside += _label(f"{stale} out of date", x, y + 32, "t-bad") if stale else ""
+        fields += f'<a href="?subject={quote(subject)}#graph">{disc}{inside}</a>'
+    made = ""
+    for key, (x, y) in dots.items():
+        name = "nd-on" if key == chosen else {"bad": "nd-bad", "ok": "nd"}.get(marks.get(key, ""), "nd-un")
+        title = f"<title>{escape(titles.get(key, key))}</title>"
+        made += (
+            f'<a href="?memory={quote(key)}#graph">{title}<circle class="{name}" cx="{x:.1f}" cy="{y:.1f}" r="5"/></a>'
         )
-    rows = math.ceil(len(subjects) / across)
-    label = f"{len(subjects)} subjects, {sum(map(len, subjects.values()))} memories and {len(edges)} links"
-    return _svg(940, high * rows + 12, inner + lines + strong + dots, label=label, role="group")
+    for key in list(near)[:_NAMED]:
+        x, y = dots[key]
+        side = "start" if x < width / 3 else "end" if x > width * 2 / 3 else "middle"
+        words += _label(titles[key], x, y - 10, "t-on" if key == chosen else "", side)
+    label = f"{len(subjects)} subjects, {len(of)} memories and {len(edges)} links"
+    inner = "".join((*thick, fields, *lines, strong, made, words))
+    return _svg(width, height, inner, label=label, name="narrow" if is_narrow else "broad", role="group")
+
+
+def _place_discs(
+    subjects: Mapping[str, Sequence[str]], opened: str, width: float, *, is_many: bool
+) -> tuple[dict[str, tuple[float, float, float]], float]:
+    """Subject to the middle and radius of its disc, and the height of all; the opened one is large and comes first."""
+    places, top, most = dict[str, tuple[float, float, float]](), 0.0, max(map(len, subjects.values()))
+    if opened in subjects:
+        radius = min(width / 2 - 40, max(90.0, 14 * math.sqrt(len(subjects[opened]))))
+        places[opened] = width / 2, radius + 28, radius
+        top = 2 * radius + 48
+    others = [at for at in subjects if at != opened]
+    rows = math.ceil(len(others) / int(width // (140 if places else 210)))
+    across = math.ceil(len(others) / max(1, rows)) or 1
+    wide = width / across
+    largest = min(84.0, wide / 2 - 8)
+    high = 2 * largest + 44
+    for number, subject in enumerate(others):
+        count = len(subjects[subject])
+        radius = max(40.0, largest * math.sqrt(count / most)) if is_many else min(largest, 26 + 6.5 * math.sqrt(count))
+        places[subject] = wide * (number % across + 0.5), top + high * (number // across + 0.5) + 8, radius
+    return places, top + high * rows + 12
+
+
+def _curve(name: str, one: tuple[float, float], other: tuple[float, float], width: float = 0.0) -> str:
+    (x1, y1), (x2, y2) = one, other
+    bend = f"Q{(x1 + x2) / 2:.1f} {(y1 + y2) / 2 - 24:.1f} {x2:.1f} {y2:.1f}"
+    thick = f' stroke-width="{width:.1f}"' if width else ""
+    return f'<path class="{name}"{thick} d="M{x1:.1f} {y1:.1f}{bend}"/>'
+
+
+def _label(text: str, x: float, y: float, name: str = "", side: str = "middle") -> str:
+    kind = f"halo {name}".strip()
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{side}">{escape(text)}</text>'
