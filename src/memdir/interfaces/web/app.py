@@ -52,7 +52,7 @@ from memdir.interfaces.web.access import CSRF, OPEN, LoopbackGate, OneTimeToken
 from memdir.interfaces.web.actions import Done, Form, MergeNeeded
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
 from memdir.interfaces.web.pages import Params, Row
-from memdir.interfaces.web.render import DiffLine, plain
+from memdir.interfaces.web.render import DiffLine, mark_code, plain
 from memdir.interfaces.web.site import Site, open_site
 from memdir.store.open import open_project
 
@@ -132,7 +132,7 @@ class _Pages:
             lstrip_blocks=True,
         )
         self._templates.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
-        self._templates.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind}
+        self._templates.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind, "code": mark_code}
 
     def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
         """An address with its JSON twin; `keep`: the page is the same until something changes, or another minute begins."""

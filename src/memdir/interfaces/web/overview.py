@@ -15,7 +15,17 @@ from memdir.extraction.provenance import find_typed
 from memdir.format.age import make_targets
 from memdir.interfaces import doctor
 from memdir.interfaces.web import plots
-from memdir.interfaces.web.pages import Params, Row, find_row, home_of, make_change, name_who, read_links, run_recall
+from memdir.interfaces.web.pages import (
+    Params,
+    Row,
+    find_row,
+    home_of,
+    make_change,
+    make_link,
+    name_who,
+    read_links,
+    run_recall,
+)
 from memdir.interfaces.web.render import plain, quote_path, render_markdown, show_ago, show_day, show_size, show_time
 from memdir.interfaces.web.site import WEEKS, Site, SiteList, count_weeks, name_scope
 from memdir.limits import CONVERSATION_BYTES
@@ -25,6 +35,7 @@ from memdir.models.usage import UsageReport, UsageTotal, read_usage_report
 from memdir.project.hosts import HOSTS, find_installed
 from memdir.project.settings import SETTINGS, Settings
 from memdir.recall.reminder import render_reminder
+from memdir.recall.terms import parse_terms
 from memdir.records import Pick, Usage
 from memdir.store.secrets import OwnSecretRules
 from memdir.store.state import read_authors, read_events
@@ -54,6 +65,9 @@ def show_why(site: Site, params: Params) -> Row:
         picks = list(found.picks)
         picks.sort(key=lambda pick: (bool(pick.dropped), -pick.score))
         top = max([pick.score for pick in picks], default=0.0) or 1.0
+        texts = (f"{at.header.title} {at.header.description} {' '.join(at.header.cues)}" for at in picks)
+        spelled, asked = plots.find_words((*texts, prompt)), set(parse_terms(prompt))
+        met = sorted({term for pick in picks for term in pick.evidence.words})
         excerpts = [render_reminder(at, now=now) for at in found.memories]
         data["result"] = {
             "skipped": found.skipped.words if found.skipped else "",
@@ -62,9 +76,10 @@ def show_why(site: Site, params: Params) -> Row:
             "shown": len(found.memories),
             "best": round(max([pick.score for pick in picks], default=0.0), 3),
             "least": round(min([pick.score for pick in picks if not pick.dropped], default=0.0), 3),
-            "words": sorted({word for pick in picks for word in pick.evidence.words})[:12],
+            "words": [spelled.get(at, at) for at in met if at in asked][:12],
+            "near": [spelled.get(at, at) for at in met if at not in asked][:12],
             "candidates": [
-                _make_candidate(listed, site, number, pick, top) for number, pick in enumerate(picks[:24], 1)
+                _make_candidate(listed, site, number, pick, top, spelled) for number, pick in enumerate(picks[:24], 1)
             ],
             "given": [printable(at) for at in excerpts],
             "bytes": sum(at.size for at in found.memories),
@@ -73,7 +88,7 @@ def show_why(site: Site, params: Params) -> Row:
     return data
 
 
-def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: float) -> Row:
+def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: float, spelled: Params) -> Row:
     row = find_row(listed, site, pick)
     parts = pick.evidence
     return {
@@ -85,7 +100,7 @@ def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: 
         "lexical": round(parts.lexical, 3),
         "semantic": round(parts.semantic, 3),
         "prior": round(parts.prior, 3),
-        "words": [plain(word, 40) for word in parts.words],
+        "words": [plain(spelled.get(term, term), 40) for term in parts.words],
         "sure": None if parts.sure is None else round(parts.sure, 3),
         "dropped": pick.dropped,
         "svg": plots.score_bar((parts.lexical, parts.semantic, parts.prior), top),
@@ -384,7 +399,7 @@ def _make_team(site: Site, now: datetime) -> Row | None:
         return None
     record = read_sync_record(store.state)
     authors = read_authors(store.state)
-    counts = Counter(author.name for author in authors.values())
+    listed, counts = site.memories(), Counter(author.name for author in authors.values())
     emails = {author.name: author.email for author in authors.values()}
     return {
         "branch": member.branch,
@@ -396,7 +411,8 @@ def _make_team(site: Site, now: datetime) -> Row | None:
             for name, count in counts.most_common()
         ],
         "news": [
-            {"name": plain(at.name, 100), "author": plain(at.author, 60), "change": plain(at.change, 20)}
+            make_link(listed, store.scope.value, at.name)
+            | {"author": plain(at.author, 60), "change": plain(at.change, 20)}
             for at in read_team_news(store.state)[:20]
         ],
         "refused": [{"path": plain(path), "why": plain(why, 200)} for path, why in sorted(record.refused.items())],

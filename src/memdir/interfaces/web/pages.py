@@ -62,6 +62,16 @@ WHO = {
     "doctor": "Repair",
     "outside": "Outside",
 }
+_BY = {
+    "person": "you",
+    "agent": "the agent",
+    "extractor": "learning",
+    "dream": "a dream",
+    "sync": "the team",
+    "import": "an import",
+    "doctor": "a repair",
+    "outside": "an editor",
+}
 _STATES: dict[VerifyState | None, tuple[str, str, str]] = {
     None: ("dim", "dash", "not checked yet"),
     VerifyState.VERIFIED: ("ok", "check", "holds"),
@@ -82,6 +92,11 @@ def name_who(who: str) -> str:
     return WHO.get(who, plain(who, 24).capitalize())
 
 
+def name_by(who: str) -> str:
+    """Who did something, after "by"."""
+    return _BY.get(who, plain(who, 24))
+
+
 def make_frame(site: Site, listed: SiteList) -> Row:
     """What every page has around it."""
     project, now = site.project, site.now()
@@ -96,13 +111,13 @@ def make_frame(site: Site, listed: SiteList) -> Row:
         "number": listed.number,
         "memory": state,
         "rule": project.places.switch.rule if project is not None else "",
-        "last": f"{show_ago(last.at, now)} ago, by {name_who(last.origin.who)}" if last else "",
+        "last": f"{show_ago(last.at, now)} ago, by {name_by(last.origin.who)}" if last else "",
         "is_local": project is not None,
     }
 
 
 def _find_last(site: Site) -> Change | None:
-    found = []
+    found: list[Change] = []
     for store in site.stores.values():
         with suppress(MemdirError):
             found += store.changes(limit=1)
@@ -192,8 +207,8 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
             "rows": _make_rows(site, [listed.by_key[key] for key in keys], words),
         },
         {
-            "title": "Contain the words" if whole else "Match, and would not be recalled for it",
-            "note": "",
+            "title": "Contain the words" if whole else "Only match",
+            "note": "" if whole else "and would not be recalled for it",
             "why": not keys,
             "rows": _make_rows(
                 site, [row for row, _ in rest.values()], words, {key: text for key, (_, text) in rest.items()}
@@ -314,7 +329,7 @@ def _list_forgotten(site: Site, now: datetime) -> list[Row]:
             if f"{home}/{name}" not in listed.by_key:
                 path = f"/m/{home}/{quote_path(name)}"
                 found.append(
-                    {"home": home, "name": name, "who": name_who(who), "at": at, "ago": show_ago(at, now), "path": path}
+                    {"home": home, "name": name, "who": name_by(who), "at": at, "ago": show_ago(at, now), "path": path}
                 )
     return sorted(found, key=lambda row: row["at"], reverse=True)[:200]
 
@@ -549,7 +564,7 @@ def _make_recall(at: Any, now: datetime) -> Row:
 
 def make_change(site: Site, home: str, change: Change, now: datetime, name: str = "", *, with_diff: bool = True) -> Row:
     """One change in words; with a `name` the difference it made to that memory."""
-    store = site.store(home)
+    store, listed = site.store(home), site.memories()
     names = [at.path.removesuffix(".md") for at in change.files if not is_index_path(at.path)]
     diff: Sequence[Any] = ()
     if name and with_diff:
@@ -566,9 +581,9 @@ def make_change(site: Site, home: str, change: Change, now: datetime, name: str 
         "who": change.origin.who,
         "who_words": name_who(change.origin.who),
         "verb": _VERBS.get(change.verb, plain(change.verb, 30)),
-        "why": "" if change.origin.why == "on the page" else plain(change.origin.why, 200),
+        "why": "" if change.origin.why == "on the page" else plain(change.origin.why.partition(", from ")[0], 200),
         "session": change.origin.session,
-        "names": [{"name": plain(at, 80), "path": f"/m/{home}/{quote_path(at)}"} for at in names[:6]],
+        "names": [make_link(listed, home, at) for at in names[:6]],
         "more": max(0, len(names) - 6),
         "undoes": change.undoes,
         "undone_by": change.undone_by,
@@ -606,8 +621,8 @@ def _find_links(site: Site, home: str, name: str) -> Row:
         to += sorted(found) if source == name else []
         back += [source] if name in found else []
     return {
-        "to": [_make_link(site, home, at) for at in to],
-        "from": [_make_link(site, home, at) for at in sorted(back)],
+        "to": [make_link(listed, home, at) for at in to],
+        "from": [make_link(listed, home, at) for at in sorted(back)],
     }
 
 
@@ -621,8 +636,8 @@ def read_links(site: Site) -> dict[str, dict[str, frozenset[str]]]:
     }
 
 
-def _make_link(site: Site, home: str, name: str) -> Row:
-    row = site.memories().by_key.get(f"{home}/{name}")
+def make_link(listed: SiteList, home: str, name: str) -> Row:
+    row = listed.by_key.get(f"{home}/{name}")
     return {
         "name": name,
         "title": plain(row.header.title if row else name, 120),

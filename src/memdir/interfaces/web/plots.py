@@ -124,8 +124,8 @@ def cells(rows: Sequence[tuple[datetime, VerifyState | None, bool]], now: dateti
 
 def group_subjects(texts: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     """Keys by the word that most of the others share with them; what shares none with enough others comes last."""
-    terms = {key: set(parse_terms(text)) for key, text in texts}
-    words = _find_words(texts)
+    terms = {key: dict.fromkeys(parse_terms(text)) for key, text in texts}
+    words = find_words(text for _, text in texts)
     left, found = dict(terms), dict[str, list[str]]()
     least, limit = (2, 6) if len(texts) < 40 else (_LEAST, len(texts) // 3)
     while left and len(found) < _SUBJECTS:
@@ -142,11 +142,11 @@ def group_subjects(texts: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def _find_words(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
+def find_words(texts: Iterable[str]) -> dict[str, str]:
     """A word as people write it for each term."""
     found: dict[str, Counter[str]] = {}
-    for _, text in texts:
-        for word in {at.strip(".,;:!?()[]\"'`").lower() for at in text.split()}:
+    for text in texts:
+        for word in dict.fromkeys(at.strip(".,;:!?()[]\"'`").lower() for at in text.split()):
             for term in parse_terms(word):
                 found.setdefault(term, Counter())[word] += 1
     return {term: counts.most_common(1)[0][0] for term, counts in found.items()}

@@ -263,7 +263,7 @@ def mark_inserted(base: str, text: str) -> Markup:
 
 
 def show_ago(at: datetime | None, now: datetime) -> str:
-    """How long ago, short: 4 min, 2 hours, 3 days, 5 months."""
+    """How long ago, short: seconds, 4 min, 2 hours, 3 days, 5 months."""
     if at is None:
         return "never"
     seconds = max(0, int((now - at).total_seconds()))
@@ -272,7 +272,7 @@ def show_ago(at: datetime | None, now: datetime) -> str:
             count = seconds // (30 * 86400 if not word else size)
             name = word or "month"
             return f"{count} {name}" if name == "min" else f"{count} {name}{'' if count == 1 else 's'}"
-    return "moments"
+    return "seconds"
 
 
 def show_time(at: datetime | None, now: datetime) -> str:
@@ -299,6 +299,12 @@ def show_size(count: int) -> str:
 
 def quote_path(name: str) -> str:
     return quote(name, safe="/")
+
+
+def mark_code(text: str) -> Markup:
+    """One line of plain text in which `words` between backticks are code."""
+    parts = escape(plain(text)).split("`")
+    return Markup("".join(f"<code>{at}</code>" if number % 2 else at for number, at in enumerate(parts)))
 
 
 def plain(text: object, width: int = 0) -> str:
