@@ -1,6 +1,7 @@
 """The page in a real Chromium: a person's walk by mouse and by keys, accessibility, live changes, and attackers' pages."""
 
 import http.server
+import json
 import re
 import subprocess
 import sys
@@ -14,10 +15,14 @@ from playwright.sync_api import Browser, Page, expect
 
 from browsing import WatchedPage, browsing, find_overflow, find_violations, need_browser
 from memdir.interfaces.web.app import open_browser
-from memdir.store.open import Project
+from memdir.store.open import Project, open_project
+from servers.messages_server import AnthropicServer
+from servers.scripts import Answer, Body, Fault, read_blocks
 from ui_data import plant_demo
 from ui_server import PageClient, serving
 
+expect.set_options(timeout=20_000)  # other tests run beside this one
+DATA = Path(__file__).parent / "data"
 PAGES = (
     "/memories", "/memories?q=may+I+deploy+on+Friday%3F", "/memories?state=forgotten", "/new", "/inbox", "/dream", "/timeline",
     "/why?prompt=may+I+deploy+on+Friday%3F", "/why?session=talk-1", "/health?all=1", "/m/private/deploy-on-tuesdays-only",
@@ -107,7 +112,7 @@ def test_a_person_walks_through_every_screen_by_mouse(browser: Browser, project:
     expect(page.get_by_role("heading", name=re.compile("would be shown"))).to_be_visible()
     page.get_by_role("link", name="Timeline").click()
     page.get_by_role("link", name="Month").click()
-    page.locator(".acts li").filter(has_text="tables-for-comparisons").get_by_role("button").click()
+    page.locator(".acts li").filter(has_text="Tables for comparisons").get_by_role("button").click()
     expect(page.get_by_text("Taken back.")).to_be_visible()
     page.get_by_role("link", name="Health").click()
     page.get_by_label("extract", exact=True).select_option("off")
@@ -235,6 +240,59 @@ def test_what_an_agent_changes_is_shown_and_an_edit_is_never_lost(
     assert "Thursdays" in memory.body and "nobody minds" in memory.header.description
     tab.close()
     assert [at for at in tab.problems if "409" not in at] == []
+
+
+def test_a_dream_with_a_model_is_watched_live_cancelled_and_reviewed(browser: Browser, project: Project) -> None:
+    answers = [read_blocks(at) for at in json.loads((DATA / "dream_on_page.json").read_text(encoding="utf-8"))]
+    seen = threading.Semaphore(0)  # what the browser has shown; the next answer waits for it
+
+    asked = threading.Event()
+
+    def stall(body: Body) -> Answer:
+        asked.set()
+        return Fault("stall")
+
+    def say(body: Body) -> Answer:
+        seen.acquire()
+        return answers.pop(0)
+
+    for script in (stall, say):
+        with AnthropicServer(script) as server:
+            variables = {**project.environment.inherited, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-1"}
+            opened = open_project(
+                project.places.root.path,
+                environ={**variables, "MEMDIR_MODEL": "anthropic:any", "MEMDIR_NO_WORKER": "1"},
+            )
+            with serving(opened) as client:
+                tab = WatchedPage(browser, client.sign_in())
+                page = tab.go("/dream")
+                page.get_by_role("button", name="Look again").click()
+                now = page.locator(".steps [aria-current]")
+                expect(now).to_contain_text("Look")
+                assert find_violations(page) == []
+                if script is stall:
+                    assert asked.wait(60)
+                    page.get_by_role("button", name="Cancel").click()
+                    expect(page.get_by_text("the dream was cancelled; nothing was changed")).to_be_visible()
+                    server.release()
+                else:
+                    for step in ("Gather", "Prune", "Check"):
+                        seen.release()
+                        expect(now).to_contain_text(step)
+                    seen.release()
+                    expect(page.locator(".hunk")).to_have_count(5)
+                    # Only what each one does itself, and only what is said nowhere else.
+                    expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
+                    expect(page.get_by_text("Stands nowhere else here")).to_have_count(1)
+                    page.locator(".hunk").nth(4).get_by_text("Reject n").click()
+                    page.get_by_role("button", name=re.compile("^Apply")).click()
+                    expect(page.get_by_text("Applied 4 of 5.")).to_be_visible()
+                tab.close()
+                assert tab.problems == []
+            opened.close()
+    assert project.private.read("pipeline-bugs-tracked-in-linear")
+    assert project.private.read("pipeline-bugs-tracked-in-jira").header.cues[0] == "where do I report a pipeline bug"
+    assert "background-of-the-user" not in [at.name for at in project.private.scan()]
 
 
 class _Attacker(http.server.BaseHTTPRequestHandler):

@@ -147,11 +147,12 @@ class _Pages:
                 key = (id(site), number, minute, request.url.path, request.url.query, request.scope.get(CSRF), is_json)
                 if (kept := self._kept.get(key)) is not None:
                     return _json(kept) if is_json else HTMLResponse(kept)
+            seen = site.published  # before anything is read
             data = show(site, params)
             if is_json:
                 text = json.dumps(_make_plain(data), ensure_ascii=False)
             else:
-                text = self._render(request, site, template, data, notice)
+                text = self._render(request, site, template, data | {"seen": seen}, notice)
             if key:
                 self._kept[key] = text
                 while len(self._kept) > _KEPT_PAGES:
@@ -164,7 +165,13 @@ class _Pages:
         frame = pages.make_frame(site, site.memories())
         twin = f"{request.url.path.removesuffix('.json')}.json"
         word = Markup('<input type="hidden" name="csrf" value="{}">').format(request.scope.get(CSRF, ""))
-        context = {"base": _base(request), "frame": frame, "csrf_field": word, "notice": notice}
+        context = {
+            "seen": data.get("seen", site.published),
+            "base": _base(request),
+            "frame": frame,
+            "csrf_field": word,
+            "notice": notice,
+        }
         here = request.url.path.removeprefix(_base(request))
         params = dict(request.query_params)
         params.pop("done", None)
@@ -230,22 +237,22 @@ class _Pages:
     # The rest
 
     async def events(self, request: Request) -> Response:
-        """Server-sent events, one word each: change, dream, end."""
+        """Server-sent events with how many there were so far: hello, change, dream."""
         site = self._find_site(request)
 
         async def stream() -> AsyncIterator[str]:
             queue = site.open_tab()
             try:
-                yield "retry: 2000\nevent: hello\ndata: 0\n\n"
+                yield f"retry: 2000\nevent: hello\ndata: {site.published}\n\n"
                 while True:
                     try:
-                        event = await asyncio.wait_for(queue.get(), _PING_SECONDS)
+                        event, number = await asyncio.wait_for(queue.get(), _PING_SECONDS)
                     except TimeoutError:
                         yield ": ping\n\n"
                         continue
                     if event == "end":
                         return
-                    yield f"event: {event}\ndata: 1\n\n"
+                    yield f"event: {event}\ndata: {number}\n\n"
             finally:
                 site.close_tab(queue)
 

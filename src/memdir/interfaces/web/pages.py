@@ -108,7 +108,6 @@ def make_frame(site: Site, listed: SiteList) -> Row:
         "title": site.title,
         "place": site.place,
         "waiting": listed.waiting,
-        "number": listed.number,
         "memory": state,
         "rule": project.places.switch.rule if project is not None else "",
         "last": f"{show_ago(last.at, now)} ago, by {name_by(last.origin.who)}" if last else "",

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from memdir.dream import find_due, is_rejected
-from memdir.dream.records import PatchSet, list_sets, load, summarize
+from memdir.dream.records import Patch, PatchSet, list_sets, load, summarize
 from memdir.errors import MemdirError, NotFoundError
 from memdir.format.frontmatter import decode, split_frontmatter
 from memdir.format.index import find_lines
-from memdir.interfaces.web.pages import Params, Row, make_meter, name_who, read_version
+from memdir.interfaces.web.pages import Params, Row, home_of, make_meter, name_who, read_version
 from memdir.interfaces.web.render import (
     mark_shared,
     plain,
@@ -23,7 +23,7 @@ from memdir.interfaces.web.render import (
 )
 from memdir.interfaces.web.site import Site, SiteList, name_scope
 from memdir.language import split_text
-from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
+from memdir.records import Edit, Forget, InboxItem, IndexEdit, Put, Query, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase, StoreOverlay
 from memdir.store.files import FileStore
 from memdir.store.inbox import find_evidence, find_payload_edits, mask_text
@@ -227,6 +227,7 @@ def show_dream(site: Site, params: Params, id: str = "") -> Row:
     due, shown = find_due(project, now=now), chosen.id if chosen is not None else ""
     return {
         "run": _make_run(run, now),
+        "is_running": run is not None and not run.is_over,
         "set": _make_set(site, store, chosen, now) if chosen is not None else None,
         "past": [_make_past(store, at, now) for at in sets if at.id != shown and not _is_open(store, at)][:20],
         "open": [{"id": at.id, "when": show_time(at.at, now)} for at in open_sets if at.id != shown],
@@ -253,15 +254,15 @@ def _make_run(run: Any, now: datetime) -> Row | None:
         return None
     step = run.step
     phases = ["tidy", "orient", "gather", "consolidate", "prune", "check", "apply"]
+    words = ["Tidy", "Look", "Gather", "Consolidate", "Prune", "Check", "Apply"]
     at = phases.index(step.phase.value) if step is not None else -1
-    words = {"tidy": "Tidy", "orient": "Look", "gather": "Gather", "consolidate": "Consolidate", "prune": "Prune"}
     return {
         "is_over": run.is_over,
         "is_preview": run.is_preview,
         "seconds": int((now - run.started).total_seconds()),
         "phases": [
-            {"name": words[key], "is_done": number < at, "is_now": number == at}
-            for number, key in enumerate(phases[:5])
+            {"name": name, "is_done": number < at, "is_now": number == at}
+            for number, name in enumerate(words[: 6 if run.is_preview else 7])
         ],
         "share": round(step.share, 3) if step else 0.0,
         "files": step.files if step else 0,
@@ -281,8 +282,15 @@ _HUNKS = {
     "dead_pointer": "A line points to a memory that is gone",
     "missing_pointer": "No line points to a memory",
     "overtaken": "One memory is newer than another",
-    "create": "A new memory from the logs",
+    "create": "A new memory",
+    "update": "A memory is brought up to date",
+    "merge": "Two memories become one",
+    "delete": "A memory is no longer needed",
+    "cues": "Cues for a memory",
 }
+
+
+_LOST = 5  # sentences named, and memories that each is looked for in
 
 
 def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) -> Row:
@@ -299,11 +307,13 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
         with suppress(MemdirError):
             planned = StoreOverlay(store, [patch.edits for patch in patches.patches], now=now).batch.changes
             files = {at.path: (decode(at.before or b""), decode(at.after or b"")) for at in planned}
-    texts = {row.header.name: "" for row in site.memories().rows if row.home == store.scope.value}
     hunks = []
     for number, patch in enumerate(patches.patches):
         shown = []
-        for name in dict.fromkeys((*patch.names, *(edit.name for edit in patch.edits if not isinstance(edit, Save)))):
+        # Two patches may concern one memory: only what this one edits is its own.
+        edited = [edit.name for edit in patch.edits if not isinstance(edit, Save | IndexEdit)]
+        made = patch.names if any(isinstance(edit, Save) for edit in patch.edits) else ()
+        for name in dict.fromkeys((*made, *edited)):
             before, after = files.get(f"{name}.md", ("", ""))
             if before != after:
                 shown.append(
@@ -321,9 +331,9 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
                 "number": number,
                 "title": _HUNKS.get(str(patch.kind), plain(str(patch.kind)).replace("_", " ").capitalize()),
                 "reason": plain(patch.reason, 400),
-                "evidence": [plain(at, 200) for at in patch.evidence],
+                "evidence": list(dict.fromkeys(plain(at, 200).rstrip(".") for at in patch.evidence)),
                 "files": shown,
-                "lost": _find_lost(store, patch, files, texts),
+                "lost": _find_lost(site, store, patch, files),
                 "is_rejected": is_rejected(store, patch),
                 "is_undone": False,
             }
@@ -349,21 +359,29 @@ def _make_set(site: Site, store: FileStore, patches: PatchSet, now: datetime) ->
     }
 
 
-def _find_lost(store: FileStore, patch: Any, files: Mapping[str, tuple[str, str]], names: Mapping[str, str]) -> Row:
-    """The sentences that a patch takes away, and which of them stand in no other memory that it concerns."""
-    before: dict[str, str] = {}
-    after: set[str] = set()
+def _find_lost(site: Site, store: FileStore, patch: Patch, files: Mapping[str, tuple[str, str]]) -> Row:
+    """The sentences that a patch takes away, and which of them no memory has that is like them."""
     touched = {f"{edit.name}.md" for edit in patch.edits if isinstance(edit, Rewrite | Forget)}
-    for path in touched:
-        old, new = files.get(path, ("", ""))
-        before |= {fold(at): at for at in split_text(split_frontmatter(old).body)}
-        after |= {fold(at) for at in split_text(split_frontmatter(new).body)}
-    for name in patch.names:
-        if f"{name}.md" not in touched:
-            with suppress(MemdirError):
-                after |= {fold(at) for at in split_text(store.read(name).body)}
-    gone = [text for key, text in before.items() if key not in after]
-    return {"removed": len(before.keys() - after), "only_history": [plain(at, 200) for at in gone][:5]}
+
+    def list_sentences(path: str) -> set[str]:
+        """Those of a memory when all patches are applied."""
+        text = ""
+        with suppress(MemdirError):
+            text = files[path][1] if path in files else store.read(path.removesuffix(".md")).text
+        return {fold(at) for at in split_text(split_frontmatter(text).body)}
+
+    before = {
+        fold(at): at for path in touched & files.keys() for at in split_text(split_frontmatter(files[path][0]).body)
+    }
+    after = {at for path in touched.union(f"{name}.md" for name in patch.names) for at in list_sentences(path)}
+    gone = {key: text for key, text in before.items() if key not in after}
+    for text in list(gone.values())[:_LOST]:
+        with site.search() as search:
+            like = search.find(Query(text, now=site.now(), wide=True), _LOST, lambda scope, name: "")
+        for at in like:
+            after |= list_sentences(f"{at.header.name}.md") if home_of(at.header.scope) == store.scope.value else set()
+    only = [plain(text, 200) for key, text in gone.items() if key not in after]
+    return {"removed": len(gone), "only_history": only[:_LOST]}
 
 
 def _make_past(store: FileStore, patches: PatchSet, now: datetime) -> Row:

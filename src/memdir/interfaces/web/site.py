@@ -96,6 +96,7 @@ class Site:
         self.stores = {store.scope.value: store for store in stores}
         self.title, self.place, self.clock, self.project = title, place, clock, project
         self.dream: DreamRun | None = None
+        self.published = 0  # events so far: a page that was made before the last one is not up to date
         self._cancel = threading.Event()
         self._list = SiteList()
         self._stamps: dict[str, tuple[object, ...]] = {}
@@ -108,7 +109,7 @@ class Site:
         self._used = time.monotonic()
         self._watcher: threading.Thread | None = None
         self._stopped = threading.Event()
-        self._tabs: dict[asyncio.Queue[str], asyncio.AbstractEventLoop] = {}
+        self._tabs: dict[asyncio.Queue[tuple[str, int]], asyncio.AbstractEventLoop] = {}
 
     def now(self) -> datetime:
         return self.clock()
@@ -247,15 +248,15 @@ class Site:
         self.cancel_dream()
         self.publish("end")
 
-    def open_tab(self) -> asyncio.Queue[str]:
+    def open_tab(self) -> asyncio.Queue[tuple[str, int]]:
         """A queue of events for one tab, from now on; `close_tab` ends it."""
-        queue: asyncio.Queue[str] = asyncio.Queue(_EVENTS)
+        queue: asyncio.Queue[tuple[str, int]] = asyncio.Queue(_EVENTS)
         self._tabs[queue] = asyncio.get_running_loop()
         self._used = time.monotonic()
         self._watch()
         return queue
 
-    def close_tab(self, queue: asyncio.Queue[str]) -> None:
+    def close_tab(self, queue: asyncio.Queue[tuple[str, int]]) -> None:
         self._tabs.pop(queue, None)
         self._used = time.monotonic()
 
@@ -264,9 +265,10 @@ class Site:
         return len(self._tabs)
 
     def publish(self, event: str) -> None:
+        self.published += 1
         for queue, loop in list(self._tabs.items()):
             with suppress(RuntimeError):  # its loop has ended
-                loop.call_soon_threadsafe(_put, queue, event)
+                loop.call_soon_threadsafe(_put, queue, (event, self.published))
 
     # Dreams
 
@@ -317,7 +319,7 @@ def count_weeks(at: datetime, now: datetime) -> int:
     return max(0, (now - at) // timedelta(days=7))
 
 
-def _put(queue: asyncio.Queue[str], event: str) -> None:
+def _put(queue: asyncio.Queue[tuple[str, int]], event: tuple[str, int]) -> None:
     with suppress(asyncio.QueueFull):
         queue.put_nowait(event)
 

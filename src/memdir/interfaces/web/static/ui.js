@@ -140,18 +140,22 @@
     });
   }
   const channel = new BroadcastChannel("memdir" + base);
-  let later = 0;
-  function heard(event) {
-    if (event === "hello") return;
+  let later = 0, seen = Number($("meta[name=seen]").content), leads = false;
+  function heard(number) {  // of events so far: what happened before this page was made is in it already
+    if (number <= seen) return;
+    seen = number;
     clearTimeout(later);
-    later = setTimeout(renew, event === "dream" ? 100 : 250);
+    later = setTimeout(renew, 100);
   }
-  channel.onmessage = (message) => heard(message.data);
+  channel.onmessage = ({data}) => { if (data !== "ask") heard(data); else if (leads) channel.postMessage(seen); };
+  channel.postMessage("ask");
   function listen() {
     const source = new EventSource(base + "/events");
-    for (const name of ["change", "dream"]) source.addEventListener(name, () => { channel.postMessage(name); heard(name); });
+    leads = true;
+    for (const name of ["hello", "change", "dream"]) source.addEventListener(name, ({data}) => { channel.postMessage(Number(data)); heard(Number(data)); });
     addEventListener("pagehide", () => source.close());
   }
+  setInterval(() => { for (const at of all("[data-ticks]")) at.textContent = Number(at.textContent) + 1; }, 1000);
   if (navigator.locks) navigator.locks.request("memdir" + base, () => { listen(); return new Promise(() => {}); });
   else listen();
   addEventListener("visibilitychange", () => { if (!document.hidden && stale) { stale = false; renew(); } });
