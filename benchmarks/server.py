@@ -3,8 +3,13 @@ PostgresStore, and with 10 and many tenants.
 
     python benchmarks/server.py [--tenants 10000] [--memories 100] [--rounds 300] [--dsn OWNER_DSN]
 
-Each figure is of one connection; rounds of the contenders alternate, so that a busy machine slows all of them. Without a DSN
-it starts a PostgreSQL of its own with durable commits.
+Each figure is of one connection; rounds of the contenders alternate, so that a busy machine slows all of them. Beside the time
+stands the processor time, of this process and of the database's together, which other work on the machine does not change. Without a
+DSN it starts a PostgreSQL of its own with durable commits.
+
+LangGraph's store is opened as its `from_conn_string` does. Its search returns the newest rows of a namespace, whatever the question
+is, unless it is given an embedding model. `langgraph+vec` has one: the mean of the word vectors that come with memdir, the
+cheapest that ranks at all; a sentence encoder takes milliseconds, one behind an API more. It needs pgvector.
 """
 
 import argparse
@@ -12,8 +17,10 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -25,8 +32,10 @@ from psycopg.conninfo import make_conninfo
 
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.cluster import PostgresCluster
+from memdir.recall.index import open_words, pool
 from memdir.recall.pipeline import recall
 from memdir.recall.postgres import PostgresSearch
+from memdir.recall.terms import parse_terms
 from memdir.records import Draft, Kind
 from memdir.store import plan, postgres
 from memdir.store.contract import utc_now
@@ -36,38 +45,60 @@ Work = Callable[[int], object]
 
 
 @contextmanager
-def open_server(dsn: str) -> Iterator[tuple[str, str]]:
+def open_server(dsn: str) -> Iterator[tuple[str, str, str]]:
+    """The DSNs of the owner, of the application, and of one who may make extensions."""
     if dsn:
-        yield dsn, make_conninfo(dsn, user=APP_ROLE)
+        yield dsn, make_conninfo(dsn, user=APP_ROLE), dsn
         return
     with tempfile.TemporaryDirectory(prefix="memdir-bench-") as folder:
         Path(folder).chmod(0o755)
         cluster = PostgresCluster(Path(folder) / "pg", settings={"shared_buffers": "512MB", "max_wal_size": "2GB"})
         cluster.start()
         try:
-            yield cluster.create()
+            yield *cluster.create(), cluster.dsn("postgres", "memdir")
         finally:
             cluster.stop()
 
 
-def measure(rounds: int, **contenders: Work) -> dict[str, list[float]]:
-    """Seconds of each call, the contenders in turn."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
+@dataclass(frozen=True)
+class Contender:
+    work: Work
+    pid: int  # of the database's process that serves it
+
+
+def measure(rounds: int, **contenders: Contender) -> dict[str, list[tuple[float, float]]]:
+    """Seconds of each call, and processor seconds, the contenders in turn."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
     for number in range(rounds):
-        for name, work in contenders.items():
-            start = time.perf_counter()
-            work(number)
-            times[name].append(time.perf_counter() - start)
+        for name, at in contenders.items():
+            used, start = time.process_time() + read_cpu(at.pid), time.perf_counter()
+            at.work(number)
+            end = time.perf_counter()
+            times[name].append((end - start, time.process_time() + read_cpu(at.pid) - used))
     return times
 
 
-def show(title: str, times: dict[str, list[float]]) -> None:
-    first = statistics.median(next(iter(times.values())))
+def read_cpu(pid: int) -> float:
+    """Processor seconds of a process; 0 where it runs on another machine."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+    except OSError:
+        return 0.0
+
+
+def find_pid(database: PostgresDatabase) -> int:
+    return int(database.show("SELECT pg_backend_pid()"))
+
+
+def show(title: str, times: dict[str, list[tuple[float, float]]]) -> None:
+    first = [statistics.median(column) for column in zip(*next(iter(times.values())), strict=True)]
     for name, each in times.items():
-        middle, p99 = statistics.median(each), sorted(each)[int(len(each) * 0.99)]
-        rate = len(each) / sum(each)
+        walls, used = zip(*each, strict=True)
+        middle, cpu, p99 = statistics.median(walls), statistics.median(used), sorted(walls)[int(len(walls) * 0.99)]
         print(
-            f"{title:24} {name:12} {rate:8.0f}/s  median {middle * 1e3:7.2f} ms  p99 {p99 * 1e3:7.2f} ms  {middle / first:5.2f}"
+            f"{title:24} {name:14} {len(walls) / sum(walls):6.0f}/s  median {middle * 1e3:7.2f} ms  p99 {p99 * 1e3:7.2f} ms"
+            f" {middle / first[0]:5.2f}  processor {cpu * 1e3:6.2f} ms {cpu / (first[1] or 1):5.2f}",
+            flush=True,
         )
 
 
@@ -103,9 +134,13 @@ def bench_store(database: PostgresDatabase, owner: str, app: str, rounds: int) -
         finally:
             postgres.execute = plain
 
+    last = [copy.snapshot().key]
+
     def replay(turn: int) -> None:
         for text, values in sent[turn]:
-            plain(bare, text, values | {"tenant": copy.tenant, "store": copy.store, "key": uuid4()})
+            given = values | {"tenant": copy.tenant, "store": copy.store, "key": uuid4(), "last": last[-1]}
+            last.append(given["key"])
+            assert plain(bare, text, given)[-2] == [(1,)], "the change was made"
 
     read_text = ";".join(
         ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", postgres._TENANT, postgres._READ, "COMMIT"]
@@ -115,8 +150,16 @@ def bench_store(database: PostgresDatabase, owner: str, app: str, rounds: int) -
         values = {"tenant": copy.tenant, "store": copy.store, "paths": [f"service-{turn % 100}.md"]}
         plain(bare, read_text, values)
 
-    show("read", measure(rounds, psycopg=read_bare, memdir=lambda turn: store.read(f"service-{turn % 100}")))
-    times = measure(rounds, memdir=save, psycopg=replay)
+    ours, theirs = find_pid(database), bare.info.backend_pid
+    show(
+        "read",
+        measure(
+            rounds,
+            psycopg=Contender(read_bare, theirs),
+            memdir=Contender(lambda turn: store.read(f"service-{turn % 100}"), ours),
+        ),
+    )
+    times = measure(rounds, memdir=Contender(save, ours), psycopg=Contender(replay, theirs))
     show("compare and swap", {"psycopg": times["psycopg"], "memdir": times["memdir"]})
     bare.close()
 
@@ -126,46 +169,70 @@ def plan_edit(view: Any, name: str, given: Draft) -> Any:
     return plan.plan_write(view, given, digest_of(found), utc_now().astimezone(), plan.WriteRules())[1]
 
 
-def bench_langgraph(database: PostgresDatabase, owner: str, rounds: int) -> None:
+def bench_langgraph(database: PostgresDatabase, owner: str, admin: str, rounds: int) -> None:
     store = make_store(database, owner)
-    with psycopg.connect(owner, autocommit=True, row_factory=psycopg.rows.dict_row) as db:
-        db.execute("CREATE SCHEMA IF NOT EXISTS langgraph")
-        db.execute("SET search_path TO langgraph")
-        other = LangGraphStore(db)
-        other.setup()
-        space = ("organisation", "store")
-        value = {"description": draft(1).description, "body": draft(1).body}
+    space = ("organisation", "store")
+    value = {"description": draft(1).description, "body": draft(1).body}
+    others = {"langgraph": open_langgraph(admin, "plain"), "langgraph+vec": open_langgraph(admin, "vectors")}
+    ours = find_pid(database)
 
-        def search(turn: int) -> object:
-            question = f"when does service {turn % rounds} go out"
-            with PostgresSearch([store]) as found:
-                return recall(store, question, selector=found, limit=5)
+    def search(turn: int) -> object:
+        with PostgresSearch([store]) as found:
+            return recall(store, f"when does service {turn % rounds} go out", selector=found, limit=5)
 
-        show(
-            "put",
-            measure(
-                rounds,
-                langgraph=lambda turn: other.put(space, f"service-{turn}", value),
-                memdir=lambda turn: store.write(draft(turn)),
-            ),
-        )
-        show(
-            "get",
-            measure(
-                rounds,
-                langgraph=lambda turn: other.get(space, f"service-{turn}"),
-                memdir=lambda turn: store.read(f"service-{turn}"),
-            ),
-        )
-        show(
-            "search",
-            measure(
-                rounds,
-                langgraph=lambda turn: other.search(space, query=f"when does service {turn} go out", limit=5),
-                memdir=search,
-            ),
-        )
-        db.execute("DROP SCHEMA langgraph CASCADE")
+    def put_and_search(turn: int) -> object:
+        store.write(draft(rounds + turn))
+        return search(turn)
+
+    def find(other: LangGraphStore, turn: int) -> object:
+        return other.search(space, query=f"when does service {turn % rounds} go out", limit=5)
+
+    def put_and_find(other: LangGraphStore, turn: int) -> object:
+        other.put(space, f"service-{rounds + turn}", value)
+        return find(other, turn)
+
+    kinds: dict[str, tuple[Callable[[LangGraphStore, int], object], Work]] = {
+        "put": (lambda at, turn: at.put(space, f"service-{turn}", value), lambda turn: store.write(draft(turn))),
+        "get": (lambda at, turn: at.get(space, f"service-{turn}"), lambda turn: store.read(f"service-{turn}")),
+        "search": (find, search),
+        "put, then search": (put_and_find, put_and_search),
+    }
+    for title, (theirs, mine) in kinds.items():
+        given = {
+            name: Contender(partial(theirs, at), at.conn.info.backend_pid)
+            for name, at in others.items()
+            if at is not None
+        }
+        mine(3 * rounds)  # patterns are compiled once
+        show(title, measure(rounds, **given, memdir=Contender(mine, ours)))
+    for at in filter(None, others.values()):
+        at.conn.close()
+
+
+def open_langgraph(admin: str, kind: str) -> LangGraphStore | None:
+    """Its store in a schema of its own; None where the database has no pgvector."""
+    db = psycopg.connect(admin, autocommit=True, row_factory=psycopg.rows.dict_row, prepare_threshold=0)
+    db.execute(f"CREATE SCHEMA IF NOT EXISTS langgraph_{kind}")
+    try:
+        if kind == "vectors":
+            db.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+    except psycopg.Error as error:
+        print(f"without vectors: {str(error).splitlines()[0]}")
+        db.close()
+        return None
+    db.execute(f"SET search_path TO langgraph_{kind}, public")
+    table = open_words()
+    assert table is not None
+    made = LangGraphStore(db, index={"dims": table.dim, "embed": embed} if kind == "vectors" else None)
+    made.setup()
+    return made
+
+
+def embed(texts: Sequence[str]) -> list[list[float]]:
+    table = open_words()
+    assert table is not None
+    found = [pool(table, [(term, 1.0) for term in parse_terms(text)]) for text in texts]
+    return [[(at - 128) / vector[1] for at in vector[0]] if vector else [0.0] * table.dim for vector in found]
 
 
 def make_store(database: PostgresDatabase, owner: str) -> PostgresStore:
@@ -213,7 +280,8 @@ def plant(owner: str, tenants: int, memories: int) -> list[tuple[UUID, UUID]]:
 
 def bench_tenants(database: PostgresDatabase, owner: str, tenants: int, memories: int, rounds: int) -> None:
     few = plant(owner, 10, memories)
-    times: dict[str, list[float]] = {"10 tenants": [], f"{tenants}": []}
+    times: dict[str, list[tuple[float, float]]] = {"10 tenants": [], f"{tenants}": []}
+    pid = find_pid(database)
     for name, made in (("10 tenants", few), (f"{tenants}", plant(owner, tenants, memories))):
         stores = [PostgresStore(database, *at) for at in made]
         pick = random.Random(1)
@@ -221,9 +289,10 @@ def bench_tenants(database: PostgresDatabase, owner: str, tenants: int, memories
             store.read("service-1")
         for _ in range(rounds):
             store = pick.choice(stores)
-            start = time.perf_counter()
+            used, start = time.process_time() + read_cpu(pid), time.perf_counter()
             store.read(f"service-{pick.randint(1, memories)}")
-            times[name].append(time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            times[name].append((seconds, time.process_time() + read_cpu(pid) - used))
     show("read, tenants", times)
 
 
@@ -234,13 +303,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--dsn", default="")
     given = parser.parse_args()
-    with open_server(given.dsn) as (owner, app):
+    with open_server(given.dsn) as (owner, app, admin):
         migrate(owner)
-        database = PostgresDatabase(app, size=2)
+        database = PostgresDatabase(app, size=1)
         try:
             bench_store(database, owner, app, given.rounds)
-            bench_langgraph(database, owner, given.rounds)
-            bench_tenants(database, owner, given.tenants, given.memories, 4 * given.rounds)
+            bench_langgraph(database, owner, admin, given.rounds)
+            if given.tenants:
+                bench_tenants(database, owner, given.tenants, given.memories, 4 * given.rounds)
         finally:
             database.close()
 

@@ -161,6 +161,16 @@ def test_a_stale_folder_brings_nothing_back_and_overwrites_nothing(pair: tuple[M
     assert done.sent == () and bob.team() == ada.team() and "gone.md" not in bob.team()
 
 
+def test_a_member_of_a_team_without_memories_may_move_the_project(pair: tuple[Member, Member]) -> None:
+    ada, bob = pair
+    ada.join()
+    bob.join()
+    ada.app.rename(ada.app.with_name("app-2"))
+    bob.write("team/one", memory_text("One"))
+    settle([bob, ada])
+    assert "one.md" in ada.team()
+
+
 def test_read_only_review_and_refusals_of_the_server(tmp_path: Path, org: Organisation) -> None:
     ada, eve = Member(tmp_path, "ada", org), Member(tmp_path, "eve", org)
     ada.write("team/one", memory_text("One"))

@@ -36,7 +36,7 @@ from memdir.recall.index import (
 from memdir.recall.select import KIN_LETTERS, Drop, LocalSearch, SearchResult, StoreScores
 from memdir.recall.terms import parse_terms
 from memdir.records import Kind, Query
-from memdir.store.postgres import PostgresStore
+from memdir.store.postgres import PostgresStore, execute
 from memdir.store.postgres_cache import SearchHead
 from memdir.store.postgres_history import OF_STORE, Row
 
@@ -56,16 +56,33 @@ _HEAD = """
     LEFT JOIN memdir.changes c ON c.tenant = s.tenant AND c.store = s.store AND c.change = s.revision
     WHERE s.tenant = %(tenant)s AND s.store = %(store)s
 """
+# The change that the rows were brought to; 0 if they have to be compared one by one.
+_BROUGHT = f"""
+    (SELECT CASE WHEN d.version = '{VERSION}' AND d.epoch = s.epoch THEN d.revision ELSE 0 END
+    FROM memdir.searched d JOIN memdir.stores s ON s.tenant = d.tenant AND s.store = d.store
+    WHERE d.tenant = %(tenant)s AND d.store = %(store)s)
+"""
+# One process at a time: another may be here already, and has then done it.
+_ENTER = (
+    "INSERT INTO memdir.searched VALUES (%(tenant)s, %(store)s, 0, -1, '', 0, 0, 0) ON CONFLICT DO NOTHING",
+    f"SELECT 1 FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE",
+    _HEAD,
+    f"DELETE FROM memdir.search WHERE {OF_STORE} AND (SELECT d.version FROM memdir.searched d"
+    f" WHERE d.tenant = %(tenant)s AND d.store = %(store)s) <> '{VERSION}'",
+    f"""
+    DELETE FROM memdir.search x WHERE {OF_STORE} AND ({_BROUGHT} = 0 OR x.path IN (SELECT g.path
+        FROM memdir.changed_files g WHERE g.tenant = %(tenant)s AND g.store = %(store)s AND g.change > {_BROUGHT}
+        AND g.after IS NULL)) AND NOT EXISTS (SELECT 1 FROM memdir.files f
+        WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = x.path AND f.data IS NULL)
+    """,
+)
 _STALE = f"""
     SELECT f.path, f.digest, f.mtime_ns, c.data FROM memdir.files f
     JOIN memdir.contents c ON c.tenant = f.tenant AND c.store = f.store AND c.digest = f.digest
     LEFT JOIN memdir.search x ON x.tenant = f.tenant AND x.store = f.store AND x.path = f.path
-    WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND c.data IS NOT NULL AND x.digest IS DISTINCT FROM f.digest
+    WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.change > {_BROUGHT} AND c.data IS NOT NULL
+        AND x.digest IS DISTINCT FROM f.digest
     LIMIT {_BATCH}
-"""
-_GONE = f"""
-    DELETE FROM memdir.search x WHERE {OF_STORE} AND NOT EXISTS (SELECT 1 FROM memdir.files f
-        WHERE f.tenant = %(tenant)s AND f.store = %(store)s AND f.path = x.path AND f.data IS NULL)
 """
 _PUT = """
     INSERT INTO memdir.search
@@ -81,7 +98,7 @@ _DONE = f"""
         length = t.length, lines = t.lines
     FROM (SELECT count(*) AS docs, coalesce(sum(length), 0) AS length, coalesce(sum(lines), 0) AS lines
         FROM memdir.search WHERE {OF_STORE}) t
-    WHERE d.tenant = %(tenant)s AND d.store = %(store)s
+    WHERE d.tenant = %(tenant)s AND d.store = %(store)s RETURNING d.docs, d.length, d.lines
 """
 _COUNT_WORDS = """
     SELECT w.word, count(*) FROM unnest(%(words)s::text[], %(queries)s::text[]::tsquery[]) AS w(word, query)
@@ -125,7 +142,9 @@ class PostgresSearch(LocalSearch):
             if number not in self._heads:
                 self._heads[number] = _read_head(store)
             head = self._heads[number]
-            rows = _hold_rows(store, head) if head.docs <= _HELD else _find_rows(store, table, self._question)
+            rows = (
+                _find_held(store).bring(store, head) if head.docs <= _HELD else _find_rows(store, table, self._question)
+            )
             self._catalogs[number] = PostgresCatalog(rows, head, table, semantic=self._semantic)
         return self._catalogs[number]
 
@@ -149,26 +168,20 @@ def _refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, S
     if (head.revision, head.epoch, VERSION) == (head.searched, head.searched_epoch, head.version):
         return 0, head
     base: dict[str, object] = {"tenant": store.tenant, "store": store.store}
+    held = _find_held(store).found.postings  # how rare words were at the last search is near enough
     count = 0
     with store.database.transaction(store.tenant) as db:
-        empty = "0, -1, '', 0, 0, 0"
-        db.execute(f"INSERT INTO memdir.searched VALUES (%(tenant)s, %(store)s, {empty}) ON CONFLICT DO NOTHING", base)
-        # One at a time: another process may be here already, and has then done it.
-        db.execute(f"SELECT 1 FROM memdir.searched WHERE {OF_STORE} FOR NO KEY UPDATE", base)
-        head = SearchHead(*(db.execute(_HEAD, base).fetchone() or ()))
-        if head.version != VERSION:
-            db.execute(f"DELETE FROM memdir.search WHERE {OF_STORE}", base)
-        db.execute(_GONE, base)
-        while rows := db.execute(_STALE, base).fetchall():
+        _, _, found, *_, rows = execute(db, ";".join([*_ENTER, _STALE]), base)
+        if not found:  # the store was deleted meanwhile
+            return 0, head
+        head = SearchHead(*found[0])
+        while True:
             made = [parse_memory(path, data.decode("utf-8", "replace"), f"0 0 {at} {at}") for path, _, at, data in rows]
             made = [replace(row, passages=row.passages.replace("\0", " ")) for row in made]
             counts = [Counter(row.passages.split()) for row in made]
-            words = list({word for at in counts for word in at if len(word) <= _TERM_CHARS})
-            known = dict(db.execute(_COUNT_WORDS, base | _make_queries(words)).fetchall())
             fresh = Counter(word for at in counts for word in at)
-            docs = (db.execute(f"SELECT count(*) FROM memdir.search WHERE {OF_STORE}", base).fetchone() or (0,))[0]
-            totals = IndexTotals(docs + len(rows), 0, 0)
-            rarity = {word: math.sqrt(totals.idf(known.get(word, 0) + count)) for word, count in fresh.items()}
+            totals = IndexTotals(head.docs + count + len(rows), 0, 0)
+            rarity = {word: math.sqrt(totals.idf(len(held.get(word, ())) + df)) for word, df in fresh.items()}
             for (path, digest, *_), row, counted in zip(rows, made, counts, strict=True):
                 at = row.priors
                 values = base | {"path": path, "digest": digest, "length": row.length, "passages": row.passages}
@@ -181,10 +194,13 @@ def _refresh_rows(store: PostgresStore, table: WordTable | None) -> tuple[int, S
                 }
                 db.execute(_PUT, values)
             count += len(rows)
-        db.execute(_DONE, base | {"revision": head.revision, "epoch": head.epoch})
-        head = SearchHead(*(db.execute(_HEAD, base).fetchone() or ()))
-    # What was committed meanwhile belongs to the next search; this one is at the change it was brought to.
-    return count, replace(head, searched=head.revision) if head.searched == head.revision else head
+            if len(rows) < _BATCH:
+                break
+            (rows,) = execute(db, _STALE, base)
+        ((totalled,),) = execute(db, _DONE, base | {"revision": head.revision, "epoch": head.epoch})
+    docs, length, lines = totalled
+    brought = {"searched": head.revision, "searched_epoch": head.epoch, "version": VERSION}
+    return count, replace(head, **brought, docs=docs, length=length, lines=lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +266,11 @@ class _HeldRows:
         self.found = SearchRows(rows, postings, sorted(postings), {})
 
 
-def _hold_rows(store: PostgresStore, head: SearchHead) -> SearchRows:
+def _find_held(store: PostgresStore) -> _HeldRows:
     held = store._cache.search
     if not isinstance(held, _HeldRows):
         held = store._cache.search = _HeldRows()
-    return held.bring(store, head)
+    return held
 
 
 def _find_rows(store: PostgresStore, table: WordTable | None, text: str) -> SearchRows:

@@ -39,7 +39,7 @@ from memdir.format import frontmatter
 from memdir.frozen import asdict, dataclass
 from memdir.limits import AGENT_DEPTH, AGENT_FILES, HEADER_BYTES
 from memdir.project import paths
-from memdir.project.paths import MemoryDirectory, ProjectPaths, find_git_dir, find_state_dir, slug
+from memdir.project.paths import MEMBERSHIP, MemoryDirectory, ProjectPaths, find_git_dir, find_state_dir, slug
 from memdir.project.settings import Environment, Settings, read_environment
 from memdir.records import Scope
 from memdir.store.contract import Clock, utc_now
@@ -501,9 +501,12 @@ def relink(source: Path, target: Path, *, environment: Environment) -> None:
 
 def _judge(project: Path, environment: Environment, identity: Identity) -> RelinkCandidate | None:
     memory = project / "memory"
-    if memory.is_symlink() or not memory.is_dir() or not _holds_anything(memory):
+    if memory.is_symlink() or not memory.is_dir():
         return None
-    known = read_identity(find_state_dir(memory, environment))
+    state = find_state_dir(memory, environment)
+    if not (_holds_anything(memory) or (state / MEMBERSHIP).is_file()):  # a team's may be empty yet
+        return None
+    known = read_identity(state)
     if known is None:  # memdir has never recorded it; a project that exists keeps its own
         cwd = paths.find_transcript_cwd(project)
         if cwd is None or os.path.isdir(cwd) or not _is_same_name(cwd, identity.root):

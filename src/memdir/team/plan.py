@@ -386,10 +386,24 @@ class _OutgoingPlan:
         paths = {*inputs.theirs, *self.files}
         names = [path.removesuffix(".md") for path in paths if self.files.get(path, b"") is not None]
         tidied = tidy_index(merged, names, theirs, revived=self._revived, known=(base, ours, theirs))
+        tidied = self._renew_lines(tidied)
         if why := judge_place(INDEX_FILE, PLAIN_MODE, len(data := encode(tidied))):
             self.withheld[INDEX_FILE] = why
         elif tidied != (there or ""):
             self.files[INDEX_FILE] = data
+
+    def _renew_lines(self, text: str) -> str:
+        """Lines that say what one side of a merge said become what the merged memory says."""
+        inputs = self.inputs
+        for path, data in self.files.items():
+            name, entry = path.removesuffix(".md"), inputs.theirs.get(path)
+            for old in (inputs.read(inputs.find_base(path)), inputs.read(entry.sha if entry else None)):
+                if data is not None and old is not None:
+                    line = _render_line(name, encode(old))
+                    text = index.replace_line(text, name, line, _render_line(name, data))
+            if data is not None and (mine := inputs.local.files.get(path)) is not None:
+                text = index.replace_line(text, name, _render_line(name, mine), _render_line(name, data))
+        return text
 
 
 def plan_incoming(

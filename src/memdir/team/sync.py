@@ -32,7 +32,7 @@ from memdir.records import Edit, Forget, InboxItem, InboxKind, InboxState, Origi
 from memdir.store.contract import PERSON
 from memdir.store.files import SYNC, FileStore
 from memdir.store.inbox import render_edits
-from memdir.store.open import Project
+from memdir.store.open import Project, find_identity, read_identity, write_identity
 from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers, plan_pointers
 from memdir.store.secrets import find_secrets
 from memdir.store.state import COPY, Author, drop_copy, find_own_author, read_authors, write_authors
@@ -503,6 +503,10 @@ def _check_only_team(known: Membership | None, member: Membership) -> None:
 
 
 def _begin(project: Project, member: Membership, now: datetime, seconds: float) -> SyncResult:
+    place, known = project.places.private, read_identity(project.private.state)
+    if known is None and place.is_keyed and project.private.root == place.path:
+        # Recorded at the first change otherwise; if the project is moved before, its team would not be found again.
+        write_identity(project.private.state, find_identity(project.places.root.path))
     if project.settings.sources["team"] != DEFAULT and not project.settings.flag("team"):
         write_setting(project.environment, "team", True)
     return sync(_make_sync(project, member, seconds), now=now)
