@@ -283,3 +283,30 @@ def test_extract_takes_the_tables_of_an_api_and_the_name_of_a_model() -> None:
     talk = [{"role": "user", "content": "Remember that the tracker is Linear"}, {"role": "assistant", "content": "ok"}]
     assert len(memdir.extract(store, talk, model="none").written) == 1
     assert "Linear" in store.scan()[0].description
+
+
+@table(
+    "first second",
+    [
+        ("thing-1 is kept in the harbour", "thing-2 is kept in the harbour"),
+        ("backups go to us-east-1", "backups go to us-east-2"),
+        ("the C++ build takes an hour", "the C# build takes an hour"),
+        ("Anna reports to Bob", "Bob reports to Anna"),
+        ("dumps are copied from Berlin to Oslo", "dumps are copied from Oslo to Berlin"),
+        ("the client retries 3 times after 5 seconds", "the client retries 5 times after 3 seconds"),
+        ("the 🍎 printer needs paper", "the 🍌 printer needs paper"),
+        ("the price is 5€", "the price is 5$"),
+        ("x.y is the pin of the sensor", "x.z is the pin of the sensor"),
+        ("Makefiles have tabs, scripts have spaces", "Makefiles have spaces, scripts have tabs"),
+        ("the prefix key is Ctrl-A in tmux", "the prefix key is Ctrl-B in tmux"),
+        ("the queue is called jobs_1", "the queue is called jobs_2"),
+        ("python3.11 is used in CI", "python3.12 is used in CI"),
+        ("房间 4-A 用于会议", "房间 4-B 用于会议"),
+    ],
+)
+def test_what_differs_in_a_number_a_sign_or_its_order_is_not_known_already(first: str, second: str) -> None:
+    store, staging = make(f"remember that {first}")
+    assert meet(staging, f"remember that {second}").action == "create"
+    store.change(make_edits(staging.staged), verb="extract")
+    texts = "\n".join(store.read(at.name).text.lower() for at in store.scan())
+    assert first.lower() in texts and second.lower() in texts

@@ -6,6 +6,7 @@ otherwise are both kept, and `find_rival` names the older one. One request forge
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import IntEnum
@@ -29,6 +30,9 @@ from memdir.text import fold
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b\d{4}-Q[1-4]\b|\bQ[1-4] \d{4}\b")
 _NUMBER = re.compile(r"(?<![\w.-])v?\d+(?:[.,:]\d+)*(?![\w-])")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w*")  # "Go" and "Make" inside a sentence are names, however light the word
+# Words with a digit or a sign, and single letters: "us-east-1", "C#", "x.y", an emoji. Of runs without spaces, the rest.
+_WORDS = re.compile(r"[^\s\u3040-\u9fff\uac00-\ud7af，。、；：！？]+")
+_EXACT = re.compile(r"[\d#@&_%+<=>|~^$]|\b[B-HJ-Zb-df-hj-np-tv-xz]\b|[^\W\d_]\b[.-]\b[^\W\d_]\b|\b[^\W\d_][.-]\b")
 _CLAUSE = re.compile(r"(?<=\w{4})[,;，；、:：—–]")
 _ACTIONS = {"create": "created", "update": "updated", "unchanged": "unchanged"}
 _SAME, _ALIKE, _COVER = 0.8, 0.6, 0.6
@@ -59,9 +63,13 @@ class SentenceRelation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SentenceSense:
+    """`order` are the terms as they follow each other, `exact` what no other spelling can stand for, also in order."""
+
     terms: frozenset[str]
     values: frozenset[str]
     negated: bool
+    order: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +315,22 @@ def _parse_sense(sentence: str) -> SentenceSense:
         values |= {found.casefold().rstrip("s") for found in pattern.findall(rest)}
         rest = pattern.sub(" ", rest)
     negated = negations.search(re.split(r"[,;，；]", rest.strip())[0]) is not None
-    return SentenceSense(_find_terms(rest), frozenset(values), negated)
+    terms, found = (
+        _find_terms(rest),
+        [at.strip(".,;:!?…\"'()[]{}“”‘’„«»`*").casefold() for at in _WORDS.findall(sentence)],
+    )
+    order = tuple(at for at in parse_terms(rest) if at in terms)
+    exact = tuple(at for at in found if _EXACT.search(at) or any(unicodedata.category(sign)[0] == "S" for sign in at))
+    return SentenceSense(terms, frozenset(values), negated, order, exact)
+
+
+def _holds(one: SentenceSense, other: SentenceSense) -> bool:
+    """Whether what a sentence names stands in another in the same order: "from Oslo to Rome" is not "from Rome to Oslo"."""
+    for inner, outer in ((one.order, other.order), (one.exact, other.exact)):
+        left = iter(outer)
+        if not all(at in left for at in inner):
+            return False
+    return True
 
 
 def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
@@ -316,9 +339,9 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
     same_sign = new.negated == old.negated
     if not new.terms & old.terms:
         return SentenceRelation.OTHER
-    if same_sign and not terms[0] and not values[0]:
+    if same_sign and not terms[0] and not values[0] and _holds(new, old):
         return SentenceRelation.SAME
-    if same_sign and not terms[1] and not values[1]:
+    if same_sign and not terms[1] and not values[1] and _holds(old, new):
         return SentenceRelation.EXTENDS if len(old.terms | old.values) > 1 else SentenceRelation.RIVAL
     if not same_sign:
         return SentenceRelation.OTHER if any((*terms, *values)) else SentenceRelation.CONTRADICTS
