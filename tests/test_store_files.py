@@ -11,6 +11,7 @@ import pytest
 
 from memdir.errors import ConflictError, DiskError, FormatError, NotFoundError, PathError, ReviewError
 from memdir.limits import INDEX_FILE_BYTES
+from memdir.recall.index import parse_memory
 from memdir.records import Draft, Forget, Kind, Origin, Put, Scope, Surfacing
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve
@@ -394,7 +395,7 @@ SHARED = (
 
 def test_what_an_agent_does_to_the_team_s_memory_waits_whatever_the_verb(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "memory")
-    there = store.write(replace(sample_memory(name="team/there"), kind=Kind.PROJECT))
+    there = store.write(replace(sample_memory(name="team/there"), kind=Kind.PROJECT, pinned=True))
     store.write(replace(sample_memory(name="own"), kind=Kind.PROJECT))
     before = {at: at.read_bytes() for at in (tmp_path / "memory").rglob("*.md")}
     verbs: list[Callable[[], object]] = [
@@ -402,7 +403,7 @@ def test_what_an_agent_does_to_the_team_s_memory_waits_whatever_the_verb(tmp_pat
         lambda: store.change([Put("team/put", SHARED)], verb="save", origin=AN_AGENT),
         lambda: store.change([Put("Team/case", SHARED)], verb="save", origin=AN_AGENT),
         lambda: store.edit("team/there", SHARED, expect=there.digest, origin=AN_AGENT),
-        lambda: store.pin("team/there", origin=AN_AGENT),
+        lambda: store.pin("team/there", pinned=False, origin=AN_AGENT),
         lambda: store.change([Forget("own"), Put("team/own", SHARED)], verb="move", origin=AN_AGENT),
         lambda: store.delete("team/there", origin=AN_AGENT),
     ]
@@ -433,3 +434,19 @@ def test_an_agent_s_pin_is_dropped_and_a_person_s_is_kept(tmp_path: Path, kind: 
     before = store.read("a")
     store.edit("a", before.text + "More.\n", expect=before.digest, origin=AN_AGENT)
     assert store.read("a").header.pinned
+
+
+def test_a_pin_that_came_with_a_team_s_memory_counts_for_nobody(memory: Path) -> None:
+    with FileStore(memory) as store:
+        store.write(
+            Draft(Kind.PROJECT, "Tracker", "Bugs are tracked in Linear, project INGEST", "There.", "team/tracker")
+        )
+        with pytest.raises(FormatError, match="cannot be pinned"):
+            store.pin("team/tracker")
+        path = memory / "team" / "tracker.md"
+        path.write_text(path.read_text("utf-8").replace("type:", "pinned: true\ntype:"), encoding="utf-8")
+        assert [at.pinned for at in store.scan()] == [False] and not store.read("team/tracker").header.pinned
+        row = parse_memory("team/tracker.md", path.read_text("utf-8"), "0 0 0 0")
+        assert not row.priors.pinned and parse_memory("own.md", path.read_text("utf-8"), "0 0 0 0").priors.pinned
+        store.pin("team/tracker", pinned=False)
+        assert "pinned" not in path.read_text("utf-8")

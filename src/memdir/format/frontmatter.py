@@ -627,8 +627,10 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     if name.startswith(TEAM_FOLDER + "/") and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
+    # A pin is a person's own: one that a teammate set would put a line before those of everybody else.
+    pinned = fields.pinned and scope is not Scope.TEAM
     shown = (name, fields.title or name, fields.description, fields.kind, scope, modified)
-    return Header(*shown, fields.pinned, signature, fields.dialect, fields.problem, fields.cues)
+    return Header(*shown, pinned, signature, fields.dialect, fields.problem, fields.cues)
 
 
 def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> Memory:

@@ -39,7 +39,7 @@ from memdir.format.age import find_links
 from memdir.format.frontmatter import read_time
 from memdir.frozen import dataclass
 from memdir.recall.terms import find_heads, parse_terms, split_passages
-from memdir.records import Kind
+from memdir.records import TEAM_FOLDER, Kind
 from memdir.store import files
 from memdir.text import fold, fold_link
 
@@ -566,7 +566,8 @@ def parse_memory(path: str, text: str, signature: str) -> IndexRow:
     links = frozenset(fold_link(link.removesuffix(".md")) for link, _ in find_links(text))
     written = read_time(fields.modified) or datetime.fromtimestamp(int(signature.split()[2]) / 1e9, UTC)
     modified = max(written, read_time(fields.verified) or written)
-    priors = MemoryPriors(modified, fields.pinned, fields.kind, links)
+    pinned = fields.pinned and not path.startswith(f"{TEAM_FOLDER}/")  # as in a header
+    priors = MemoryPriors(modified, pinned, fields.kind, links)
     joined = "\n".join(map(" ".join, passages))
     return IndexRow(path, sum(map(len, passages)), joined, b"", priors, tuple(heads))
 

@@ -267,6 +267,11 @@ def plan_put(view: StoreView, name: str, text: str, hook: str, now: datetime, ru
 
 
 def plan_pin(view: StoreView, name: str, *, pinned: bool) -> list[FileChange]:
+    if pinned and is_team(name):
+        hint = "`memdir demote` makes it a memory of your own, which can be pinned"
+        raise FormatError(
+            "what a team shares cannot be pinned: it would be so for everybody", field="pinned", hint=hint
+        )
     found = _read_existing(view, name)
     text = decode(found)
     if frontmatter.parse_fields(text).pinned == pinned:

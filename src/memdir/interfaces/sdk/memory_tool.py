@@ -26,15 +26,18 @@ from memdir.files import check_name
 from memdir.format import frontmatter
 from memdir.format.frontmatter import decode, encode, split_lines
 from memdir.format.index import INDEX_FILE
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.interfaces.tools import check_visible, clean_result, list_visible, render_refusal
 from memdir.language.dates import make_absolute
+from memdir.recall.pipeline import make_excerpt
+from memdir.recall.reminder import TEAM_BYLINE, render_byline
 from memdir.records import Dialect, Forget, Header, Kind, Memory, Origin, Put, Scope
 from memdir.store import plan
 from memdir.store.files import FileStore
 from memdir.store.plan import Overlay
 from memdir.store.secrets import find_secrets, render_findings
+from memdir.store.state import read_authors
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 try:
@@ -138,10 +141,12 @@ class MemoryCommands:
         segments = _parse_path(given.get("path"))
         path = _show(str(given["path"]))
         if _is_index(segments) and (text := self.store.index("/".join(segments[:-1]))):
-            return _render_lines(path, text, given.get("view_range"))
+            return _render_lines(path, text, given.get("view_range"), TEAM_BYLINE if len(segments) > 1 else "")
         memory = self._find(segments)
         if memory is not None:
-            return _render_lines(path, _open_page(memory.text).text, given.get("view_range"))
+            author = read_authors(self.store.state).get(memory.header.name)
+            excerpt = replace(make_excerpt(memory, path=path), author=author.name if author else "")
+            return _render_lines(path, _open_page(memory.text).text, given.get("view_range"), render_byline(excerpt))
         sizes = {_show_name(at.name): at.signature.size for at in self._list(segments)}
         if not sizes and segments:
             raise RefusedError(f"The path {path} does not exist. Please provide a valid path.")
@@ -463,8 +468,8 @@ def _render_folder(path: str, depth: int, sizes: Mapping[str, int]) -> str:
     return "\n".join([head, *lines[:kept]]) + rest
 
 
-def _render_lines(path: str, text: str, span: object) -> str:
-    """A file with line numbers, or the lines of `span`, first and last; -1 stands for the end."""
+def _render_lines(path: str, text: str, span: object, note: str) -> str:
+    """A file with line numbers, or the lines of `span`, first and last; -1 stands for the end. `note`: whose words."""
     lines = split_lines(text)
     if len(lines) > LINES_MOST:
         raise RefusedError(f"File {path} exceeds maximum line limit of 999,999 lines.")
@@ -474,7 +479,8 @@ def _render_lines(path: str, text: str, span: object) -> str:
     rest = ""
     if kept < len(shown):
         rest = f"\n(truncated: lines {first} to {first + kept - 1} of {len(lines)}; view_range shows the others)"
-    return "\n".join([f"Here's the content of {path} with line numbers:", *shown[:kept]]) + rest
+    noted = [clean_result(note)] if note else []
+    return "\n".join([*noted, f"Here's the content of {path} with line numbers:", *shown[:kept]]) + rest
 
 
 def _render_snippet(text: str, at: int, fresh: str) -> str:
