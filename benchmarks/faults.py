@@ -1,9 +1,11 @@
 """The full loads as one table: what was done to memdir, how often, what came of it. Called by scripts/faults.
 
-    scripts/faults [--only G9] [--small] [--no-mutations]
+    scripts/faults [--only G9] [--small] [--no-mutations] [--at-once 4]
 
 Prints Markdown, to be kept in docs/faults.md: each gate with its load, its result, and whether it turns red when its safety
-is taken out of a copy of the code. Ends with 1 if anything failed, or a gate did not turn red.
+is taken out of a copy of the code. Ends with 1 if anything failed, or a gate did not turn red. Several rows run at a time;
+those that need the machine run alone at the end. Temporary files lie in memory where that is possible, except for the rows
+about disks.
 """
 
 import argparse
@@ -13,159 +15,184 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as xml
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-LOADS: list[tuple[str, str, str, str, str]] = [
-    # gate, load, test file, words of the test, mutation: the key in MUTATIONS, or the test that shows it itself
-    (
-        "G1",
-        "64 processes × 1,000 mixed changes of one directory",
-        "hostile/test_processes.py",
-        "nothing_is_lost",
-        "lock_is_taken_out",
-    ),
-    (
-        "G2",
-        "killed before, after and in the middle of every mutating call: save",
-        "hostile/test_kills.py",
-        "save",
-        "heal",
-    ),
-    ("G2", "the same: edit", "hostile/test_kills.py", "edit", "heal"),
-    ("G2", "the same: forget", "hostile/test_kills.py", "forget", "heal"),
-    ("G2", "the same: undo", "hostile/test_kills.py", "undo", "heal"),
-    ("G2", "a dream killed at its calls", "hostile/test_dream_kills.py", "", ""),
-    ("G3", "500 turns ended while host and worker are killed", "hostile/test_worker_kills.py", "", "queue"),
-    (
-        "G3",
-        "all interfaces at once for ten minutes, with kills and an editor",
-        "hostile/test_mixed_load.py",
-        "",
-        "heal",
-    ),
-    ("G4", "order of flushes before the answer", "hostile/test_durability.py", "not goes_red", "goes_red"),
-    ("G4", "200 power cuts on ext4 after the answer", "hostile/test_power.py", "", "fsync"),
-    ("G5", "full disk, read-only, no descriptors, every call failing", "hostile/test_full_disk.py", "", ""),
-    ("G6", "64 dreamers started together, 200 rounds", "test_dream_lock.py", "64_dreamers", ""),
-    (
-        "G7",
-        "bad files in place of memories, indexes and each file of memdir's own",
-        "hostile/test_neighbours.py",
-        "",
-        "neighbour",
-    ),
-    ("G7", "damaged, deleted and replaced history", "test_store_history.py", "", "digest"),
-    ("G8", "damaged transcripts", "hostile/test_transcripts.py", "", ""),
-    ("G8", "2,000 spoiled files for each parser", "hostile/test_fuzz.py", "", "fuzz"),
-    ("G9", "1,000 turns ended by hooks at load 20", "hostile/test_ended_turns.py", "", "kept"),
-    ("G10", "faults of providers", "test_models_faults.py", "", ""),
-    ("G11", "gates of a dream with clock and mtime jumps", "test_dream_gates.py", "", ""),
-    ("G12", "8 clones × 500 changes and syncs, killed, the remote away", "test_team_clones.py", "", ""),
-    (
-        "G12",
-        "8 machines × 300 changes and syncs, killed, offline, wrong clocks, moved",
-        "test_team_machines.py",
-        "",
-        "",
-    ),
-    ("G12", "the same of 8 members over a server", "test_team_server.py", "", ""),
-    ("G12", "a hostile team remote", "hostile/test_team_remote.py", "", ""),
-    ("G13", "1,000 hooks with random breakage", "test_hooks_broken.py", "", ""),
-    ("G13", "the end of a turn is kept before anything is imported", "test_main.py", "", "kept"),
-    ("S1", "hostile strings in every field, library", "hostile/test_names.py", "not command_line", "names"),
-    ("S1", "200 hostile strings, real processes", "hostile/test_names.py", "command_line", ""),
-    ("S2", "100,000 writes against a folder swapper", "hostile/test_links.py", "swapped_folder", "without_no_follow"),
-    (
-        "S3",
-        "links, FIFOs, sockets, devices, a 10 GB file",
-        "hostile/test_links.py",
-        "not swapped and not without",
-        "without_no_follow",
-    ),
-    ("S3", "10,000 files never seen: bytes read", "hostile/test_reads.py", "", ""),
-    ("S4", "tools of a model, what they may write", "test_toolset.py", "", ""),
-    ("S6", "secrets, known and held-out kinds", "test_store_secrets.py", "", ""),
-    (
-        "S7",
-        "poisoned transcripts, a model that obeys",
-        "test_extract_attacks.py test_extraction_attacks.py",
-        "",
-        "room",
-    ),
-    ("S7", "foreign text of earlier turns, repeated by the agent", "test_extraction_attacks.py", "digest", "earlier"),
-    ("S9", "outside edits are recorded", "test_store_files.py", "outside or notice", ""),
-    ("S11", "text that imitates our frame", "test_recall_reminder.py", "", ""),
-    ("S12", "broken frontmatter", "test_format_frontmatter.py", "", ""),
-    (
-        "S13",
-        "the page: foreign requests, hostile memories in Chromium",
-        "test_web_access.py test_web_hostile.py",
-        "",
-        "",
-    ),
-    (
-        "S14",
-        "hostile repositories and instruction files",
-        "hostile/test_instruction_files.py test_import_hostile.py",
-        "",
-        "",
-    ),
-    ("S15", "tenants of the server's store", "test_store_postgres.py", "", ""),
-    ("S16", "1,000 malformed MCP frames by each way in", "test_mcp_frames.py", "", ""),
-    ("S16", "the official MCP conformance tool", "test_mcp_conformance.py", "", ""),
-    ("", "the real Claude Code client with our hooks", "test_real_hooks.py test_notes_real.py", "", ""),
-    ("", "the real Codex CLI and Gemini CLI with our hooks", "test_real_clients.py", "", ""),
-]
+MEMORY = Path("/dev/shm")
+
+
+class Row(NamedTuple):
+    """One gate: `words` choose its tests, `key` its mutation in MUTATIONS (or the test that shows it by itself).
+
+    `red` are the words for the run with the mutation, where fewer tests do; `place` says what the row needs.
+    """
+
+    gate: str
+    load: str
+    files: str
+    words: str = ""
+    key: str = ""
+    red: str = ""
+    place: str = ""
+
+
+# The longest first: the others fill the time beside them.
+LOADS = [
+    Row("G1", "64 processes × 1,000 mixed changes of one directory", "hostile/test_processes.py", "nothing_is_lost", "lock"),
+    Row("G12", "8 clones × 200 changes and syncs, killed, the remote away", "test_team_clones.py", "", "merge"),
+    Row("G12", "8 machines × 150 changes and syncs, killed, offline, wrong clocks, moved, plain and encrypted",
+        "test_team_machines.py", "", "merge", "plain"),
+    Row("G12", "the same of 8 members over a server", "test_team_server.py", "", "conflict", "members_end_equal or offline"),
+    Row("G3", "all interfaces at once for ten minutes, with kills and an editor", "hostile/test_mixed_load.py", "", "heal"),
+    Row("G14", "8 agents in one long-lived process: memory, descriptors, temporary files", "hostile/test_soak.py", "", ""),
+    Row("G2", "killed before, after and in the middle of every mutating call: save", "hostile/test_kills.py", "save", "heal"),
+    Row("G2", "the same: edit", "hostile/test_kills.py", "edit", "heal"),
+    Row("G2", "the same: forget", "hostile/test_kills.py", "forget", "heal"),
+    Row("G2", "the same: undo", "hostile/test_kills.py", "undo", "heal"),
+    Row("G2", "the same: promote, a batch of two stores", "hostile/test_kills.py", "promote", "heal", "undo"),
+    Row("G2", "a dream killed at its calls", "hostile/test_dream_kills.py", "", "heal"),
+    Row("G3", "500 turns ended while host and worker are killed", "hostile/test_worker_kills.py", "", "spool"),
+    Row("G4", "order of flushes before the answer", "hostile/test_durability.py", "not goes_red", "goes_red"),
+    Row("G4", "1,000 power cuts on ext4 after the answer", "hostile/test_power.py", "", "fsync", "", "disk"),
+    Row("G5", "full disk, read-only, no descriptors, every call failing", "hostile/test_full_disk.py", "", "disk", "any_call",
+        "disk"),
+    Row("G6", "64 dreamers started together, killed, stopped, with wrong clocks, 200 rounds", "test_dream_lock.py",
+        "64_dreamers", "held"),
+    Row("G7", "bad files in place of memories, indexes and each file of memdir's own", "hostile/test_neighbours.py", "",
+        "neighbour"),
+    Row("G7", "damaged, deleted and replaced history", "test_store_history.py", "", "digest"),
+    Row("G8", "damaged transcripts", "hostile/test_transcripts.py", "", "record"),
+    Row("G8", "2,000 spoiled files for each parser", "hostile/test_fuzz.py", "", "fuzz"),
+    Row("G10", "faults of providers", "test_models_faults.py", "", "passing", "its_reason"),
+    Row("G11", "gates of a dream with clock and mtime jumps", "test_dream_gates.py", "", "clock"),
+    Row("G12", "a hostile team remote", "hostile/test_team_remote.py", "", "mode", "plain_file or may_not_come"),
+    Row("G13", "1,000 hooks with random breakage", "test_hooks_broken.py", "", "catch"),
+    Row("G13", "the end of a turn is kept before anything is imported", "test_main.py", "", "kept"),
+    Row("S1", "hostile strings in every field, library", "hostile/test_names.py", "not command_line", "names"),
+    Row("S1", "200 hostile strings, real processes", "hostile/test_names.py", "command_line", "names"),
+    Row("S2", "100,000 writes against a folder swapper", "hostile/test_links.py", "swapped_folder", "without_no_follow"),
+    Row("S3", "links, FIFOs, sockets, devices, a 10 GB file", "hostile/test_links.py", "not swapped and not without", "without_no_follow"),
+    Row("S3", "10,000 files never seen: bytes read", "hostile/test_reads.py", "", "head"),
+    Row("S4", "tools of a model, what they may write", "test_toolset.py", "", "names", "lead_elsewhere"),
+    Row("S5", "a model that asks for 50 places outside: no file outside is opened", "hostile/test_confinement.py", "", "outside"),
+    Row("S6", "secrets, known and held-out kinds", "test_store_secrets.py", "", "secrets"),
+    Row("S7", "poisoned transcripts, a model that obeys", "test_extract_attacks.py test_extraction_attacks.py", "", "room"),
+    Row("S7", "foreign text of earlier turns, repeated by the agent", "test_extraction_attacks.py", "digest", "earlier"),
+    Row("S8", "poisoned and honest transcripts, recorded answers of a capable model", "test_extraction_answers.py", "",
+        "quote"),
+    Row("S9", "outside edits are recorded", "test_store_files.py", "outside or notice", "notice"),
+    Row("S10", "1,000 hidden and 300 terminal texts, 2,000 benign ones, by every way in and out", "hostile/test_unicode.py",
+        "", "forbidden"),
+    Row("S11", "10,000 texts that imitate our frame", "test_recall_reminder.py", "", "frame"),
+    Row("S12", "broken frontmatter", "test_format_frontmatter.py", "", "yaml"),
+    Row("S13", "the page: foreign requests, hostile memories in Chromium", "test_web_access.py test_web_hostile.py", "",
+        "foreign", "not_ours"),
+    Row("S14", "hostile repositories and instruction files", "hostile/test_instruction_files.py test_import_hostile.py", "",
+        "include", "opens_a_secret"),
+    Row("S15", "tenants of the server's store", "test_store_postgres.py", "", "tenant", "statement"),
+    Row("S15", "10,000 random requests to the server", "test_server_requests.py"),
+    Row("S16", "1,000 malformed MCP frames by each way in", "test_mcp_frames.py", "", "log", "pipes or loopback"),
+    Row("S16", "the official MCP conformance tool", "test_mcp_conformance.py", "", "prompts"),
+    Row("", "the real Claude Code client with our hooks", "test_real_hooks.py test_notes_real.py", "", "reply", "hooks"),
+    Row("", "the real Codex CLI and Gemini CLI with our hooks", "test_real_clients.py"),
+    Row("G9", "1,000 turns ended by hooks at load 20", "hostile/test_ended_turns.py", "", "kept", "", "alone"),
+]  # fmt: skip
 # What is taken out of the code so that a gate must turn red: file, text, what stands there instead.
 MUTATIONS = {
-    "heal": ("store/files.py", "            heal(root, past)\n", ""),
-    "queue": (
-        "interfaces/hook_events.py",
-        "        enqueue(project.private.state",
-        "        print(project.private.state",
+    "lock": ("files.py", "            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", ""),
+    "held": ("files.py", "            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", ""),
+    "heal": (
+        "store/files.py",
+        "    pending = past.find_pending()\n    for change",
+        "    pending = past.find_pending()[:0]\n    for change",
     ),
+    "spool": ("store/sessions.py", "    write_table(folder, leaf, table)\n    return folder / leaf", "    return folder / leaf"),
     "fsync": ("guard.py", "        os.fsync(handle)\n", "        pass\n"),
+    "disk": ("guard.py", "        raise disk_error(error, path) from None\n", "        raise\n"),
     "neighbour": (
         "store/plan.py",
         '    except (PathError, DiskError):\n        return b""\n',
         '    except ZeroDivisionError:\n        return b""\n',
     ),
     "digest": ("store/history.py", "if digest_of(data := bytes(row[0])) != digest:", "if not (data := bytes(row[0])):"),
+    "record": (
+        "conversation/lines.py",
+        "        except (ValueError, RecursionError):\n            break\n",
+        "        except ZeroDivisionError:\n            break\n",
+    ),
     "fuzz": (
         "store/state.py",
         "    except (ValueError, RecursionError):\n        return {}\n",
         "    except ZeroDivisionError:\n        return {}\n",
     ),
+    "passing": ("models/connection.py", "passing=reason in PASSING", "passing=False"),
+    "clock": ("dream/__init__.py", "None if found is None or found - now > wait else found", "found"),
+    "merge": ("team/plan.py", "            data = None if merged is None else encode(merged)\n", ""),
+    "conflict": (
+        "team/server.py",
+        "return PushState(PushResult.QUICKER, find_message(answer))",
+        "return PushState(PushResult.DONE)",
+    ),
+    "mode": ("team/plan.py", "    if mode != PLAIN_MODE:\n", '    if mode == "":\n'),
+    "catch": ("interfaces/hooks.py", "    except Exception as error:\n", "    except ZeroDivisionError as error:\n"),
     "kept": ("__main__.py", "given, kept = keep_ended_turn(sys.argv[2:])", 'given, kept = b"", ""'),
+    "names": ("guard.py", "        if reason := find_refusal(segment):", '        if reason := "":'),
+    "head": ("guard.py", 'len(data) < HEADER_BYTES and data.count(b"\\n") < HEADER_LINES and ', ""),
+    "outside": ("models/agent.py", '        if plain.startswith(("/", "~")):\n', '        if plain.startswith("~"):\n'),
+    "forbidden": ("text.py", "(_FORBIDDEN_LINES if lines else _FORBIDDEN_INLINE).search(text)", "None"),
+    "secrets": ("store/secrets.py", "_drop_overlaps(_find_matches(text, extra))", "[]"),
     "room": (
         "extraction/by_model.py",
         'message.answers or message.is_meta:\n        return ""\n',
         "message.answers or message.is_meta:\n        return message.text\n",
     ),
     "earlier": ("extraction/provenance.py", "dict.fromkeys(earlier)", "dict.fromkeys(list(earlier)[:0])"),
-    "names": ("guard.py", "        if reason := find_refusal(segment):", '        if reason := "":'),
-}
+    "quote": ("extraction/provenance.py", "        elif not source.has_quote(evidence.get(at.name)):\n", "        elif False:\n"),
+    "notice": (
+        "store/files.py",
+        "                if path not in recorded or recorded[path][1] != signature:\n",
+        "                if path not in recorded:\n",
+    ),
+    "frame": ("recall/reminder.py", "    lines = text.splitlines()\n    marked", "    lines: list[str] = []\n    marked"),
+    "yaml": ("format/frontmatter.py", "    except YamlError as error:\n", "    except ZeroDivisionError as error:\n"),
+    "foreign": ("interfaces/web/access.py", "if why := find_foreign(headers, self._port, _NAMES):", 'if why := "":'),
+    "include": ("conversation/includes.py", "    folded = os.path.normpath(path).casefold()\n", "    return False\n"),
+    "tenant": (
+        "store/migrations/0003_rows.sql",
+        "CREATE POLICY own_tenant ON memdir.files AS RESTRICTIVE USING (tenant = (SELECT current_setting('app.tenant')::uuid))",
+        "CREATE POLICY own_tenant ON memdir.files AS RESTRICTIVE USING (true)",
+    ),
+    "log": ("interfaces/mcp.py", "    log.addHandler(logging.NullHandler())\n    log.propagate = False\n", ""),
+    "prompts": ("interfaces/mcp.py", "        on_list_prompts=list_prompts,\n", ""),
+    "reply": ("interfaces/hooks.py", 'specific["additionalContext"] = reply.context', 'specific["additional"] = reply.context'),
+}  # fmt: skip
 
 
 def run(
-    files: str, words: str, *, root: Path = ROOT, load: str = "full", seconds: float = 3_600
+    row: Row, *, root: Path = ROOT, load: str = "full", words: str = "", seconds: float = 3_600
 ) -> tuple[int, int, int, float, str]:
     """Passed, failed, skipped, seconds of one selection of tests, and what they recorded as their result."""
-    with tempfile.TemporaryDirectory() as folder:
+    in_memory = MEMORY if row.place != "disk" and os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=in_memory, ignore_cleanup_errors=True) as folder:
+        os.chmod(folder, 0o755)  # PostgreSQL runs as another user
         report = Path(folder) / "report.xml"
-        paths = [f"tests/{name}" for name in files.split()]
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
+        paths = [f"tests/{name}" for name in row.files.split()]
+        options = [
             "-q",
-            *paths,
+            "-p",
+            "no:cacheprovider",
+            "-o",
+            "junit_family=xunit1",
             f"--junitxml={report}",
-            *(["-k", words] if words else []),
+            f"--basetemp={folder}/tests",
         ]
-        env = {**os.environ, "MEMDIR_LOAD": load, "PYTHONPATH": str(root / "src")}
+        command = [sys.executable, "-m", "pytest", *options, *paths, *(["-x"] if root != ROOT else [])]
+        command += ["-k", words or row.words] if words or row.words else []
+        env = {**os.environ, "MEMDIR_LOAD": load, "PYTHONPATH": str(root / "src"), "TMPDIR": folder}
         try:
             subprocess.run(command, cwd=root, env=env, stdout=sys.stderr, check=False, timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -179,22 +206,33 @@ def run(
     return int(suite.attrib["tests"]) - failed - skipped, failed, skipped, float(suite.attrib["time"]), said
 
 
-def mutate(key: str, files: str, words: str) -> str:
+def mutate(row: Row) -> str:
     """Run a gate at the small load with its safety taken out; says whether it turned red."""
-    if key not in MUTATIONS:
-        return f"`{key}`, in the tests themselves" if key else "not tried"
-    path, old, new = MUTATIONS[key]
-    with tempfile.TemporaryDirectory() as folder:
+    if row.key not in MUTATIONS:
+        return f"`{row.key}`, in the tests themselves" if row.key else "none: clients and requests of others"
+    path, old, new = MUTATIONS[row.key]
+    with tempfile.TemporaryDirectory(
+        dir=MEMORY if os.access(MEMORY, os.W_OK) else None, ignore_cleanup_errors=True
+    ) as folder:
         root = Path(folder) / "memdir"
         leave = shutil.ignore_patterns(".git", ".venv", "node_modules", "__pycache__", ".*_cache")
         shutil.copytree(ROOT, root, symlinks=True, ignore=leave)
+        (root / ".venv").symlink_to(ROOT / ".venv")
         target = root / "src" / "memdir" / path
         text = target.read_text(encoding="utf-8")
-        if old not in text:
-            return f"`{key}`: THE TEXT IS NOT THERE"
+        if text.count(old) != 1:
+            return f"`{row.key}`: THE TEXT IS NOT THERE ONCE"
         target.write_text(text.replace(old, new, 1), encoding="utf-8")
-        failed = run(files, words, root=root, load="", seconds=600)[1]
-    return f"`{key}`: {'red' if failed else 'NOT RED'}"
+        failed = run(row, root=root, load="", words=row.red, seconds=600)[1]
+    return f"`{row.key}`: {'red' if failed else 'NOT RED'}"
+
+
+def make_line(row: Row, result: tuple[int, int, int, float, str] | None, red: str) -> str:
+    if result is None:
+        return f"| {row.gate} | {row.load} | | | | | | {red} |"
+    passed, failed, skipped, seconds, said = result
+    said = "; ".join(["FAILED", *([said] if said else [])]) if failed else said
+    return f"| {row.gate} | {row.load} | {passed} | {failed} | {skipped} | {seconds:.0f} | {said} | {red} |"
 
 
 def main() -> int:
@@ -202,27 +240,50 @@ def main() -> int:
     options.add_argument("--only", default="", help="only the gates or loads whose line has this text")
     options.add_argument("--small", action="store_true", help="a tenth of the load, as CI runs it")
     options.add_argument("--no-mutations", action="store_true", help="do not try whether each gate can turn red")
+    options.add_argument("--no-load", action="store_true", help="only try whether each gate can turn red")
+    options.add_argument("--at-once", type=int, default=4, help="how many rows run at a time")
     given = options.parse_args()
+    began = time.monotonic()
     print(f"Linux {platform.release().split('-')[0]}, Python {platform.python_version()}, {os.cpu_count()} cores.\n")
     print(
-        "| gate | load | passed | failed | skipped | seconds | result | mutation |\n|---|---|---|---|---|---|---|---|"
+        "| gate | load | passed | failed | skipped | seconds | result | mutation |\n|---|---|---|---|---|---|---|---|",
+        flush=True,
     )
-    worst = 0
-    tried: dict[tuple[str, str], str] = {}
-    for gate, line, files, words, key in LOADS:
-        if given.only and given.only != gate and given.only not in line:
-            continue
-        passed, failed, skipped, seconds, said = run(files, words, load="" if given.small else "full")
-        if (key, files) not in tried:
-            tried[key, files] = "" if given.no_mutations else mutate(key, files, words)
-        red = tried[key, files]
-        worst |= failed or "NOT" in red
-        print(f"| {gate} | {line} | {passed} | {failed} | {skipped} | {seconds:.0f} | {said} | {red} |", flush=True)
-    if not given.only and not given.small:
+    rows = [row for row in LOADS if not given.only or given.only == row.gate or given.only in row.load]
+    results: dict[Row, tuple[int, int, int, float, str]] = {}
+    red: dict[tuple[str, ...], str] = {}
+
+    def tell(*said: object) -> None:
+        print(f"*** {time.monotonic() - began:,.0f} s:", *said, file=sys.stderr, flush=True)
+
+    def play(row: Row) -> None:
+        results[row] = run(row, load="" if given.small else "full")
+        tell(make_line(row, results[row], ""))
+
+    def spoil(row: Row) -> None:
+        red[row.files, row.key, row.red] = mutate(row)
+        tell(row.gate, row.files, red[row.files, row.key, row.red])
+
+    with ThreadPoolExecutor(given.at_once) as pool:
+        if not given.no_load:
+            list(pool.map(play, [row for row in rows if row.place != "alone"]))
+            for row in rows:
+                if row.place == "alone":
+                    play(row)
+        if not given.no_mutations:
+            list(pool.map(spoil, {(row.files, row.key, row.red): row for row in rows}.values()))
+    lines = {}
+    for row in sorted(rows, key=lambda at: (at.gate == "", at.gate[:1], int(at.gate[1:] or 0))):
+        lines[row] = make_line(row, results.get(row), red.get((row.files, row.key, row.red), ""))
+        print(lines[row], flush=True)
+    worst = any(word in line for line in lines.values() for word in ("FAILED", "NOT"))
+    if not given.only and not given.small and not given.no_load:
         print()
         for timing in ("startup", "hook"):
-            worst |= subprocess.run([sys.executable, f"benchmarks/{timing}.py"], cwd=ROOT, check=False).returncode
-    return int(bool(worst))
+            code = subprocess.run([sys.executable, f"benchmarks/{timing}.py"], cwd=ROOT, check=False).returncode
+            worst = worst or bool(code)
+    print(f"\nThe whole took {(time.monotonic() - began) / 60:.0f} minutes.")
+    return int(worst)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from team_player import Player, find_lost, find_written
 from teams import Member, make_team
 
 IS_FULL = os.environ.get("MEMDIR_LOAD") == "full"
-CLONES, STEPS, KILLS = (8, 500, 33) if IS_FULL else (3, 40, 1)  # kills of each
+CLONES, STEPS, KILLS = (8, 200, 14) if IS_FULL else (3, 40, 1)  # kills of each
 
 
 def make_player(member: Member, gate: threading.Lock) -> Player:

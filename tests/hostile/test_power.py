@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import powercut
-from loads import scaled
+from loads import IS_FULL
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from memdir.testing import sample_memory
@@ -28,7 +28,7 @@ def test_what_was_answered_survives_a_power_cut(disk: powercut.Disk) -> None:
         store.write(sample_memory(name="start"))
     wanted: dict[str, str] = {}
     dice = random.Random(1)
-    for number in range(scaled(200)):
+    for number in range(1_000 if IS_FULL else 20):
         name, body = f"n{dice.randrange(20)}", f"Body {number}."
 
         def change(place: Path, name: str = name, body: str = body) -> None:

@@ -6,14 +6,15 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from loads import IS_FULL
-from memdir.errors import ConflictError, NotFoundError
+from hostile.worker import PAGE, share
+from loads import IS_FULL, ROOT
+from memdir.errors import NotFoundError
 from memdir.format.index import parse_index
-from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -23,22 +24,13 @@ TURNS = 1000 if IS_FULL else 30  # of each process
 
 def run_workers(memory: Path, turns: int, *, lock: bool = True) -> list[dict[str, object]]:
     """All workers at once; each reports the changes it was told had happened, in order."""
-    reader, writer = os.pipe()
-    command = [sys.executable, str(WORKER), str(memory), str(turns), "lock" if lock else "no-lock", str(reader)]
-    workers = [
-        subprocess.Popen([*command, str(number)], stdout=subprocess.PIPE, pass_fds=[reader], encoding="utf-8")
-        for number in range(PROCESSES)
-    ]
-    os.close(reader)
-    for worker in workers:
-        assert worker.stdout is not None and worker.stdout.readline() == "ready\n"
-    os.close(writer)
-    reports = []
-    for worker in workers:
-        output, _ = worker.communicate(timeout=1800)
-        reports.append(json.loads(output))
-        assert worker.returncode == 0
-    return reports
+    with FileStore(memory) as store:
+        for page in range(-(-turns // PAGE)):
+            share(store, f"shared-{page}")
+    command = [sys.executable, str(WORKER), str(memory), str(turns), str(PROCESSES), "lock" if lock else "no-lock"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))}
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, encoding="utf-8", check=True, timeout=3600)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def find_losses(memory: Path, reports: list[dict[str, object]]) -> list[str]:
@@ -55,11 +47,13 @@ def find_losses(memory: Path, reports: list[dict[str, object]]) -> list[str]:
                 found = None
             if found != body:
                 losses.append(f"{name}: {found!r} instead of {body!r}")
-    shared = store.read("shared").body
+    pages = {header.name: set(store.read(header.name).body.splitlines()) for header in store.scan()}
     for report in reports:
         marks = report["marks"]
-        assert isinstance(marks, list)
-        losses += [f"the mark {mark} is gone from shared" for mark in marks if f"\n{mark}\n" not in shared]
+        assert isinstance(marks, dict)
+        losses += [
+            f"{mark} is gone from {name}" for name, said in marks.items() for mark in said if mark not in pages[name]
+        ]
     pointers = Counter(line.name for line in parse_index(store.index()) if line.is_pointer)
     losses += [f"{name} has {count} index lines" for name, count in pointers.items() if count > 1]
     living = {header.name for header in store.scan()}
@@ -67,26 +61,23 @@ def find_losses(memory: Path, reports: list[dict[str, object]]) -> list[str]:
     losses += [f"the index points to {name}" for name in set(pointers) - living]
     losses += [f"{header.name} is torn: {header.problem}" for header in store.scan() if header.problem]
     changes = sum(int(str(report["changes"])) for report in reports)
-    recorded = len(store.changes()) - 1
+    recorded = len(store.changes()) - sum(name.startswith("shared-") for name in pages)
     if recorded != changes:
         losses.append(f"history has {recorded} changes of {changes}")
     return losses
 
 
 @pytest.mark.load
-def test_nothing_is_lost_among_64_processes(memory: Path) -> None:
-    with FileStore(memory) as store:
-        store.write(Draft(Kind.PROJECT, "Shared", "Shared release checklist every process edits", "Start.\n", "shared"))
+def test_nothing_is_lost_among_64_processes(memory: Path, record_property: Callable[[str, object], None]) -> None:
     reports = run_workers(memory, TURNS)
     assert find_losses(memory, reports) == []
-    assert sum(int(str(report["changes"])) for report in reports) > PROCESSES * TURNS // 2
+    changes = sum(int(str(report["changes"])) for report in reports)
+    assert changes > PROCESSES * TURNS // 2
+    record_property("result", f"{changes:,} changes acknowledged, 0 lost, 0 torn, 0 duplicate")
 
 
 def test_the_count_goes_red_when_the_lock_is_taken_out(memory: Path) -> None:
-    with FileStore(memory) as store:
-        store.write(Draft(Kind.PROJECT, "Shared", "Shared release checklist every process edits", "Start.\n", "shared"))
-    reports = run_workers(memory, 10, lock=False)
-    assert find_losses(memory, reports)
+    assert find_losses(memory, run_workers(memory, 10, lock=False))
 
 
 def test_a_worker_does_a_mix_of_everything() -> None:
@@ -94,4 +85,3 @@ def test_a_worker_does_a_mix_of_everything() -> None:
 
     kinds = Counter(worker.choose(random.Random(number), ["x"]) for number in range(300))
     assert set(kinds) == {"save", "edit", "forget", "mark"} and min(kinds.values()) > 30
-    assert issubclass(ConflictError, Exception)
