@@ -116,7 +116,7 @@ MUTATIONS = {
         "    def scan(self, kept: list[bytes] = []) -> tuple[Header, ...]:\n        kept.append(bytes(9_000))\n",
     ),
     "spool": ("store/sessions.py", "    write_table(folder, leaf, table)\n    return folder / leaf", "    return folder / leaf"),
-    "fsync": ("files.py", "        os.fsync(handle)\n", "        pass\n"),
+    "fsync": ("files.py", "    else:\n        os.fsync(handle)\n", "    else:\n        pass\n"),
     "disk": ("files.py", "        raise disk_error(error, path) from None\n", "        raise\n"),
     "neighbour": (
         "store/plan.py",
