@@ -24,7 +24,12 @@ DATA = Path(__file__).parent / "data"
 FILES = sorted((DATA / "conversations").glob("*.jsonl"))
 ROWS = [json.loads(line) for path in FILES for line in path.read_text(encoding="utf-8").splitlines()]
 FORKS: dict[str, list[Any]] = json.loads((DATA / "forks.json").read_text(encoding="utf-8"))
-TOOLS = {"Read": ("file_path",), "Write": ("file_path", "content"), "Edit": ("file_path", "old_string", "new_string"), "Bash": ("command",)}
+TOOLS = {
+    "Read": ("file_path",),
+    "Write": ("file_path", "content"),
+    "Edit": ("file_path", "old_string", "new_string"),
+    "Bash": ("command",),
+}
 SHOWN = 4000  # characters of a tool's result, as the answers were recorded
 
 

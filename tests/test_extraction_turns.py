@@ -1,5 +1,6 @@
 """When a turn has ended: gates, cursor, throttle, one at a time, and what is noted."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from memdir.store.files import FileStore
 from memdir.store.sessions import SessionFile, make_cursor, open_session, parse_cursor
 from memdir.store.state import read_runs
 from memdir.testing import ScriptedModel
+from opinions import WordReader
 
 LATER = datetime(2026, 3, 6, tzinfo=UTC)
 KEYS = ("on", "paused", "headless", "every", "explicit_only", "remote")
@@ -146,3 +148,60 @@ def test_every_run_is_noted_without_names_or_texts(place: Place) -> None:
     assert rows[1]["written"] == 1 and rows[1]["change"] == done.change
     data = (place.store.state / "runs.jsonl").read_text(encoding="utf-8")
     assert done.written[0] not in data and ASKED not in data
+
+
+# --- what is left out is asked about once more ------------------------------------------------------------------------
+
+SWITCHED = (
+    Message("user", "finance switches its dashboards to orders v2, so no fixing in orders daily", "u1", NOW),
+    Message("assistant", "Understood. And what about the red ones?", "a1", NOW),
+)
+FREEZE = {
+    "action": "create",
+    "name": "orders-daily",
+    "type": "project",
+    "title": "No fixing in orders daily",
+    "description": "Finance switches dashboards to orders v2, no fixing in orders daily",
+    "body": "Finance switches its dashboards to orders v2. Nightly tests severity warn enough.",
+    "why": "",
+    "how": "No fixing in orders daily.",
+    "evidence": "finance switches its dashboards to orders v2",
+    "cues": [],
+}
+WARN = "severity warn enough"
+
+
+def learn_twice(place: Place, said: str) -> tuple[ExtractResult, WordReader]:
+    """A turn of which one sentence is left out, then another in which the model changes nothing."""
+    first = place.learn(SWITCHED, model=WordReader([json.dumps({"operations": [FREEZE]})]))
+    assert first.trimmed == ("orders-daily",) and WARN not in place.store.read("orders-daily").text
+    reader = WordReader(['{"operations": []}'])
+    talk = (*SWITCHED, Message("user", said, "u2", NOW), Message("assistant", "Done.", "a2", NOW))
+    return place.learn(talk, model=reader), reader
+
+
+def test_what_did_not_follow_is_kept_when_the_next_message_says_it(place: Place) -> None:
+    done, reader = learn_twice(place, "yes, for the nightly tests severity warn is enough")
+    assert (done.written, done.trimmed, done.waiting) == (("orders-daily",), (), ())
+    assert "Nightly tests severity warn enough." in place.store.read("orders-daily").text
+    (asked,) = reader.opinions
+    assert asked.messages[0].text.count("\n1. ") == 1 and "\n2. " not in asked.messages[0].text, "nothing else is asked"
+
+
+def test_it_is_asked_about_once_and_stays_out_when_the_next_message_says_something_else(place: Place) -> None:
+    done, reader = learn_twice(place, "thanks, now show me the staging model")
+    assert (done.written, done.trimmed, done.waiting, len(reader.opinions)) == ((), (), (), 1)
+    assert WARN not in place.store.read("orders-daily").text
+    later = WordReader(['{"operations": []}'])
+    said = Message("user", "yes, for the nightly tests severity warn is enough", "u3", NOW)
+    place.learn((*SWITCHED, Message("user", "thanks, now show me the staging model", "u2", NOW), said), model=later)
+    assert later.opinions == [] and WARN not in place.store.read("orders-daily").text
+
+
+def test_a_memory_that_was_changed_or_forgotten_meanwhile_is_left_alone(place: Place) -> None:
+    place.learn(SWITCHED, model=WordReader([json.dumps({"operations": [FREEZE]})]))
+    place.store.delete("orders-daily")
+    reader = WordReader(['{"operations": []}'])
+    said = Message("user", "yes, for the nightly tests severity warn is enough", "u2", NOW)
+    place.learn((*SWITCHED, said), model=reader)
+    assert reader.opinions == [] and place.names == []

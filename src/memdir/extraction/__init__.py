@@ -42,7 +42,7 @@ from memdir.extraction.provenance import (
     render_typed,
 )
 from memdir.format import frontmatter
-from memdir.format.frontmatter import decode
+from memdir.format.frontmatter import decode, digest_of, encode
 from memdir.frozen import dataclass, field, replace
 from memdir.language import split_text
 from memdir.limits import EXTRACT_TRIES, EXTRACT_WINDOW
@@ -54,7 +54,7 @@ from memdir.records import InboxItem, InboxKind, Message, Model, Origin, Scope, 
 from memdir.store.contract import StoreBase, utc_now
 from memdir.store.history import OUTSIDE
 from memdir.store.inbox import render_edits
-from memdir.store.sessions import Cursor, MessageSlice, make_cursor, slice_after
+from memdir.store.sessions import Cursor, MessageSlice, TrimmedWrite, make_cursor, slice_after
 from memdir.text import fold as fold
 
 WHO = "extractor"
@@ -175,7 +175,8 @@ def extract(
     if not any(message.role == "user" for message in talk):
         return ExtractResult(skipped=ExtractSkip.NOTHING_NEW, cursor=end)
     model = None if failures >= EXTRACT_TRIES else model
-    run = _Run(store, talk, new, earlier, now or utc_now(), conversation, model, explicit_only, is_partial)
+    trimmed = after.trimmed if after is not None else ()
+    run = _Run(store, talk, new, earlier, now or utc_now(), conversation, model, explicit_only, is_partial, trimmed)
     problem = ""
     for _ in range(_RETRIES):
         plan = run.make_plan()
@@ -235,7 +236,9 @@ class _Run:
         model: Model | None,
         explicit_only: bool,
         is_partial: bool,
+        trimmed: Sequence[TrimmedWrite],
     ) -> None:
+        self.trimmed = trimmed
         self.store, self.talk, self.new, self.earlier, self.now = store, talk, new, earlier, now
         self.conversation, self.model = conversation, model
         self.said = max((message.at for message in talk if message.at), default=now)  # dates are seen from here
@@ -287,22 +290,38 @@ class _Run:
             staging.take_back({})
             placed = self._place(asked, staging)
             return _Plan(self, staging, placed, skipped=ExtractSkip.FAILED, by="rules", error=str(error))
-        judged = self._judge(model, staging, answer.evidence, asked)
+        again = self._stage_again(staging)
+        judged = self._judge(model, staging, {**again, **answer.evidence}, asked)
         staging.take_back({})
         quotes = [quote for quote in answer.evidence.values() if quote]
-        kept = []
-        for at in judged.kept:
-            name = staging.put(at)
-            kept.append(Placement(name, _name_action(at), None, answer.evidence.get(at.name, "")))
+        kept, left = [], []
+        for at in (one for one in judged.kept if one.text != one.before):
+            name, quote = staging.put(at), answer.evidence.get(at.name, again.get(at.name, ""))
+            kept.append(Placement(name, _name_action(at), None, quote))
+            if at.name in judged.whole and at.name not in again:
+                left.append(TrimmedWrite(name, judged.whole[at.name], quote, digest_of(encode(at.text or ""))))
         texts = [at.text for at in judged.kept if at.text is not None]
         missed = [request for request in asked if not _is_covered(request, texts, quotes)]
         placed = (*kept, *self._place(missed, staging))
         ran = answer.ran
         if judged.opinion is not None:
             ran = replace(ran, usage=add_usage(ran.usage, judged.opinion.usage), turns=ran.turns + 1)
-        return _Plan(
-            self, staging, placed, judged.doubts, judged.trimmed, by="model", ran=ran, error="; ".join(answer.problems)
-        )
+        doubts = tuple(at for at in judged.doubts if at.staged.name not in again)
+        trimmed = {name: cut for name, cut in judged.trimmed.items() if name not in again}  # told already
+        problems = "; ".join(answer.problems)
+        return _Plan(self, staging, placed, doubts, trimmed, tuple(left), by="model", ran=ran, error=problems)
+
+    def _stage_again(self, staging: Staging) -> dict[str, str]:
+        """Stage what the last run cut, where nobody has changed it since: the person may have said it by now, or agreed
+        to it. Returns the words that each rests on, by name."""
+        new, quotes = {fold(at.name) for at in staging.staged}, dict[str, str]()
+        for at in self.trimmed:
+            with suppress(NotFoundError, PathError):
+                found = self.store.read(at.name)
+                if found.digest == at.kept and fold(at.name) not in new:
+                    staging.put(StagedMemory(at.name, at.text, found.text, found.digest))
+                    quotes[at.name] = at.quote
+        return quotes
 
     def _judge(
         self, model: Model, staging: Staging, evidence: Mapping[str, str], asked: Sequence[MemoryRequest]
@@ -421,6 +440,7 @@ class _Plan:
     placed: tuple[Placement, ...]
     doubts: tuple[DoubtfulWrite, ...] = ()
     trimmed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left: tuple[TrimmedWrite, ...] = ()  # for the next run to ask about once more
     skipped: ExtractSkip | None = None
     by: str = ""
     ran: ForkResult | None = None
@@ -470,7 +490,7 @@ class _Plan:
             forgotten=() if repeated else tuple(at.name for at in staged if at.text is None),
             waiting=tuple(doubt.staged.name for doubt in self.doubts),
             skipped=skipped,
-            cursor=end if self.is_whole else None,
+            cursor=replace(end, trimmed=self.left) if end is not None and self.is_whole else None,
             by=self.by,
             messages=len(self.run.talk),
             change=change,

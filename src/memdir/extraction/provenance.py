@@ -110,12 +110,16 @@ class DoubtfulWrite:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of a run's writes: those to be kept, as they may be kept, those that need review, and what was cut."""
+    """What became of a run's writes: those to be kept, as they may be kept, those that need review, and what was cut.
+
+    `whole` are the texts of which something was cut, as they were written.
+    """
 
     kept: tuple[StagedMemory, ...] = ()
     doubts: tuple[DoubtfulWrite, ...] = ()
     trimmed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     opinion: SecondOpinion | None = None
+    whole: Mapping[str, str] = field(default_factory=dict)
 
 
 Opine = Callable[[Sequence[OpinionCase]], SecondOpinion | None]
@@ -272,6 +276,7 @@ def judge_staged(
     kept: list[StagedMemory] = []
     doubts: list[DoubtfulWrite] = []
     trimmed: dict[str, tuple[str, ...]] = {}
+    whole: dict[str, str] = {}
     for at in staged:
         quote = evidence.get(at.name, "")
         follows = opinion.follows.get(at.name, frozenset()) if opinion else frozenset()
@@ -293,8 +298,8 @@ def judge_staged(
             if verdict.why:
                 doubts.append(DoubtfulWrite(at, verdict.why, quote))
             elif verdict.cut and verdict.staged is not None:
-                trimmed[verdict.staged.name] = verdict.cut
-    return Judgement(tuple(kept), tuple(doubts), trimmed, opinion)
+                trimmed[verdict.staged.name], whole[verdict.staged.name] = verdict.cut, at.text or ""
+    return Judgement(tuple(kept), tuple(doubts), trimmed, opinion, whole)
 
 
 @dataclass(frozen=True, slots=True)

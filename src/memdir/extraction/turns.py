@@ -135,7 +135,7 @@ def extract_turn(
                 store,
                 turn.messages,
                 model=None if model is None else new_run(model),
-                after=parse_cursor(record.extra.get("cursor")),
+                after=_read_cursor(session, record),
                 now=now,
                 conversation=replace(turn.conversation, session=session.id, foreign=session.read_foreign()),
                 explicit_only=options.explicit_only or (turn.is_headless and options.headless != HEADLESS_ON),
@@ -187,6 +187,12 @@ def _asks(talk: Sequence[Message], now: datetime) -> bool:
 def _keep_cursor(session: SessionFile, cursor: Cursor | None) -> None:
     kept = {"cursor": None if cursor is None else render_cursor(cursor), "failures": 0}
     session.change(lambda at: replace(at, extra={**at.extra, **kept}))
+    session.write_trimmed(() if cursor is None else cursor.trimmed)
+
+
+def _read_cursor(session: SessionFile, record: SessionRecord) -> Cursor | None:
+    cursor = parse_cursor(record.extra.get("cursor"))
+    return None if cursor is None else replace(cursor, trimmed=session.read_trimmed())
 
 
 def _note(store: FileStore, session: SessionFile, done: ExtractResult, now: datetime) -> ExtractResult:

@@ -36,7 +36,7 @@ DAY = "day"  # in a record: the last day that the conversation was given
 STARTED = "started"  # in a record: memory was on when the conversation began; whether a person or a program talks
 QUESTION, SELECTION = "question", "selection"  # prompts: what was asked beside the turn, and what was selected for it
 _INDEXED = "indexed"
-_FOREIGN = "foreign"
+_FOREIGN, _TRIMMED = "foreign", "trimmed"
 _ENTRY_BYTES = 16_384  # of the queue: two paths and an id
 _ENTRY_SUFFIX = ".json"
 
@@ -45,6 +45,16 @@ _ENTRY_SUFFIX = ".json"
 class SurfacedMemory:
     digest: str
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrimmedWrite:
+    """A memory as a model wrote it, the words it rests on, and the digest of what was kept of it."""
+
+    name: str
+    text: str
+    quote: str
+    kept: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,18 @@ class SessionFile:
     def write_foreign(self, runs: Sequence[int]) -> None:
         if runs:
             self.write_prompt(_FOREIGN, {"runs": " ".join(f"{run:08x}" for run in runs)})
+
+    def read_trimmed(self) -> tuple[TrimmedWrite, ...]:
+        """What the last run left out of memories."""
+        rows = self.read_prompt(_TRIMMED).get("writes")
+        rows = [row for row in rows if isinstance(row, list) and len(row) == 4] if isinstance(rows, list) else []
+        return tuple(TrimmedWrite(*row) for row in rows if all(isinstance(at, str) for at in row))
+
+    def write_trimmed(self, writes: Sequence[TrimmedWrite]) -> None:
+        if writes:
+            self.write_prompt(_TRIMMED, {"writes": [[at.name, at.text, at.quote, at.kept] for at in writes]})
+        else:
+            self.drop_prompt(_TRIMMED)
 
     def read(self) -> SessionRecord:
         return parse_record(self._read_table(self.path))
@@ -237,9 +259,12 @@ def prune_sessions(state: Path, *, seconds: float = SESSION_SECONDS) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
+    """A message of a conversation, and what was left out of memories up to it: the next message may say it."""
+
     id: str = ""
     digest: str = ""
     position: int = 0
+    trimmed: tuple[TrimmedWrite, ...] = ()
 
     @property
     def key(self) -> str:
