@@ -127,6 +127,13 @@ class PostgresSearch(LocalSearch):
         self._holds.close()
         super().close()
 
+    def read_links(self) -> list[dict[str, frozenset[str]]]:
+        self.refresh()
+        found = (
+            at.ask(f"SELECT path, links FROM memdir.search WHERE {OF_STORE} AND links <> ''")[0] for at in self._sources
+        )
+        return [{path: frozenset(links.split("\n")) for path, links in rows} for rows in found]
+
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
         """As for a directory, and the best are read in one round trip: ranking reads each of them."""
         scores = super()._score(number, query, drop, worth)

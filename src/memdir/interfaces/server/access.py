@@ -117,6 +117,23 @@ def _find_token(database: PostgresDatabase, text: str) -> Caller:
     if len(data) != 64 or make_token_text(data) != text:
         raise _unknown()
     tenant, token, secret = UUID(bytes=data[:16]), UUID(bytes=data[16:32]), data[32:]
+    known, caller = _read_token(database, tenant, token)
+    # Compared also where there is no such token: the time says nothing.
+    if not hmac.compare_digest(hashlib.sha256(secret).digest(), known) or caller is None:
+        raise _unknown()
+    return caller
+
+
+def renew_caller(database: PostgresDatabase, tenant: UUID, token: UUID) -> Caller:
+    """The caller of a token that was shown before; DeniedError once it was revoked or has expired."""
+    _, caller = _read_token(database, tenant, token)
+    if caller is None:
+        raise _unknown()
+    return caller
+
+
+def _read_token(database: PostgresDatabase, tenant: UUID, token: UUID) -> tuple[bytes, Caller | None]:
+    """The hash of a token's secret and whom it speaks for; nobody if it is not good now."""
     mine = "(SELECT member FROM memdir.tokens WHERE tenant = %(tenant)s AND token = %(token)s)"
     rows, tenants, teams = database.read(
         tenant,
@@ -127,15 +144,14 @@ def _find_token(database: PostgresDatabase, text: str) -> Caller:
         _TEAM_ROWS.format(member=mine),
         token=token,
     )
-    # Compared also where there is no such token: the time says nothing.
-    known = bytes(rows[0][0]) if rows else b""
-    if not hmac.compare_digest(hashlib.sha256(secret).digest(), known) or not tenants:
-        raise _unknown()
-    _, access, stores, member, expires, role = rows[0]
+    if not rows or not tenants:
+        return b"", None
+    known, access, stores, member, expires, role = rows[0]
     own = frozenset(row[0] for row in teams)
     name, most = tenants[0]
-    return Caller(
-        tenant, f"token:{token}", access, role or "admin", member, own, frozenset(stores), name, expires, most
+    scope = frozenset(stores)
+    return bytes(known), Caller(
+        tenant, f"token:{token}", access, role or "admin", member, own, scope, name, expires, most
     )
 
 

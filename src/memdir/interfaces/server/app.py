@@ -222,8 +222,10 @@ def render_error(error: MemdirError) -> tuple[int, Json]:
     return status, {"error": row}
 
 
-def build_app(context: ServerContext, *, public_url: str = "", page: App | None = None) -> Starlette:
-    """The application. `page` answers what is no address of the API."""
+def build_app(
+    context: ServerContext, *, public_url: str = "", page: Callable[[ApiServer], App] | None = None
+) -> Starlette:
+    """The application. `page` makes what answers all that is no address of the API."""
     server = ApiServer(context, public_url=public_url)
     mcp_app = make_mcp(context)
 
@@ -264,9 +266,9 @@ def build_app(context: ServerContext, *, public_url: str = "", page: App | None 
         by_path.setdefault(at.path, {})[at.method] = at
     for path, methods in by_path.items():
         routes.append(Route(path, _make_endpoint(server, methods), methods=list(methods)))
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _show_absent, 405: _show_absent})
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: show_absent, 405: show_absent})
     if page is not None:
-        app.mount("/", page)
+        app.mount("/", page(server))
     return app
 
 
@@ -352,7 +354,7 @@ def _base(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
-async def _show_absent(_: Request, error: Exception) -> Response:
+async def show_absent(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     kind, words = (
         ("not_found", "there is nothing here") if status == 404 else ("method", "this address has no such method")

@@ -22,6 +22,7 @@ from memdir.interfaces.server.access import OidcProvider, create_token
 from memdir.interfaces.server.api import ServerContext
 from memdir.interfaces.server.app import BODY_BYTES, ApiServer, build_app
 from memdir.interfaces.server.cluster import PostgresCluster
+from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
 from memdir.store.contract import utc_now
 from memdir.store.postgres import APP_ROLE, PostgresDatabase, create_tenant, list_migrations, migrate, run_as_owner
@@ -106,7 +107,7 @@ def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None])
             host = f"[{options.host}]" if ":" in options.host else options.host
             address = f"http://{host}:{listener.getsockname()[1]}"
             say(address)
-            app = build_app(context, public_url=options.public_url)
+            app = build_app(context, public_url=options.public_url, page=MemberPage)
             HttpServer(app, HttpLimits(connections=512, body_bytes=BODY_BYTES)).run([listener])
         finally:
             database.close()

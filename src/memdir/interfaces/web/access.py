@@ -15,6 +15,7 @@ from http.cookies import CookieError, SimpleCookie
 from memdir.interfaces.web.listen import HOST, App, AsgiScope, Receive, Send, find_foreign, group_headers, refuse
 
 CSRF = "memdir.csrf"  # in a request's scope: what its forms have to show
+ACTIONS = "memdir.actions"  # in a request's scope: what may be done there; without it, everything
 OPEN = "/open"  # where a token is exchanged for the cookie
 _NAMES = (HOST, "localhost", "[::1]")
 _TOKEN_BYTES = 200  # of a body that can be a token
@@ -83,7 +84,7 @@ class LoopbackGate:
         else:
             self._on_request()
             known = {**scope, "root_path": self.root, CSRF: self._sessions.get(session, "")}
-            await self._app(known, receive, _add_headers(send))
+            await self._app(known, receive, add_headers(send))
 
     def _judge(self, scope: AsgiScope, inner: str) -> tuple[int, str, str]:
         """The status and words of a refusal, or 0 and the session of a request."""
@@ -129,7 +130,7 @@ class LoopbackGate:
         await send({"type": "http.response.body", "body": b""})
 
 
-def _add_headers(send: Send) -> Send:
+def add_headers(send: Send) -> Send:
     """Our headers on every answer, unless it has one of the same name."""
 
     async def give(message: "AsgiScope") -> None:

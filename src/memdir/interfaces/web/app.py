@@ -48,7 +48,7 @@ from memdir.errors import (
 )
 from memdir.frozen import list_fields
 from memdir.interfaces.web import actions, overview, pages, plots, review
-from memdir.interfaces.web.access import CSRF, OPEN, LoopbackGate, OneTimeToken
+from memdir.interfaces.web.access import ACTIONS, CSRF, OPEN, LoopbackGate, OneTimeToken
 from memdir.interfaces.web.actions import Done, Form, MergeNeeded
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
 from memdir.interfaces.web.pages import Params, Row
@@ -81,7 +81,8 @@ _BODY_BYTES = 8_388_608  # a form with a memory of the largest size, as it was a
 def make_app(
     find_site: FindSite, *, middleware: Sequence[Middleware] = (), on_end: Callable[[], None] = lambda: None
 ) -> Starlette:
-    """The application. Whoever mounts it sets `memdir.csrf` in the scope of a request that may change something."""
+    """The application. Whoever mounts it sets `memdir.csrf` in the scope of a request that may change something, and
+    `memdir.actions` if not everything may be done."""
     pages_of = _Pages(find_site)
 
     @asynccontextmanager
@@ -119,20 +120,20 @@ def make_app(
     return Starlette(routes=routes, middleware=list(middleware), exception_handlers=handlers, lifespan=live)
 
 
+def make_templates() -> Environment:
+    loader = FileSystemLoader(HERE / "templates")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
+    made.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind, "code": mark_code}
+    return made
+
+
 class _Pages:
     def __init__(self, find_site: FindSite) -> None:
         self._find_site = find_site
         self._kept: OrderedDict[tuple[object, ...], str] = OrderedDict()
         self._notices: OrderedDict[str, Done] = OrderedDict()
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.globals |= {"spark": plots.spark, "name_who": pages.name_who, "urlencode": urlencode}
-        self._templates.filters |= {"plain": plain, "icon": plots.icon, "kind": plots.kind, "code": mark_code}
+        self._templates = make_templates()
 
     def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
         """An address with its JSON twin; `keep`: the page is the same until something changes, or another minute begins."""
@@ -183,18 +184,20 @@ class _Pages:
     # What changes something
 
     async def act(self, request: Request) -> Response:
-        action = actions.SITE_ACTIONS.get(request.path_params["action"])
+        action = request.scope.get(ACTIONS, actions.SITE_ACTIONS).get(request.path_params["action"])
         if action is None:
             raise HTTPException(404)
         return await self._run(request, action)
 
     async def apply(self, request: Request) -> Response:
+        if ACTIONS in request.scope:
+            raise HTTPException(404)
         return await self._run(request, lambda site, form: actions.apply_dream(site, request.path_params["id"], form))
 
     async def act_on_memory(self, request: Request) -> Response:
         home, name, what = (request.path_params[key] for key in ("home", "name", "action"))
         action = actions.MEMORY_ACTIONS.get(what)
-        if action is None:
+        if action is None or ACTIONS in request.scope:
             raise HTTPException(404)
         return await self._run(request, lambda site, form: action(site, home, name, form))
 
@@ -262,7 +265,7 @@ class _Pages:
         return HTMLResponse(self._templates.get_template("open.html").render(base=_base(request)))
 
     def fail(self, request: Request, error: Exception) -> Response:
-        status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+        status = getattr(error, "status", 0) or next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
         return self._answer(request, status, str(error), getattr(error, "hint", ""))
 
     def miss(self, request: Request, error: Exception) -> Response:

@@ -95,7 +95,7 @@ def _make_candidate(listed: SiteList, site: Site, number: int, pick: Pick, top: 
         "number": number,
         "title": plain(pick.header.title or pick.header.name, 120),
         "name": pick.header.name,
-        "path": f"/m/{home_of(pick.header.scope)}/{quote_path(pick.header.name)}" if row else "",
+        "path": f"/m/{home_of(site, pick.header.scope)}/{quote_path(pick.header.name)}" if row else "",
         "score": round(pick.score, 3),
         "lexical": round(parts.lexical, 3),
         "semantic": round(parts.semantic, 3),

@@ -112,6 +112,8 @@ def make_frame(site: Site, listed: SiteList) -> Row:
         "rule": project.places.switch.rule if project is not None else "",
         "last": f"{show_ago(last.at, now)} ago, by {name_by(last.origin.who)}" if last else "",
         "is_local": project is not None,
+        "can_edit": site.can_edit,
+        "can_review": site.can_review,
     }
 
 
@@ -180,7 +182,7 @@ def _search(site: Site, listed: SiteList, query: str, allowed: set[str], *, whol
     shown = [find_row(listed, site, pick) for pick in given.picks if not pick.dropped]
     if whole:
         hits = search_memories(tuple(site.stores.values()), query, limit=200)
-        keyed = {(home_of(hit.header.scope), hit.header.name): hit.snippet for hit in hits}
+        keyed = {(home_of(site, hit.header.scope), hit.header.name): hit.snippet for hit in hits}
         others = [(listed.by_key.get(f"{home}/{name}"), snippet) for (home, name), snippet in keyed.items()]
     else:
         with site.search() as search:
@@ -233,12 +235,13 @@ def run_recall(site: Site, query: str, limit: int | None = None, session: str = 
         return find_recalled(RecallRequest(stores, query, search, site.now(), talk, limit=limit, on=is_on))
 
 
-def home_of(scope: Scope) -> str:
-    return Scope.PRIVATE.value if scope is Scope.TEAM else scope.value
+def home_of(site: Site, scope: Scope) -> str:
+    """The key of the store that has memories of a scope; a team's lie in a folder of the project's."""
+    return scope.value if scope.value in site.stores else Scope.PRIVATE.value
 
 
 def find_row(listed: SiteList, site: Site, pick: Pick) -> MemoryRow | None:
-    return listed.by_key.get(f"{home_of(pick.header.scope)}/{pick.header.name}")
+    return listed.by_key.get(f"{home_of(site, pick.header.scope)}/{pick.header.name}")
 
 
 def _is_aged(age: str, now: datetime) -> Callable[[MemoryRow], bool]:

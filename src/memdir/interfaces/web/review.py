@@ -379,7 +379,9 @@ def _find_lost(site: Site, store: FileStore, patch: Patch, files: Mapping[str, t
         with site.search() as search:
             like = search.find(Query(text, now=site.now(), wide=True), _LOST, lambda scope, name: "")
         for at in like:
-            after |= list_sentences(f"{at.header.name}.md") if home_of(at.header.scope) == store.scope.value else set()
+            after |= (
+                list_sentences(f"{at.header.name}.md") if home_of(site, at.header.scope) == store.scope.value else set()
+            )
     only = [plain(text, 200) for key, text in gone.items() if key not in after]
     return {"removed": len(gone), "only_history": only[:_LOST]}
 

@@ -92,9 +92,12 @@ class Site:
         place: str = "",
         clock: Clock = utc_now,
         project: Project | None = None,
+        make_search: Callable[[Sequence[StoreBase]], LocalSearch] | None = None,
     ) -> None:
         self.stores = {store.scope.value: store for store in stores}
         self.title, self.place, self.clock, self.project = title, place, clock, project
+        self.can_edit = self.can_review = make_search is None
+        self._make_search = make_search
         self.dream: DreamRun | None = None
         self.published = 0  # events so far: a page that was made before the last one is not up to date
         self._cancel = threading.Event()
@@ -125,7 +128,12 @@ class Site:
 
     @contextmanager
     def search(self) -> Iterator[LocalSearch]:
-        """The local selector, kept open; every file is compared only after the list has changed."""
+        """The local selector, kept open; every file is compared only after the list has changed. Another is made each time."""
+        if self._make_search is not None:
+            with self._make_search(tuple(self.stores.values())) as made:
+                made.refresh()
+                yield made
+            return
         with self._searching:
             number = self.memories().number
             if self._search is None:
@@ -223,7 +231,7 @@ class Site:
     # Watching and events
 
     def _watch(self) -> None:
-        if self._watcher is None or not self._watcher.is_alive():
+        if self.files and (self._watcher is None or not self._watcher.is_alive()):
             self._watcher = threading.Thread(target=self._look, name="memdir-watch", daemon=True)
             self._watcher.start()
 

@@ -1,0 +1,219 @@
+"""The page for members of an organisation: stores, memories, search, history and the inbox of what they may read.
+
+A member shows a token once, in a form, and gets a cookie; the server keeps a hash of it, with the number of the token, and looks
+the token up at every request: one that was revoked or has expired opens nothing. Below `/s/STORE` lies the page of `memdir ui`
+on that store, read-only but for the inbox, which is decided by the function of the API, under its rules. What others may not
+see does not exist here either.
+"""
+
+import hashlib
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from functools import partial
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+from uuid import UUID
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from memdir.errors import MemdirError, NotFoundError
+from memdir.frozen import dataclass
+from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, renew_caller
+from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
+from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent
+from memdir.interfaces.web.access import ACTIONS, CSRF, add_headers
+from memdir.interfaces.web.actions import Done, Form
+from memdir.interfaces.web.app import HERE, make_app, make_templates
+from memdir.interfaces.web.listen import AsgiScope, Receive, Send
+from memdir.interfaces.web.site import Site
+from memdir.recall.postgres import PostgresSearch
+from memdir.store.postgres import PostgresStore
+
+COOKIE = "memdir_session"
+_SECONDS = 12 * 3600.0  # that a session lasts
+_SESSIONS, _SITES = 10_000, 200  # that a process remembers
+_FORM_BYTES = 4096
+_SITE = "memdir.site"
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSession:
+    tenant: UUID
+    token: UUID
+    csrf: str
+    until: float
+
+
+class MemberPage:
+    """The application that `build_app` mounts behind the API."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server, self._templates = server, make_templates()
+        self._sessions: OrderedDict[bytes, MemberSession] = OrderedDict()  # by the hash of the cookie
+        self._sites: OrderedDict[tuple[UUID, str, UUID], Site] = OrderedDict()
+        self._lock = threading.Lock()
+        self._inner = make_app(lambda request: request.scope[_SITE])
+        routes = [
+            Route("/", self._show_stores),
+            Route("/login", self._show_login),
+            Route("/login", self._log_in, methods=["POST"]),
+            Route("/logout", self._log_out, methods=["POST"]),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+            Mount("/s/{store:uuid}", self._show_store),
+        ]
+        handlers: Any = {MemdirError: self._fail, 404: show_absent, 405: show_absent}
+        self._app = Starlette(routes=routes, exception_handlers=handlers)
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._app(scope, receive, add_headers(send))
+
+    # Who is asking
+
+    def _check_origin(self, request: Request) -> None:
+        """DeniedError unless our own page sends this; a cookie alone proves nothing about that."""
+        host = request.headers.get("host", "")
+        own = {self._server.public_url} if self._server.public_url else {f"http://{host}", f"https://{host}"}
+        sites = set(request.headers.getlist("sec-fetch-site")) - {"same-origin"}
+        if request.headers.getlist("origin") not in [[at] for at in own] or sites:
+            raise DeniedError("requests from other sites are refused")
+
+    def _find_session(self, request: Request) -> tuple[Caller, MemberSession]:
+        """Who has this cookie, as the database knows them now; DeniedError with status 401 for nobody."""
+        key = _read_cookie(request)
+        with self._lock:
+            session = self._sessions.get(key)
+        if session is None or session.until < time.monotonic():
+            raise DeniedError("log in first", status=401, hint="with a token of your organisation")
+        caller = renew_caller(self._server.context.database, session.tenant, session.token)
+        if wait := self._server.rates.take(caller.tenant, caller.max_requests):
+            raise RateError(wait)
+        return caller, session
+
+    def _show_login(self, request: Request) -> Response:
+        return self._render("login.html", problem="")
+
+    async def _log_in(self, request: Request) -> Response:
+        self._check_origin(request)
+        token = (await _read_form(request))["token"].strip()
+        address = request.client.host if request.client else ""
+        try:
+            given = {"authorization": f"Bearer {token if token.startswith(PREFIX) else ''}"}
+            caller = await run_in_threadpool(self._server.authenticate, given, address)
+        except MemdirError as error:
+            status, _ = render_error(error)
+            why = "this is no valid token" if status == 401 else f"{error}; {error.hint}"
+            return self._render("login.html", status, problem=why)
+        cookie = secrets.token_urlsafe(32)
+        until, number = time.monotonic() + _SECONDS, UUID(caller.actor.removeprefix("token:"))
+        session = MemberSession(caller.tenant, number, secrets.token_urlsafe(24), until)
+        with self._lock:
+            _keep(self._sessions, _hash(cookie), session, _SESSIONS)
+        answer = RedirectResponse("/", 303)
+        is_secure = (self._server.public_url or str(request.url)).startswith("https:")
+        answer.set_cookie(COOKIE, cookie, int(_SECONDS), path="/", secure=is_secure, httponly=True, samesite="strict")
+        return answer
+
+    async def _log_out(self, request: Request) -> Response:
+        self._check_origin(request)
+        with self._lock:
+            self._sessions.pop(_read_cookie(request), None)
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        return answer
+
+    # What is shown and done
+
+    def _show_stores(self, request: Request) -> Response:
+        caller, _ = self._find_session(request)
+        _, found = list_stores(Call(self._server.context, caller))
+        return self._render("stores.html", organisation=caller.organisation, stores=found["stores"])
+
+    async def _show_store(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        if request.method == "POST":
+            self._check_origin(request)
+        caller, session, site = await run_in_threadpool(self._open, request)
+        actions = {"decide": partial(self._decide, caller)}
+        known = {**scope, CSRF: session.csrf, _SITE: site, ACTIONS: actions, "path_params": {}}
+        await self._inner(known, receive, send)
+
+    def _open(self, request: Request) -> tuple[Caller, MemberSession, Site]:
+        caller, session = self._find_session(request)
+        found = Call(self._server.context, caller, {"store": str(request.path_params["store"])}).find_store()
+        key = caller.tenant, caller.actor, found.id
+        with self._lock:
+            site = self._sites.get(key) or _make_site(found, caller)
+            _keep(self._sites, key, site, _SITES)
+        site.can_review = caller.may_write and (caller.is_admin or not found.review)
+        return caller, session, site
+
+    def _decide(self, caller: Caller, site: Site, form: Form) -> Done:
+        """Approve or reject as the API does it."""
+        what, keys = "approve" if form["do"] == "approve" else "reject", form.every("item")
+        (store,) = site.stores.values()
+        assert isinstance(store, PostgresStore)
+        for key in keys:
+            number = key.partition(":")[2]
+            if not number.isdecimal():
+                raise NotFoundError("there is no such item", name=key)
+            params = {"store": str(store.store), "id": number, "decision": what}
+            decide_item(Call(self._server.context, caller, params))
+        to = f"/inbox?item={form['next']}" if form["next"] else "/inbox"
+        return Done(f"{'Approved' if what == 'approve' else 'Rejected'} {len(keys)}.", to)
+
+    def _render(self, template: str, status: int = 200, **values: object) -> Response:
+        return HTMLResponse(self._templates.get_template(template).render(base="", **values), status)
+
+    def _fail(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, MemdirError)
+        status, found = render_error(error)
+        if status == 401:
+            return RedirectResponse("/login", 303)
+        row = found["error"]
+        return self._render("login.html", status, problem=f"{row['message']} {row['hint']}".strip())
+
+
+def _make_site(found: OpenStore, caller: Caller) -> Site:
+    def search(stores: Any) -> PostgresSearch:
+        return PostgresSearch(stores)
+
+    return Site([found.store], title=found.name, place=caller.organisation, clock=found.store.clock, make_search=search)
+
+
+def _keep(kept: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
+
+
+def _hash(cookie: str) -> bytes:
+    return hashlib.sha256(cookie.encode("utf-8", "replace")).digest()
+
+
+def _read_cookie(request: Request) -> bytes:
+    try:
+        found = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        found = None
+    return _hash(found.value) if found else b""
+
+
+async def _read_form(request: Request) -> Form:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _FORM_BYTES:
+            raise DeniedError("the form is too large", status=413)
+    return Form(parse_qs(body.decode("utf-8", "replace"), max_num_fields=10))
