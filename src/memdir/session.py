@@ -320,7 +320,7 @@ class Session:
     # --- by request -------------------------------------------------------------------------------------------------
 
     def remember(self, text: str) -> ExtractResult:
-        """Save what the person says, or forget what they say to, without a model. Raises MemdirError if it may not be."""
+        """Save what the person says, or forget what it asks to forget, without a model. Raises MemdirError if it may not."""
         if not self._on or self.is_private:
             done = ExtractResult(skipped=ExtractSkip.PRIVATE if self._on else ExtractSkip.OFF)
         else:
