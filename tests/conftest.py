@@ -1,6 +1,8 @@
 """Every test lives in a throw-away home: no test may touch the person's own memory."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,14 @@ settings.register_profile("searching", deadline=None, database=None, max_example
 settings.load_profile("searching" if os.environ.get("MEMDIR_LOAD") == "full" else "steady")
 
 SKIPPED: list[str] = []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A folder that all processes of this session share; the first of them makes it and removes it."""
+    if "MEMDIR_TEST_SHARED" not in os.environ:
+        made = os.environ["MEMDIR_TEST_SHARED"] = tempfile.mkdtemp(prefix="memdir-session-")
+        os.chmod(made, 0o755)  # PostgreSQL runs as another user
+        config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,14 @@
 """A real PostgreSQL for tests: one cluster a process, made on first use; every test has tenants of its own.
 
 MEMDIR_TEST_PG=DSN uses another server, where the DSN's role may create roles and databases: the whole suite then runs there.
+
+`initdb` runs once a test session, whatever the number of processes and clusters: each cluster begins with a copy of what it made.
 """
 
+import fcntl
 import os
 import select
+import shutil
 import socket
 import tempfile
 import threading
@@ -21,6 +25,7 @@ from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.store.postgres import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
 
 GIVEN = os.environ.get("MEMDIR_TEST_PG", "")
+SHARED = os.environ.get("MEMDIR_TEST_SHARED", "")  # a folder of this session, for all of its processes
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200"}
 
 
@@ -87,10 +92,26 @@ def cluster(settings: dict[str, str], *, port: int = 0) -> Iterator[PostgresClus
         Path(folder).chmod(0o755)
         made = PostgresCluster(Path(folder) / "pg", port=port, settings=settings)
         try:
+            if SHARED:
+                _copy_fresh(made)
             made.start()
             yield made
         finally:
             made.stop()
+
+
+def _copy_fresh(made: PostgresCluster) -> None:
+    """Lay the data of a fresh cluster into this one, which is then not made by initdb."""
+    with (Path(SHARED) / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        fresh = PostgresCluster(Path(SHARED) / "pg")
+        if not (Path(SHARED) / "made").exists():
+            fresh.init()
+            (Path(SHARED) / "made").touch()
+    made.folder.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(fresh.data, made.data)
+    made._give(made.folder)
+    made.data.chmod(0o700)
 
 
 def free_port() -> int:

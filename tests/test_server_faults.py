@@ -17,7 +17,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from loads import ROOT, scaled
+from loads import IS_FULL, ROOT, scaled
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.records import Draft, Kind
@@ -27,7 +27,9 @@ from memdir.testing import check_store
 from pg_writer import SHARED_EVERY
 from postgres import Postgres, Proxy, cluster, free_port
 
-PROCESSES, THREADS = 8, 8
+# Writers are threads of processes; in CI of fewer, since a process takes longer to start than to write.
+PROCESSES, THREADS, CHANGES = (8, 8, 200) if IS_FULL else (4, 16, 10)
+FEW = PROCESSES // 2
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "max_connections": "200", "wal_level": "replica"}
 
 
@@ -110,7 +112,7 @@ def test_64_writers_on_one_store_beside_200_tenants(postgres: Postgres) -> None:
     tenant = postgres.tenant()
     store = make_shared(postgres.database, tenant)
     others = [postgres.store() for _ in range(scaled(200))]
-    writers = Writers(postgres.app, tenant, store.store, scaled(200))
+    writers = Writers(postgres.app, tenant, store.store, CHANGES)
 
     def fill(stores: list[PostgresStore]) -> None:
         for number in range(3):
@@ -151,7 +153,7 @@ def test_a_killed_database_and_killed_clients_lose_nothing_acknowledged() -> Non
         tenant = create_tenant(owner, "o")
         with database_of(app) as database:
             store = make_shared(database, tenant)
-            writers = Writers(app, tenant, store.store, scaled(200), processes=4)
+            writers = Writers(app, tenant, store.store, CHANGES, processes=FEW)
             writers.wait_until_busy()
             writers.processes[0].kill()
             server.stop(signal.SIGKILL)
@@ -172,10 +174,10 @@ def test_connections_lost_in_the_middle_of_commits(postgres: Postgres) -> None:
         return {5: "before", 11: "after"}.get(next(count) % 13, "")
 
     proxy = Proxy(postgres.app, cut)
-    writers = Writers(proxy.dsn(postgres.app), tenant, store.store, scaled(200), processes=2)
+    writers = Writers(proxy.dsn(postgres.app), tenant, store.store, CHANGES, processes=2)
     writers.join()
     check_whole(store, writers)
-    assert proxy.cuts > scaled(200)
+    assert proxy.cuts > CHANGES
     proxy.close()
 
 
@@ -212,7 +214,7 @@ def test_failover_to_a_synchronous_standby_loses_nothing_acknowledged() -> None:
             dsn = both + " " + " ".join(part for part in app.split() if part.startswith(("user=", "dbname=")))
             with database_of(dsn) as database:
                 store = make_shared(database, tenant)
-                writers = Writers(dsn, tenant, store.store, scaled(200), processes=4)
+                writers = Writers(dsn, tenant, store.store, CHANGES, processes=FEW)
                 writers.wait_until_busy()
                 primary.stop(signal.SIGKILL)
                 standby.run("pg_ctl", "-D", str(standby.data), "-w", "promote")
@@ -250,7 +252,7 @@ def test_behind_pgbouncer_with_transaction_pooling(postgres: Postgres, tmp_path:
                 number = iter(range(1000))
                 check_store(lambda: PostgresStore(database, tenant, create_store(database, tenant, f"c{next(number)}")))
                 store = make_shared(database, tenant)
-                writers = Writers(dsn, tenant, store.store, scaled(200), processes=4)
+                writers = Writers(dsn, tenant, store.store, CHANGES, processes=FEW)
                 writers.join()
                 check_whole(store, writers)
         finally:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loads import scaled
+from loads import IS_FULL
 from memdir.interfaces.server.api import ENDPOINTS
 from memdir.interfaces.server.schemas import render_openapi
 from postgres import Postgres
@@ -23,13 +23,14 @@ with warnings.catch_warnings():
     from schemathesis.generation import GenerationMode
 
 MARK = "zebra-4711"
+REQUESTS = 10_000 if IS_FULL else 400  # five of each kind to each address
 
 
 @pytest.mark.load
 def test_requests_of_every_kind_reach_nothing_of_another_organisation(postgres: Postgres) -> None:
     schema: Any = schemathesis.openapi.from_dict(render_openapi(ENDPOINTS))
     operations = [at.ok() for at in schema.get_all_operations()]
-    each = -(-scaled(10_000) // (2 * len(operations)))
+    each = -(-REQUESTS // (2 * len(operations)))
     statuses: Counter[int] = Counter()
     wrong: list[str] = []
     with serve(postgres.database) as port:
@@ -88,4 +89,4 @@ def test_requests_of_every_kind_reach_nothing_of_another_organisation(postgres: 
                 run()
         assert postgres.dump(victim.tenant) == before
     assert wrong == [], wrong[:5]
-    assert statuses.total() >= 0.8 * scaled(10_000) and statuses[200] > 50 and statuses[400] > 50, statuses
+    assert statuses.total() >= 0.8 * REQUESTS and min(statuses[200], statuses[400]) > REQUESTS // 20, statuses

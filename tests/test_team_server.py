@@ -24,7 +24,7 @@ serving: Any = pytest.importorskip("serving")
 Organisation = Any
 
 IS_FULL = os.environ.get("MEMDIR_LOAD") == "full"
-MEMBERS, STEPS, KILLS = (8, 150, 12) if IS_FULL else (3, 36, 1)  # kills of each
+MEMBERS, STEPS, KILLS = (8, 300, 20) if IS_FULL else (3, 27, 1)  # kills of each
 SKEWS = (0, -3 * 86_400, 3 * 86_400, 40, -7_200, 400 * 86_400, 7_200, -40)
 
 

@@ -63,13 +63,17 @@ class PostgresCluster:
         host, port = ("127.0.0.1", self.port) if self.port else (self._sockets, 5432)
         return f"host={host} port={port} user={user} dbname={database} connect_timeout=10"
 
-    def start(self) -> None:
-        """Make the cluster if there is none, and start it; returns when it accepts connections."""
+    def init(self) -> None:
+        """Make the cluster if there is none."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (self.data / "PG_VERSION").is_file():
             self.data.mkdir(exist_ok=True)
             self._give(self.folder)
             self._run("initdb", "-D", str(self.data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8")
+
+    def start(self) -> None:
+        """Make the cluster if there is none, and start it; returns when it accepts connections."""
+        self.init()
         self._stop_orphan()
         self._sockets = tempfile.mkdtemp(prefix="memdir-pg-")
         self._give(Path(self._sockets))
