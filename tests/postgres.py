@@ -1,6 +1,7 @@
 """A real PostgreSQL for tests: one cluster a process, made on first use; every test has tenants of its own.
 
-MEMDIR_TEST_PG=DSN uses another server, where the DSN's role may create roles and databases: the whole suite then runs there.
+MEMDIR_TEST_PG=DSN uses another server, where the DSN's role may create roles and databases, and that has a superuser
+`postgres`: the whole suite then runs there.
 
 `initdb` runs once a test session, whatever the number of processes and clusters: each cluster begins with a copy of what it made.
 """
@@ -36,6 +37,11 @@ class Postgres:
         self.owner, self.app = owner, app
         migrate(owner)
         self.database = PostgresDatabase(app, size=8)
+
+    @property
+    def admin(self) -> str:
+        """As one who sees every row and may make databases."""
+        return make_conninfo(self.owner, user="postgres")
 
     def tenant(self, name: str = "organisation") -> UUID:
         return create_tenant(self.owner, name)

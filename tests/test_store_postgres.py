@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from psycopg import errors
+from psycopg.conninfo import make_conninfo
 
 from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, ReviewError, SecretError
 from memdir.frozen import replace
@@ -436,10 +437,10 @@ def test_migrations_are_numbered_run_once_and_by_several_at_once(postgres: Postg
     assert [number for number, _ in list_migrations()] == list(range(1, len(list_migrations()) + 1))
     assert migrate(postgres.owner) == []
     name = f"fresh_{uuid4().hex[:8]}"
-    with psycopg.connect(postgres.owner.replace("memdir_owner", "postgres"), autocommit=True) as db:
+    with psycopg.connect(postgres.admin, autocommit=True) as db:
         db.execute(f"CREATE DATABASE {name} OWNER memdir_owner")
         ran: list[str] = []
-        dsn = postgres.owner.replace("dbname=memdir", f"dbname={name}")
+        dsn = make_conninfo(postgres.owner, dbname=name)
         migrate_all = [threading.Thread(target=lambda: ran.extend(migrate(dsn))) for _ in range(3)]
         for thread in migrate_all:
             thread.start()
