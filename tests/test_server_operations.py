@@ -15,8 +15,10 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+import yaml
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from clihelp import Cli
 from loads import ROOT
 from memdir.errors import NotFoundError, SettingsError
 from memdir.interfaces.server import operations
@@ -104,6 +106,22 @@ def test_a_backup_by_pg_dump_is_restored(postgres: Postgres, tmp_path: Path) -> 
 def run(*command: object) -> None:
     done = subprocess.run([str(part) for part in command], capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_compose_file_runs_commands_that_exist(tmp_path: Path) -> None:
+    """Docker is not needed to see that the files fit together: the commands are parsed, the roles are those that are made."""
+    folder = ROOT / "examples" / "server"
+    services = yaml.safe_load((folder / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    roles = (folder / "roles.sh").read_text(encoding="utf-8")
+    run("sh", "-n", folder / "roles.sh")
+    cli = Cli(tmp_path)
+    for name in ("migrate", "server"):
+        *command, dsn = services[name]["command"]
+        assert cli(*command, dsn, "--help").code == 0, command
+        given = conninfo_to_dict(dsn)
+        assert given["host"] in services and f"CREATE ROLE {given['user']} LOGIN" in roles
+        assert f"CREATE DATABASE {given['dbname']} " in roles
+    assert set(re.findall(r"\$(\w+_PASSWORD)", roles)) <= set(services["database"]["environment"])
 
 
 def test_a_check_says_what_is_wrong(postgres: Postgres, tmp_path: Path) -> None:

@@ -195,6 +195,19 @@ def test_read_only_review_and_refusals_of_the_server(tmp_path: Path, org: Organi
     assert {"one.md", "two.md", "three.md"} <= set(ada.team())
 
 
+def test_a_team_is_begun_on_a_server_where_the_token_may(tmp_path: Path, org: Organisation) -> None:
+    ada = Member(tmp_path, "ada", org)
+    ada.write("team/one", memory_text("One"))
+    ada.token.write_text(org.token("read_only"), encoding="utf-8")
+    begin = ("team", "init", ada.address, "--token-file", str(ada.token))
+    assert "refuses" in ada(*begin).refusal and not (ada.memory() / ".memdir" / "team.json").exists()
+    ada.token.write_text(org.token("admin"), encoding="utf-8")
+    assert ada(*begin, "--json").json["sent"] == ["team/one"]
+    stores = org.admin("GET", "/v1/stores")[1]["stores"]
+    assert {at["name"]: at["memories"] for at in stores} == {"platform": 0, "app": 1}
+    assert ada(*begin, "--json").json["sent"] == [], "it may be said again"
+
+
 def test_joining_says_what_is_wrong(tmp_path: Path, org: Organisation) -> None:
     ada = Member(tmp_path, "ada", org)
     assert "needs a token" in ada("team", "join", ada.address).refusal

@@ -1,7 +1,8 @@
 """PostgresStore: the store of an organisation in PostgreSQL, by the same plan and the same rules as FileStore.
 
-A change locks the row of its store, plans on the files as they are then, writes files, history and the new revision, and
-commits: two round trips. Every statement names its tenant, and row-level security holds where one would not
+A change is planned on the files as they are remembered, and sent as one statement that does nothing unless the store is
+still so: one round trip. Where it is not, the change locks the row of its store, plans on the files as they are then, and
+commits: two more. Every statement names its tenant, and row-level security holds where one would not
 (`migrations/0003_rows.sql`). Before it begins, a change gets a key; if the answer to its commit is lost, or the server was
 replaced meanwhile, it is begun again and found by that key, so that it happens once.
 
@@ -80,6 +81,8 @@ class PostgresDatabase:
     def read(self, tenant: UUID, *statements: str, **values: object) -> list[list[Row]]:
         """The rows of each statement, all in one round trip and on one state of the database."""
         given = {**values, "tenant": tenant}
+        if len(statements) == 1:  # what is sent together is one transaction
+            return self.run(lambda db, _: execute(db, f"{_TENANT};{statements[0]}", given)[1:])
         text = ";".join(["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", _TENANT, *statements, "COMMIT"])
         return self.run(lambda db, _: execute(db, text, given)[2:-1])
 
@@ -505,7 +508,7 @@ class PostgresStore(StoreBase):
         )
         self._check_changes(changes)
         _check_quota(head, *_measure(changes))
-        done = self._write(db, [], change, snapshot, changes) if changes else ChangeResult()
+        done = self._write(db, ("", "COMMIT"), change, snapshot, changes) if changes else ChangeResult()
         assert done is not None, "the row of the store is locked"
         return done
 
@@ -513,18 +516,17 @@ class PostgresStore(StoreBase):
         """Plan on what is remembered, and send the change in one round trip; None where that was not the newest, or
         would be refused: then it is done under the lock of the store."""
         snapshot = self._cache.snapshot
-        begin = ["BEGIN", _TENANT]
 
         def load(paths: Sequence[str]) -> list[Row]:
             values = {"tenant": self.tenant, "store": self.store, "paths": paths}
-            return execute(db, ";".join([*begin, _READ, "COMMIT"]), values)[2]
+            return execute(db, f"{_TENANT};{_READ}", values)[1]
 
         try:
             changes = planner(SnapshotView(self._cache, snapshot, load))
             self._check_changes(changes)
         except MemdirError:
             return None
-        done = self._write(db, begin, change, snapshot, changes) if changes else None
+        done = self._write(db, (_TENANT, ""), change, snapshot, changes) if changes else None
         self._cache.is_current = done is not None
         return done
 
@@ -535,12 +537,13 @@ class PostgresStore(StoreBase):
     def _write(
         self,
         db: "psycopg.Connection[Row]",
-        begin: Sequence[str],
+        around: tuple[str, str],
         change: "_NewChange",
         snapshot: StoreSnapshot,
         changes: Sequence[FileChange],
     ) -> ChangeResult | None:
-        """Record and do what was planned on a snapshot, and commit; None if the store is no longer at its revision."""
+        """Record and do what was planned on a snapshot, and commit; None if the store is no longer at its revision. Sent
+        `around` it: the tenant, where nothing was begun, so that it is a transaction of its own; else COMMIT."""
         now, number = self.clock(), snapshot.revision + 1
         grown, size = _measure(changes)
         values: dict[str, object] = {"tenant": self.tenant, "store": self.store, **change.values}
@@ -549,8 +552,9 @@ class PostgresStore(StoreBase):
         count = _COUNT + (_HAS_ROOM if grown > 0 or size > 0 else "") + (_IS_NEW if change.mark else "")
         parts = [f"head AS ({count} RETURNING s.tenant, s.store)", f"change AS ({_ADD_CHANGE})"]
         parts += [f"step{at} AS ({text})" for at, text in enumerate(_write_files(changes, values))]
-        text = f"WITH {', '.join(parts)} SELECT count(*) FROM head"
-        if execute(db, ";".join([*begin, text, "COMMIT"]), values)[len(begin)][0][0] == 0:
+        before, after = around
+        text = ";".join(filter(None, [before, f"WITH {', '.join(parts)} SELECT count(*) FROM head", after]))
+        if execute(db, text, values)[1 if before else 0] == [(0,)]:
             return None
         files = dict(snapshot.files)
         for planned in changes:

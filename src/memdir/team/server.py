@@ -173,6 +173,14 @@ def choose_store(api: ServerApi, wanted: str) -> ServerStore:
     return found[0]
 
 
+def make_store(api: ServerApi, name: str) -> None:
+    """Make a store for a team; nothing if there is one of this name. Raises SettingsError if the token may not."""
+    status, answer = api.ask("POST", "stores", body={"name": name, "scope": "team"})
+    if status not in (201, 409):
+        hint = "an admin's token may; `memdir team join URL` takes part in a store that is there"
+        raise SettingsError(f"the server refuses: {find_message(answer) or status}", key="store", hint=hint)
+
+
 class ServerRemote:
     """A store of a server; `folder` is where its manifest is kept."""
 

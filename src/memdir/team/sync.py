@@ -480,11 +480,15 @@ def enter(
 
 def enter_server(
     project: Project, address: str, token: str, *, store: str = "", member: Membership, now: datetime,
-    seconds: float = TEAM_SECONDS,
+    create: bool = False, seconds: float = TEAM_SECONDS,
 ) -> SyncResult:  # fmt: skip
-    """Join a store of a server; an empty token means the one that is known. What may only be read is not written."""
+    """Join a store of a server, with `create` make it first; an empty token means the one that is known. What may only
+    be read is not written."""
     api = server.ServerApi(address, token or server.find_token(project.environment, address),
                            deadline=time.monotonic() + seconds)  # fmt: skip
+    if create:
+        store = store or project.places.root.path.name
+        server.make_store(api, store)
     found = server.choose_store(api, store)
     member = replace(member, remote=api.address, branch=found.id, is_server=True)
     member = replace(member, read_only=member.read_only or found.access == "read_only")

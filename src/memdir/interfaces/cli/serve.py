@@ -134,7 +134,7 @@ def token_verb(
     """Make a token of an organisation. The server keeps a hash of it: who loses it makes another."""
     operations, where = _open(call, **place)
     with operations.open_place(where) as (owner, app):
-        database = operations.PostgresDatabase(app, size=1)
+        database = operations.PostgresDatabase(app or owner, size=1)
         try:
             tenant = _parse_id(organisation)
             text, expires = operations.make_token(

@@ -166,9 +166,26 @@ def team_verb() -> None:
     """
 
 
+def _server_options(decorated: Any) -> Any:
+    url = click.argument("url", metavar="[URL]", required=False, default="")
+    store = click.option("--store", metavar="NAME", default="", help="Of a server: the store.")
+    token = click.option(
+        "--token-file",
+        type=click.File("r", encoding="utf-8"),
+        help="Of a server: a file with the token, `-` for the input.",
+    )
+    return url(store(token(decorated)))
+
+
 @team_verb.command(
-    "init", examples=("memdir team init", "memdir team init --remote git@example.org:team/memory.git --no-review")
+    "init",
+    examples=(
+        "memdir team init",
+        "memdir team init --remote git@example.org:team/memory.git --no-review",
+        "memdir team init https://memory.example.org --store platform",
+    ),
 )
+@_server_options
 @_remote_options
 @click.option(
     "--review/--no-review", default=True, show_default=True, help="What others write needs review, for everybody."
@@ -177,7 +194,11 @@ def team_verb() -> None:
 @json_option
 @click.pass_obj
 def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: Any) -> int:
-    """Begin a team's memory, or take part in one that is there: the first sync sends what lies in `team/`."""
+    """Begin a team's memory, or take part in one that is there: the first sync sends what lies in `team/`.
+
+    URL is a server (`memdir serve`), where the store is made if there is none, named after the project if --store does
+    not name it; without one it is a branch of a git remote. For the token see `memdir team join`.
+    """
     return _enter(call, Membership(remote, branch, review=review), create=True, **given)
 
 
@@ -189,46 +210,41 @@ def _init(call: CliContext, /, remote: str, branch: str, review: bool, **given: 
         "memdir team join https://memory.example.org --store platform",
     ),
 )
-@click.argument("url", metavar="[URL]", required=False, default="")
+@_server_options
 @_remote_options
-@click.option("--store", metavar="NAME", default="", help="Of a server: the store; the only one if not given.")
-@click.option(
-    "--token-file",
-    type=click.File("r", encoding="utf-8"),
-    help="Of a server: a file with the token, `-` for the input.",
-)
 @click.option("--read-only", is_flag=True, help="Take what others write, send nothing.")
 @click.option("--review/--no-review", default=True, show_default=True, help="What others write waits in your inbox.")
 @_timeout
 @json_option
 @click.pass_obj
-def _join(
-    call: CliContext, /, url: str, remote: str, branch: str, store: str, token_file: Any, read_only: bool, review: bool,
-    seconds: float, as_json: bool,
-) -> int:  # fmt: skip
+def _join(call: CliContext, /, remote: str, branch: str, read_only: bool, review: bool, **given: Any) -> int:
     """Take part in a team's memory that somebody has begun. What lies in `team/` already is sent there.
 
-    URL is a server (`memdir serve`); without one it is a branch of a git remote. A server's token is asked for, or read from
-    --token-file, and kept in ~/.config/memdir/tokens.json; MEMDIR_TEAM_TOKEN is used instead where it is set.
+    URL is a server (`memdir serve`); without one it is a branch of a git remote. Of several stores --store names one. A
+    server's token is asked for, or read from --token-file, and kept in ~/.config/memdir/tokens.json; MEMDIR_TEAM_TOKEN is
+    used instead where it is set.
     """
-    member = Membership(remote, branch, read_only, review)
-    if not url:
-        return _enter(call, member, create=False, seconds=seconds, as_json=as_json)
+    return _enter(call, Membership(remote, branch, read_only, review), create=False, **given)
+
+
+def _enter(
+    call: CliContext, member: Membership, *, create: bool, seconds: float, url: str = "", store: str = "", token_file: Any = None,
+    as_json: bool,
+) -> int:  # fmt: skip
     project = call.open_to_write()
+    now = project.now()
+    if not url:
+        return _report(call, syncing.enter(project, member, now=now, create=create, seconds=seconds), as_json)
     address = check_server(url)
     token = token_file.read().strip() if token_file else ""
     if not token and not find_token(project.environment, address):
         if not is_terminal(sys.stdin):
             raise SettingsError("the server needs a token", key="token", hint=f"--token-file FILE, or {TOKEN_VARIABLE}")
         token = click.prompt("Token", hide_input=True, err=True).strip()
-    now = project.now()
-    done = syncing.enter_server(project, address, token, store=store, member=member, now=now, seconds=seconds)
+    done = syncing.enter_server(
+        project, address, token, store=store, member=member, now=now, create=create, seconds=seconds
+    )
     return _report(call, done, as_json)
-
-
-def _enter(call: CliContext, member: Membership, *, create: bool, seconds: float, as_json: bool) -> int:
-    project = call.open_to_write()
-    return _report(call, syncing.enter(project, member, now=project.now(), create=create, seconds=seconds), as_json)
 
 
 @team_verb.command("sync", examples=("memdir team sync", "memdir team sync --background"))
