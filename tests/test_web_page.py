@@ -18,6 +18,7 @@ from memdir.interfaces.web.app import open_browser
 from memdir.store.open import Project, open_project
 from servers.messages_server import AnthropicServer
 from servers.scripts import Answer, Body, Fault, read_blocks
+from teams import make_team, memory_text
 from ui_data import plant_demo
 from ui_server import PageClient, serving
 
@@ -42,6 +43,15 @@ def browser() -> Iterator[Browser]:
 def project(tmp_path: Path) -> Iterator[Project]:
     made = plant_demo(tmp_path)
     yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageClient]:
+    """The page of a demo that no test changes."""
+    made = plant_demo(tmp_path_factory.mktemp("shared"))
+    with serving(made) as page:
+        yield page.sign_in()
     made.close()
 
 
@@ -137,6 +147,7 @@ def test_a_person_walks_by_keys_alone_on_a_phone(browser: Browser, project: Proj
 
     press("j")
     press("j")
+    press("j")
     press("x")
     expect(page.locator("#selcount")).to_have_text("1")
     press("Enter")
@@ -189,21 +200,58 @@ def test_a_person_walks_by_keys_alone_on_a_phone(browser: Browser, project: Proj
     assert tab.problems == []
 
 
-def test_every_page_is_accessible_and_fits(browser: Browser, client: PageClient) -> None:
-    client.sign_in()
-    failed = []
-    for width, scheme in ((1280, "light"), (390, "dark"), (320, "light")):
-        tab = WatchedPage(browser, client, width=width, scheme=scheme)
-        for path in (
-            PAGES if (width, scheme) in ((1280, "light"), (390, "dark")) else PAGES[:1] + PAGES[4:6] + PAGES[10:11]
-        ):
-            page = tab.go(path)
-            failed += [(path, width, scheme, at) for at in find_violations(page)]
-            failed += [(path, width, scheme, f"{over} px too wide") for over in [find_overflow(page)] if over > 0]
-        said = [at for at in tab.problems if "404" not in at]
-        failed += [("", width, scheme, at) for at in said]
+VIEWS = ((1280, "light"), (390, "dark"), (320, "light"))
+NARROWEST = (*PAGES[:1], *PAGES[4:6], *PAGES[10:11])  # looked at with 320 pixels too
+
+
+def look_at(tab: WatchedPage, path: str) -> list[object]:
+    """What is wrong with a page in any view; it is loaded once and resized."""
+    page, failed = tab.go(path), list[object]()
+    for width, scheme in VIEWS if path in NARROWEST else VIEWS[:2]:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        failed += [(path, width, scheme, at) for at in find_violations(page)]
+        failed += [(path, width, scheme, f"{over} px too wide") for over in [find_overflow(page)] if over > 0]
+    return failed
+
+
+def test_every_page_is_accessible_and_fits(browser: Browser, shared: PageClient) -> None:
+    tab = WatchedPage(browser, shared)
+    failed = [at for path in PAGES for at in look_at(tab, path)]
+    tab.close()
+    assert failed == [] and [at for at in tab.problems if "404" not in at] == []
+
+
+def test_members_arrivals_and_what_somebody_wrote(browser: Browser, tmp_path: Path) -> None:
+    ada, bob = make_team(tmp_path, "ada", "bob")
+    bob.write("billing", memory_text("Billing bugs", "They are in the tracker."))
+    bob.write("oncall", memory_text("On call", "Ask in the channel.", description="Who is on call this week"))
+    bob.sync()
+    ada.write("style", memory_text("Style", "Short.", description="How commit messages are written"))
+    project = ada.open()
+    with serving(project) as client:
+        tab = WatchedPage(browser, client.sign_in())
+        page = tab.go("/health")
+        team = page.get_by_role("region", name="Team")
+        team.get_by_role("button", name="Sync now").click()
+        expect(page.get_by_role("status").first).to_contain_text("Synced: synced")
+        expect(team).to_contain_text("Bob added Billing bugs")
+        expect(team.get_by_role("row").filter(has_text="Bob")).to_contain_text("2 memories")
+        expect(team.get_by_role("row").filter(has_text="Ada")).to_contain_text("1 memory")
+        team.get_by_role("link", name="Billing bugs").click()
+        expect(page.locator(".facts")).to_contain_text("Bob")
+        expect(page.get_by_role("button", name="Pin")).to_have_count(0)  # what a team shares cannot be
+        assert look_at(tab, "/m/private/team/billing") == [] and look_at(tab, "/health") == []
+        team.get_by_role("row").filter(has_text="Bob").get_by_role("button").click()
+        expect(page.get_by_text("Took back")).to_be_visible()
+        expect(team.get_by_role("row").filter(has_text="Bob")).to_have_count(0)
+        assert not ada.has("billing") and ada.has("style")
+        page.get_by_role("button", name=re.compile("^Undo")).first.click()
+        expect(page.get_by_text("Taken back.")).to_be_visible()
+        assert ada.has("billing")
         tab.close()
-    assert failed == []
+        assert tab.problems == []
+    project.close()
 
 
 def test_what_an_agent_changes_is_shown_and_an_edit_is_never_lost(
@@ -323,11 +371,11 @@ def attacker() -> Iterator[http.server.ThreadingHTTPServer]:
 
 
 def test_an_attackers_page_reads_and_changes_nothing(
-    browser: Browser, project: Project, client: PageClient, attacker: http.server.ThreadingHTTPServer
+    browser: Browser, shared: PageClient, attacker: http.server.ThreadingHTTPServer
 ) -> None:
-    tab = WatchedPage(browser, client.sign_in())
+    client, tab = shared, WatchedPage(browser, shared)
     tab.go("/memories")
-    before = project.private.count_changes()
+    before = client.get("/timeline.json").text
     target, port = f"{tab.base}/m/private/deploy-on-tuesdays-only/do/forget", attacker.server_address[1]
     rebound = f"http://evil.test:{client.port}{client.root}/memories"
     _Attacker.page = f"""<!doctype html><meta charset="utf-8"><form id="f" method="post" action="{target}" target="frame">
@@ -367,7 +415,7 @@ const tries = [["{tab.base}/memories.json", {{credentials: "include"}}], ["{tab.
     used = stranger.goto(client.address)
     assert used is not None
     expect(stranger.get_by_text("this address was used already")).to_be_visible()
-    assert failed == [] and project.private.count_changes() == before
+    assert failed == [] and client.get("/timeline.json").text == before
     tab.close()
 
 

@@ -51,7 +51,7 @@ def test_the_page_and_memdir_edit_lose_nothing(project: Project, tmp_path: Path)
         encoding="utf-8",
     )
     environ = {**dict(project.environment.inherited), "EDITOR": f"{sys.executable} {editor}"}
-    conflicts = {"page": 0, "cli": 0, "silent": 0}
+    conflicts, saved = {"page": 0, "cli": 0, "silent": 0}, threading.Event()
 
     def edit_by_command() -> None:
         for number in range(count):
@@ -62,6 +62,7 @@ def test_the_page_and_memdir_edit_lose_nothing(project: Project, tmp_path: Path)
                     command, cwd=project.places.root.path, env=said, capture_output=True, encoding="utf-8"
                 )
                 if done.returncode == 0:
+                    saved.set()
                     break
                 conflicts["cli"] += 1
                 conflicts["silent"] += "your text is kept in" not in done.stderr
@@ -71,9 +72,10 @@ def test_the_page_and_memdir_edit_lose_nothing(project: Project, tmp_path: Path)
         writer = threading.Thread(target=edit_by_command)
         writer.start()
         for number in range(count):
+            saved.clear()
             base, expect = read(client)
             text = f"{base.rstrip()}\n\nBy the page {number}.\n"
-            while number % 2 and writer.is_alive() and read(client)[1] == expect:
+            while number % 2 and writer.is_alive() and not saved.wait(1):
                 pass  # somebody types for as long as it takes the other to save
             status, answer = save(client, text, base, expect)
             while status == 409:

@@ -29,7 +29,7 @@ class PageClient:
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/[0-9a-z]+)/open#(.+)", address)
         assert found, address
         self.port, self.root, self.token = int(found[1]), found[2], found[3]
-        self.cookie = ""
+        self.cookie = self._csrf = ""
 
     @property
     def own(self) -> str:
@@ -70,8 +70,10 @@ class PageClient:
         return self.send("GET", f"{self.root}{path}", None, {"cookie": self.cookie, **headers})
 
     def post(self, path: str, fields: Sequence[tuple[str, str]], **headers: str) -> Answer:
-        csrf = re.search(r'name="csrf" value="([^"]+)"', self.get("/memories").text)
-        body = urlencode([("csrf", csrf[1] if csrf else ""), *fields]).encode()
+        if not self._csrf:  # the same for all forms of a session
+            found = re.search(r'name="csrf" value="([^"]+)"', self.get("/memories").text)
+            self._csrf = found[1] if found else ""
+        body = urlencode([("csrf", self._csrf), *fields]).encode()
         form = {
             "content-type": "application/x-www-form-urlencoded",
             "origin": f"http://{self.own}",

@@ -393,6 +393,7 @@ def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> 
         "description": plain(memory.header.description if memory else parse_fields(text).description),
         "scope_words": name_scope(memory.header.scope if memory else Scope(home)),
         "pinned": bool(memory and memory.header.pinned),
+        "can_pin": memory is not None and memory.header.scope is not Scope.TEAM,
         "fields": _make_fields(site, store, memory, changes, now) if memory else None,
         "cues": list(memory.header.cues) if memory else [],
         "blocks": _make_blocks(store, name, text, verdict, changes, targets, now),
