@@ -3,8 +3,8 @@
     scripts/faults [--only G9] [--small] [--no-mutations] [--at-once 4]
 
 Prints Markdown, to be kept in docs/faults.md: each gate with its load, its result, and whether it turns red when its safety
-is taken out of a copy of the code. Ends with 1 if anything failed, or a gate did not turn red. Several rows run at a time;
-those that need the machine run alone at the end. Temporary files lie in memory where that is possible, except for the rows
+is taken out of a copy of the code. Ends with 1 if anything failed, or a gate did not turn red. Several rows run at a time,
+the long ones after the mutations; those that need the machine run alone at the end. Temporary files lie in memory where that is possible, except for the rows
 about disks.
 """
 
@@ -40,22 +40,21 @@ class Row(NamedTuple):
     place: str = ""
 
 
-# The longest first: the others fill the time beside them.
 LOADS = [
-    Row("G1", "64 processes × 1,000 mixed changes of one directory", "hostile/test_processes.py", "nothing_is_lost", "lock"),
-    Row("G12", "8 clones × 200 changes and syncs, killed, the remote away", "test_team_clones.py", "", "merge"),
+    Row("G1", "64 processes × 1,000 mixed changes of one directory", "hostile/test_processes.py", "nothing_is_lost", "lock", place="long"),
+    Row("G12", "8 clones × 200 changes and syncs, killed, the remote away", "test_team_clones.py", "", "merge", place="long"),
     Row("G12", "8 machines × 150 changes and syncs, killed, offline, wrong clocks, moved, plain and encrypted",
-        "test_team_machines.py", "", "merge", "plain"),
-    Row("G12", "the same of 8 members over a server", "test_team_server.py", "", "conflict", "members_end_equal or offline"),
-    Row("G3", "all interfaces at once for ten minutes, with kills and an editor", "hostile/test_mixed_load.py", "", "heal"),
-    Row("G14", "8 agents in one long-lived process: memory, descriptors, temporary files", "hostile/test_soak.py", "", "leak"),
+        "test_team_machines.py", "", "merge", "plain", place="long"),
+    Row("G12", "the same of 8 members over a server", "test_team_server.py", "", "conflict", "members_end_equal or offline", place="long"),
+    Row("G3", "all interfaces at once for ten minutes, with kills and an editor", "hostile/test_mixed_load.py", "", "heal", place="long"),
+    Row("G14", "8 agents in one long-lived process: memory, descriptors, temporary files", "hostile/test_soak.py", "", "leak", place="long"),
     Row("G2", "killed before, after and in the middle of every mutating call: save", "hostile/test_kills.py", "save", "heal"),
     Row("G2", "the same: edit", "hostile/test_kills.py", "edit", "heal"),
     Row("G2", "the same: forget", "hostile/test_kills.py", "forget", "heal"),
     Row("G2", "the same: undo", "hostile/test_kills.py", "undo", "heal"),
     Row("G2", "the same: promote, a batch of two stores", "hostile/test_kills.py", "promote", "heal", "undo"),
     Row("G2", "a dream killed at its calls", "hostile/test_dream_kills.py", "", "heal"),
-    Row("G3", "500 turns ended while host and worker are killed", "hostile/test_worker_kills.py", "", "spool"),
+    Row("G3", "500 turns ended while host and worker are killed", "hostile/test_worker_kills.py", "", "spool", place="long"),
     Row("G4", "order of flushes before the answer", "hostile/test_durability.py", "not goes_red", "goes_red"),
     Row("G4", "1,000 power cuts on ext4 after the answer", "hostile/test_power.py", "", "fsync", "", "disk"),
     Row("G5", "full disk, read-only, no descriptors, every call failing", "hostile/test_full_disk.py", "", "disk", "any_call",
@@ -271,12 +270,14 @@ def main() -> int:
 
     with ThreadPoolExecutor(given.at_once) as pool:
         if not given.no_load:
-            list(pool.map(play, [row for row in rows if row.place != "alone"]))
+            list(pool.map(play, [row for row in rows if row.place not in ("long", "alone")]))
+        if not given.no_mutations:
+            list(pool.map(spoil, {(row.files, row.key, row.red): row for row in rows}.values()))
+        if not given.no_load:
+            list(pool.map(play, [row for row in rows if row.place == "long"]))
             for row in rows:
                 if row.place == "alone":
                     play(row)
-        if not given.no_mutations:
-            list(pool.map(spoil, {(row.files, row.key, row.red): row for row in rows}.values()))
     lines = {}
     for row in sorted(rows, key=lambda at: (at.gate == "", at.gate[:1], int(at.gate[1:] or 0))):
         lines[row] = make_line(row, results.get(row), red.get((row.files, row.key, row.red), ""))

@@ -13,7 +13,7 @@ from pathlib import Path
 from loads import ROOT, scaled
 
 AGENTS = 8
-ROUNDS = scaled(800)  # of each agent
+ROUNDS = scaled(500)  # of each agent
 
 
 def measure() -> tuple[int, int]:
