@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pressure import run_in_child
+from pressure import leave_mounts, run_in_child
 
 OPTIONS = "commit=300,noauto_da_alloc"
 _SHUTDOWN, _NO_LOG_FLUSH = 0x8004587D, 2
@@ -61,6 +61,7 @@ class Disk:
 @contextlib.contextmanager
 def open_disk(folder: Path, *, options: str = OPTIONS) -> Iterator[Disk]:
     """A fresh disk whose image and mount point lie in `folder`."""
+    _hide_mounts()
     disk = Disk(folder / "disk.img", folder / "disk", options)
     disk.mount_point.mkdir()
     with disk.image.open("wb") as image:
@@ -98,6 +99,13 @@ def cut_power(
         raise AssertionError(f"the action failed before the power did:\n{done.detail or done.error}")
     with disk.mounted() as place:
         return look(place)
+
+
+@functools.cache
+def _hide_mounts() -> None:
+    """This process and its children mount for themselves from here on: a test beside it that makes its own set of mounts
+    would hold a copy, and a disk that was stopped would stay the one that is mounted next."""
+    leave_mounts()
 
 
 @functools.cache

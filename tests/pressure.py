@@ -90,7 +90,7 @@ def small_disk(path: str | os.PathLike[str], size: int, *, inodes: int = 0) -> I
     if not sys.platform.startswith("linux"):
         raise Unavailable("small disks need Linux")
     if _in_child:
-        _leave_mounts()
+        leave_mounts()
     elif os.geteuid() != 0:
         raise Unavailable("a small disk without root works only inside run_in_child")
     options = f"size={size},mode=0700" + (f",nr_inodes={inodes}" if inodes else "")
@@ -166,7 +166,7 @@ def keep_to_permissions() -> None:
         raise Unavailable(f"rights cannot be given up: {os.strerror(ctypes.get_errno())}")
 
 
-def _leave_mounts() -> None:
+def leave_mounts() -> None:
     """Give this process its own mounts: with its own rights, else through a user namespace in which it has them."""
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()

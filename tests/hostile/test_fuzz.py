@@ -4,28 +4,52 @@ Each either returns or raises a MemdirError: no other exception, no hang. The by
 loop: cut, doubled, spliced, replaced by what breaks parsers.
 """
 
+import io
 import json
 import random
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from hooking import Hooks
 from loads import scaled
+from memdir.conversation.includes import (
+    expand_braces,
+    find_mentions,
+    looks_secret,
+    match_any,
+    parse_rule,
+    resolve_include,
+    split_blocks,
+    strip_comments,
+)
+from memdir.conversation.notes_file import cut_notes, parse_notes, render_notes
 from memdir.conversation.transcripts import read_messages, read_slice
 from memdir.errors import MemdirError
 from memdir.extraction.find import split_message
 from memdir.format.age import find_links
 from memdir.format.frontmatter import decode, parse_fields, split_frontmatter
 from memdir.format.index import clip_index, parse_index
+from memdir.interfaces.import_formats import ImportContext, parse_items, read_sources
+from memdir.interfaces.imports import ImportFormat
+from memdir.interfaces.json_edit import parse_json_text, parse_toml_text
+from memdir.models.staged import parse_operations
 from memdir.project.hosts import read_install_record
 from memdir.project.paths import parse_config
 from memdir.project.settings import read_environment, read_settings
-from memdir.store.secrets import find_secrets
+from memdir.store.secrets import find_secrets, read_own_rules
 from memdir.store.sessions import open_session, parse_cursor, parse_record, read_ended, read_queue
-from memdir.store.state import read_authors, read_events, read_problems, read_set
-from memdir.team.state import read_membership, read_sync_record, read_team_news
+from memdir.store.state import OWN_SETUP, find_own_sync, read_authors, read_events, read_problems, read_set
+from memdir.team.merge import merge_memory
+from memdir.team.own import read_setup
+from memdir.team.state import read_membership, read_point, read_sync_record, read_team_news
+from memdir.text import find_json
+from memdir.verify.claims import find_claims
 
 HEAD = (
     b"---\nname: Ferry\ndescription: When it leaves\ntype: project\npinned: true\ncues:\n  - a\n---\n\nAt six. [[x]]\n"
@@ -50,11 +74,49 @@ CODEX = b'{"timestamp":"2026-03-05T11:00:00Z","type":"session_meta","payload":{"
     b'"content":[{"type":"input_text","text":"hi"}]}}\n'
 )
 TOML = b"[budget]\nrun_tokens = 5\n[history]\nkeep_days = 3\nkeep_mb = 4\n"
+DATA = Path(__file__).parent.parent / "data"
+GEMINI = (DATA / "clients" / "gemini-chat.jsonl").read_bytes()[:6_000]
+CHATS = json.dumps([{
+    "title": "t", "create_time": 1_700_000_000.5, "conversation_id": "c", "current_node": "b", "uuid": "u", "name": "n",
+    "mapping": {"a": {"id": "a", "parent": None, "children": ["b"]}, "b": {"id": "b", "parent": "a", "children": [], "message": {
+        "id": "m", "author": {"role": "user"}, "create_time": 1.0, "content": {"content_type": "text", "parts": ["remember that x"]}}}},
+    "chat_messages": [{"uuid": "m", "sender": "human", "text": "hi", "created_at": "2026-03-05T11:00:00Z", "content": []}],
+}]).encode()  # fmt: skip
+ROWS = b"".join(json.dumps(row).encode() + b"\n" for row in (
+    {"type": "entity", "name": "Ana", "entityType": "person", "observations": ["owns billing"]},
+    {"type": "relation", "from": "Ana", "to": "billing", "relationType": "owns"},
+    {"id": "1", "memory": "Likes tea", "created_at": "2026-03-05T11:00:00Z", "metadata": {"a": 1}},
+    {"name": "a", "type": "project", "modified": "2026-03-05", "text": HEAD.decode()},
+))  # fmt: skip
+RULES = b"""---\npaths: ["src/**/*.{ts,tsx}", "!a"]\n---\n# Rules <!-- hidden -->\n@docs/a.md and `@not` see @~/b.md\n```\n@c\n```\n
+- Deploys on 2026-03-05 by Ana, see src/app.py:12 and `make deploy`.\n## Notes\n* one\n"""
+ANSWER = b"""Here it is:\n```json\n{"operations": [{"action": "create", "name": "a", "type": "project", "title": "t",
+"description": "d", "body": "b", "why": "", "how": "", "evidence": "e", "cues": ["q"]}]}\n```\n"""
+MANIFEST = json.dumps({
+    "remote": "r", "branch": "b", "recipients": ["age1"], "key_file": "k", "names": "n", "head": "1" * 40, "files": {"a": "b"},
+    "pending": {"head": "x", "files": {"c": "d"}},
+}).encode()  # fmt: skip
 POISON = (
     b"\0", b"\xff\xfe", b"\xed\xa0\x80", b"{" * 2_000, b"[" * 2_000, b"\"" * 9, b"9" * 5_000, b"1e999", b"NaN", b"null", b"true", b"-1",
     b"\r", b"\x85", b"\xe2\x80\xa8", b"---\n", b"...\n", b"&a *a", b"!!python/object:x", b"<<: *a", b"2026-13-45", b"%00", b"[[", b"](",
     b"```\n", b"\\ud800", b"\\u0000", b'{"a":' * 500, b": ", b"\t", b"9999-99-99T99:99:99", b"0001-01-01T00:00:00+23:59",
 )  # fmt: skip
+
+
+def make_archive() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in (
+            ("memory/ferry.md", HEAD),
+            ("memory/MEMORY.md", INDEX),
+            ("conversations.json", CHATS),
+            ("../out.md", HEAD),
+        ):
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+ARCHIVE = make_archive()
 
 
 def spoil(seed: bytes, chance: random.Random) -> bytes:
@@ -118,6 +180,57 @@ def read_text(path: Path) -> object:
     )  # fmt: skip
 
 
+def read_import(path: Path) -> object:
+    """Whatever a person may name after `memdir import`, by looking at it and by a format's name."""
+    environment = read_environment({"HOME": str(path.parent)})
+    context = ImportContext(path.parent, environment, datetime(2026, 3, 5, tzinfo=UTC))
+    found = []
+    for format in (None, list(ImportFormat)[zlib.crc32(path.read_bytes()) % len(ImportFormat)]):
+        with suppress(MemdirError):
+            found.append(read_sources(str(path), format, cwd=path.parent, context=context))
+    return found
+
+
+def read_instructions(path: Path) -> object:
+    text = decode(path.read_bytes())
+    notes = parse_notes(text)
+    rule = parse_rule(text)
+    return (
+        find_mentions(text), strip_comments(text), list(split_blocks(text)), match_any(expand_braces(rule.globs), "src/a.py"),
+        [resolve_include(at, "/x", "/home/x") for pair in find_mentions(text) for at in pair], looks_secret(text), cut_notes(notes),
+        render_notes(notes), find_claims(text), list(parse_items(text)),
+    )  # fmt: skip
+
+
+def read_merge(path: Path) -> object:
+    """Three versions of a memory, of which each may be the spoiled one."""
+    text, good = path.read_bytes().decode("utf-8", "surrogateescape"), HEAD.decode()
+    sides = [(text, good, good + "x\n"), (good, text, good + "x\n"), (good, good + "x\n", text), (None, text, good)]
+    return [merge_memory(*at) for at in sides]
+
+
+def read_answers(path: Path) -> object:
+    """What a model answers, what an SDK's tool is given, and files of settings that are edited in place."""
+    text, found = decode(path.read_bytes()), []
+    for read in (parse_operations, parse_json_text, parse_toml_text, lambda at: list(find_json(at))):
+        with suppress(MemdirError):
+            found.append(read(text))
+    (path.parent / "secrets.toml").write_text(text, encoding="utf-8", errors="replace")
+    with suppress(MemdirError):
+        found.append(read_own_rules(path.parent / "secrets.toml"))
+    return found
+
+
+def read_manifest(path: Path) -> object:
+    """The files of a sync of one's own: its setup and its point."""
+    environment = read_environment({"HOME": str(path.parent)})
+    state = find_own_sync(environment)
+    state.mkdir(parents=True, exist_ok=True)
+    for leaf in (OWN_SETUP, "team-point.json"):
+        (state / leaf).write_bytes(path.read_bytes())
+    return read_setup(environment), read_point(state)
+
+
 PARSERS: list[tuple[str, bytes, Callable[[Path], object]]] = [
     ("frontmatter", HEAD, read_text),
     ("nested", NESTED, read_text),
@@ -125,7 +238,15 @@ PARSERS: list[tuple[str, bytes, Callable[[Path], object]]] = [
     ("tables", TABLE, lambda path: list(read_all_tables(path))),
     ("claude", CLAUDE, lambda path: (list(read_messages(path)), read_slice(path, after="u1", window=5))),
     ("codex", CODEX, lambda path: (list(read_messages(path)), read_slice(path, after="", window=5))),
+    ("gemini", GEMINI, lambda path: (list(read_messages(path)), read_slice(path, after="", window=5))),
     ("settings", TOML, read_toml),
+    ("import of a chat export", CHATS, read_import),
+    ("import of rows", ROWS, read_import),
+    ("import of an archive", ARCHIVE, read_import),
+    ("instructions", RULES, read_instructions),
+    ("merge", HEAD, read_merge),
+    ("answers", ANSWER, read_answers),
+    ("sync", MANIFEST, read_manifest),
 ]
 
 
