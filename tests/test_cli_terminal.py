@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from clihelp import Cli, memory_text
+from homes import git
+from teams import Member, make_remote
 
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -176,3 +178,27 @@ def test_a_real_editor_session_has_the_terminal(cli: Cli) -> None:
     script = f"{checks}; open(sys.argv[-1], 'a', encoding='utf-8').write('more\\n')"
     code, text = show(cli, "edit", "terse-replies", EDITOR=f'{sys.executable} -c "{script}"')
     assert code == 0 and "changed" in text and "more" in cli("read", "terse-replies").out
+
+
+def test_promote_where_there_is_no_team_asks_whether_to_make_one(tmp_path: Path) -> None:
+    ssh = tmp_path / "bin" / "ssh"  # git asks it to run a program on the other side, which is here
+    ssh.parent.mkdir()
+    ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n', encoding="utf-8")
+    ssh.chmod(0o755)
+    ada = Member(tmp_path, "ada", make_remote(tmp_path))
+    (ada.cli.project / ".git" / "config").write_text(
+        f'[core]\nbare = false\n[remote "origin"]\nurl = ssh://example.org{ada.remote}\n', encoding="utf-8"
+    )
+    ada.cli.variables |= {"PATH": f"{ssh.parent}:{os.environ['PATH']}", "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    ada.cli.file("tracker", memory_text("Tracker", "Bugs are tracked in Linear, project INGEST"))
+    for answer, is_made in (("n", False), ("y", True)):
+        asked = Terminal(ada.cli, "promote", "tracker", width=200)
+        asked.read_until("[y/N]")
+        asked.type(f"{answer}\r")
+        code, text = asked.end()
+        assert (code == 0) is is_made, text
+        assert ada.cli("list", "--json").json[0]["name"] == ("team/tracker" if is_made else "tracker")
+        assert is_made or "memdir team init" in text
+    assert ada.cli("team", "status", "--json").json["remote"].startswith("ssh://example.org")
+    assert ada.cli("team", "sync").code == 0
+    assert "tracker" in git(ada.remote, "ls-tree", "-r", "--name-only", "memdir/team")

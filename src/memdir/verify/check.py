@@ -61,13 +61,14 @@ def verify(
     now: datetime,
     changed_only: bool = False,
     seconds: float = VERIFY_PAST_SECONDS,
-    on_progress: Callable[[str], None] = lambda text: None,
+    on_progress: Callable[[str, int, int], object] = lambda text, done, total: None,
     give_way: Callable[[], object] = lambda: None,
 ) -> VerifyReport:
     """Return verdicts on all memories, or on those named. `changed_only` leaves out those without anything new.
 
     `seconds` is how long git's history may be searched. `give_way` is called often, and may take its time: background
-    work lets a person's turn go first. A name that is no memory raises NotFoundError.
+    work lets a person's turn go first. `on_progress` is told what is done, how many memories of how many. A name that is
+    no memory raises NotFoundError.
     """
     headers = store.scan()
     by_name = {header.name: header for header in headers}
@@ -76,14 +77,13 @@ def verify(
             raise NotFoundError(f"no memory named {name}", name=name)
     chosen = headers if names is None else [by_name[name] for name in dict.fromkeys(names)]
     known = records.read_known(store)
-    on_progress("listing the project")
+    on_progress("listing the project", 0, 0)
     project = None if root is None else open_project(root)
     context = VerifyContext(store, headers, project, now)
     readable, due, moved = _find_due(store, chosen, known, lambda at: context.holds(at, seconds), give_way)
     if changed_only:
         due = [memory for memory in due if context.is_touched(memory, known.get(memory.header.name))]
-    on_progress(f"verifying {len(due)} memories" if due else "")
-    fresh = context.check(due, seconds, give_way)
+    fresh = context.check(due, seconds, give_way, on_progress)
     gone = [name for name in known if name not in by_name]
     problem = project.problem if project is not None else ""
     alone = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
@@ -248,13 +248,21 @@ class VerifyContext:
             for at in checked
         )
 
-    def check(self, memories: Sequence[Memory], seconds: float, give_way: Callable[[], object]) -> list[CachedVerdict]:
+    def check(
+        self,
+        memories: Sequence[Memory],
+        seconds: float,
+        give_way: Callable[[], object],
+        on_progress: Callable[[str, int, int], object],
+    ) -> list[CachedVerdict]:
         claims = {}
-        for memory in memories:
+        for number, memory in enumerate(memories):
             give_way()
+            on_progress("reading memories", number, len(memories))
             claims[memory.header.name] = find_claims(memory.text, memory.header.kind)
         context = LookupContext(self.today, lambda link: find_link_target(link, self.targets), self._had_memory)
         flat = [claim for found in claims.values() for claim in found]
+        on_progress(f"looking up {len(flat):,} names and dates, history at most {seconds:g} s" if flat else "", 0, 0)
         ends = time.monotonic() + seconds
         results = iter(check_claims(flat, self.project, context, seconds=seconds) if flat else ())
         is_cut = self.project is not None and time.monotonic() >= ends

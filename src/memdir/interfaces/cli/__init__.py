@@ -179,7 +179,7 @@ class Output:
             self._began = monotonic()
         if text and total:
             spent = monotonic() - self._began
-            left = f", {_render_seconds(spent / done * (total - done))} left" if done and spent > 1 else ""
+            left = f", {render_seconds(spent / done * (total - done))} left" if done and spent > 1 else ""
             text = f"{text}: {done:,} of {total:,} ({done / total:.0%}{left})"
         if (text or self._has_progress) and is_terminal(sys.stderr):
             _write(sys.stderr, f"\r\x1b[K{one_line(text)}")
@@ -210,7 +210,7 @@ def _page(text: str) -> None:
     echo_via_pager(text.removesuffix("\n"), color=True)
 
 
-def _render_seconds(seconds: float) -> str:
+def render_seconds(seconds: float) -> str:
     return (
         f"{seconds:.0f} s"
         if seconds < 90

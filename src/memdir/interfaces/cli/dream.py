@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import click
@@ -19,7 +20,18 @@ from memdir.dream.records import DreamPhase, OnProgress, Patch, PatchSet, Progre
 from memdir.errors import LockedError, MemdirError, ModelError
 from memdir.format.frontmatter import decode
 from memdir.interfaces import cli
-from memdir.interfaces.cli import CliContext, Output, Row, Styled, TableColumn, app, count_words, fill, show_time
+from memdir.interfaces.cli import (
+    CliContext,
+    Output,
+    Row,
+    Styled,
+    TableColumn,
+    app,
+    count_words,
+    fill,
+    render_seconds,
+    show_time,
+)
 from memdir.interfaces.cli.app import json_option, model_option, verb
 from memdir.records import InboxItem, Model, Reply, Request, make_log_path
 from memdir.store.contract import StoreOverlay
@@ -107,11 +119,14 @@ def _fail(error: MemdirError, _: Request) -> Reply:
 def _show_progress(call: CliContext) -> Iterator[OnProgress]:
     """Progress on a terminal. While the dream is applied, a moment at the end, Ctrl-C has to wait."""
     restored: list[Any] = []
+    began = monotonic()
 
     def show(step: ProgressStep) -> None:
-        done, tokens = round(step.share * _BAR), step.usage.input + step.usage.output
-        spent = f", {tokens:,} tokens" if tokens else ""
-        call.out.progress(f"[{'#' * done}{'-' * (_BAR - done)}] {step.phase.value}, {step.files} files{spent}")
+        done, tokens, spent = round(step.share * _BAR), step.usage.input + step.usage.output, monotonic() - began
+        used = f", {tokens:,} tokens" if tokens else ""
+        # At most: a model may be done before its last turn.
+        left = f", at most {render_seconds(spent / step.share - spent)} left" if spent > 1 and step.share > 0.05 else ""
+        call.out.progress(f"[{'#' * done}{'-' * (_BAR - done)}] {step.phase.value}, {step.files} files{used}{left}")
         is_main = threading.current_thread() is threading.main_thread()
         if step.phase is DreamPhase.APPLY and not restored and is_main:
             restored.append(signal.signal(signal.SIGINT, signal.SIG_IGN))
