@@ -211,7 +211,7 @@ def read_merge(path: Path) -> object:
 
 def read_answers(path: Path) -> object:
     """What a model answers, what an SDK's tool is given, and files of settings that are edited in place."""
-    text, found = decode(path.read_bytes()), []
+    text, found = decode(path.read_bytes()), list[object]()
     for read in (parse_operations, parse_json_text, parse_toml_text, lambda at: list(find_json(at))):
         with suppress(MemdirError):
             found.append(read(text))
