@@ -21,8 +21,9 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,13 @@ LEAST = 2  # prompts that a word must occur in
 PROMPT_RIDGE, FIT_RIDGE, SHOW_RIDGE = 3.0, 1.0, 3.0
 DIRECTION = 3.0  # a direction counts so much beside a word
 FEW = 6  # each prompt is also put to a directory of at most so many memories, as a new user has
-SILENT = (0.94, 0.91)  # short and long prompts of a fit's own projects that get nothing
+# The share of short and long prompts of a fit's own projects that get nothing; how much surer the second memory has to be than
+# the fit says, and every memory in the end.
+LEVELS, ENCODER_LEVELS = (0.94, 0.91, 0.5, 0.0), (0.96, 0.93, 1.0, 0.25)
+FIT_SUM = 3.5  # the scale of a fit: about the sum of SEARCH
+PLAIN = 0.45  # how much of what is shown without cues has to be right
+GENERAL = Path(__file__).resolve().parents[1] / "tests" / "data" / "prompts" / "general" / "prompts.jsonl"
+Direction = Callable[[str], Sequence[float]]
 Array = Any  # numpy is not installed where types are checked
 
 
@@ -55,6 +62,7 @@ class Case:
     parts: Array
     gold: Array
     fine: Array
+    has_cues: bool
 
 
 def read_cases(folder: Path, *, semantic: bool = True, encoder: Any = None) -> Iterator[Case]:
@@ -110,6 +118,7 @@ def ask(
                     np.array([at.parts for at in scored]).reshape(len(scored), len(worth)),
                     np.array([name in row["gold"] for name in names], dtype=bool),
                     np.array([name in row["ok"] for name in names], dtype=bool),
+                    variant != "plain" and not bare,
                 )
             catalog.close()
 
@@ -140,86 +149,114 @@ def compare_all(encoder: CachedEncoder, rows: dict[str, tuple[int, bytes]], text
 
 
 def fit_logistic(values: Array, wanted: Array, ridge: float, shares: Array | None = None) -> Array:
-    """Newton's method; the first column is 1 and is not held down."""
-    weights = np.zeros(values.shape[1])
-    held = np.full(len(weights), ridge)
-    held[0] = 1e-6
+    """Newton's method; the first column is 1 and is not held down. By the rows where there are fewer of them."""
+    held = np.full(values.shape[1], ridge, values.dtype)
+    held[0] = 1e-2
     shares = np.ones(len(values)) if shares is None else shares
-    for _ in range(25):
+    weights, scaled = np.zeros(values.shape[1]), values / held
+    product = scaled @ values.T if len(values) < len(held) else None
+    for _ in range(8):
         likely = 1 / (1 + np.exp(-np.clip(values @ weights, -30, 30)))
-        slope = values.T @ (shares * (likely - wanted)) + held * weights
-        bend = (values * (shares * likely * (1 - likely))[:, None]).T @ values + np.diag(held)
-        weights -= np.linalg.solve(bend, slope)
+        bend = np.maximum(shares * likely * (1 - likely), 1e-3)
+        if product is not None:
+            aim = values @ weights + shares * (wanted - likely) / bend
+            weights = scaled.T @ np.linalg.solve(product + np.diag(1 / bend), aim)
+        else:
+            slope = values.T @ (shares * (likely - wanted)) + held * weights
+            weights = weights - np.linalg.solve((values * bend[:, None]).T @ values + np.diag(held), slope)
     return weights
 
 
-class PromptFit:
-    """Which prompts need a memory."""
+def make_direction(encoder: CachedEncoder | None, *, semantic: bool) -> Direction:
+    """A prompt to its direction, by the encoder if there is one."""
+    table = open_words() if semantic else None
+    return cache(lambda text: encoder([text])[0] if encoder else select.measure_prompt(text, table)[2])
 
-    def __init__(self, cases: Sequence[Case], *, semantic: bool) -> None:
-        self._table = open_words() if semantic else None
-        texts = {case.text: case.category == "should" for case in cases}
-        measured = [select.measure_prompt(text, self._table) for text in texts]
+
+class PromptFit:
+    """Which prompts need a memory, learned from those of the cases and from `others` that need none of any project."""
+
+    def __init__(self, cases: Sequence[Case], others: Sequence[str], direction: Direction) -> None:
+        self._direction = direction
+        texts = dict.fromkeys(others, False) | {case.text: case.category == "should" for case in cases}
+        measured = [self._measure(text) for text in texts]
         counted = Counter(word for words, _, _ in measured for word in words)
         self.words = sorted(word for word, count in counted.items() if count >= LEAST)
-        values = np.array([self._row(at) for at in measured])
+        values = np.array([self._row(at) for at in measured], np.float32)
         self.weights = fit_logistic(values, np.array(list(texts.values()), dtype=float), PROMPT_RIDGE)
 
     def __call__(self, text: str) -> float:
-        return float(self._row(select.measure_prompt(text, self._table)) @ self.weights)
+        return float(self._row(self._measure(text)) @ self.weights)
 
-    def _row(self, measured: tuple[set[str], tuple[float, ...], tuple[float, ...]]) -> Array:
+    def _measure(self, text: str) -> tuple[set[str], tuple[float, ...], Sequence[float]]:
+        return *select.measure_prompt(text, None)[:2], self._direction(text)
+
+    def _row(self, measured: tuple[set[str], tuple[float, ...], Sequence[float]]) -> Array:
         words, signs, direction = measured
-        return np.array(
-            [1.0, *signs, *(DIRECTION * at for at in direction), *(float(word in words) for word in self.words)]
-        )
+        known = [float(word in words) for word in self.words]
+        return np.array([1.0, *signs, *(DIRECTION * at for at in direction), *known])
+
+
+def make_prompt_fits(
+    cases: Sequence[Case], others: Sequence[str], direction: Direction
+) -> Callable[[frozenset[str]], PromptFit]:
+    """A fit for any set of projects, each made once."""
+    return cache(lambda projects: PromptFit([at for at in cases if at.project in projects], others, direction))
 
 
 def fit_parts(cases: Sequence[Case]) -> Array:
     """What each part of a score is worth: the right memory of a prompt against the others of its directory."""
     rows = [case for case in cases if case.gold.any() and case.variant != "few"]
-    weights = np.zeros(rows[0].parts.shape[1])
-    for _ in range(300):
-        slope = FIT_RIDGE * weights
-        bend = FIT_RIDGE * np.eye(len(weights))
-        for case in rows:
-            value = case.parts @ weights
-            likely = np.exp(value - value.max())
-            likely /= likely.sum()
-            right = likely * case.gold
-            right /= right.sum()
-            mean = likely @ case.parts
-            slope += mean - right @ case.parts
-            bend += (case.parts * likely[:, None]).T @ case.parts - np.outer(mean, mean)
-        step = np.linalg.solve(bend, slope)
+    most, count = max(len(case.gold) for case in rows), rows[0].parts.shape[1]
+    parts, gold, there = np.zeros((len(rows), most, count)), np.zeros((len(rows), most)), np.zeros((len(rows), most))
+    for number, case in enumerate(rows):
+        size = len(case.gold)
+        parts[number, :size], gold[number, :size], there[number, :size] = case.parts, case.gold, 1
+    weights = np.zeros(count)
+    for _ in range(60):
+        value = np.where(there > 0, parts @ weights, -99.0)
+        likely = np.exp(value - value.max(1, keepdims=True)) * there
+        likely /= likely.sum(1, keepdims=True)
+        right = likely * gold
+        right /= right.sum(1, keepdims=True)
+        mean = np.einsum("nm,nmd->nd", likely, parts)
+        slope = FIT_RIDGE * weights + (mean - np.einsum("nm,nmd->nd", right, parts)).sum(0)
+        spread = np.einsum("nm,nmd,nme->de", likely, parts, parts, optimize=True) - mean.T @ mean
+        step = np.linalg.solve(FIT_RIDGE * np.eye(count) + spread, slope)
         weights = np.maximum(0.0, weights - 0.5 * step)
-        if np.abs(step).max() < 1e-4:
+        if np.abs(step).max() < 1e-3:
             break
-    scale = sum(select.SEARCH) / weights.sum()
-    return weights * scale
+    return weights * (FIT_SUM / weights.sum())
 
 
-def measure_case(case: Case, fit: Array, prompt: float) -> Iterator[tuple[int, Array]]:
+def measure_case(case: Case, fit: Array, prompt: float) -> list[tuple[int, Array]]:
     """The best memories with their values of SHOW."""
     values = case.parts @ fit
     order = np.argsort(-values, kind="stable")
     fits = [float(values[at]) for at in order]
+    found = []
     for number, at in enumerate(order[:SHOWN]):
-        if not case.parts[at][:3].any() and len(fit) == len(select.PARTS):
+        if not case.parts[at][: len(select.WORD_PARTS)].any() and len(fit) == len(select.PARTS):
             continue  # no word of it matches: never shown
-        yield int(at), np.array(select.measure_showing(fits, number, prompt, case.query))
+        found.append((int(at), np.array(select.measure_showing(fits, number, case.has_cues, prompt, case.query))))
+    return found
 
 
-def fit_gate(cases: Sequence[Case], *, semantic: bool) -> dict[str, Any]:
+def fit_gate(
+    cases: Sequence[Case], fit_prompts: Callable[[frozenset[str]], PromptFit], levels: Sequence[float]
+) -> dict[str, Any]:
     prompts: dict[str, float] = {}
-    for project in {case.project for case in cases}:
-        other = PromptFit([case for case in cases if case.project != project], semantic=semantic)
-        prompts |= {case.text: other(case.text) for case in cases if case.project == project}
+    projects = frozenset(case.project for case in cases)
+    for project in projects:
+        texts = {case.text for case in cases if case.project == project}
+        other = fit_prompts(projects - {project})
+        prompts |= {text: other(text) for text in texts}
     fit = fit_parts(cases)
+    ranked = [(case, measure_case(case, fit, prompts[case.text])) for case in cases]
     rows = [
         (values, float(case.gold[at]), case.variant)
-        for case in cases
-        for at, values in measure_case(case, fit, prompts[case.text])
+        for case, found in ranked
+        for at, values in found
         if case.gold[at] or not case.fine[at]
     ]
     values = np.array([row[0] for row in rows])
@@ -227,8 +264,10 @@ def fit_gate(cases: Sequence[Case], *, semantic: bool) -> dict[str, Any]:
     spread[0] = 1.0
     shares = np.array([{"cues": 1.0, "plain": 0.5, "few": 1.0}[row[2]] for row in rows])
     show = fit_logistic(values / spread, np.array([row[1] for row in rows]), SHOW_RIDGE, shares) / spread
-    show[0] -= find_level([case for case in cases if case.variant == "cues"], fit, show, prompts)
-    whole = PromptFit(cases, semantic=semantic)
+    show[select.SHOW.index("second")] -= levels[2]
+    set_levels(ranked, show, levels)
+    show[0] -= levels[3]
+    whole = fit_prompts(projects)
     first = 1 + len(select.SIGNS)
     last = len(whole.weights) - len(whole.words)
     return {
@@ -241,14 +280,30 @@ def fit_gate(cases: Sequence[Case], *, semantic: bool) -> dict[str, Any]:
     }
 
 
-def find_level(cases: Sequence[Case], fit: Array, show: Array, prompts: dict[str, float]) -> float:
-    """The lowest level at which enough of the prompts that need no memory get none."""
-    tops: dict[str, list[float]] = {"silent": [], "silent_long": []}
-    for case in cases:
-        if case.category in tops:
-            best = [float(values @ show) for _, values in measure_case(case, fit, prompts[case.text])]
-            tops[case.category].append(max(best, default=-99.0))
-    return max(float(np.quantile(tops[name], share)) for name, share in zip(tops, SILENT, strict=True))
+def set_levels(ranked: Sequence[tuple[Case, list[tuple[int, Array]]]], show: Array, levels: Sequence[float]) -> None:
+    """Set the bias and the weight of `long` to the lowest levels at which enough of the short and of the long prompts that
+    need no memory get none; then the weight of `uncued`, so that enough of what is shown without cues is right."""
+    long, uncued = select.SHOW.index("long"), select.SHOW.index("uncued")
+    tops: dict[str, list[tuple[float, float]]] = {"silent": [], "silent_long": []}
+    for case, found in ranked:
+        if case.variant == "cues" and case.category in tops and found:
+            tops[case.category].append((max(float(values @ show) for _, values in found), float(found[0][1][long])))
+    bias = more = 0.0
+    for _ in range(20):
+        bias = float(np.quantile([top - more * share for top, share in tops["silent"]], levels[0]))
+        more = float(np.quantile([(top - bias) / max(share, 0.1) for top, share in tops["silent_long"]], levels[1]))
+    show[0] -= bias
+    show[long] -= more
+    rows = [(case, at, values) for case, found in ranked if case.variant == "plain" for at, values in found]
+    for _ in range(60):
+        shown = [
+            bool(case.gold[at])
+            for case, at, values in rows
+            if values @ show > 0 and (case.gold[at] or not case.fine[at])
+        ]
+        if sum(shown) >= PLAIN * len(shown):
+            break
+        show[uncued] -= 0.05
 
 
 def make_gate(found: dict[str, Any]) -> select.Gate:
@@ -256,12 +311,20 @@ def make_gate(found: dict[str, Any]) -> select.Gate:
     return select.Gate(found["bias"], found["words"], **lists)
 
 
-def measure(cases: Sequence[Case], gate: select.Gate, shift: float = 0.0) -> Counter[str]:
-    sums: Counter[str] = Counter()
+def rank(cases: Sequence[Case], gate: select.Gate, direction: Direction) -> list[tuple[Case, list[tuple[int, float]]]]:
+    """Each case with its best memories and how sure the gate is of them."""
+    found = []
     for case in cases:
-        prompt = select.weigh_prompt(gate, case.text)
+        prompt = select.weigh_prompt(gate, case.text, direction(case.text))
         ranked = measure_case(case, np.array(gate.fit), prompt)
-        shown = [at for at, values in ranked if values @ np.array(gate.show) > shift]
+        found.append((case, [(at, float(values @ np.array(gate.show))) for at, values in ranked]))
+    return found
+
+
+def measure(ranked: Sequence[tuple[Case, list[tuple[int, float]]]], shift: float = 0.0) -> Counter[str]:
+    sums: Counter[str] = Counter()
+    for case, best in ranked:
+        shown = [at for at, sure in best if sure > shift]
         sums["shown"] += sum(bool(case.gold[at] or not case.fine[at]) for at in shown)
         sums["right"] += sum(bool(case.gold[at]) for at in shown)
         sums[case.category] += 1
@@ -280,16 +343,15 @@ def render(sums: Counter[str]) -> str:
     return " | ".join(f"{at:.3f}" for at in shares)
 
 
-def print_figures(name: str, parts: Sequence[tuple[Sequence[Case], select.Gate]]) -> None:
+def print_figures(name: str, ranked: Sequence[tuple[Case, list[tuple[int, float]]]]) -> None:
     print(f"\n{name}\n\n| | precision | found | silent short | silent long |\n|---|---|---|---|---|")
     for variant in ("cues", "plain", "few"):
-        mine = [([case for case in cases if case.variant == variant], gate) for cases, gate in parts]
+        mine = [at for at in ranked if at[0].variant == variant]
         if variant == "cues":
-            for cases, gate in mine:
-                print(f"| {cases[0].project} | {render(measure(cases, gate))} |")
-        for shift in np.arange(-2.0, 2.1, 0.5):
-            total: Counter[str] = sum((measure(cases, gate, shift) for cases, gate in mine), Counter())
-            print(f"| {variant}, level {shift:+.1f} | {render(total)} |")
+            for project in dict.fromkeys(case.project for case, _ in mine):
+                print(f"| {project} | {render(measure([at for at in mine if at[0].project == project]))} |")
+        for shift in np.arange(-2.0, 2.1, 0.25):
+            print(f"| {variant}, level {shift:+.2f} | {render(measure(mine, shift))} |", flush=True)
 
 
 def main() -> int:
@@ -297,23 +359,30 @@ def main() -> int:
     parser.add_argument("--prompts", type=Path, nargs="+", default=[BENCH / "coding_prompts"])
     parser.add_argument("--hold", type=Path, nargs="*", default=[])
     parser.add_argument("--encoder", type=Path)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", action="store_true", help="fit on all projects and write the weights")
+    parser.add_argument("--kind", choices=("semantic", "plain"), help="one of the two gates without an encoder")
     given = parser.parse_args()
     written = {}
     encoder = CachedEncoder(given.encoder) if given.encoder else None
-    for kind in (select.ENCODER,) if encoder else ("semantic", "plain"):
+    others = [json.loads(line)["query"] for line in GENERAL.read_text(encoding="utf-8").splitlines()]
+    for kind in (select.ENCODER,) if encoder else (given.kind,) if given.kind else ("semantic", "plain"):
         semantic = kind != "plain"
+        direction = make_direction(encoder, semantic=semantic)
         cases = [case for folder in given.prompts for case in read_cases(folder, semantic=semantic, encoder=encoder)]
+        fit_prompts = make_prompt_fits(cases, others, direction)
+        levels = ENCODER_LEVELS if encoder else LEVELS
         print(f"\n# {kind}")
-        parts = []
-        for project in sorted({case.project for case in cases}):
-            gate = make_gate(fit_gate([case for case in cases if case.project != project], semantic=semantic))
-            parts.append(([case for case in cases if case.project == project], gate))
-        print_figures("Each project with a gate fitted on the others", parts)
-        found = fit_gate(cases, semantic=semantic)
+        projects = () if given.write else sorted({case.project for case in cases})
+        ranked = []
+        for project in projects:
+            gate = make_gate(fit_gate([case for case in cases if case.project != project], fit_prompts, levels))
+            ranked += rank([case for case in cases if case.project == project], gate, direction)
+        if ranked:
+            print_figures("Each project with a gate fitted on the others", ranked)
+        found = fit_gate(cases, fit_prompts, levels)
         for folder in given.hold:
             held = list(read_cases(folder, semantic=semantic, encoder=encoder))
-            print_figures(f"{folder.name}, not seen by any fit", [(held, make_gate(found))])
+            print_figures(f"{folder.name}, not seen by any fit", rank(held, make_gate(found), direction))
         written[kind] = found
     if given.write:
         path = select.ENCODER_GATE if encoder else select.GATE

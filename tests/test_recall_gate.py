@@ -70,10 +70,16 @@ def test_what_was_not_shown_is_shown_when_it_fits(store: FileStore) -> None:
     assert list(session.read().surfaced) == ["no-deploys-on-fridays"]
 
 
-def test_prompts_of_two_authors_get_the_right_memory_or_none(tmp_path: Path) -> None:
-    """The shipped gate has not seen them; docs/log.md has the curves."""
+@pytest.mark.parametrize(
+    ("authors", "precision", "found", "silent"),
+    [pytest.param("ab", 0.55, 34, 88, id="seen"), pytest.param("d", 0.3, 14, 61, id="held apart")],
+)
+def test_prompts_of_developers_get_the_right_memory_or_none(
+    authors: str, precision: float, found: int, silent: int, tmp_path: Path
+) -> None:
+    """The shipped gate was fitted on a and b, among others, and has not seen d; docs/log.md has the curves."""
     count: Counter[Any] = Counter()
-    for author in "ab":
+    for author in authors:
         rows = {
             name: [json.loads(line) for line in (PROMPTS / author / f"{name}.jsonl").read_text("utf-8").splitlines()]
             for name in ("memories", "prompts")
@@ -94,8 +100,9 @@ def test_prompts_of_two_authors_get_the_right_memory_or_none(tmp_path: Path) -> 
                     count["prompts of this kind", row["category"]] += 1
                     is_good = shown & set(row["gold"]) if row["category"] == "should" else not shown
                     count["good", row["category"]] += bool(is_good)
-    assert count["right"] / count["shown"] >= 0.55
-    assert count["good", "should"] >= 30 and min(count["good", at] for at in ("silent", "silent_long")) >= 85
+    assert count["right"] / count["shown"] >= precision
+    assert count["good", "should"] >= found
+    assert min(count["good", at] for at in ("silent", "silent_long")) >= silent
 
 
 def test_with_a_limit_the_best_that_match_are_returned(store: FileStore) -> None:

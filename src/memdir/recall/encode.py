@@ -155,10 +155,16 @@ def find_erf(rows: Array) -> Array:
     return np.sign(rows) * (1 - tail * np.exp(-rows * rows))
 
 
-def make_encoder(folder: Path) -> Callable[[Store, str], Mapping[str, EncodedParts]]:
-    """Return a function from a store and a question to the parts of a score, by path: the cosine of the question with the
-    memory's cues together, the mean of its two best cues, and the cosine with the whole memory."""
+def make_encoder(
+    folder: Path,
+) -> tuple[Callable[[str], list[float]], Callable[[Store, str], Mapping[str, EncodedParts]]]:
+    """Return a function from a question to its direction, and one from a store and a question to the parts of a score, by
+    path: the cosine of the question with the memory's cues together, the mean of its two best cues, and the cosine with
+    the whole memory."""
     encoder = SentenceEncoder(folder)
+
+    def encode(text: str) -> list[float]:
+        return [float(at) for at in encoder([text])[0]]
 
     def compare(store: Store, text: str) -> Mapping[str, EncodedParts]:
         index = store.find_index_file() if isinstance(store, FileStore) else None
@@ -171,7 +177,7 @@ def make_encoder(folder: Path) -> Callable[[Store, str], Mapping[str, EncodedPar
             return {path: compare_rows(query, data, count) for path, count, data in
                     db.execute("SELECT path, count, data FROM vectors")}  # fmt: skip
 
-    return compare
+    return encode, compare
 
 
 def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:

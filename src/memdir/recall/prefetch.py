@@ -135,7 +135,7 @@ def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFind
             # Imported here: it needs numpy.
             from memdir.recall.encode import make_encoder
 
-            search.use_encoder(make_encoder(folder))
+            search.use_encoder(*make_encoder(folder))
     except (OSError, ValueError, KeyError) as error:
         note_problem(project.private.state, SELECT, f"encoder: {error}", project.now())
     if settings.text("selector") != "model":

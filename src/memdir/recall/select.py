@@ -58,19 +58,26 @@ REQUEST_WORTH = 0.4  # words that phrase a request
 CANDIDATES, PLAIN_CANDIDATES = 100, 250  # scored in full, with vectors and without; more changed nothing in any set
 POSTINGS = 8_000  # how many postings a query may touch; the rest of its words only rescore
 _SHOWN = 8  # matched words that are reported
-# The parts of a score, and what each is worth in a search: the matched words of the whole memory and of its best passage,
-# the share of the question that this passage has word for word, then the direction of the whole, of the best passage,
-# and of the cues (of title and description, if there are none).
+# The parts of a score, and what each is worth in a search: the matched words of the whole memory, of its best passage and of
+# the second best, the share of the question that the best has word for word, how many words of the question the memory has
+# and the weight of the heaviest; then the direction of the whole, of the best passage, of the two best, and of the cues
+# (of title and description, if there are none).
 # With an encoder three more follow: the cosine with the cues together, with the two best of them, and with the whole.
-PARTS = ("whole", "passage", "coverage", "meaning", "meaning_passage", "meaning_cues")
+WORD_PARTS = ("whole", "passage", "second", "coverage", "count", "heaviest")
+PARTS = (*WORD_PARTS, "meaning", "meaning_passage", "meaning_two", "meaning_cues")
 ENCODED_PARTS = ("sentence_cues", "sentence_best", "sentence_whole")
-SEARCH = (1.0, 1.0, 0.0, 0.5, 0.5, 0.5)
+SEARCH = (0.7, 1.0, 0.0, 0.4, 0.1, 0.0, 0.35, 0.35, 0.0, 0.35)
 # Whether a memory is shown at a prompt is learned from prompts of developers (`benchmarks/gate.py`; docs/recall.md).
 GATE = Path(__file__).with_name("gate.json")
 ENCODER_GATE = Path(__file__).with_name("gate_encoder.json")
 # What is known of a prompt besides its words and direction, and of a memory at this prompt.
 SIGNS = ("length", "three", "six", "names", "names_count", "asks", "number", "lines")
-SHOW = ("bias", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight", "one_term", "two_terms")
+SHOW = (
+    "bias", "long", "second", "uncued", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight",
+    "one_term", "two_terms",
+)  # fmt: skip
+SHORT_TERMS, LONG_TERMS = 3, 7  # a prompt of so many terms is short, of so many long
+HEAVY = 5.0  # about the weight of a rare word
 LEAST_WORDS = 0.1  # how well words must match for a memory to be shown at all: a neighbour of one word is too little
 UNTAUGHT = 0.35  # how well words must match where the gate cannot judge; 2 is a full match
 LEADERS = 6  # the best memories that a memory is compared with
@@ -134,6 +141,7 @@ BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the 
 WEAK = "too weak beside the best"
 ENCODER = "encoder"
 T = TypeVar("T")
+Encode = Callable[[str], Sequence[float]]  # a question -> its direction
 Compare = Callable[[Store, str], Mapping[str, Sequence[float]]]  # a store and a question -> ENCODED_PARTS by path
 Drop = Callable[[Store, str], str]  # why this memory may not be selected; empty if it may
 
@@ -171,6 +179,7 @@ class LocalSearch:
         on_read: Callable[[int], None] = lambda count: None,
         trusts: bool = False,
     ) -> None:
+        self._encode: Encode | None = None
         self._compare: Compare | None = None
         self._stores = tuple(stores)
         self._trusts = trusts
@@ -187,9 +196,9 @@ class LocalSearch:
     def name(self) -> str:
         return ENCODER if self._compare else "local" if self._semantic else "local-lexical"
 
-    def use_encoder(self, compare: Compare) -> None:
+    def use_encoder(self, encode: Encode, compare: Compare) -> None:
         """Select by a sentence encoder too (`encode.make_encoder`), unless a query is `wide`."""
-        self._compare = compare
+        self._encode, self._compare = encode, compare
 
     def close(self) -> None:
         for catalog in self._catalogs.values():
@@ -261,14 +270,15 @@ class LocalSearch:
         selected: list[tuple[Pick, Store]] = []
         worse, weak = list[Pick](), list[Pick]()
         fits = [pick.score for pick, _, _ in ranked]
-        prompt = weigh_prompt(gate, query.text) if gate is not None and ranked else 0.0
+        direction = self._encode(query.text) if self._encode and gate is not None else None
+        prompt = weigh_prompt(gate, query.text, direction) if gate is not None and ranked else 0.0
         for number, (pick, store, prepared) in enumerate(ranked):
             if gate is None:
                 is_near = bool(number) and fits[number] >= FAINT * fits[0]
                 is_met = pick.evidence.lexical > (0.0 if query.wide else UNTAUGHT)
                 reason = "" if is_met or (is_near and query.wide) else WEAK
             else:
-                sure = weigh_showing(gate, fits, number, prompt, prepared)
+                sure = _dot(gate.show, measure_showing(fits, number, bool(pick.header.cues), prompt, prepared))
                 pick = replace(pick, evidence=replace(pick.evidence, sure=sure))
                 has_words = self._compare is not None or pick.evidence.lexical > LEAST_WORDS
                 reason = "" if sure > 0 and has_words else BELOW
@@ -538,11 +548,15 @@ def read_gate(kind: str) -> Gate:
     return Gate(found["bias"], found["words"], **lists)
 
 
-def weigh_prompt(gate: Gate, text: str) -> float:
-    """Return how much a prompt looks like one that needs a memory: thanks, "go on" and plain code tasks do not."""
-    words, signs, direction = measure_prompt(text, open_words() if gate.vector else None)
+def weigh_prompt(gate: Gate, text: str, direction: Sequence[float] | None = None) -> float:
+    """Return how much a prompt looks like one that needs a memory: thanks, "go on" and plain code tasks do not.
+
+    `direction` is the one by a sentence encoder."""
+    words, signs, pooled = measure_prompt(text, open_words() if gate.vector and direction is None else None)
     known = sum([gate.words[word] for word in words if word in gate.words])
-    return gate.bias + known + _dot(gate.signs, signs) + _dot(gate.vector, direction)
+    value = gate.bias + known + _dot(gate.signs, signs)
+    turned = pooled if direction is None else direction
+    return value + (_dot(gate.vector, turned) if len(turned) == len(gate.vector) else 0.0)  # another encoder's says nothing
 
 
 def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[float, ...], tuple[float, ...]]:
@@ -568,17 +582,16 @@ def knows_words(table: WordTable, text: str) -> bool:
     return 2 * sum(table.find(term) is not None for term in terms) >= len(terms)
 
 
-def weigh_showing(gate: Gate, fits: Sequence[float], number: int, prompt: float, query: PreparedQuery) -> float:
-    """Return the worth of showing the memory of this number; above 0 it is shown. `fits` are in order, best first."""
-    return _dot(gate.show, measure_showing(fits, number, prompt, query))
-
-
-def measure_showing(fits: Sequence[float], number: int, prompt: float, query: PreparedQuery) -> tuple[float, ...]:
-    """Return the values of SHOW."""
+def measure_showing(
+    fits: Sequence[float], number: int, has_cues: bool, prompt: float, query: PreparedQuery
+) -> tuple[float, ...]:
+    """Return the values of SHOW for the memory of this number. `fits` are in order, best first."""
     fit, best, terms = fits[number], fits[:LEADERS], len(query.weights)
     other = best[1] if not number and len(best) > 1 else best[0] if number else 0.0
+    long = (terms - SHORT_TERMS) / (LONG_TERMS - SHORT_TERMS)
+    crowd = 0.0 if has_cues else min(len(fits) / (LEADERS + SHORTLIST), 1.0)  # among many a title tells too little
     return (
-        1.0, fit, fit - other, fit - sum(best) / len(best), prompt, min(prompt, 0.0), query.unknown, math.log1p(terms),
+        1.0, min(max(long, 0.0), 1.0), float(number > 0), crowd, fit, fit - other, fit - sum(best) / len(best), prompt, min(prompt, 0.0), query.unknown, math.log1p(terms),
         math.log1p(sum(query.weights.values())), float(terms <= 1), float(terms <= 2),
     )  # fmt: skip
 
@@ -630,7 +643,7 @@ class _Scorer:
         bend = SATURATION * LENGTH / (totals.length or 1)
         self._gains = {word: [(at, worth * shares[at]) for at, worth in found] for word, found in matches}
         self._worth = {word: max(worth for _, worth in found) for word, found in matches}
-        self._exact, self._vector = query.shares, query.vector
+        self._exact, self._weights, self._vector = query.shares, query.weights, query.vector
         self._flat = SATURATION * (1 - LENGTH)
         self._a_word, self._a_passage_word = bend * totals.docs, bend * totals.passages
         self._dim = table.dim if table else 0
@@ -639,7 +652,7 @@ class _Scorer:
         gains = self._gains
         matched: list[str] = []
         held: list[str] = []
-        best = 0.0
+        best = second = 0.0
         for passage in row.passages.split("\n"):
             words = passage.split(" ")
             hits = [word for word in words if word in gains]
@@ -647,18 +660,25 @@ class _Scorer:
                 matched += hits
                 value = self._match(hits, self._flat + self._a_passage_word * len(words))
                 if value > best:
-                    best, held = value, hits
+                    best, second, held = value, best, hits
+                else:
+                    second = max(second, value)
         whole = self._match(matched, self._flat + self._a_word * row.length) if matched else 0.0
-        heads = meaning = meaning_passage = 0.0
+        heads = meaning = meaning_passage = meaning_two = 0.0
         if self._vector is not None and row.vectors:
             heads, meaning, *rest = _compare(self._vector, row.vectors, self._dim)
-            meaning_passage = max(rest, default=meaning)
+            meaning_passage, other = sorted(rest)[:-3:-1] if rest else (meaning, meaning)
+            meaning_two = (meaning_passage + other) / 2
         coverage = sum([self._exact[word] for word in set(held) if word in self._exact])
+        same = [self._weights[word] for word in set(matched) if word in self._weights]
         shown = tuple(sorted(dict.fromkeys(matched), key=self._worth.__getitem__, reverse=True)[:_SHOWN])
         encoded = self._encoded.get(row.path, self._no_parts)
-        parts = whole / FULL_MATCH, best / FULL_MATCH, coverage, meaning, meaning_passage, heads, *encoded
-        values = [worth * part for worth, part in zip(self._part_worth, parts, strict=True)]
-        return ScoredMemory(row.path, parts, sum(values[:3]), sum(values[3:]), shown, row.priors)
+        parts = (
+            whole / FULL_MATCH, best / FULL_MATCH, second / FULL_MATCH, coverage, math.log1p(len(same)),
+            max(same, default=0.0) / HEAVY, meaning, meaning_passage, meaning_two, heads, *encoded,
+        )  # fmt: skip
+        values, first = [worth * part for worth, part in zip(self._part_worth, parts, strict=True)], len(WORD_PARTS)
+        return ScoredMemory(row.path, parts, sum(values[:first]), sum(values[first:]), shown, row.priors)
 
     def _match(self, hits: list[str], damping: float) -> float:
         """The sum of each term's best match in these words, saturated."""
