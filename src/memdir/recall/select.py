@@ -556,7 +556,8 @@ def weigh_prompt(gate: Gate, text: str, direction: Sequence[float] | None = None
     known = sum([gate.words[word] for word in words if word in gate.words])
     value = gate.bias + known + _dot(gate.signs, signs)
     turned = pooled if direction is None else direction
-    return value + (_dot(gate.vector, turned) if len(turned) == len(gate.vector) else 0.0)  # another encoder's says nothing
+    is_own = len(turned) == len(gate.vector)  # the direction by another encoder says nothing
+    return value + (_dot(gate.vector, turned) if is_own else 0.0)
 
 
 def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[float, ...], tuple[float, ...]]:
