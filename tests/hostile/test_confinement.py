@@ -108,8 +108,9 @@ def test_no_tool_opens_anything_outside_or_starts_anything(
         and not Path(call.path).name.startswith((".", "__")) and "canary" in os.path.realpath(call.path)
     ]  # fmt: skip
     assert opened == []
+    places_of_system = ("/etc", "/proc/self/environ", "/proc/self/root", "/dev/fd", "/dev/stdin", "/dev/tcp")
     strange = [
-        call.path for call in done.below("/etc") + done.below("/dev") if call.result is not None and call.result >= 0
+        call.path for at in places_of_system for call in done.below(at) if call.result is not None and call.result >= 0
     ]
     assert strange == []
     assert (outside / "canary.md").read_text("utf-8") == "the canary sings\n" and len(list(outside.iterdir())) == 2
