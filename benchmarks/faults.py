@@ -146,7 +146,7 @@ MUTATIONS = {
     "kept": ("__main__.py", "given, kept = keep_ended_turn(sys.argv[2:])", 'given, kept = b"", ""'),
     "names": ("files.py", "        if reason := find_refusal(segment):", '        if reason := "":'),
     "head": ("files.py", 'len(data) < HEADER_BYTES and data.count(b"\\n") < HEADER_LINES and ', ""),
-    "outside": ("models/agent.py", '        if plain.startswith(("/", "~")):\n', '        if plain.startswith("~"):\n'),
+    "outside": ("models/agent.py", "found = guard.read_file(root, path)", "found = (self.root / path).read_bytes(), None"),
     "forbidden": ("text.py", "(_FORBIDDEN_LINES if lines else _FORBIDDEN_INLINE).search(text)", "None"),
     "secrets": ("store/secrets.py", "_drop_overlaps(_find_matches(text, extra))", "[]"),
     "room": (
