@@ -44,9 +44,9 @@ LOADS = [
     Row("G1", "64 processes × 1,000 mixed changes of one directory", "hostile/test_processes.py", "nothing_is_lost", "lock", place="long"),
     Row("G12", "8 clones × 200 changes and syncs, killed, the remote away", "test_team_clones.py", "", "merge", place="long"),
     Row("G12", "8 machines × 150 changes and syncs, killed, offline, wrong clocks, moved, plain and encrypted",
-        "test_team_machines.py", "", "merge", "plain", place="long"),
+        "test_team_machines.py", "", "base", "plain", place="long"),
     Row("G12", "the same of 8 members over a server", "test_team_server.py", "", "conflict", "members_end_equal or offline", place="long"),
-    Row("G3", "all interfaces at once for ten minutes, with kills and an editor", "hostile/test_mixed_load.py", "", "heal", place="long"),
+    Row("G3", "all interfaces at once for ten minutes, with kills and an editor", "hostile/test_mixed_load.py", "", "spool", place="long"),
     Row("G14", "8 agents in one long-lived process: memory, descriptors, temporary files", "hostile/test_soak.py", "", "leak", place="long"),
     Row("G2", "killed before, after and in the middle of every mutating call: save", "hostile/test_kills.py", "save", "heal"),
     Row("G2", "the same: edit", "hostile/test_kills.py", "edit", "heal"),
@@ -72,7 +72,7 @@ LOADS = [
     Row("G13", "1,000 hooks with random breakage", "test_hooks_broken.py", "", "catch"),
     Row("G13", "the end of a turn is kept before anything is imported", "test_main.py", "", "kept"),
     Row("S1", "hostile strings in every field, library", "hostile/test_names.py", "not command_line", "names"),
-    Row("S1", "200 hostile strings, real processes", "hostile/test_names.py", "command_line", "names"),
+    Row("S1", "200 hostile strings, real processes", "hostile/test_names.py", "command_line"),
     Row("S2", "100,000 writes against a folder swapper", "hostile/test_links.py", "swapped_folder", "without_no_follow"),
     Row("S3", "links, FIFOs, sockets, devices, a 10 GB file", "hostile/test_links.py", "not swapped and not without", "without_no_follow"),
     Row("S3", "10,000 files never seen: bytes read", "hostile/test_reads.py", "", "head"),
@@ -82,7 +82,7 @@ LOADS = [
     Row("S7", "poisoned transcripts, a model that obeys", "test_extract_attacks.py test_extraction_attacks.py", "", "room"),
     Row("S7", "foreign text of earlier turns, repeated by the agent", "test_extraction_attacks.py", "digest", "earlier"),
     Row("S8", "poisoned and honest transcripts, recorded answers of a capable model", "test_extraction_answers.py", "",
-        "quote"),
+        "keep"),
     Row("S9", "outside edits are recorded", "test_store_files.py", "outside or notice", "notice"),
     Row("S10", "1,000 hidden and 300 terminal texts, 2,000 benign ones, by every way in and out", "hostile/test_unicode.py",
         "", "forbidden"),
@@ -91,10 +91,10 @@ LOADS = [
     Row("S13", "the page: foreign requests, hostile memories in Chromium", "test_web_access.py test_web_hostile.py", "",
         "foreign", "not_ours"),
     Row("S14", "hostile repositories and instruction files", "hostile/test_instruction_files.py test_import_hostile.py", "",
-        "include", "opens_a_secret"),
+        "include", "opens_a_secret", place="disk"),
     Row("S15", "tenants of the server's store", "test_store_postgres.py", "", "tenant", "statement"),
     Row("S15", "10,000 random requests to the server", "test_server_requests.py"),
-    Row("S16", "1,000 malformed MCP frames by each way in", "test_mcp_frames.py", "", "log", "pipes or loopback"),
+    Row("S16", "1,000 malformed MCP frames by each way in", "test_mcp_frames.py", "", ""),
     Row("S16", "the official MCP conformance tool", "test_mcp_conformance.py", "", "prompts"),
     Row("", "the real Claude Code client with our hooks", "test_real_hooks.py test_notes_real.py", "", "reply", "hooks"),
     Row("", "the real Codex CLI and Gemini CLI with our hooks", "test_real_clients.py"),
@@ -136,6 +136,11 @@ MUTATIONS = {
     "passing": ("models/connection.py", "passing=reason in PASSING", "passing=False"),
     "clock": ("dream/__init__.py", "None if found is None or found - now > wait else found", "found"),
     "merge": ("team/plan.py", "            data = None if merged is None else encode(merged)\n", ""),
+    "base": (
+        "team/plan.py",
+        "        if path in self.seen:\n            return self.seen[path]\n        if self.common",
+        "        if path:\n            return None\n        if self.common",
+    ),
     "conflict": (
         "team/server.py",
         "return PushState(PushResult.QUICKER, find_message(answer))",
@@ -155,7 +160,7 @@ MUTATIONS = {
         "message.answers or message.is_meta:\n        return message.text\n",
     ),
     "earlier": ("extraction/provenance.py", "dict.fromkeys(earlier)", "dict.fromkeys(list(earlier)[:0])"),
-    "quote": ("extraction/provenance.py", "        elif not source.has_quote(evidence.get(at.name)):\n", "        elif False:\n"),
+    "keep": ("extraction/provenance.py", "                kept.append(verdict.staged)\n", "                pass\n"),
     "notice": (
         "store/files.py",
         "                if path not in recorded or recorded[path][1] != signature:\n",
@@ -170,7 +175,6 @@ MUTATIONS = {
         "CREATE POLICY own_tenant ON memdir.files AS RESTRICTIVE USING (tenant = (SELECT current_setting('app.tenant')::uuid))",
         "CREATE POLICY own_tenant ON memdir.files AS RESTRICTIVE USING (true)",
     ),
-    "log": ("interfaces/mcp.py", "    log.addHandler(logging.NullHandler())\n    log.propagate = False\n", ""),
     "prompts": ("interfaces/mcp.py", "        on_list_prompts=list_prompts,\n", ""),
     "reply": ("interfaces/hooks.py", 'specific["additionalContext"] = reply.context', 'specific["additional"] = reply.context'),
 }  # fmt: skip
@@ -213,7 +217,7 @@ def run(
 def mutate(row: Row) -> str:
     """Run a gate at the small load with its safety taken out; says whether it turned red."""
     if row.key not in MUTATIONS:
-        return f"`{row.key}`, in the tests themselves" if row.key else "none: clients and requests of others"
+        return f"`{row.key}`, in the tests themselves" if row.key else "none that turns it red was found"
     path, old, new = MUTATIONS[row.key]
     with tempfile.TemporaryDirectory(
         dir=MEMORY if os.access(MEMORY, os.W_OK) else None, ignore_cleanup_errors=True
@@ -229,6 +233,11 @@ def mutate(row: Row) -> str:
         target.write_text(text.replace(old, new, 1), encoding="utf-8")
         failed = run(row, root=root, load="", words=row.red, seconds=600)[1]
     return f"`{row.key}`: {'red' if failed else 'NOT RED'}"
+
+
+def find_spoiled(row: Row) -> tuple[str, ...]:
+    """What a run with a mutation depends on: rows that share it are tried once."""
+    return row.files, row.key, row.red or row.words
 
 
 def make_line(row: Row, result: tuple[int, int, int, float, str] | None, red: str) -> str:
@@ -265,14 +274,14 @@ def main() -> int:
         tell(make_line(row, results[row], ""))
 
     def spoil(row: Row) -> None:
-        red[row.files, row.key, row.red] = mutate(row)
-        tell(row.gate, row.files, red[row.files, row.key, row.red])
+        red[find_spoiled(row)] = mutate(row)
+        tell(row.gate, row.files, red[find_spoiled(row)])
 
     with ThreadPoolExecutor(given.at_once) as pool:
         if not given.no_load:
             list(pool.map(play, [row for row in rows if row.place not in ("long", "alone")]))
         if not given.no_mutations:
-            list(pool.map(spoil, {(row.files, row.key, row.red): row for row in rows}.values()))
+            list(pool.map(spoil, {find_spoiled(row): row for row in rows}.values()))
         if not given.no_load:
             list(pool.map(play, [row for row in rows if row.place == "long"]))
             for row in rows:
@@ -280,7 +289,7 @@ def main() -> int:
                     play(row)
     lines = {}
     for row in sorted(rows, key=lambda at: (at.gate == "", at.gate[:1], int(at.gate[1:] or 0))):
-        lines[row] = make_line(row, results.get(row), red.get((row.files, row.key, row.red), ""))
+        lines[row] = make_line(row, results.get(row), red.get(find_spoiled(row), ""))
         print(lines[row], flush=True)
     worst = any(word in line for line in lines.values() for word in ("FAILED", "NOT"))
     if not given.only and not given.small and not given.no_load:

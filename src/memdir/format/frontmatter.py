@@ -624,11 +624,12 @@ def _cut(slug: str) -> str:
 
 
 def make_header(name: str, fields: FrontmatterFields, signature: Signature, scope: Scope) -> Header:
-    if name.startswith(TEAM_FOLDER + "/") and scope is Scope.PRIVATE:
+    is_shared = name.startswith(TEAM_FOLDER + "/")
+    if is_shared and scope is Scope.PRIVATE:
         scope = Scope.TEAM
     modified = read_time(fields.modified) or datetime.fromtimestamp(signature.mtime_ns / 1e9, UTC)
     # A pin is a person's own: one that a teammate set would put a line before those of everybody else.
-    pinned = fields.pinned and scope is not Scope.TEAM
+    pinned = fields.pinned and not is_shared
     shown = (name, fields.title or name, fields.description, fields.kind, scope, modified)
     return Header(*shown, pinned, signature, fields.dialect, fields.problem, fields.cues)
 
