@@ -22,6 +22,8 @@ _FIELD_CHARS = 8_192
 def main() -> int:
     # A call lives for a fraction of a second: collecting garbage costs it a tenth of that and finds none.
     gc.disable()
+    if sys.argv[1:2] == ["worker"]:
+        _step_back()
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] not in (["-h"], ["--help"]):
         given, kept = keep_ended_turn(sys.argv[2:])
         # A hook runs at every prompt and must not pay for the command line's libraries.
@@ -34,6 +36,17 @@ def main() -> int:
     code = run(sys.argv[1:], interfaces={"mcp": _serve_mcp, "ui": _serve_ui, "chat": _chat, "demo": _demo})
     gc.freeze()
     return code
+
+
+def _step_back() -> None:
+    """Lower the priority: the hook that has just started this process, and whatever the person does, come first."""
+    try:
+        os.nice(10)
+        # Linux may share the processor by session first: the number counts only among the processes of one.
+        with open("/proc/self/autogroup", "w", encoding="ascii") as file:
+            file.write("10")
+    except (OSError, AttributeError):
+        pass
 
 
 def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
