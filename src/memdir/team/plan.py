@@ -397,12 +397,11 @@ class _OutgoingPlan:
         inputs = self.inputs
         for path, data in self.files.items():
             name, entry = path.removesuffix(".md"), inputs.theirs.get(path)
-            for old in (inputs.read(inputs.find_base(path)), inputs.read(entry.sha if entry else None)):
-                if data is not None and old is not None:
-                    line = _render_line(name, encode(old))
-                    text = index.replace_line(text, name, line, _render_line(name, data))
-            if data is not None and (mine := inputs.local.files.get(path)) is not None:
-                text = index.replace_line(text, name, _render_line(name, mine), _render_line(name, data))
+            there = (inputs.read(inputs.find_base(path)), inputs.read(entry.sha if entry else None))
+            sides = (*(None if at is None else encode(at) for at in there), inputs.local.files.get(path))
+            for old in sides:
+                if data is not None and old not in (None, data):
+                    text = index.replace_line(text, name, _render_line(name, old), _render_line(name, data))
         return text
 
 

@@ -232,13 +232,18 @@ def _receive(
     withheld = dict(out.withheld)
     if task.read_only:
         withheld |= {path: "this member only reads" for path in out.files if path != INDEX_FILE}
+    kept_back = (
+        {part.prefix + path: why for path, why in come.refused.items()},
+        {part.prefix + inputs.show(path): why for path, why in withheld.items()},
+    )
+    refused, held_back = map(state.list_refusals, kept_back)
     return SyncResult(
         _OUTCOMES[pushed.answer],
         sent=tuple(part.show(path) for path in sorted(sent.files) if path != INDEX_FILE) if sent else (),
         received=received,
         clashes=tuple(part.show(at.path) for at in sent.clashes) if sent else (),
-        refused=state.list_refusals({part.prefix + path: why for path, why in come.refused.items()}),
-        withheld=state.list_refusals({part.prefix + inputs.show(path): why for path, why in withheld.items()}),
+        refused=refused,
+        withheld=held_back,
         waiting=tuple(part.show(at.path) for at in come.waiting),
         change=change,
     )
@@ -366,9 +371,9 @@ def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
 def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[str]) -> None:
     """Note who last changed each memory that is here; what the new commits do not tell is as it was."""
     before = read_authors(part.store.state)
-    names = {path: part.name(path) for path in paths}
-    known = {name: authors.get(path) or before.get(name) for path, name in names.items()}
-    others = {name: at for name, at in before.items() if not name.startswith(part.locate(""))}
+    folder, names = part.locate(""), [*map(part.name, paths)]
+    known = {name: authors.get(path) or before.get(name) for path, name in zip(paths, names, strict=True)}
+    others = {name: at for name, at in before.items() if not name.startswith(folder)}
     kept = {**others, **{name: at for name, at in known.items() if at is not None}}
     if kept != before:
         write_authors(part.store.state, kept)
