@@ -398,8 +398,7 @@ class _OutgoingPlan:
         for path, data in self.files.items():
             name, entry = path.removesuffix(".md"), inputs.theirs.get(path)
             there = (inputs.read(inputs.find_base(path)), inputs.read(entry.sha if entry else None))
-            sides = (*(None if at is None else encode(at) for at in there), inputs.local.files.get(path))
-            for old in sides:
+            for old in (*(None if at is None else encode(at) for at in there), inputs.local.files.get(path)):
                 if data is not None and old not in (None, data):
                     text = index.replace_line(text, name, _render_line(name, old), _render_line(name, data))
         return text

@@ -232,11 +232,9 @@ def _receive(
     withheld = dict(out.withheld)
     if task.read_only:
         withheld |= {path: "this member only reads" for path in out.files if path != INDEX_FILE}
-    kept_back = (
-        {part.prefix + path: why for path, why in come.refused.items()},
-        {part.prefix + inputs.show(path): why for path, why in withheld.items()},
-    )
-    refused, held_back = map(state.list_refusals, kept_back)
+    turned_away = {part.prefix + path: why for path, why in come.refused.items()}
+    kept_back = {part.prefix + inputs.show(path): why for path, why in withheld.items()}
+    refused, held_back = map(state.list_refusals, (turned_away, kept_back))
     return SyncResult(
         _OUTCOMES[pushed.answer],
         sent=tuple(part.show(path) for path in sorted(sent.files) if path != INDEX_FILE) if sent else (),
