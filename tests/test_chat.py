@@ -282,7 +282,7 @@ def test_a_purge_leaves_no_conversation_that_taught_was_told_or_quotes_the_memor
     chats.play("remember that the xylophone is in the cellar\n")
     chats.play("where is the xylophone?\n")
     chats.play("/memory list\nremember that lunch is at noon on Fridays\n")
-    chats.play("I think xylophone-in-cellar is old\n")
+    chats.play("is xylophone-in-cellar still right?\n")
     assert len(chats.transcripts) == 4
     (name,) = [path.stem for path in chats.memory.glob("xylo*.md")]
     assert chats("forget", name, "--purge", "--yes").code == 0

@@ -56,7 +56,6 @@ def test_what_is_new_makes_a_memory_that_is_named_typed_and_described() -> None:
     [
         "remember that we deploy only on Tuesdays",
         "Please remember: we deploy on Tuesdays.",
-        "from now on we deploy only on Tuesdays",
     ],
 )
 def test_what_is_there_already_stays_as_it_is(again: str) -> None:
@@ -302,6 +301,10 @@ def test_extract_takes_the_tables_of_an_api_and_the_name_of_a_model() -> None:
         ("the queue is called jobs_1", "the queue is called jobs_2"),
         ("python3.11 is used in CI", "python3.12 is used in CI"),
         ("房间 4-A 用于会议", "房间 4-B 用于会议"),
+        ("the beta flag is off", "the beta flag is on"),
+        ("the beta flag is on", "the beta flag is off"),
+        ("backups run while the database is up", "backups run while the database is down"),
+        ("the report goes from us", "the report goes to us"),
     ],
 )
 def test_what_differs_in_a_number_a_sign_or_its_order_is_not_known_already(first: str, second: str) -> None:

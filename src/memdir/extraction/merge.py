@@ -6,7 +6,6 @@ otherwise are both kept, and `find_rival` names the older one. One request forge
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import IntEnum
@@ -21,7 +20,7 @@ from memdir.language import compile_any, load_words, split_text
 from memdir.language.dates import load_date_languages
 from memdir.language.requests import RequestCategory, compile_pattern, has, load_request_languages
 from memdir.models.staged import Staging, make_edits
-from memdir.recall.terms import parse_terms
+from memdir.recall.terms import make_term, parse_terms
 from memdir.records import TEAM_FOLDER, Draft, Kind, Memory, Origin
 from memdir.store.contract import StoreBase
 from memdir.store.plan import is_team
@@ -30,9 +29,8 @@ from memdir.text import fold
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b\d{4}-Q[1-4]\b|\bQ[1-4] \d{4}\b")
 _NUMBER = re.compile(r"(?<![\w.-])v?\d+(?:[.,:]\d+)*(?![\w-])")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w*")  # "Go" and "Make" inside a sentence are names, however light the word
-# Words with a digit or a sign, and single letters: "us-east-1", "C#", "x.y", an emoji. Of runs without spaces, the rest.
-_WORDS = re.compile(r"[^\s\u3040-\u9fff\uac00-\ud7af，。、；：！？]+")
-_EXACT = re.compile(r"[\d#@&_%+<=>|~^$]|\b[B-HJ-Zb-df-hj-np-tv-xz]\b|[^\W\d_]\b[.-]\b[^\W\d_]\b|\b[^\W\d_][.-]\b")
+# Words as written, signs included ("us-east-1", "C#", an emoji); of runs without spaces each character.
+_WORDS = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|[^\s\u3040-\u9fff\uac00-\ud7af，。、；：！？]+")
 _CLAUSE = re.compile(r"(?<=\w{4})[,;，；、:：—–]")
 _ACTIONS = {"create": "created", "update": "updated", "unchanged": "unchanged"}
 _SAME, _ALIKE, _COVER = 0.8, 0.6, 0.6
@@ -63,13 +61,12 @@ class SentenceRelation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SentenceSense:
-    """`order` are the terms as they follow each other, `exact` what no other spelling can stand for, also in order."""
+    """The terms say what it is about; `words` are all of them in order, those of letters by their stem."""
 
     terms: frozenset[str]
     values: frozenset[str]
     negated: bool
-    order: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,22 +312,15 @@ def _parse_sense(sentence: str) -> SentenceSense:
         values |= {found.casefold().rstrip("s") for found in pattern.findall(rest)}
         rest = pattern.sub(" ", rest)
     negated = negations.search(re.split(r"[,;，；]", rest.strip())[0]) is not None
-    terms, found = (
-        _find_terms(rest),
-        [at.strip(".,;:!?…\"'()[]{}“”‘’„«»`*").casefold() for at in _WORDS.findall(sentence)],
-    )
-    order = tuple(at for at in parse_terms(rest) if at in terms)
-    exact = tuple(at for at in found if _EXACT.search(at) or any(unicodedata.category(sign)[0] == "S" for sign in at))
-    return SentenceSense(terms, frozenset(values), negated, order, exact)
+    found = (at.strip(".,;:!?…\"'()[]{}“”‘’„«»`*").casefold() for at in _WORDS.findall(sentence))
+    words = tuple(make_term(at) if at.isalpha() else at for at in found if at)
+    return SentenceSense(_find_terms(rest), frozenset(values), negated, words)
 
 
 def _holds(one: SentenceSense, other: SentenceSense) -> bool:
-    """Whether what a sentence names stands in another in the same order: "from Oslo to Rome" is not "from Rome to Oslo"."""
-    for inner, outer in ((one.order, other.order), (one.exact, other.exact)):
-        left = iter(outer)
-        if not all(at in left for at in inner):
-            return False
-    return True
+    """Whether every word of a sentence stands in another, in the same order: "is on" is not "is off"."""
+    left = iter(other.words)
+    return all(at in left for at in one.words)
 
 
 def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
