@@ -52,6 +52,7 @@ ELSEWHERE = {
     "ui": "test_web_access.py",
     "mcp": "test_mcp_stdio.py",
     "serve": "test_server_operations.py",
+    "team init https": "test_team_server.py",
     "team join https": "test_team_server.py",
     "sync init ~/nas/memory.git --": "test_sync.py",
     "demo": "test_demo.py",

@@ -20,7 +20,7 @@ from memdir.language import compile_any, load_words, split_text
 from memdir.language.dates import load_date_languages
 from memdir.language.requests import RequestCategory, compile_pattern, has, load_request_languages
 from memdir.models.staged import Staging, make_edits
-from memdir.recall.terms import make_term, parse_terms
+from memdir.recall.terms import STOP, make_term, parse_terms
 from memdir.records import TEAM_FOLDER, Draft, Kind, Memory, Origin
 from memdir.store.contract import StoreBase
 from memdir.store.plan import is_team
@@ -318,9 +318,10 @@ def _parse_sense(sentence: str) -> SentenceSense:
 
 
 def _holds(one: SentenceSense, other: SentenceSense) -> bool:
-    """Whether every word of a sentence stands in another, in the same order: "is on" is not "is off"."""
+    """Whether the words of a sentence that name something stand in another, in the same order."""
+    free = STOP | load_words("only")  # "only on Tuesdays" is "on Tuesdays only"
     left = iter(other.words)
-    return all(at in left for at in one.words)
+    return all(at in left for at in one.words if at not in free)
 
 
 def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
@@ -329,7 +330,8 @@ def _relate(new: SentenceSense, old: SentenceSense) -> SentenceRelation:
     same_sign = new.negated == old.negated
     if not new.terms & old.terms:
         return SentenceRelation.OTHER
-    if same_sign and not terms[0] and not values[0] and _holds(new, old):
+    # "the flag is on" has no other names in it than "the flag is off", and yet it is not known.
+    if same_sign and not terms[0] and not values[0] and set(new.words) <= set(old.words) and _holds(new, old):
         return SentenceRelation.SAME
     if same_sign and not terms[1] and not values[1] and _holds(old, new):
         return SentenceRelation.EXTENDS if len(old.terms | old.values) > 1 else SentenceRelation.RIVAL
