@@ -10,6 +10,7 @@ from clihelp import Cli, memory_text
 from homes import git
 from memdir.interfaces.doctor import LEVELS
 from memdir.project.settings import SETTINGS
+from pressure import keep_to_permissions, run_in_child
 
 
 @pytest.fixture
@@ -197,6 +198,23 @@ def test_status_fits_one_screen_and_says_what_matters(cli: Cli) -> None:
     assert len(lines) <= 24 and "settings" not in "".join(lines)
     for words in ("memory is on", "agents", "this project  8 memories", "lately", "save a6 by person", "recalled deploy-on-tuesdays-only for", "needs you  nothing", "costs  a session loads", "status --all"):  # fmt: skip
         assert any(words in line for line in lines), words
+
+
+def test_status_is_shown_beside_a_history_that_cannot_be_read(cli: Cli) -> None:
+    cli.save()
+    history = cli.memory / ".memdir" / "history.db"
+    for path in history.parent.glob("history.db*"):
+        path.unlink()
+    history.write_bytes(b"")
+    history.chmod(0)
+
+    def look() -> None:
+        keep_to_permissions()
+        told = cli("status")
+        assert (told.code, told.err) == (0, "") and "needs you" in told.out, told
+
+    done = run_in_child(look)
+    assert done.kind == "", done
 
 
 def test_status_of_nothing_is_fine_and_makes_nothing(cli: Cli) -> None:

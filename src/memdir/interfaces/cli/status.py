@@ -3,6 +3,8 @@
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from operator import itemgetter
 
 import click
@@ -181,6 +183,19 @@ def _show_state(out: Output, project: Project, row: Row) -> None:
         out.line(Styled(f"paused{when}: nothing is remembered or recalled; `memdir resume` ends it", "yellow"))
 
 
+def _list_lately(store: FileStore) -> list[tuple[datetime, str]]:
+    """The last changes and recalls; nothing if history cannot be read, as `doctor` says."""
+    with suppress(DiskError):
+        return [
+            (change.at, f"{change.verb} {shorten(', '.join(cli.find_change_names(change)), 60)} by {change.origin.who}")
+            for change in store.changes(limit=_LATELY)
+        ] + [
+            (recall.at, f"recalled {recall.name} for “{shorten(one_line(recall.query), 50)}”")
+            for recall in store.recalls(limit=_LATELY)
+        ]
+    return []
+
+
 def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, problem: str) -> None:
     """One screen: the state, what happened lately, what needs the person, and costs."""
     now = project.now()
@@ -193,15 +208,7 @@ def _show_brief(out: Output, project: Project, row: Row, report: UsageReport, pr
         label = _SCOPE_LABELS.get(scope["scope"], scope["scope"])
         used = f"index {scope['index']['share']:.0%} full" if scope["memories"] else "empty"
         out.line(f"{label:<14}{count_words(scope['memories'], 'memory')}, {used}", Styled(f"  {scope['path']}", "dim"))
-    lately = [
-        (change.at, f"{change.verb} {shorten(', '.join(cli.find_change_names(change)), 60)} by {change.origin.who}")
-        for store in project.stores
-        for change in store.changes(limit=_LATELY)
-    ] + [
-        (recall.at, f"recalled {recall.name} for “{shorten(one_line(recall.query), 50)}”")
-        for store in project.stores
-        for recall in store.recalls(limit=_LATELY)
-    ]
+    lately = [at for store in project.stores for at in _list_lately(store)]
     out.line()
     out.line(Styled("lately", "bold"), "" if lately else "  nothing yet")
     for at, what in sorted(lately, key=itemgetter(0), reverse=True)[:_LATELY]:
