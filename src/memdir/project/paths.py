@@ -316,9 +316,8 @@ def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings
     """
     notes: list[str] = []
     files = (root / _LOCAL, environment.claude_home / "settings.json", environment.policy_file, root / _COMMITTED)
-    read = [read_small(at, FILE_BYTES) for at in files]
-    owned = (False, True, True, False)
-    local, user, policy, project = (_parse_table(*at, notes) for at in zip(files, read, owned, strict=True))
+    read = [_read_settings_file(path, is_own) for path, is_own in zip(files, (False, True, True, False), strict=True)]
+    local, user, policy, project = (_parse_table(*at, notes) for at in zip(files, read, strict=True))
     widens = local.get(_ENABLED_KEY) is True and user.get(_ENABLED_KEY) is False
     committed = (_DIRECTORY_KEY in local or widens) and is_tracked(root, _LOCAL)
     if committed:
@@ -326,12 +325,17 @@ def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings
     return ClaudeSettings(policy, local, project, user, committed, tuple(notes))
 
 
-def _parse_table(path: Path, read: ReadResult, is_own: bool, notes: list[str]) -> Mapping[str, object]:
+def _read_settings_file(path: Path, is_own: bool) -> ReadResult:
     """A file in the project may not be a link to anything but settings: a clone could name any file so."""
+    with suppress(OSError, RecursionError):
+        if is_own or os.path.basename(os.path.realpath(path)) in _SETTINGS_NAMES:
+            return read_small(path, FILE_BYTES)
+    return ReadResult(None, "it is a link to something else")
+
+
+def _parse_table(path: Path, read: ReadResult, notes: list[str]) -> Mapping[str, object]:
     problem = read.problem
-    if not is_own and os.path.basename(os.path.realpath(path)) not in _SETTINGS_NAMES:
-        problem = "it is a link to something else"
-    elif read.data is not None:
+    if read.data is not None:
         try:
             table = json.loads(read.data.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:

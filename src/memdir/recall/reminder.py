@@ -289,9 +289,15 @@ _SUSPECT = compile_late(
 )
 
 
+# Files that Gemini CLI puts below a prompt that names them.
+_ATTACHED = compile_late(
+    r"^--- Content from referenced files ---$.*?(?:^--- End of content ---$|\Z)", re.MULTILINE | re.DOTALL
+)
+
+
 def strip_host_text(text: str) -> str:
-    """Return a message without the host's blocks, slash commands and notices."""
-    lines = strip_blocks(text).splitlines()
+    """Return a message without the host's blocks, attached files, slash commands and notices."""
+    lines = strip_blocks(_ATTACHED.sub("", text)).splitlines()
     return "\n".join(line for line in lines if not _HOST_LINE.match(line.strip())).strip()
 
 
