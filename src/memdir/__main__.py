@@ -23,7 +23,7 @@ def main() -> int:
     # A call lives for a fraction of a second: collecting garbage costs it a tenth of that and finds none.
     gc.disable()
     if sys.argv[1:2] == ["worker"]:
-        _step_back()
+        _lower_priority()
     if sys.argv[1:2] == ["hook"] and sys.argv[2:] not in (["-h"], ["--help"]):
         given, kept = keep_ended_turn(sys.argv[2:])
         # A hook runs at every prompt and must not pay for the command line's libraries.
@@ -38,7 +38,7 @@ def main() -> int:
     return code
 
 
-def _step_back() -> None:
+def _lower_priority() -> None:
     """Lower the priority: the hook that has just started this process, and whatever the person does, come first."""
     try:
         os.nice(10)
