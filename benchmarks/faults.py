@@ -41,10 +41,13 @@ class Row(NamedTuple):
 
 
 LOADS = [
+    Row("G7", "bad files in place of memories, indexes and each file of memdir's own", "hostile/test_neighbours.py", "",
+        "neighbour", place="long"),
+    Row("S1", "hostile strings in every field, library", "hostile/test_names.py", "not command_line", "names", place="long"),
     Row("G1", "64 processes × 1,000 mixed changes of one directory", "hostile/test_processes.py", "nothing_is_lost", "lock", place="long"),
     Row("G12", "8 clones × 200 changes and syncs, killed, the remote away", "test_team_clones.py", "", "merge", place="long"),
-    Row("G12", "8 machines × 150 changes and syncs, killed, offline, wrong clocks, moved, plain and encrypted",
-        "test_team_machines.py", "", "base", "plain", place="long"),
+    Row("G12", "8 machines × 300 changes and syncs, killed, offline, wrong clocks, moved, plain and encrypted",
+        "test_team_machines.py", "", "both", "plain", place="long"),
     Row("G12", "the same of 8 members over a server", "test_team_server.py", "", "conflict", "members_end_equal or offline", place="long"),
     Row("G3", "all interfaces at once for ten minutes, with kills and an editor", "hostile/test_mixed_load.py", "", "spool", place="long"),
     Row("G14", "8 agents in one long-lived process: memory, descriptors, temporary files", "hostile/test_soak.py", "", "leak", place="long"),
@@ -61,8 +64,6 @@ LOADS = [
         "disk"),
     Row("G6", "64 dreamers started together, killed, stopped, with wrong clocks, 200 rounds", "test_dream_lock.py",
         "64_dreamers", "held"),
-    Row("G7", "bad files in place of memories, indexes and each file of memdir's own", "hostile/test_neighbours.py", "",
-        "neighbour"),
     Row("G7", "damaged, deleted and replaced history", "test_store_history.py", "", "digest"),
     Row("G8", "damaged transcripts", "hostile/test_transcripts.py", "", "record"),
     Row("G8", "2,000 spoiled files for each parser", "hostile/test_fuzz.py", "", "fuzz"),
@@ -71,7 +72,6 @@ LOADS = [
     Row("G12", "a hostile team remote", "hostile/test_team_remote.py", "", "mode", "plain_file or may_not_come"),
     Row("G13", "1,000 hooks with random breakage", "test_hooks_broken.py", "", "catch"),
     Row("G13", "the end of a turn is kept before anything is imported", "test_main.py", "", "kept"),
-    Row("S1", "hostile strings in every field, library", "hostile/test_names.py", "not command_line", "names"),
     Row("S1", "200 hostile strings, real processes", "hostile/test_names.py", "command_line"),
     Row("S2", "100,000 writes against a folder swapper", "hostile/test_links.py", "swapped_folder", "without_no_follow"),
     Row("S3", "links, FIFOs, sockets, devices, a 10 GB file", "hostile/test_links.py", "not swapped and not without", "without_no_follow"),
@@ -94,7 +94,7 @@ LOADS = [
         "include", "opens_a_secret", place="disk"),
     Row("S15", "tenants of the server's store", "test_store_postgres.py", "", "tenant", "statement"),
     Row("S15", "10,000 random requests to the server", "test_server_requests.py"),
-    Row("S16", "1,000 malformed MCP frames by each way in", "test_mcp_frames.py", "", ""),
+    Row("S16", "1,000 malformed MCP frames by each way in", "test_mcp_frames.py", "", "log", "pipes"),
     Row("S16", "the official MCP conformance tool", "test_mcp_conformance.py", "", "prompts"),
     Row("", "the real Claude Code client with our hooks", "test_real_hooks.py test_notes_real.py", "", "reply", "hooks"),
     Row("", "the real Codex CLI and Gemini CLI with our hooks", "test_real_clients.py"),
@@ -136,10 +136,10 @@ MUTATIONS = {
     "passing": ("models/connection.py", "passing=reason in PASSING", "passing=False"),
     "clock": ("dream/__init__.py", "None if found is None or found - now > wait else found", "found"),
     "merge": ("team/plan.py", "            data = None if merged is None else encode(merged)\n", ""),
-    "base": (
+    "both": (
         "team/plan.py",
-        "        if path in self.seen:\n            return self.seen[path]\n        if self.common",
-        "        if path:\n            return None\n        if self.common",
+        "        if entry is not None and entry.sha != base:\n            self._merge(path, target, data)\n",
+        "        if False:\n            pass\n",
     ),
     "conflict": (
         "team/server.py",
@@ -175,6 +175,7 @@ MUTATIONS = {
         "CREATE POLICY own_tenant ON memdir.files AS RESTRICTIVE USING (tenant = (SELECT current_setting('app.tenant')::uuid))",
         "CREATE POLICY own_tenant ON memdir.files AS RESTRICTIVE USING (true)",
     ),
+    "log": ("interfaces/mcp.py", "    log.addHandler(logging.NullHandler())\n    log.propagate = False\n", ""),
     "prompts": ("interfaces/mcp.py", "        on_list_prompts=list_prompts,\n", ""),
     "reply": ("interfaces/hooks.py", 'specific["additionalContext"] = reply.context', 'specific["additional"] = reply.context'),
 }  # fmt: skip

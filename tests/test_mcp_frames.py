@@ -14,6 +14,7 @@ from loads import scaled
 from mcping import MODERN, listening, running
 
 FRAMES = 1_000
+INTERNAL_ERROR = -32603
 # A connection on pipes speaks one or the other; the newest has its share of every load on loopback.
 ERAS = ["legacy", "modern"][: max(1, scaled(10) // 5)]
 _VALID: list[dict[str, Any]] = [
@@ -43,6 +44,7 @@ _RAW = [
     b'{"jsonrpc":"2.0","id":1,"method":5}', b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}',
     b"[" * 20_000, b'{"a":' * 5_000, b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}', b"\xef\xbb\xbf{}",
     b'{"jsonrpc":"2.0","id":1,"method":"ping"} trailing', b"Content-Length: 10\r\n\r\n{}", b"GET / HTTP/1.1",
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}',
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_save","arguments":{"name":"\\ud800"}}}',
 ]  # fmt: skip
 
@@ -99,6 +101,8 @@ def test_broken_frames_on_pipes_neither_end_the_server_nor_dirty_its_output(tmp_
     assert code == 0 and complaints == b""
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
     assert "Traceback" not in json.dumps(wire.heard)
+    # An argument of the wrong kind is the caller's mistake, and is said to be one.
+    assert [at for at in wire.heard if at.get("error", {}).get("code") == INTERNAL_ERROR] == []
 
 
 def test_broken_bodies_on_loopback_are_answered_and_the_server_lives(tmp_path: Path) -> None:
@@ -107,6 +111,7 @@ def test_broken_bodies_on_loopback_are_answered_and_the_server_lives(tmp_path: P
             version = {"MCP-Protocol-Version": "2026-07-28"} if number % 2 else {}
             status, _, data = server.request(frame, version)
             assert 200 <= status < 500 and b"Traceback" not in data, (frame[:200], status, data[:200])
+            assert str(INTERNAL_ERROR).encode() not in data, (frame[:200], data[:200])
         assert server.call("memory_list")["structuredContent"]["total"] == 0
         server.process.kill()
         assert server.process.stderr and server.process.stderr.read() == b""
