@@ -76,6 +76,14 @@ def test_what_the_index_does_not_find_is_shown_after_the_first_tool_call_once(tm
     assert row["selector"] == "model" and row["query"] == PROMPT
 
 
+def test_the_command_line_asks_the_model_too(tmp_path: Path) -> None:
+    with AnthropicServer(Selector("zebra.md")) as server:
+        hooks = make_hooks(tmp_path, server)
+        save(hooks)
+        found = hooks.cli("recall", PROMPT, "--json").json
+    assert found["selector"] == "model" and [at["name"] for at in found["memories"]] == ["zebra"]
+
+
 def test_without_a_tool_call_the_next_prompt_shows_it_beside_its_own(tmp_path: Path) -> None:
     with AnthropicServer(Selector("zebra.md")) as server:
         hooks = make_hooks(tmp_path, server)

@@ -644,10 +644,11 @@ class _Scorer:
         bend = SATURATION * LENGTH / (totals.length or 1)
         self._gains = {word: [(at, worth * shares[at]) for at, worth in found] for word, found in matches}
         self._worth = {word: max(worth for _, worth in found) for word, found in matches}
-        self._exact, self._weights, self._vector = query.shares, query.weights, query.vector
+        self._exact, self._weights = query.shares, query.weights
+        self._point = None if query.vector is None else (tuple(query.vector[0]), query.vector[1])
         self._flat = SATURATION * (1 - LENGTH)
         self._a_word, self._a_passage_word = bend * totals.docs, bend * totals.passages
-        self._dim = table.dim if table else 0
+        self._layout = f"<{table.dim if table else 0}sf"  # of a packed vector
 
     def score(self, row: IndexRow) -> ScoredMemory:
         gains = self._gains
@@ -666,8 +667,8 @@ class _Scorer:
                     second = max(second, value)
         whole = self._match(matched, self._flat + self._a_word * row.length) if matched else 0.0
         heads = meaning = meaning_passage = meaning_two = 0.0
-        if self._vector is not None and row.vectors:
-            heads, meaning, *rest = _compare(self._vector, row.vectors, self._dim)
+        if self._point is not None and row.vectors:
+            heads, meaning, *rest = _compare(self._point, row.vectors, self._layout)
             meaning_passage, other = sorted(rest)[:-3:-1] if rest else (meaning, meaning)
             meaning_two = (meaning_passage + other) / 2
         coverage = sum([self._exact[word] for word in set(held) if word in self._exact])
@@ -695,16 +696,12 @@ class _Scorer:
         return sum(best.values())
 
 
-def _compare(query: Vector, data: bytes, dim: int) -> list[float]:
+def _compare(query: tuple[tuple[int, ...], float], data: bytes, layout: str) -> list[float]:
     """Return the cosine of a query with each of several packed vectors."""
-    values, length = query
-    point = tuple(values)
-    found = []
-    for start in range(0, len(data), dim + 4):
-        middle = start + dim
-        other: float = struct.unpack_from("<f", data, middle)[0]
-        # |q - d|² = |q|² + |d|² - 2 q·d, and lifting both moves neither.
-        distance = math.dist(point, data[start:middle])
-        product = (length * length + other * other - distance * distance) / 2
-        found.append(product / (length * other) if other else 0.0)
-    return found
+    point, length = query
+    square, double = length * length, 2 * length
+    # |q - d|² = |q|² + |d|² - 2 q·d, and lifting both moves neither.
+    return [
+        (square + other * other - math.dist(point, values) ** 2) / (double * other) if other else 0.0
+        for values, other in struct.iter_unpack(layout, data)
+    ]

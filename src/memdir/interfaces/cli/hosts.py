@@ -509,7 +509,7 @@ def _show_import(
         old, new = (mask_secrets(at, call.environment) for at in (store.read(name).text, text))
         out.diff(cli.shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
     counts = [f"{plan.count(at)} {_FATES.get(at, at.value)}" for at in ImportAction if plan.count(at)]
-    out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "no memories in that time")
+    out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "no memory to take over")
     if done is None:
         fitting, rest = imports.preview_index(store, plan) if plan.count(ImportAction.NEW) else (0, 0)
         if rest:
