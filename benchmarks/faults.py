@@ -98,7 +98,7 @@ LOADS = [
     Row("S16", "the official MCP conformance tool", "test_mcp_conformance.py", "", "prompts"),
     Row("", "the real Claude Code client with our hooks", "test_real_hooks.py test_notes_real.py", "", "reply", "hooks"),
     Row("", "the real Codex CLI and Gemini CLI with our hooks", "test_real_clients.py"),
-    Row("G9", "1,000 turns ended by hooks at load 20", "hostile/test_ended_turns.py", "", "kept", "", "alone"),
+    Row("G9", "1,000 turns ended by hooks at load 20", "hostile/test_ended_turns.py", "", "spool", "", "alone"),
 ]  # fmt: skip
 # What is taken out of the code so that a gate must turn red: file, text, what stands there instead.
 MUTATIONS = {
