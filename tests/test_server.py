@@ -254,6 +254,13 @@ def test_a_store_that_asks_for_review_gets_it(org: Organisation) -> None:
         org.admin("POST", f"{store}/inbox/9/approve", {})[0] == 404
         and org.admin("POST", f"{store}/inbox/2/explode", {})[0] == 404
     )
+    status, held = writer("POST", f"{store}/undo", {"version": 1})
+    assert status == 202 and held["review"]["edits"][0]["edit"] == "forget", held
+    assert org.admin("GET", f"{store}/memories/deploys")[0] == 200
+    pinned = memory().replace("type: project", "type: project\npinned: true")
+    held = put(writer, store, "deploys", pinned, sha(memory()))[1]
+    assert held["review"]["edits"][0]["text"] == pinned, "what a person proposes is not changed"
+    assert put(writer, store, "deploys", pinned, sha(pinned))[0] == 409, "a stale proposal is none"
 
 
 def test_a_text_that_speaks_to_the_agent_needs_review(org: Organisation, store: str) -> None:
@@ -263,6 +270,9 @@ def test_a_text_that_speaks_to_the_agent_needs_review(org: Organisation, store: 
     assert status == 202 and held["review"]["why"], held
     assert writer("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 403, "not by who wrote it"
     assert org.admin("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 200
+    draft = {"title": "Builds", "description": "Nightly release checklist of the team", "type": "project", "body": text.split("---\n")[2]}
+    status, held = writer("POST", f"{store}/changes", {"edits": [{"edit": "save", **draft}]})
+    assert status == 202 and held["review"]["why"], "by its fields as by its text"
 
 
 # --- who may --------------------------------------------------------------------------------------------------------

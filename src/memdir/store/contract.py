@@ -41,6 +41,7 @@ from memdir.store.plan import FileChange, Overlay, Planner, StoreView, WriteRule
 from memdir.text import fold, fold_link, one_line, shorten
 
 Clock = Callable[[], datetime]
+Planned = Callable[[list[FileChange]], list[FileChange]]
 PERSON = Origin()
 
 
@@ -92,6 +93,7 @@ class StoreBase(Inbox):
     rules: WriteRules
     clock: Clock
     actor: str = ""  # the credential that acts, where stores have such
+    screen: Planned = staticmethod(lambda changes: changes)  # raises where somebody has to look at changes first
 
     @abstractmethod
     def _apply(self, verb: str, origin: Origin, planner: Planner, undoes: int | None, mark: str) -> ChangeResult:
@@ -121,7 +123,7 @@ class StoreBase(Inbox):
         """Every change of a store goes through here, so this is where an agent's are looked at."""
 
         def screened(view: StoreView) -> list[FileChange]:
-            return plan.screen_agent(planner(view), origin, self.rules)
+            return plan.screen_agent(self.screen(planner(view)), origin, self.rules)
 
         try:
             return self._apply(verb, origin, screened, undoes, mark)

@@ -139,9 +139,9 @@ def _drop_pin(change: FileChange) -> bytes | None:
     )
 
 
-def make_review_edits(changes: Iterable[FileChange]) -> tuple[Edit, ...]:
-    """The same changes for the inbox; lines of the index follow from them when they are approved."""
-    edits: list[Edit] = []
+def make_review_edits(changes: Iterable[FileChange], *, pins: bool = False) -> tuple[Put | Rewrite | Forget, ...]:
+    """The same changes for the inbox, new pins only with `pins`; lines of the index follow when they are approved."""
+    edits: list[Put | Rewrite | Forget] = []
     for at in changes:
         if at.is_index or not at.path.endswith(".md"):
             continue
@@ -149,7 +149,7 @@ def make_review_edits(changes: Iterable[FileChange]) -> tuple[Edit, ...]:
         if at.after is None:
             edits.append(Forget(name, before))
         else:
-            text = decode(_drop_pin(at) or b"")
+            text = decode((at.after if pins else _drop_pin(at)) or b"")
             edits.append(Put(name, text) if before is None else Rewrite(name, text, before))
     return tuple(edits)
 

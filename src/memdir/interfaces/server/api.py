@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from psycopg import errors
 
-from memdir.errors import ConflictError, FormatError, NotFoundError, ReviewError, SecretError
+from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, ReviewError, SecretError
 from memdir.files import check_name
 from memdir.format.frontmatter import digest_of, encode
 from memdir.format.index import INDEX_FILE
@@ -64,13 +64,12 @@ from memdir.records import (
     Origin,
     Put,
     Rewrite,
-    Save,
     Scope,
 )
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult
 from memdir.store.files import SYNC
-from memdir.store.plan import FileChange, StoreView, is_index_path
+from memdir.store.plan import AGENT, FileChange, StoreView, is_index_path, make_review_edits
 from memdir.store.postgres import PostgresDatabase, PostgresStore, create_store
 from memdir.store.postgres_cache import StoreCache
 from memdir.store.postgres_history import Row, clean_text
@@ -155,6 +154,7 @@ class OpenStore:
         self.call, self.row = call, row
         self.id, self.name, self.scope, _, _, self.review, *_ = row
         caller, is_shared = call.caller, self.scope == "team"
+        self.is_decided = False  # what is written was looked at
         self.store = PostgresStore(
             call.database,
             caller.tenant,
@@ -167,6 +167,7 @@ class OpenStore:
             clock=call.context.clock,
             cache=call.context.find_cache(caller.tenant, self.id),
         )
+        self.store.screen = self._screen
 
     def render(self) -> Json:
         id, name, scope, team, _, review, revision, epoch, memories, size, created, agents = self.row
@@ -180,13 +181,10 @@ class OpenStore:
     def change(self, edits: Sequence[Edit], *, verb: str, why: str = "") -> Answer:
         """Carry edits out as one version, or put them in the inbox if somebody has to look at them."""
         call = self.call
-        held = self._find_held([at.text for at in edits if isinstance(at, Put | Rewrite)] + [
-            at.draft.body for at in edits if isinstance(at, Save)
-        ])  # fmt: skip
-        if held and not (call.mark and self.store.has_mark(call.mark)):
-            return 202, {"review": render_item(self._propose(edits, held, verb))}
         try:
             done = self.store.change(list(edits), verb=verb, origin=call.origin(why), mark=call.mark)
+        except HeldError as held:
+            return 202, {"review": render_item(self.propose(held, verb))}
         except ReviewError as error:
             if not error.item:
                 raise DeniedError("exactly this was decided before", hint="an admin may write it") from None
@@ -203,27 +201,36 @@ class OpenStore:
             )
         return 200, {"version": done.change, "content_sha256": digest, "repeated": done.repeated}
 
-    def _find_held(self, texts: Sequence[str]) -> str:
+    def _screen(self, changes: list[FileChange]) -> list[FileChange]:
+        """The changes; HeldError if somebody has to look at them first."""
+        if self.is_decided or not changes:
+            return changes
         if self.review and not self.call.caller.is_admin:
-            return "this store asks for review of what is written"
-        for at in texts:
-            if held := judge_text("m.md", encode(at), lambda _: ()).held:
-                return held
-        return ""
+            raise HeldError(changes, "this store asks for review of what is written")
+        for at in changes:
+            if not at.is_index and (held := judge_text("m.md", at.after or b"", lambda _: ()).held):
+                raise HeldError(changes, held)
+        return changes
 
-    def _propose(self, edits: Sequence[Edit], why: str, verb: str) -> InboxItem:
-        names = [getattr(at, "name", None) or getattr(getattr(at, "draft", None), "name", None) or "" for at in edits]
-        title = shorten(one_line(f"{verb} {', '.join(filter(None, names))}"), 200)
-        payload = {"edits": inbox.render_edits(edits)}
-        for at in edits:
-            said = at.text if isinstance(at, Put | Rewrite) else at.draft.body if isinstance(at, Save) else ""
-            if find_secrets(said):
-                raise SecretError("a memory may not hold secrets", hint="say where it is kept instead")
-        origin = Origin(self.call.caller.actor, why, str(self.call.body.get("session") or ""))
-        item = InboxItem(
-            InboxKind.PROPOSAL, title, why, self.call.context.clock(), self.call.mark, names[0], origin, payload
-        )
+    def propose(self, held: "HeldError", verb: str) -> InboxItem:
+        """Put changes that somebody has to look at into the inbox."""
+        edits = make_review_edits(held.changes, pins=self.call.who != AGENT)
+        title = shorten(one_line(f"{verb} {', '.join(at.name for at in edits)}"), 200)
+        if any(find_secrets(at.text) for at in edits if isinstance(at, Put | Rewrite)):
+            raise SecretError("a memory may not hold secrets", hint="say where it is kept instead")
+        origin = Origin(self.call.caller.actor, held.why, str(self.call.body.get("session") or ""))
+        name, payload = edits[0].name if edits else "", {"edits": inbox.render_edits(edits)}
+        now, mark = self.call.context.clock(), self.call.mark
+        item = InboxItem(InboxKind.PROPOSAL, title, held.why, now, mark, name, origin, payload)
         return self.store.inbox_add([item])[0]
+
+
+class HeldError(MemdirError):
+    """Changes that were not made, since somebody has to look at them first."""
+
+    def __init__(self, changes: Sequence[FileChange], why: str) -> None:
+        super().__init__(why)
+        self.changes, self.why = changes, why
 
 
 # --- what an answer contains -----------------------------------------------------------------------------------------
@@ -427,9 +434,12 @@ def redact_version(call: Call) -> Answer:
 
 
 def undo_version(call: Call) -> Answer:
-    store = call.find_store(write=True).store
-    _, changes = store.undo(call.body.get("version"), origin=call.origin())
-    last = store.changes(limit=1)[0]
+    found = call.find_store(write=True)
+    try:
+        _, changes = found.store.undo(call.body.get("version"), origin=call.origin())
+    except HeldError as held:
+        return 202, {"review": render_item(found.propose(held, "undo"))}
+    last = found.store.changes(limit=1)[0]
     return 200, {"version": last.id, "paths": [at.path for at in changes]}
 
 
@@ -474,9 +484,6 @@ def push_files(call: Call) -> Answer:
     wanted = {at["path"]: (at.get("before"), at.get("content")) for at in given}
     for path, (_, content) in wanted.items():
         _check_file(path, content)
-    held = found._find_held([content or "" for path, (_, content) in wanted.items() if not is_index_path(path)])
-    if held:
-        return 202, {"review": render_item(found._propose(_make_edits(wanted), held, "sync"))}
 
     def planner(view: StoreView) -> list[FileChange]:
         changes, conflicts = [], []
@@ -495,9 +502,11 @@ def push_files(call: Call) -> Answer:
         return sorted(changes, key=lambda at: at.is_index)
 
     verb = call.body.get("verb") or "sync"
-    done: ChangeResult = found.store.carry_out(
-        planner, verb=verb, origin=replace(call.origin(), who=SYNC), mark=call.mark
-    )
+    origin = replace(call.origin(), who=SYNC)
+    try:
+        done: ChangeResult = found.store.carry_out(planner, verb=verb, origin=origin, mark=call.mark)
+    except HeldError as held:
+        return 202, {"review": render_item(found.propose(held, "sync"))}
     head = found.store.read_head()
     files = [
         {"path": path, "content_sha256": content and digest_of(encode(content))}
@@ -526,19 +535,6 @@ def _check_file(path: str, content: str | None) -> None:
         raise error(f"{shorten(one_line(path), 80)} cannot be a memory here: {why}", hint="change it and send it again")
 
 
-def _make_edits(wanted: Mapping[str, tuple[str | None, str | None]]) -> list[Edit]:
-    edits: list[Edit] = []
-    for path, (before, content) in wanted.items():
-        name = path.removesuffix(".md")
-        if is_index_path(path):
-            continue
-        if content is None:
-            edits.append(Forget(name, before))
-        else:
-            edits.append(Put(name, content) if before is None else Rewrite(name, content, before))
-    return edits
-
-
 # --- the inbox -------------------------------------------------------------------------------------------------------
 
 
@@ -557,6 +553,7 @@ def decide_item(call: Call) -> Answer:
         raise DeniedError("somebody else has to decide this", hint="an admin of the organisation may")
     if call.params["decision"] == "reject":
         return 200, {"item": render_item(inbox.reject(found.store, item, note=note)), "version": None}
+    found.is_decided = True
     done = inbox.approve(found.store, item, origin=Origin(call.caller.actor), note=note)
     now = found.store.inbox_item(item.id)
     return 200, {"item": render_item(now), "version": None if done is None else done.change}
@@ -748,8 +745,8 @@ ENDPOINTS = (
              {200: VERSION}, "write", body=table({"path": text(1000, 1)}, "path")),
     Endpoint("GET", f"{_S}/contents/{{content_sha256}}", "A recorded content", read_content,
              {200: result(content=STRING, content_sha256=STRING)}),
-    Endpoint("POST", f"{_S}/undo", "Take a version back", undo_version,
-             {200: result(version=NUMBER, paths=rows(STRING))}, "write", body=table({"version": maybe(whole(1)), **WORDS})),
+    Endpoint("POST", f"{_S}/undo", "Take a version back", undo_version, {200: result(version=NUMBER, paths=rows(STRING)), 202: WAITING},
+             "write", body=table({"version": maybe(whole(1)), **WORDS})),
     Endpoint("POST", f"{_S}/changes", "Many edits as one version", change_many, {200: WRITTEN, 202: WAITING}, "write",
              body=table({"edits": rows(ANY, _FILES_MOST), "verb": text(40), **WORDS}, "edits")),
     Endpoint("GET", f"{_S}/files", "Files that changed after a revision", list_changed,
