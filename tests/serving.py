@@ -2,15 +2,19 @@
 
 import http.client
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.cookies import SimpleCookie
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from memdir.interfaces.server.access import OidcProvider, create_token
 from memdir.interfaces.server.api import ServerContext
 from memdir.interfaces.server.app import BODY_BYTES, build_app
+from memdir.interfaces.server.page import COOKIE
 from memdir.interfaces.web.listen import HttpLimits, HttpServer, listen
 from memdir.store.contract import utc_now
 from memdir.store.postgres import PostgresDatabase
@@ -77,3 +81,42 @@ class Organisation:
 
     def client(self, access: str, **options: Any) -> Client:
         return Client(self.port, self.token(access, **options))
+
+
+class Visitor:
+    """A browser without one: keeps the cookie and sends what it is told to."""
+
+    def __init__(self, port: int, token: str = "") -> None:
+        self.port, self.own, self.cookie, self.set = port, f"http://127.0.0.1:{port}", "", ""
+        if token:
+            status, _, headers = self.send("POST", "/login", {"token": token})
+            assert status == 303 and headers["location"] == "/", status
+            self.set = headers["set-cookie"]
+            self.cookie = f"{COOKIE}={SimpleCookie(self.set)[COOKIE].value}"
+
+    def send(self, method: str, path: str, form: Any = None, **headers: str) -> tuple[int, str, dict[str, str]]:
+        sent = {
+            "cookie": self.cookie,
+            **({"content-type": "application/x-www-form-urlencoded", "origin": self.own} if form is not None else {}),
+        }
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            body = urlencode(form) if form is not None else None
+            link.request(method, path, body, {name: value for name, value in sent.items() if value})
+            answer = link.getresponse()
+            text = answer.read().decode()
+            return answer.status, text, {name.lower(): value for name, value in answer.getheaders()}
+        finally:
+            link.close()
+
+    def get(self, path: str) -> tuple[int, str]:
+        return self.send("GET", path)[:2]
+
+    def act(self, store: str, path: str, form: Any = (), **headers: str) -> tuple[int, str, dict[str, str]]:
+        """Send a form that shows the word of the session, as the page has it."""
+        word = re.search(r'name="csrf" value="([^"]+)"', self.get(f"{store}/memories")[1])
+        return self.send("POST", f"{store}{path}", {"csrf": word[1] if word else "", **dict(form)}, **headers)
+
+    def decide(self, store: str, what: str, item: int = 1, **headers: str) -> int:
+        return self.act(store, "/do/decide", {"do": what, "item": f"team:{item}"}, **headers)[0]

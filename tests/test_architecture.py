@@ -69,7 +69,7 @@ PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = 
     10,
     17,
     175,
-    57_220,
+    57_470,
     800,
     80,
     45,

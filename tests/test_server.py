@@ -270,7 +270,12 @@ def test_a_text_that_speaks_to_the_agent_needs_review(org: Organisation, store: 
     assert status == 202 and held["review"]["why"], held
     assert writer("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 403, "not by who wrote it"
     assert org.admin("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 200
-    draft = {"title": "Builds", "description": "Nightly release checklist of the team", "type": "project", "body": text.split("---\n")[2]}
+    draft = {
+        "title": "Builds",
+        "description": "Nightly release checklist of the team",
+        "type": "project",
+        "body": text.split("---\n")[2],
+    }
     status, held = writer("POST", f"{store}/changes", {"edits": [{"edit": "save", **draft}]})
     assert status == 202 and held["review"]["why"], "by its fields as by its text"
 

@@ -34,7 +34,6 @@ from memdir.records import (
     ChangedFile,
     Dialect,
     Draft,
-    Edit,
     Forget,
     Header,
     Kind,
@@ -235,7 +234,7 @@ def plan_text(
     check_expected(name, found, expect)
     old = decode(found)
     text = resolve_text(text, now, old)
-    data = encode(text)
+    data = _encode_checked(text)
     if data == found:
         return []
     fields = frontmatter.parse_fields(text)

@@ -64,6 +64,7 @@ class Caller:
     organisation: str = ""
     expires: datetime | None = None
     max_requests: int = 6000
+    name: str = ""  # of the member, or of the token
 
     @property
     def is_admin(self) -> bool:
@@ -137,7 +138,8 @@ def _read_token(database: PostgresDatabase, tenant: UUID, token: UUID) -> tuple[
     mine = "(SELECT member FROM memdir.tokens WHERE tenant = %(tenant)s AND token = %(token)s)"
     rows, tenants, teams = database.read(
         tenant,
-        "SELECT t.hash, t.access, t.stores, t.member, t.expires, m.role FROM memdir.tokens t"
+        "SELECT t.hash, t.access, t.stores, t.member, t.expires, m.role, coalesce(nullif(m.name, ''), t.name)"
+        " FROM memdir.tokens t"
         " LEFT JOIN memdir.members m ON m.tenant = t.tenant AND m.member = t.member"
         " WHERE t.tenant = %(tenant)s AND t.token = %(token)s AND t.revoked IS NULL AND t.expires > now()",
         _TENANT_ROW,
@@ -146,12 +148,10 @@ def _read_token(database: PostgresDatabase, tenant: UUID, token: UUID) -> tuple[
     )
     if not rows or not tenants:
         return b"", None
-    known, access, stores, member, expires, role = rows[0]
-    own = frozenset(row[0] for row in teams)
-    name, most = tenants[0]
-    scope = frozenset(stores)
+    known, access, stores, member, expires, role, called = rows[0]
+    own, scope, (name, most) = frozenset(row[0] for row in teams), frozenset(stores), tenants[0]
     return bytes(known), Caller(
-        tenant, f"token:{token}", access, role or "admin", member, own, scope, name, expires, most
+        tenant, f"token:{token}", access, role or "admin", member, own, scope, name, expires, most, called
     )
 
 
@@ -159,7 +159,7 @@ def _find_member(database: PostgresDatabase, tenant: UUID, issuer: str, subject:
     wanted = "FROM memdir.members WHERE tenant = %(tenant)s AND issuer = %(issuer)s AND subject = %(subject)s"
     rows, tenants, teams = database.read(
         tenant,
-        f"SELECT member, role {wanted}",
+        f"SELECT member, role, name {wanted}",
         _TENANT_ROW,
         _TEAM_ROWS.format(member=f"(SELECT member {wanted})"),
         issuer=issuer,
@@ -167,10 +167,10 @@ def _find_member(database: PostgresDatabase, tenant: UUID, issuer: str, subject:
     )
     if not rows or not tenants:
         raise _unknown()
-    member, role = rows[0]
+    member, role, called = rows[0]
     access = "admin" if role == "admin" else "read_write" if role == "member" else "read_only"
     own, (name, most) = frozenset(row[0] for row in teams), tenants[0]
-    return Caller(tenant, f"member:{member}", access, role, member, own, frozenset(), name, None, most)
+    return Caller(tenant, f"member:{member}", access, role, member, own, frozenset(), name, None, most, called)
 
 
 def make_token_text(data: bytes) -> str:

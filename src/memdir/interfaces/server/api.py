@@ -554,7 +554,7 @@ def decide_item(call: Call) -> Answer:
     if call.params["decision"] == "reject":
         return 200, {"item": render_item(inbox.reject(found.store, item, note=note)), "version": None}
     found.is_decided = True
-    done = inbox.approve(found.store, item, origin=Origin(call.caller.actor), note=note)
+    done = inbox.approve(found.store, item, origin=call.origin(), note=note)
     now = found.store.inbox_item(item.id)
     return 200, {"item": render_item(now), "version": None if done is None else done.change}
 

@@ -154,7 +154,8 @@ class ApiServer:
         finally:
             is_recorded = "{store}/" in endpoint.path and status < 300 and "redact" not in endpoint.path
             if endpoint.right != "read" and not is_recorded:
-                self._note(caller, endpoint, request, status)
+                target = " ".join(f"{key}={value}" for key, value in request.path_params.items())
+                self.note(caller, f"{endpoint.method} {endpoint.path}", target, status)
 
     def _make_call(self, endpoint: Endpoint, request: Request, caller: Caller, body: bytes) -> Call:
         params = {key: str(value) for key, value in request.path_params.items()}
@@ -171,15 +172,11 @@ class ApiServer:
             )
         return Call(self.context, caller, params, query, given, key)
 
-    def _note(self, caller: Caller, endpoint: Endpoint, request: Request, status: int) -> None:
+    def note(self, caller: Caller, action: str, target: str, status: int) -> None:
+        """Add to the audit log."""
         id = f"{time.time_ns():016x}{random.getrandbits(32):08x}"
-        target = " ".join(f"{key}={value}" for key, value in request.path_params.items())
         insert = "INSERT INTO memdir.audit (tenant, id, actor, action, target, status)"
-        values = {
-            "actor": caller.actor,
-            "action": f"{endpoint.method} {endpoint.path}",
-            "target": clean_text(target)[:500],
-        }
+        values = {"actor": caller.actor, "action": clean_text(action), "target": clean_text(target)[:500]}
         slots = "(%(tenant)s, %(id)s, %(actor)s, %(action)s, %(target)s, %(status)s)"
         try:
             self.context.database.write(caller.tenant, f"{insert} VALUES {slots}", id=id, status=status, **values)

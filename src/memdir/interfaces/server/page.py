@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeVar
@@ -25,17 +26,18 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from memdir.errors import MemdirError, NotFoundError
-from memdir.frozen import dataclass
+from memdir.frozen import dataclass, replace
 from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, renew_caller
-from memdir.interfaces.server.api import Call, OpenStore, decide_item, list_stores
+from memdir.interfaces.server.api import Call, HeldError, OpenStore, decide_item, list_stores
 from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent
-from memdir.interfaces.web.access import ACTIONS, CSRF, add_headers
-from memdir.interfaces.web.actions import Done, Form
+from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
+from memdir.interfaces.web.actions import MEMORY_ACTIONS, SITE_ACTIONS, Done, Form, MergeNeeded
 from memdir.interfaces.web.app import HERE, make_app, make_templates
 from memdir.interfaces.web.listen import AsgiScope, Receive, Send
-from memdir.interfaces.web.site import Site
+from memdir.interfaces.web.pages import WHO
+from memdir.interfaces.web.site import ORIGIN, Site
 from memdir.recall.postgres import PostgresSearch
-from memdir.store.postgres import PostgresStore
+from memdir.records import Forget
 
 COOKIE = "memdir_session"
 _SECONDS = 12 * 3600.0  # that a session lasts
@@ -144,8 +146,11 @@ class MemberPage:
         if request.method == "POST":
             self._check_origin(request)
         caller, session, site = await run_in_threadpool(self._open, request)
-        actions = {"decide": partial(self._decide, caller)}
-        known = {**scope, CSRF: session.csrf, _SITE: site, ACTIONS: actions, "path_params": {}}
+        # A name that means something else in a history is not taken for a person's.
+        who = caller.name if caller.name and caller.name.lower() not in WHO else caller.actor
+        call = Call(self._server.context, caller, {"store": str(request.path_params["store"])}, who=who)
+        may = {name: partial(self._act, call, name, action) for name, action in _ACTIONS.items()}
+        known = {**scope, CSRF: session.csrf, _SITE: site, ACTIONS: may, "path_params": {}}
         await self._inner(known, receive, send)
 
     def _open(self, request: Request) -> tuple[Caller, MemberSession, Site]:
@@ -153,24 +158,29 @@ class MemberPage:
         found = Call(self._server.context, caller, {"store": str(request.path_params["store"])}).find_store()
         key = caller.tenant, caller.actor, found.id
         with self._lock:
-            site = self._sites.get(key) or _make_site(found, caller)
+            site = self._sites.get(key) or _make_site(found)
             _keep(self._sites, key, site, _SITES)
+        site.can_edit = caller.may_write
         site.can_review = caller.may_write and (caller.is_admin or not found.review)
         return caller, session, site
 
-    def _decide(self, caller: Caller, site: Site, form: Form) -> Done:
-        """Approve or reject as the API does it."""
-        what, keys = "approve" if form["do"] == "approve" else "reject", form.every("item")
-        (store,) = site.stores.values()
-        assert isinstance(store, PostgresStore)
-        for key in keys:
-            number = key.partition(":")[2]
-            if not number.isdecimal():
-                raise NotFoundError("there is no such item", name=key)
-            params = {"store": str(store.store), "id": number, "decision": what}
-            decide_item(Call(self._server.context, caller, params))
-        to = f"/inbox?item={form['next']}" if form["next"] else "/inbox"
-        return Done(f"{'Approved' if what == 'approve' else 'Rejected'} {len(keys)}.", to)
+    def _act(self, call: Call, name: str, action: Callable[..., Done], _: Site, *given: Any) -> Done:
+        """Do what a form asks for, on a store opened with the rights that the member has now; note what is refused."""
+        try:
+            found = call.find_store(write=True)
+            if action is _decide:
+                return _decide(call, *given)
+            try:
+                return action(_make_site(found), *given)
+            except HeldError as held:
+                item = found.propose(held, name.removeprefix(MEMORY))
+                to = f"/inbox?item={found.store.scope.value}:{item.id}"
+                return Done("It was not written yet: somebody else has to approve it.", to, tone="w")
+        except (MemdirError, MergeNeeded) as error:
+            status = render_error(error)[0] if isinstance(error, MemdirError) else 409
+            target = " ".join((call.params["store"], *(at for at in given if isinstance(at, str))))
+            self._server.note(call.caller, f"page {name}", target, status)
+            raise
 
     def _render(self, template: str, status: int = 200, **values: object) -> Response:
         return HTMLResponse(self._templates.get_template(template).render(base="", **values), status)
@@ -184,11 +194,44 @@ class MemberPage:
         return self._render("login.html", status, problem=f"{row['message']} {row['hint']}".strip())
 
 
-def _make_site(found: OpenStore, caller: Caller) -> Site:
+def _make_site(found: OpenStore) -> Site:
     def search(stores: Any) -> PostgresSearch:
         return PostgresSearch(stores)
 
-    return Site([found.store], title=found.name, place=caller.organisation, clock=found.store.clock, make_search=search)
+    store, place, origin = found.store, found.call.caller.organisation, found.call.origin(ORIGIN.why)
+    return Site([store], title=found.name, place=place, clock=store.clock, make_search=search, origin=origin)
+
+
+def _decide(call: Call, form: Form) -> Done:
+    """Approve or reject as the API does it."""
+    what, keys = "approve" if form["do"] == "approve" else "reject", form.every("item")
+    for key in keys:
+        number = key.partition(":")[2]
+        if not number.isdecimal():
+            raise NotFoundError("there is no such item", name=key)
+        decide_item(replace(call, params={**call.params, "id": number, "decision": what}))
+    to = f"/inbox?item={form['next']}" if form["next"] else "/inbox"
+    return Done(f"{'Approved' if what == 'approve' else 'Rejected'} {len(keys)}.", to)
+
+
+def _forget_many(site: Site, form: Form) -> Done:
+    """Forget the selected memories of the list, as one version."""
+    ((home, store),) = site.stores.items()
+    names = [key.partition("/")[2] for key in form.every("key")]
+    if form["do"] != "forget" or not names:
+        raise NotFoundError("there is nothing to forget", hint="select memories first")
+    done = store.change([Forget(name) for name in names], verb="forget", origin=site.origin)
+    words = f"Forgot {len(names)} {'memory' if len(names) == 1 else 'memories'}."
+    return Done(words, "/memories", (f"{home}:{done.change}",))
+
+
+# What a member may do: with one memory, and with a store. What the page does with files of a machine is not here.
+_ACTIONS: Mapping[str, Callable[..., Done]] = {
+    **{f"{MEMORY}{name}": MEMORY_ACTIONS[name] for name in ("save", "pin", "forget", "restore")},
+    **{name: SITE_ACTIONS[name] for name in ("remember", "undo")},
+    "decide": _decide,
+    "many": _forget_many,
+}
 
 
 def _keep(kept: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:

@@ -16,6 +16,7 @@ from memdir.interfaces.web.listen import HOST, App, AsgiScope, Receive, Send, fi
 
 CSRF = "memdir.csrf"  # in a request's scope: what its forms have to show
 ACTIONS = "memdir.actions"  # in a request's scope: what may be done there; without it, everything
+MEMORY = "memory/"  # before what may be done with one memory
 OPEN = "/open"  # where a token is exchanged for the cookie
 _NAMES = (HOST, "localhost", "[::1]")
 _TOKEN_BYTES = 200  # of a body that can be a token

@@ -13,7 +13,7 @@ from memdir.interfaces import doctor
 from memdir.interfaces.web.pages import Row, name_who
 from memdir.interfaces.web.render import mark_inserted, plain, quote_path, show_time
 from memdir.interfaces.web.review import REVIEW, find_item, find_last_review
-from memdir.interfaces.web.site import ORIGIN, Site, name_scope
+from memdir.interfaces.web.site import Site, name_scope
 from memdir.project.settings import find_setting, remove_setting, write_setting
 from memdir.records import Draft, Edit, Kind, Put, Rewrite, Save, Scope
 from memdir.store.contract import StoreBase
@@ -84,7 +84,7 @@ def save_memory(site: Site, home: str, name: str, form: Form) -> Done:
     if text == base:
         return Done("Nothing was changed.", _path(home, name))
     try:
-        memory = store.edit(name, text, expect=expect, origin=ORIGIN)
+        memory = store.edit(name, text, expect=expect, origin=site.origin)
     except ConflictError:
         raise MergeNeeded(_make_merge(site, store, home, name, base, text)) from None
     except NotFoundError:
@@ -166,7 +166,7 @@ def _align(mine: Sequence[str], base: Sequence[str], theirs: Sequence[str]) -> l
 def pin_memory(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
     store, pinned = site.store(home), form["pinned"] == "1"
-    store.pin(name, pinned=pinned, origin=ORIGIN)
+    store.pin(name, pinned=pinned, origin=site.origin)
     return Done(f"{'Pinned' if pinned else 'Unpinned'}.", _path(home, name), _last_undo(store, home, name))
 
 
@@ -174,7 +174,7 @@ def forget_memory(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
     store = site.store(home)
     title = store.read(name).header.title
-    store.delete(name, expect=form["expect"] or None, origin=ORIGIN)
+    store.delete(name, expect=form["expect"] or None, origin=site.origin)
     text = f"Forgot {plain(title, 80)}. It stays in history."
     return Done(text, "/memories", _last_undo(store, home, name))
 
@@ -183,7 +183,7 @@ def restore_memory(site: Site, home: str, name: str, form: Form) -> Done:
     _check_on(site)
     store = site.store(home)
     change = int(form["change"]) if form["change"].isdecimal() else None
-    memory = store.restore(name, change=change, origin=ORIGIN)
+    memory = store.restore(name, change=change, origin=site.origin)
     return Done(f"Restored {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
 
 
@@ -194,7 +194,7 @@ def move_to(site: Site, home: str, name: str, form: Form) -> Done:
         raise NotFoundError("memories are moved where their files are")
     to = Scope(form["to"]) if form["to"] in set(Scope) else Scope.PRIVATE
     verb = "demote" if to is Scope.PRIVATE else "promote"
-    done = move(site.project, store, name, to, verb=verb, origin=ORIGIN)
+    done = move(site.project, store, name, to, verb=verb, origin=site.origin)
     ends = ((done.source, done.source_change), (done.store, done.change))
     undo = tuple(f"{at.scope.value}:{change}" for at, change in ends if change is not None)
     where = _path(done.store.scope.value, done.memory.header.name)
@@ -228,7 +228,7 @@ def use_new_path(site: Site, home: str, name: str, form: Form) -> Done:
         raise NotFoundError("this has no new name", hint="check it again")
     old = memory.text[at.claim.start : at.claim.end]
     text = memory.text[: at.claim.start] + old.replace(at.claim.text, at.to) + memory.text[at.claim.end :]
-    store.edit(name, text, expect=memory.digest, origin=ORIGIN)
+    store.edit(name, text, expect=memory.digest, origin=site.origin)
     with suppress(MemdirError):
         verify_memory(site, home, name, form)
     return Done(
@@ -245,11 +245,11 @@ def remember(site: Site, form: Form) -> Done:
         cues = tuple(line.strip() for line in form["cues"].split("\n") if line.strip()) or None
         kind = Kind(form["type"]) if form["type"] in set(Kind) else Kind.PROJECT
         draft = Draft(kind, form["title"].strip(), form["description"].strip(), form["body"], cues=cues)
-        memory = store.write(draft, origin=ORIGIN)
+        memory = store.write(draft, origin=site.origin)
     else:
         if not form["words"].strip():
             raise FormatError("there is nothing to remember", field="words", hint="write it in your own words")
-        memory = store.remember(form["words"], origin=ORIGIN)
+        memory = store.remember(form["words"], origin=site.origin)
     name = memory.header.name
     return Done(f"Remembered {plain(memory.header.title, 80)}.", _path(home, name), _last_undo(store, home, name))
 
@@ -263,9 +263,9 @@ def forget_many(site: Site, form: Form) -> Done:
         home, _, name = key.partition("/")
         store = site.store(home)
         if what == "forget":
-            store.delete(name, origin=ORIGIN)
+            store.delete(name, origin=site.origin)
         elif what in ("pin", "unpin"):
-            store.pin(name, pinned=what == "pin", origin=ORIGIN)
+            store.pin(name, pinned=what == "pin", origin=site.origin)
         elif what == "check":
             verify_memory(site, home, name, form)
         if what != "check":
@@ -286,9 +286,9 @@ def undo(site: Site, form: Form) -> Done:
             raise ConflictError(f"change {change.id} was already undone")
         names = [form[f"only-{key}"]] if form.has(f"only-{key}") else []
         if names:
-            done = store.undo_files(change.id, names, origin=ORIGIN).change
+            done = store.undo_files(change.id, names, origin=site.origin).change
         else:
-            store.undo(change.id, origin=ORIGIN)
+            store.undo(change.id, origin=site.origin)
             done = store.read_change(change.id).undone_by
         made = [f"{home}:{done}", *made] if done is not None else made
     back = form["to"] or "/timeline"
@@ -312,7 +312,7 @@ def decide(site: Site, form: Form) -> Done:
             if what == "approve":
                 _check_on(site)
                 edits = _edit_item(find_payload_edits(item.payload), form) if form.has("edited") else None
-                approve(store, item, origin=ORIGIN, note=note, edits=edits)
+                approve(store, item, origin=site.origin, note=note, edits=edits)
             else:
                 reject(store, item, note=note)
             done += 1
@@ -346,7 +346,7 @@ def undo_review(site: Site, form: Form) -> Done:
     if not found:
         raise NotFoundError("nothing was reviewed yet")
     for _, store, item in found:
-        reopen(store, item, origin=ORIGIN)
+        reopen(store, item, origin=site.origin)
     return Done(f"{len(found)} {'waits' if len(found) == 1 else 'wait'} for you again.", "/inbox")
 
 
@@ -448,7 +448,7 @@ def revert_author(site: Site, form: Form) -> Done:
         raise SettingsError("there is no team here")
     store, author = site.project.private, form["author"]
     head, remote = team_sync.read_remote_head(store).head, team_sync.open_team(site.project, is_offline=True)
-    origin = replace(ORIGIN, why=f"what {plain(author, 60)} wrote was taken back")
+    origin = replace(site.origin, why=f"what {plain(author, 60)} wrote was taken back")
     done = team_sync.revert_author(store, remote, head, author, origin=origin)
     undo_key = (f"private:{done.change}",) if done.change is not None else ()
     return Done(f"Took back {done.commits} commits by {plain(author, 60)}.", "/health#team", undo_key)

@@ -48,7 +48,7 @@ from memdir.errors import (
 )
 from memdir.frozen import list_fields
 from memdir.interfaces.web import actions, overview, pages, plots, review
-from memdir.interfaces.web.access import ACTIONS, CSRF, OPEN, LoopbackGate, OneTimeToken
+from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, OPEN, LoopbackGate, OneTimeToken
 from memdir.interfaces.web.actions import Done, Form, MergeNeeded
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
 from memdir.interfaces.web.pages import Params, Row
@@ -93,9 +93,7 @@ def make_app(
     routes = [
         Route("/", lambda request: RedirectResponse(f"{_base(request)}/memories", 303)),
         *pages_of.page("/memories", "memories.html", pages.show_memories, keep=True),
-        *pages_of.page(
-            "/new", "new.html", lambda site, params: {"homes": list(site.stores), "words": params.get("words", "")}
-        ),
+        *pages_of.page("/new", "new.html", pages.show_new),
         *pages_of.page("/inbox", "inbox.html", review.show_inbox),
         *pages_of.page("/dream", "dream.html", review.show_dream),
         *pages_of.page("/dream/{id}", "dream.html", lambda site, params: review.show_dream(site, params, params["id"])),
@@ -132,7 +130,7 @@ class _Pages:
     def __init__(self, find_site: FindSite) -> None:
         self._find_site = find_site
         self._kept: OrderedDict[tuple[object, ...], str] = OrderedDict()
-        self._notices: OrderedDict[str, Done] = OrderedDict()
+        self._notices: OrderedDict[tuple[object, str], Done] = OrderedDict()  # by session and number
         self._templates = make_templates()
 
     def page(self, path: str, template: str, show: Callable[[Site, Params], Row], *, keep: bool = False) -> list[Route]:
@@ -140,12 +138,14 @@ class _Pages:
 
         def answer(request: Request) -> Response:
             site, params = self._find_site(request), _read_params(request)
-            notice = self._notices.get(params.get("done", ""))
+            session = request.scope.get(CSRF)
+            notice = self._notices.get((session, params.get("done", "")))
             is_json = request.url.path.endswith(".json") or "application/json" in request.headers.get("accept", "")
             key: tuple[object, ...] = ()
             if keep and not params.get("done"):
                 number, minute = site.memories().number, site.now().timestamp() // 60
-                key = (id(site), number, minute, request.url.path, request.url.query, request.scope.get(CSRF), is_json)
+                may = site.can_edit, site.can_review
+                key = (id(site), may, number, minute, request.url.path, request.url.query, session, is_json)
                 if (kept := self._kept.get(key)) is not None:
                     return _json(kept) if is_json else HTMLResponse(kept)
             seen = site.published  # before anything is read
@@ -196,8 +196,9 @@ class _Pages:
 
     async def act_on_memory(self, request: Request) -> Response:
         home, name, what = (request.path_params[key] for key in ("home", "name", "action"))
-        action = actions.MEMORY_ACTIONS.get(what)
-        if action is None or ACTIONS in request.scope:
+        allowed = request.scope.get(ACTIONS)
+        action = actions.MEMORY_ACTIONS.get(what) if allowed is None else allowed.get(f"{MEMORY}{what}")
+        if action is None:
             raise HTTPException(404)
         return await self._run(request, lambda site, form: action(site, home, name, form))
 
@@ -231,7 +232,7 @@ class _Pages:
         path, _, anchor = done.to.partition("#")
         if done.text:
             number = f"{len(self._notices)}-{id(done):x}"
-            self._notices[number] = done
+            self._notices[request.scope.get(CSRF), number] = done
             while len(self._notices) > _KEPT_NOTICES:
                 self._notices.popitem(last=False)
             path += f"{'&' if '?' in path else '?'}done={number}"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from memdir.errors import DiskError, MemdirError, NotFoundError
+from memdir.errors import DiskError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import find_half_life, make_targets
 from memdir.format.frontmatter import decode, parse_fields, read_time, split_frontmatter
 from memdir.format.index import clip_index, find_lines, measure_index
@@ -89,7 +89,7 @@ _VERBS = {
 
 
 def name_who(who: str) -> str:
-    return WHO.get(who, plain(who, 24).capitalize())
+    return WHO.get(who) or (name := plain(who, 24))[:1].upper() + name[1:]
 
 
 def name_by(who: str) -> str:
@@ -363,9 +363,15 @@ def _measure(site: Site) -> Row | None:
 # One memory.
 
 
+def show_new(site: Site, params: Params) -> Row:
+    if not site.can_edit:
+        raise SettingsError("you may read this and not write to it")
+    return {"homes": list(site.stores), "words": params.get("words", "")}
+
+
 def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> Row:
     store, now = site.store(home), site.now()
-    tab = params.get("tab", "text")
+    tab = params.get("tab", "text") if site.can_edit or params.get("tab") == "source" else "text"
     memory: Memory | None = None
     problem = ""
     try:
@@ -500,7 +506,7 @@ def _make_source(store: StoreBase, change: Change, quotes: Sequence[str], now: d
     words = _SAID.get(origin.who, f"By {plain(origin.who, 30)}")
     why = plain(origin.why, 160)
     if change.verb == "approve":
-        words, why = "You approved it", ""
+        words, why = f"{name_who(origin.who)} approved it", ""
     messages = why.partition(", from ")[2] if origin.who == "extractor" else ""
     return {
         "words": words,

@@ -93,11 +93,12 @@ class Site:
         clock: Clock = utc_now,
         project: Project | None = None,
         make_search: Callable[[Sequence[StoreBase]], LocalSearch] | None = None,
+        origin: Origin = ORIGIN,
     ) -> None:
         self.stores = {store.scope.value: store for store in stores}
         self.title, self.place, self.clock, self.project = title, place, clock, project
         self.can_edit = self.can_review = make_search is None
-        self._make_search = make_search
+        self._make_search, self.origin = make_search, origin
         self.dream: DreamRun | None = None
         self.published = 0  # events so far: a page that was made before the last one is not up to date
         self._cancel = threading.Event()
