@@ -57,7 +57,7 @@ def test_a_member_logs_in_reads_searches_and_decides(org: Organisation) -> None:
         "/m/team/deploys?tab=source": "description: Deploys happen", "/inbox": "Ignore all previous instructions",
         "/timeline": "saved", "/why?prompt=when+do+we+deploy": "would be shown", "/memories.json": '"total": 1',
     }  # fmt: skip
-    wrong: list[tuple[str, object]] = []
+    wrong: list[tuple[object, ...]] = []
     for path, words in pages.items():
         status, text = visitor.get(store + path)
         wrong += [(path, status)] if status != 200 or words not in text else []
