@@ -106,7 +106,9 @@ class Visitor:
             link.request(method, path, body, {name: value for name, value in sent.items() if value})
             answer = link.getresponse()
             text = answer.read().decode()
-            return answer.status, text, {name.lower(): value for name, value in answer.getheaders()}
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            cookies = "; ".join(answer.headers.get_all("set-cookie") or ())
+            return answer.status, text, found | ({"set-cookie": cookies} if cookies else {})
         finally:
             link.close()
 

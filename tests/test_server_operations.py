@@ -129,6 +129,10 @@ def test_a_check_says_what_is_wrong(postgres: Postgres, tmp_path: Path) -> None:
     assert {what: ok for what, _, ok in rows}["rows"] is False, "the owner sees the rows of all tenants"
     oidc = ServeOptions(oidc_issuer="http://127.0.0.1:9", oidc_audience="x")
     rows = operations.check(ServerPlace(tmp_path, postgres.app), oidc)
+    unread = ServeOptions(oidc_issuer="http://localhost", oidc_secret_file=str(tmp_path / "none"))
+    for wrong in (ServeOptions(oidc_client_id="x"), unread):
+        found = operations.check(ServerPlace(tmp_path, postgres.app), wrong)
+        assert [words for what, words, ok in found if what == "oidc" and not ok], wrong
     assert {what: ok for what, _, ok in rows} == {
         "database": True,
         "schema": True,

@@ -66,6 +66,8 @@ def _need_owner(owner: str) -> str:
 @click.option("--public-url", default="", metavar="URL", help="The address that clients use, if a proxy is in front.")
 @click.option("--oidc-issuer", default="", metavar="URL", help="Accept JWTs of this OpenID provider.")
 @click.option("--oidc-audience", default="", metavar="TEXT", help="The audience that its tokens must name.")
+@click.option("--oidc-client-id", default="", metavar="TEXT", help="Members log in on the page with it; its id there.")
+@click.option("--oidc-secret-file", default="", metavar="PATH", help="A file with the client's secret, if it has one.")
 @click.option("--connections", type=click.IntRange(1, 500), default=16, show_default=True, help="To the database.")
 @click.option(
     "--check", "is_check", is_flag=True, help="Look at database, schema, roles and provider, and serve nothing."

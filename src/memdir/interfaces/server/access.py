@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.error import URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, build_opener
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 from uuid import UUID, uuid4
 
 import jwt
@@ -39,6 +39,8 @@ _FETCH_SECONDS, _FETCH_BYTES = 10.0, 1_048_576
 _KEYS_SECONDS = 3600.0  # how long keys of a provider are used without asking again
 _UNKNOWN_SECONDS = 30.0  # how often an unknown key makes us ask
 _SKEW_SECONDS = 30  # between the provider's clock and ours
+_LOGIN = ("authorization_endpoint", "token_endpoint")
+_NO: Mapping[str, str] = {}
 
 
 class DeniedError(MemdirError):
@@ -93,7 +95,13 @@ def find_caller(database: PostgresDatabase, oidc: "OidcProvider | None", header:
         return _find_token(database, text)
     if oidc is None:
         raise _unknown()
-    claims = oidc.read_claims(text)
+    return find_person(database, oidc, oidc.read_claims(text), organisation)
+
+
+def find_person(
+    database: PostgresDatabase, oidc: "OidcProvider", claims: Mapping[str, Any], organisation: str
+) -> Caller:
+    """The member whom checked claims speak of; DeniedError with status 401 where the organisation has no such member."""
     given = organisation or str(claims.get("memdir_organisation", ""))
     try:
         tenant = UUID(given)
@@ -239,20 +247,22 @@ def delete_row(database: PostgresDatabase, tenant: UUID, table: str, **key: obje
 
 
 class OidcProvider:
-    """One OpenID provider: its address, found keys, and the audience that a token must be meant for."""
+    """One OpenID provider: its address, found keys, and the audience that a token must be meant for. With a `client`,
+    its id at the provider, people log in there with a browser."""
 
-    def __init__(self, issuer: str, audience: str) -> None:
+    def __init__(self, issuer: str, audience: str, client: str = "", secret: str = "") -> None:
         parts = urlsplit(issuer)
         if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
             raise SettingsError("an OIDC issuer has an https address", key="oidc_issuer", hint="http is for loopback")
         if not audience:
             raise SettingsError("OIDC needs an audience", key="oidc_audience", hint="the client id of this server")
-        self.issuer, self.audience = issuer, audience
+        self.issuer, self.audience, self.client, self._secret = issuer, audience, client, secret
         self._keys: Mapping[str, Any] = {}
+        self._described: tuple[float, Mapping[str, Any]] = float("-inf"), {}
         self._read_at = self._tried_at = float("-inf")
         self._lock = threading.Lock()
 
-    def read_claims(self, text: str) -> Mapping[str, Any]:
+    def read_claims(self, text: str, audience: str = "") -> Mapping[str, Any]:
         """The claims of a valid token; DeniedError for any other."""
         try:
             head = jwt.get_unverified_header(text)
@@ -262,7 +272,7 @@ class OidcProvider:
                 key,
                 _ALGORITHMS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
-                audience=self.audience,
+                audience=audience or self.audience,
                 issuer=self.issuer,
                 leeway=_SKEW_SECONDS,
             )
@@ -275,6 +285,33 @@ class OidcProvider:
     def check(self) -> None:
         """Raise SettingsError now if the provider cannot be used."""
         self._fetch_keys()
+        for field in _LOGIN if self.client else ():
+            self._find_address(field)
+
+    def start_login(self, back: str, state: str, nonce: str, verifier: str) -> str:
+        """The address where a person logs in; the provider sends them `back` with a code and the state."""
+        digest = hashlib.sha256(verifier.encode()).digest()
+        query = {
+            "response_type": "code", "client_id": self.client, "redirect_uri": back, "scope": "openid", "state": state,
+            "nonce": nonce, "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"="), "code_challenge_method": "S256",
+        }  # fmt: skip
+        address = self._find_address(_LOGIN[0])
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(query)}"
+
+    def end_login(self, code: str, back: str, nonce: str, verifier: str) -> Mapping[str, Any]:
+        """The claims of the id token that the provider gives for a code; DeniedError if it is not of this login."""
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": back, "code_verifier": verifier}
+        headers = {}
+        if self._secret:
+            pair = f"{quote(self.client, safe='')}:{quote(self._secret, safe='')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        data = urlencode({**form, "client_id": self.client}).encode()
+        found = self._fetch(self._find_address(_LOGIN[1]), data, headers)
+        claims = self.read_claims(str(found.get("id_token", "")), self.client)
+        is_mine = hmac.compare_digest(str(claims.get("nonce", "")).encode("utf-8", "replace"), nonce.encode())
+        if not is_mine or claims.get("azp", self.client) != self.client:
+            raise _unknown()
+        return claims
 
     def _find_key(self, kid: str) -> Any:
         now = time.monotonic()
@@ -287,15 +324,8 @@ class OidcProvider:
             return self._keys[kid]
 
     def _fetch_keys(self) -> Mapping[str, Any]:
-        found = self._fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
-        if found.get("issuer") != self.issuer:
-            raise SettingsError(
-                "the OIDC provider says it is another", key="oidc_issuer", hint=f"it is {found.get('issuer')}"
-            )
-        address = str(found.get("jwks_uri", ""))
-        if urlsplit(address).scheme != urlsplit(self.issuer).scheme:
-            raise SettingsError("the OIDC provider names no address of its keys", key="oidc_issuer")
-        rows = self._fetch(address).get("keys")
+        self._described = float("-inf"), {}
+        rows = self._fetch(self._find_address("jwks_uri")).get("keys")
         keys = {}
         for row in rows if isinstance(rows, list) else []:
             with suppress(jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError):
@@ -303,11 +333,30 @@ class OidcProvider:
                     keys[str(row.get("kid", ""))] = jwt.PyJWK(row)
         return keys
 
-    def _fetch(self, address: str) -> Mapping[str, Any]:
+    def _find_address(self, field: str) -> str:
+        """An address of the provider, by discovery, which is asked once an hour."""
+        read_at, found = self._described
+        if time.monotonic() - read_at > _KEYS_SECONDS:
+            found = self._fetch(f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+            if found.get("issuer") != self.issuer:
+                hint = f"it is {found.get('issuer')}"
+                raise SettingsError("the OIDC provider says it is another", key="oidc_issuer", hint=hint)
+            self._described = time.monotonic(), found
+        address = str(found.get(field, ""))
+        if urlsplit(address).scheme != urlsplit(self.issuer).scheme:
+            raise SettingsError(f"the OIDC provider names no {field}", key="oidc_issuer")
+        return address
+
+    def _fetch(self, address: str, data: bytes | None = None, headers: Mapping[str, str] = _NO) -> Mapping[str, Any]:
         try:
-            with build_opener(_NoRedirect).open(address, timeout=_FETCH_SECONDS) as answer:
+            request = Request(address, data, dict(headers))
+            with build_opener(_NoRedirect).open(request, timeout=_FETCH_SECONDS) as answer:
                 found = json.loads(answer.read(_FETCH_BYTES))
         except (URLError, OSError, ValueError) as error:
+            if isinstance(error, HTTPError):
+                error.close()
+                if data is not None and 400 <= error.code < 500:  # it does not know this code, verifier or client
+                    raise _unknown() from None
             raise SettingsError(f"the OIDC provider does not answer: {error}", key="oidc_issuer") from None
         return found if isinstance(found, dict) else {}
 

@@ -124,11 +124,14 @@ class ApiServer:
 
     def authenticate(self, headers: Mapping[str, str], address: str) -> Caller:
         """The caller; raises DeniedError or RateError."""
+        shown, organisation = headers.get("authorization", ""), headers.get("memdir-organisation", "")
+        database, oidc = self.context.database, self.context.oidc
+        return self.admit(lambda: find_caller(database, oidc, shown, organisation), address)
+
+    def admit(self, find: Callable[[], Caller], address: str) -> Caller:
+        """Whom `find` finds; failures are counted by address, requests by organisation."""
         try:
-            organisation = headers.get("memdir-organisation", "")
-            caller = find_caller(
-                self.context.database, self.context.oidc, headers.get("authorization", ""), organisation
-            )
+            caller = find()
         except DeniedError:
             if wait := self.rates.take(("failed", address), _FAILED_A_MINUTE):
                 raise RateError(wait) from None

@@ -52,6 +52,8 @@ class ServeOptions:
     public_url: str = ""
     oidc_issuer: str = ""
     oidc_audience: str = ""
+    oidc_client_id: str = ""
+    oidc_secret_file: str = ""
     connections: int = _CONNECTIONS
 
 
@@ -91,7 +93,7 @@ def open_place(place: ServerPlace) -> Iterator[tuple[str, str]]:
 def serve(place: ServerPlace, options: ServeOptions, say: Callable[[str], None]) -> int:
     """Serve until the process is stopped. A place of our own gets an organisation and a token at the first start."""
     with open_place(place) as (owner, dsn):
-        oidc = OidcProvider(options.oidc_issuer, options.oidc_audience) if options.oidc_issuer else None
+        oidc = _open_oidc(options) if options.oidc_issuer or options.oidc_client_id else None
         database = PostgresDatabase(dsn, size=options.connections)
         try:
             if place.dsn is None and not list_tenants(owner):
@@ -134,7 +136,7 @@ def check(place: ServerPlace, options: ServeOptions) -> list[tuple[str, str, boo
                 note("credentials", lambda: _check_credentials(database, options))
         finally:
             database.close()
-    if options.oidc_issuer:
+    if options.oidc_issuer or options.oidc_client_id:
         note("oidc", lambda: _check_oidc(options))
     return rows
 
@@ -171,8 +173,16 @@ def _check_credentials(database: PostgresDatabase, options: ServeOptions) -> str
 
 
 def _check_oidc(options: ServeOptions) -> str:
-    OidcProvider(options.oidc_issuer, options.oidc_audience).check()
+    _open_oidc(options).check()
     return options.oidc_issuer
+
+
+def _open_oidc(options: ServeOptions) -> OidcProvider:
+    try:
+        secret = Path(options.oidc_secret_file).read_text(encoding="utf-8").strip() if options.oidc_secret_file else ""
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"the secret of the OIDC client cannot be read: {error}", key="oidc_secret_file") from None
+    return OidcProvider(options.oidc_issuer, options.oidc_audience, options.oidc_client_id, secret)
 
 
 def has_credentials(database: PostgresDatabase) -> bool:

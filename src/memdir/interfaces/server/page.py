@@ -1,12 +1,13 @@
 """The page for members of an organisation: stores, memories, search, history and the inbox of what they may read.
 
-A member shows a token once, in a form, and gets a cookie; the server keeps a hash of it, with the number of the token, and looks
-the token up at every request: one that was revoked or has expired opens nothing. Below `/s/STORE` lies the page of `memdir ui`
-on that store, read-only but for the inbox, which is decided by the function of the API, under its rules. What others may not
-see does not exist here either.
+A member shows a token once, in a form, or logs in at the OIDC provider, and gets a cookie; the server keeps a hash of it and
+looks the token or the member up at every request: who was revoked or removed is out. Below `/s/STORE` lies the page of
+`memdir ui` on that store, with what can be done there under the rules of the API. What others may not see does not exist here
+either.
 """
 
 import hashlib
+import hmac
 import secrets
 import threading
 import time
@@ -15,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 from starlette.applications import Starlette
@@ -27,7 +28,7 @@ from starlette.staticfiles import StaticFiles
 
 from memdir.errors import MemdirError, NotFoundError
 from memdir.frozen import dataclass, replace
-from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, renew_caller
+from memdir.interfaces.server.access import PREFIX, Caller, DeniedError, OidcProvider, find_person, renew_caller
 from memdir.interfaces.server.api import Call, HeldError, OpenStore, decide_item, list_stores
 from memdir.interfaces.server.app import ApiServer, RateError, render_error, show_absent
 from memdir.interfaces.web.access import ACTIONS, CSRF, MEMORY, add_headers
@@ -39,8 +40,10 @@ from memdir.interfaces.web.site import ORIGIN, Site
 from memdir.recall.postgres import PostgresSearch
 from memdir.records import Forget
 
-COOKIE = "memdir_session"
-_SECONDS = 12 * 3600.0  # that a session lasts
+COOKIE, LOGIN_COOKIE = "memdir_session", "memdir_login"
+_SECONDS, _LOGIN_SECONDS = 12 * 3600.0, 600.0  # that a session lasts, and a login at the provider
+_LOGINS_A_MINUTE = 60  # begun by one address
+_OIDC = "/login/oidc"  # where a login begins, and where the provider leads back to
 _SESSIONS, _SITES = 10_000, 200  # that a process remembers
 _FORM_BYTES = 4096
 _SITE = "memdir.site"
@@ -50,9 +53,22 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class MemberSession:
-    tenant: UUID
-    token: UUID
+    """`renew` finds who it is, as the database knows them now; DeniedError once they may not log in any more."""
+
+    renew: Callable[[], Caller]
     csrf: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class BegunLogin:
+    """A login at the provider: what only this browser, by its cookie, and the provider's answer can bring together."""
+
+    state: str
+    nonce: str
+    verifier: str
+    organisation: str
+    back: str
     until: float
 
 
@@ -62,6 +78,7 @@ class MemberPage:
     def __init__(self, server: ApiServer) -> None:
         self._server, self._templates = server, make_templates()
         self._sessions: OrderedDict[bytes, MemberSession] = OrderedDict()  # by the hash of the cookie
+        self._logins: OrderedDict[bytes, BegunLogin] = OrderedDict()  # by the hash of the cookie, each used once
         self._sites: OrderedDict[tuple[UUID, str, UUID], Site] = OrderedDict()
         self._lock = threading.Lock()
         self._inner = make_app(lambda request: request.scope[_SITE])
@@ -69,6 +86,8 @@ class MemberPage:
             Route("/", self._show_stores),
             Route("/login", self._show_login),
             Route("/login", self._log_in, methods=["POST"]),
+            Route(_OIDC, self._end_login),
+            Route(_OIDC, self._start_login, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
             Mount("/static", StaticFiles(directory=HERE / "static")),
             Mount("/s/{store:uuid}", self._show_store),
@@ -97,34 +116,92 @@ class MemberPage:
             session = self._sessions.get(key)
         if session is None or session.until < time.monotonic():
             raise DeniedError("log in first", status=401, hint="with a token of your organisation")
-        caller = renew_caller(self._server.context.database, session.tenant, session.token)
+        caller = session.renew()
         if wait := self._server.rates.take(caller.tenant, caller.max_requests):
             raise RateError(wait)
         return caller, session
 
     def _show_login(self, request: Request) -> Response:
-        return self._render("login.html", problem="")
+        return self._render("login.html", organisation=request.query_params.get("organisation", ""))
 
     async def _log_in(self, request: Request) -> Response:
         self._check_origin(request)
         token = (await _read_form(request))["token"].strip()
-        address = request.client.host if request.client else ""
+        given = {"authorization": f"Bearer {token if token.startswith(PREFIX) else ''}"}
         try:
-            given = {"authorization": f"Bearer {token if token.startswith(PREFIX) else ''}"}
-            caller = await run_in_threadpool(self._server.authenticate, given, address)
+            caller = await run_in_threadpool(self._server.authenticate, given, _find_address(request))
         except MemdirError as error:
-            status, _ = render_error(error)
-            why = "this is no valid token" if status == 401 else f"{error}; {error.hint}"
-            return self._render("login.html", status, problem=why)
+            return self._refuse(error, "this is no valid token")
+        number = UUID(caller.actor.removeprefix("token:"))
+        renew = partial(renew_caller, self._server.context.database, caller.tenant, number)
+        return self._open_session(request, RedirectResponse("/", 303), renew)
+
+    async def _start_login(self, request: Request) -> Response:
+        """Send the browser to the provider, with a cookie that the answer is bound to."""
+        self._check_origin(request)
+        organisation, oidc = (await _read_form(request))["organisation"].strip(), self._find_oidc()
+        if wait := self._server.rates.take(("login", _find_address(request)), _LOGINS_A_MINUTE):
+            raise RateError(wait)
+        cookie, state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(4))
+        back = (self._server.public_url or str(request.base_url).rstrip("/")) + _OIDC
+        try:
+            to = await run_in_threadpool(oidc.start_login, back, state, nonce, verifier)
+        except MemdirError as error:
+            return self._refuse(error)
+        login = BegunLogin(state, nonce, verifier, organisation, back, time.monotonic() + _LOGIN_SECONDS)
+        with self._lock:
+            _keep(self._logins, _hash(cookie), login, _SESSIONS)
+        # By a page, not by a redirect: our forms may lead nowhere else.
+        return self._set_cookie(request, self._render("login.html", to=to), LOGIN_COOKIE, cookie)
+
+    async def _end_login(self, request: Request) -> Response:
+        with self._lock:
+            login = self._logins.pop(_read_cookie(request, LOGIN_COOKIE), None)
+        database, oidc, given, claims = self._server.context.database, self._find_oidc(), request.query_params, []
+
+        def find() -> Caller:
+            code, shown = given.get("code", ""), given.get("state", "").encode("utf-8", "replace")
+            is_begun = login is not None and login.until >= time.monotonic()
+            if login is None or not (is_begun and code and hmac.compare_digest(login.state.encode(), shown)):
+                raise DeniedError("this login was not begun in this browser", status=401)
+            claims.append(oidc.end_login(code, login.back, login.nonce, login.verifier))
+            return find_person(database, oidc, claims[0], login.organisation)
+
+        try:
+            caller = await run_in_threadpool(self._server.admit, find, _find_address(request))
+        except MemdirError as error:
+            return self._refuse(error, "the login did not work, or your organisation does not have you as a member")
+        renew = partial(find_person, database, oidc, {"sub": claims[0]["sub"]}, str(caller.tenant))
+        # By a page too: a strict cookie does not come along where another site led here.
+        answer = self._open_session(request, self._render("login.html", to="/"), renew)
+        answer.delete_cookie(LOGIN_COOKIE, path="/login", httponly=True, samesite="lax")
+        return answer
+
+    def _find_oidc(self) -> OidcProvider:
+        oidc = self._server.context.oidc
+        if oidc is None or not oidc.client:
+            raise NotFoundError("members log in with a token here")
+        return oidc
+
+    def _open_session(self, request: Request, answer: Response, renew: Callable[[], Caller]) -> Response:
         cookie = secrets.token_urlsafe(32)
-        until, number = time.monotonic() + _SECONDS, UUID(caller.actor.removeprefix("token:"))
-        session = MemberSession(caller.tenant, number, secrets.token_urlsafe(24), until)
+        session = MemberSession(renew, secrets.token_urlsafe(24), time.monotonic() + _SECONDS)
         with self._lock:
             _keep(self._sessions, _hash(cookie), session, _SESSIONS)
-        answer = RedirectResponse("/", 303)
+        return self._set_cookie(request, answer, COOKIE, cookie)
+
+    def _set_cookie(self, request: Request, answer: Response, name: str, value: str) -> Response:
         is_secure = (self._server.public_url or str(request.url)).startswith("https:")
-        answer.set_cookie(COOKIE, cookie, int(_SECONDS), path="/", secure=is_secure, httponly=True, samesite="strict")
+        if name == COOKIE:
+            answer.set_cookie(name, value, int(_SECONDS), path="/", secure=is_secure, httponly=True, samesite="strict")
+        else:  # lax: the provider leads the browser back here
+            until = int(_LOGIN_SECONDS)
+            answer.set_cookie(name, value, until, path="/login", secure=is_secure, httponly=True, samesite="lax")
         return answer
+
+    def _refuse(self, error: MemdirError, denied: str = "") -> Response:
+        status = render_error(error)[0]
+        return self._render("login.html", status, problem=denied if status == 401 else f"{error}. {error.hint}".strip())
 
     async def _log_out(self, request: Request) -> Response:
         self._check_origin(request)
@@ -183,7 +260,10 @@ class MemberPage:
             raise
 
     def _render(self, template: str, status: int = 200, **values: object) -> Response:
-        return HTMLResponse(self._templates.get_template(template).render(base="", **values), status)
+        oidc = self._server.context.oidc
+        provider = urlsplit(oidc.issuer).hostname if oidc is not None and oidc.client else ""
+        known = {"base": "", "problem": "", "to": "", "organisation": "", "provider": provider, **values}
+        return HTMLResponse(self._templates.get_template(template).render(known), status)
 
     def _fail(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, MemdirError)
@@ -245,9 +325,13 @@ def _hash(cookie: str) -> bytes:
     return hashlib.sha256(cookie.encode("utf-8", "replace")).digest()
 
 
-def _read_cookie(request: Request) -> bytes:
+def _find_address(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _read_cookie(request: Request, name: str = COOKIE) -> bytes:
     try:
-        found = SimpleCookie(request.headers.get("cookie", "")).get(COOKIE)
+        found = SimpleCookie(request.headers.get("cookie", "")).get(name)
     except CookieError:
         found = None
     return _hash(found.value) if found else b""
