@@ -95,6 +95,20 @@ def make_claude(number: int, turns: int = 3) -> dict[str, Any]:
     return {**facts, "account": {"uuid": "acc"}, "chat_messages": messages}
 
 
+def make_told(chats: list[dict[str, Any]]) -> dict[str, Any]:
+    """The files of an export of Claude with these conversations: title, date and messages by role."""
+    rows = []
+    for number, chat in enumerate(chats, 1):
+        at = f"{chat['date']}T10:00:00.000000Z"
+        said = [("human" if row["role"] == "user" else "assistant", row["text"]) for row in chat["messages"]]
+        messages = [
+            {"uuid": f"{number}-{turn}", "sender": sender, "text": words, "created_at": at, "attachments": []}
+            for turn, (sender, words) in enumerate(said)
+        ]
+        rows.append({"uuid": f"k-{number}", "name": chat["title"], "created_at": at, "chat_messages": messages})
+    return {"conversations.json": rows}
+
+
 def make_files(service: str, count: int) -> dict[str, Any]:
     """The files of an export, by name."""
     if service == "chatgpt":

@@ -1,15 +1,19 @@
 """Exports of ChatGPT and Claude: previewed, imported, learned from, resumed, undone; bad ones refused in one line."""
 
+import json
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from chat_exports import MEMORY, make_chatgpt, make_files, write_folder, write_zip
+from chat_exports import MEMORY, make_chatgpt, make_files, make_told, write_folder, write_zip
 from clihelp import Cli
 from loads import scaled
 from memdir.conversation.chat_exports import find_export
 from memdir.store.files import FileStore
+from servers.messages_server import AnthropicServer
+
+DATA = Path(__file__).parent / "data" / "chat_export"
 
 
 @pytest.fixture
@@ -86,6 +90,29 @@ def test_with_a_model_it_is_estimated_and_agreed_to_first(cli: Cli, tmp_path: Pa
     told = cli("import", str(path), "--learn", "--apply", "--model", "ollama:qwen3:8b")
     assert told.code == 1 and "5 conversations, 30 messages in 5 requests to ollama:qwen3:8b: about" in told.err
     assert "--yes goes ahead" in told.err
+
+
+def test_conversations_of_a_year_are_learned_from_by_a_capable_model(cli: Cli, tmp_path: Path) -> None:
+    """Conversations by one author; the answers of a reader who saw nothing but the requests (tests/data/chat_export)."""
+    chats = json.loads((DATA / "conversations.json").read_text(encoding="utf-8"))
+    path = write_zip(tmp_path / "export.zip", make_told(chats))
+    answers = iter(map(json.loads, (DATA / "answers.jsonl").read_text(encoding="utf-8").splitlines()))
+    with AnthropicServer(lambda body: next(answers)) as server:
+        told = cli(
+            "import", str(path), "--learn", "--apply", "--yes", MEMDIR_MODEL="anthropic:any",
+            MEMDIR_MODEL_URL=server.url, ANTHROPIC_API_KEY="sk-test-12345",
+        )  # fmt: skip
+    assert "learned from 10 conversations: 32 memories" in told.out and next(answers, None) is None
+    known = {row["name"]: row for row in cli("list", "--json").json}
+    assert len(known) == 31 and {"nut-allergy", "no-flying", "one-command-at-a-time", "nell-birthday"} <= set(known)
+    assert "hospital pharmacy" in known["work-role"]["description"], "a later conversation replaced the job"
+    texts = "\n".join(at.read_text(encoding="utf-8") for at in cli.memory.glob("*.md"))
+    # What only stood in a pasted mail and a pasted page.
+    assert [word for word in ("harrowpike", "nestmirror", "8443", "1,145", "table form") if word in texts.lower()] == []
+    assert "pesto" in texts, "a search phrase may name what the person did not"
+    found = cli("recall", "book me the cheapest way to Lisbon in May", "--json", MEMDIR_MODEL="none").json
+    assert [row["name"] for row in found["memories"]] == ["no-flying"]
+    assert "undone" in cli("undo", "--session", "claude:*").out and cli("list", "--json").json == []
 
 
 def test_bad_archives_are_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
