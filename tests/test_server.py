@@ -270,6 +270,11 @@ def test_a_text_that_speaks_to_the_agent_needs_review(org: Organisation, store: 
     assert status == 202 and held["review"]["why"], held
     assert writer("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 403, "not by who wrote it"
     assert org.admin("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 200
+    member = org.admin("POST", "/v1/members", {"issuer": "i", "subject": "s", "role": "member"})[1]["id"]
+    one, two = (org.client("read_write", member=member) for _ in range(2))
+    status, held = put(one, store, "odder", text.replace("Deploys", "Odder"))
+    assert two("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 403, "nor with another token"
+    assert writer("POST", f"{store}/inbox/{held['review']['id']}/approve", {})[0] == 200
     draft = {
         "title": "Builds",
         "description": "Nightly release checklist of the team",

@@ -276,7 +276,7 @@ def test_a_revoked_token_ends_its_sessions_and_nobody_decides_their_own(org: Org
 def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
     need_browser()
     store, address = make_store(org), f"http://127.0.0.1:{org.port}"
-    propose(org.client("read_write"), "main")
+    propose(org.client("read_write", name="build bot"), "main")
     with browsing() as browser:
         page = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark").new_page()
         problems: list[str] = []
@@ -322,8 +322,11 @@ def test_a_person_logs_in_with_a_browser(org: Organisation) -> None:
         page.get_by_text("Taken back.").wait_for()
         assert "Thursdays" in org.admin("GET", "/v1/stores/main/memories/deploys")[1]["content"]
         page.get_by_role("link", name="Inbox").click()
+        page.get_by_text("Build bot").first.wait_for()
         page.get_by_role("group", name="Decide").get_by_role("button", name="Reject").click()
         page.get_by_text("Rejected 1.").wait_for()
         check()
+        page.get_by_role("link", name="All stores").click()
+        page.get_by_role("button", name="Log out").wait_for()
         problems = [at for at in problems if "409 (Conflict)" not in at]
         assert failed == [] and problems == [] and page.evaluate("document.cookie") == ""

@@ -136,7 +136,7 @@ class StoreBase(Inbox):
         names = ", ".join(at.path.removesuffix(".md") for at in changes if not at.is_index)
         key = digest_of("".join(f"{at.path}\0{at.before!r}\0{at.after!r}\0" for at in changes).encode())
         why = "an agent wants to change what the team shares"
-        payload = {"edits": inbox.render_edits(edits)}
+        payload = {"edits": inbox.render_edits(edits), **({"by": origin.who} if self.actor else {})}
         by = replace(origin, who=self.actor or origin.who)
         item = InboxItem(InboxKind.MEMORY, names, why, self.clock(), f"agent:{key}", names, by, payload)
         (kept,) = self.inbox_add([item])

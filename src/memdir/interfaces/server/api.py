@@ -219,7 +219,10 @@ class OpenStore:
         if any(find_secrets(at.text) for at in edits if isinstance(at, Put | Rewrite)):
             raise SecretError("a memory may not hold secrets", hint="say where it is kept instead")
         origin = Origin(self.call.caller.actor, held.why, str(self.call.body.get("session") or ""))
-        name, payload = edits[0].name if edits else "", {"edits": inbox.render_edits(edits)}
+        name, payload = (
+            edits[0].name if edits else "",
+            {"edits": inbox.render_edits(edits), "by": self.call.caller.name},
+        )
         now, mark = self.call.context.clock(), self.call.mark
         item = InboxItem(InboxKind.PROPOSAL, title, held.why, now, mark, name, origin, payload)
         return self.store.inbox_add([item])[0]
@@ -547,9 +550,7 @@ def list_items(call: Call) -> Answer:
 def decide_item(call: Call) -> Answer:
     found, note = call.find_store(write=True), str(call.body.get("note") or "")
     item = found.store.inbox_item(int(call.params["id"]))
-    if (found.review and not call.caller.is_admin) or (
-        item.origin.who == call.caller.actor and not call.caller.is_admin
-    ):
+    if not call.caller.is_admin and (found.review or _is_own(call, item)):
         raise DeniedError("somebody else has to decide this", hint="an admin of the organisation may")
     if call.params["decision"] == "reject":
         return 200, {"item": render_item(inbox.reject(found.store, item, note=note)), "version": None}
@@ -557,6 +558,16 @@ def decide_item(call: Call) -> Answer:
     done = inbox.approve(found.store, item, origin=call.origin(), note=note)
     now = found.store.inbox_item(item.id)
     return 200, {"item": render_item(now), "version": None if done is None else done.change}
+
+
+def _is_own(call: Call, item: InboxItem) -> bool:
+    """Whether the caller proposed it, with this credential or with another."""
+    who, member = item.origin.who, call.caller.member
+    where = "tenant = %(tenant)s AND token::text = %(token)s AND member = %(member)s"
+    (found,) = call.ask(
+        f"SELECT 1 FROM memdir.tokens WHERE {where}", token=clean_text(who.removeprefix("token:")), member=member
+    )
+    return bool(found) or who in (call.caller.actor, f"member:{member}")
 
 
 # --- who may ---------------------------------------------------------------------------------------------------------

@@ -156,9 +156,7 @@ def _align(mine: Sequence[str], base: Sequence[str], theirs: Sequence[str]) -> l
         is_mine, is_theirs = texts[0] != texts[1], texts[2] != texts[1]
         clash = is_mine and is_theirs and texts[0] != texts[2]
         cells = [mark_inserted(texts[1], text) for text in (texts[0], texts[1], texts[2])]
-        note = (
-            "" if clash else "yours is taken" if is_mine and not is_theirs else "theirs is taken" if is_theirs else ""
-        )
+        note = "" if is_mine == is_theirs else "yours is taken" if is_mine else "theirs is taken"
         made.append({"cells": cells, "is_clash": clash, "note": note, "mine": texts[0], "theirs": texts[2]})
     return made
 

@@ -11,7 +11,7 @@ from memdir.dream.records import Patch, PatchSet, list_sets, load, summarize
 from memdir.errors import MemdirError, NotFoundError
 from memdir.format.frontmatter import decode, split_frontmatter
 from memdir.format.index import find_lines
-from memdir.interfaces.web.pages import Params, Row, home_of, make_meter, name_who, read_version
+from memdir.interfaces.web.pages import Params, Row, home_of, make_meter, name_by, name_who, read_version
 from memdir.interfaces.web.render import (
     mark_shared,
     plain,
@@ -121,7 +121,12 @@ def _name_group(item: InboxItem, now: datetime) -> str:
     if sources:
         return f"From {plain(sources[0], 60)}"
     session = f", conversation {plain(item.origin.session, 12)}" if item.origin.session else ""
-    return f"From {name_who(item.origin.who).lower()}{session}"
+    return f"From {name_by(_find_author(item))}{session}"
+
+
+def _find_author(item: InboxItem) -> str:
+    """Who proposed it, by name where the credential has one."""
+    return str(item.payload.get("by") or item.origin.who)
 
 
 def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: datetime) -> Row:
@@ -146,7 +151,7 @@ def _make_item(site: Site, listed: SiteList, home: str, item: InboxItem, now: da
         "name": item.name,
         "path": f"/m/{home}/{quote_path(item.name)}" if f"{home}/{item.name}" in listed.by_key else "",
         "scope_words": name_scope(Scope.TEAM if item.name.startswith("team/") and home == "private" else home),
-        "who": name_who(item.origin.who),
+        "who": name_who(_find_author(item)),
         "session": item.origin.session,
         "at": show_time(item.at, now),
         "edits": shown,
