@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from browsing import WatchedPage, browsing, find_overflow, find_violations, need_browser
 from memdir.interfaces.web.app import open_browser
@@ -290,11 +290,19 @@ def test_what_an_agent_changes_is_shown_and_an_edit_is_never_lost(
     assert [at for at in tab.problems if "409" not in at] == []
 
 
+LIVE = "memdir-live"
+RENEW = """() => {
+  window.renewed = new Promise((done) => addEventListener("htmx:afterRequest", () => done(1), {once: true}));
+  new BroadcastChannel("memdir" + document.querySelector("meta[name=base]").content).postMessage(1e9);
+}"""
+
+
 def test_a_dream_with_a_model_is_watched_live_cancelled_and_reviewed(browser: Browser, project: Project) -> None:
     answers = [read_blocks(at) for at in json.loads((DATA / "dream_on_page.json").read_text(encoding="utf-8"))]
     seen = threading.Semaphore(0)  # what the browser has shown; the next answer waits for it
 
     asked = threading.Event()
+    held: list[Route] = []
 
     def stall(body: Body) -> Answer:
         asked.set()
@@ -332,7 +340,15 @@ def test_a_dream_with_a_model_is_watched_live_cancelled_and_reviewed(browser: Br
                     # Only what each one does itself, and only what is said nowhere else.
                     expect(page.get_by_text("background-of-the-user.md, forgotten")).to_have_count(1)
                     expect(page.get_by_text("Stands nowhere else here")).to_have_count(1)
+                    # A renewal that is under way when a person decides does not take the decision back.
+                    page.route(
+                        "**/dream*", lambda at: held.append(at) if LIVE in at.request.headers else at.continue_()
+                    )
+                    with page.expect_request(lambda at: LIVE in at.headers):
+                        page.evaluate(RENEW)
                     page.locator(".hunk").nth(4).get_by_text("Reject n").click()
+                    held[0].continue_()
+                    page.evaluate("window.renewed")
                     page.get_by_role("button", name=re.compile("^Apply")).click()
                     expect(page.get_by_text("Applied 4 of 5.")).to_be_visible()
                 tab.close()

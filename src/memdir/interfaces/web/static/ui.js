@@ -123,6 +123,10 @@
 
   // Live: one tab listens for all, since a browser allows a host few connections
   let stale = false;
+  const chosen = () => dirty || $("#many input:checked") || $("#queue input:checked") || $("[data-hunk] input[value=no]:checked");
+  addEventListener("htmx:beforeSwap", ({detail}) => {  // what was chosen while the answer was under way stays
+    if (detail.requestConfig.headers["memdir-live"] && chosen()) detail.shouldSwap = false;
+  });
   function renew() {
     const live = $("[data-live]");
     if (dirty || $("form[data-guard] textarea:focus") || $("nav.tabs a[aria-current][href*=tab]")) {
@@ -131,9 +135,9 @@
       return;
     }
     if (!live || document.hidden) { stale = true; return; }
-    if ($("#many input:checked") || $("#queue input:checked") || $("[data-hunk] input[value=no]:checked")) return;
+    if (chosen()) return;
     const focus = document.activeElement, id = focus && live.contains(focus) && (focus.id || focus.dataset.id);
-    htmx.ajax("GET", location.pathname + location.search, {target: "#live", select: "#live", swap: "outerHTML"}).then(() => {
+    htmx.ajax("GET", location.pathname + location.search, {target: "#live", select: "#live", swap: "outerHTML", headers: {"memdir-live": "1"}}).then(() => {
       const again = id && (document.getElementById(id) || $(`[data-id="${CSS.escape(id)}"]`));
       if (again) again.focus();
       count(); hunks();
