@@ -24,7 +24,7 @@ def render_signature(name: str, value: object) -> str:
         return name
     text = re.sub(r"<(\w+)\.(\w+): '([^']*)'>", r"'\3'", text)  # an enumeration's value as people write it
     text = re.sub(r"<(?:function|object|class)[^>]*>", "…", text)
-    text = re.sub(r"\bmemdir\.[\w.]*\.(\w+)", r"\1", text).replace("collections.abc.", "").replace("pathlib.", "")
+    text = re.sub(r"\b(?:memdir|collections\.abc|pathlib)\.(?:\w+\.)*(\w+)", r"\1", text)  # names without their modules
     return name + re.sub(r"Origin\([^()]*(?:\([^()]*\))?[^()]*\)", "Origin()", text)
 
 
