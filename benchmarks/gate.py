@@ -1,11 +1,11 @@
 """Fit the gate of recall and measure it: does a prompt get the right memory, and otherwise nothing?
 
     pip install numpy
-    python benchmarks/gate.py [--prompts FOLDER …] [--hold FOLDER …] [--encoder FOLDER] [--write]
+    python benchmarks/gate.py [--prompts FOLDER …] [--by-author] [--hold FOLDER …] [--encoder FOLDER] [--write]
 
 Each folder has `memories.jsonl` and `prompts.jsonl` as the README of the public `coding_prompts` describes them. Every
-project of `--prompts` is measured with a gate fitted on the others (leave one project out), with cues and without; then
-one gate is fitted on all of them and measured on the folders of `--hold`, which no fit has seen. `--write` writes that
+project of `--prompts` is measured with a gate fitted on the others (`--by-author`: on those of other folders), with cues
+and without; then one gate is fitted on all of them and measured on the folders of `--hold`, which no fit has seen. `--write` writes that
 gate to the package. With `--encoder`, the folder of a sentence encoder, the gate for that is fitted instead. What is counted: precision of what is shown, the share of prompts that get theirs, and the share of
 short and of long prompts that need none and get none.
 
@@ -36,13 +36,14 @@ from memdir.recall.select import LocalSearch, PreparedQuery
 from memdir.store.files import FileStore
 
 BENCH = Path(os.environ.get("MEMDIR_BENCH") or Path(__file__).resolve().parents[2] / "shared" / "bench")
-LEAST = 2  # prompts that a word must occur in
+LEAST = 3  # prompts that a word must occur in
 PROMPT_RIDGE, FIT_RIDGE, SHOW_RIDGE = 3.0, 1.0, 3.0
 DIRECTION = 3.0  # a direction counts so much beside a word
+FOLDS = 6  # of projects: a prompt is weighed by a fit on the other folds
 FEW = 6  # each prompt is also put to a directory of at most so many memories, as a new user has
 # The share of short and long prompts of a fit's own projects that get nothing; how much surer the second memory has to be than
 # the fit says, and every memory in the end.
-LEVELS, ENCODER_LEVELS = (0.94, 0.91, 0.5, 0.0), (0.96, 0.93, 1.0, 0.25)
+LEVELS, ENCODER_LEVELS = (0.94, 0.91, 1.0, 0.2), (0.96, 0.93, 1.0, 0.25)
 FIT_SUM = 3.5  # the scale of a fit: about the sum of SEARCH
 PLAIN = 0.45  # how much of what is shown without cues has to be right
 GENERAL = Path(__file__).resolve().parents[1] / "tests" / "data" / "prompts" / "general" / "prompts.jsonl"
@@ -247,10 +248,9 @@ def fit_gate(
 ) -> dict[str, Any]:
     prompts: dict[str, float] = {}
     projects = frozenset(case.project for case in cases)
-    for project in projects:
-        texts = {case.text for case in cases if case.project == project}
-        other = fit_prompts(projects - {project})
-        prompts |= {text: other(text) for text in texts}
+    for fold in (sorted(projects)[start::FOLDS] for start in range(min(FOLDS, len(projects)))):
+        other = fit_prompts(projects - set(fold))
+        prompts |= {text: other(text) for text in {case.text for case in cases if case.project in fold}}
     fit = fit_parts(cases)
     ranked = [(case, measure_case(case, fit, prompts[case.text])) for case in cases]
     rows = [
@@ -359,34 +359,36 @@ def main() -> int:
     parser.add_argument("--prompts", type=Path, nargs="+", default=[BENCH / "coding_prompts"])
     parser.add_argument("--hold", type=Path, nargs="*", default=[])
     parser.add_argument("--encoder", type=Path)
+    parser.add_argument("--by-author", action="store_true", help="leave all projects of a folder out, not one")
     parser.add_argument("--write", action="store_true", help="fit on all projects and write the weights")
     parser.add_argument("--kind", choices=("semantic", "plain"), help="one of the two gates without an encoder")
     given = parser.parse_args()
-    written = {}
     encoder = CachedEncoder(given.encoder) if given.encoder else None
     others = [json.loads(line)["query"] for line in GENERAL.read_text(encoding="utf-8").splitlines()]
     for kind in (select.ENCODER,) if encoder else (given.kind,) if given.kind else ("semantic", "plain"):
         semantic = kind != "plain"
         direction = make_direction(encoder, semantic=semantic)
-        cases = [case for folder in given.prompts for case in read_cases(folder, semantic=semantic, encoder=encoder)]
+        folders = [list(read_cases(folder, semantic=semantic, encoder=encoder)) for folder in given.prompts]
+        cases = [case for folder in folders for case in folder]
         fit_prompts = make_prompt_fits(cases, others, direction)
         levels = ENCODER_LEVELS if encoder else LEVELS
         print(f"\n# {kind}")
-        projects = () if given.write else sorted({case.project for case in cases})
+        groups = [{case.project for case in folder} for folder in folders]
+        if not given.by_author:
+            groups = [{project} for project in sorted(set().union(*groups))]
         ranked = []
-        for project in projects:
-            gate = make_gate(fit_gate([case for case in cases if case.project != project], fit_prompts, levels))
-            ranked += rank([case for case in cases if case.project == project], gate, direction)
+        for group in () if given.write else groups:
+            gate = make_gate(fit_gate([case for case in cases if case.project not in group], fit_prompts, levels))
+            ranked += rank([case for case in cases if case.project in group], gate, direction)
         if ranked:
-            print_figures("Each project with a gate fitted on the others", ranked)
+            print_figures(f"Each {'author' if given.by_author else 'project'} with a gate fitted on the others", ranked)
         found = fit_gate(cases, fit_prompts, levels)
         for folder in given.hold:
             held = list(read_cases(folder, semantic=semantic, encoder=encoder))
             print_figures(f"{folder.name}, not seen by any fit", rank(held, make_gate(found), direction))
-        written[kind] = found
-    if given.write:
-        path = select.ENCODER_GATE if encoder else select.GATE
-        path.write_text(json.dumps(round_all(written), separators=(",", ":")) + "\n", encoding="utf-8")
+        if given.write:
+            text = json.dumps(round_all(found), separators=(",", ":"))
+            select.GATES[kind].write_text(text + "\n", encoding="utf-8")
     return 0
 
 

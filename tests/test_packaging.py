@@ -73,7 +73,7 @@ def test_everything_the_package_needs_is_in_the_wheel_and_nothing_else(wheel: Pa
     assert {
         "memdir/py.typed",
         "memdir/recall/words.bin",
-        "memdir/recall/gate.json",
+        "memdir/recall/gate_semantic.json",
         "memdir/models/prompts/select.md",
     } <= names
     assert "memdir = memdir.__main__:main" in scripts

@@ -4,7 +4,7 @@
                   how old a memory is, and what verification found out of date in it
     prefetch.py   recall beside a model's work, in a thread, and the selector that asks a model
     select.py     the local selector over one or several stores: candidates, their scores, and the learned gate
-                  (gate.json) that decides what is worth showing
+                  (gate_*.json) that decides what is worth showing
     index.py      the derived index of one directory in SQLite, which can be deleted at any time; the word table:
                   neighbours, rarity and vectors of 30,000 English stems
     terms.py      text -> terms (stems, CJK bigrams), passages, dates

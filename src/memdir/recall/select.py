@@ -68,8 +68,8 @@ PARTS = (*WORD_PARTS, "meaning", "meaning_passage", "meaning_two", "meaning_cues
 ENCODED_PARTS = ("sentence_cues", "sentence_best", "sentence_whole")
 SEARCH = (0.7, 1.0, 0.0, 0.4, 0.1, 0.0, 0.35, 0.35, 0.0, 0.35)
 # Whether a memory is shown at a prompt is learned from prompts of developers (`benchmarks/gate.py`; docs/recall.md).
-GATE = Path(__file__).with_name("gate.json")
-ENCODER_GATE = Path(__file__).with_name("gate_encoder.json")
+# One file a kind, since a prompt hook reads one of them and its time counts.
+GATES = {kind: Path(__file__).with_name(f"gate_{kind}.json") for kind in ("semantic", "plain", "encoder")}
 # What is known of a prompt besides its words and direction, and of a memory at this prompt.
 SIGNS = ("length", "three", "six", "names", "names_count", "asks", "number", "lines")
 SHOW = (
@@ -539,11 +539,8 @@ def score_all(
 
 @cache
 def read_gate(kind: str) -> Gate:
-    """The weights for `semantic`, `plain` (words alone) or `encoder`; the last are in a file of their own, which a prompt
-    hook does not read."""
-    # As text: the file is read by nearly every prompt hook, and is small.
-    path = ENCODER_GATE if kind == ENCODER else GATE
-    found = json.loads(path.read_text(encoding="utf-8"))[kind]
+    """The weights for `semantic`, `plain` (words alone) or `encoder`."""
+    found = json.loads(GATES[kind].read_text(encoding="utf-8"))
     lists = {name: tuple(found[name]) for name in ("signs", "vector", "fit", "show")}
     return Gate(found["bias"], found["words"], **lists)
 
