@@ -157,3 +157,11 @@ def test_a_prompt_of_another_language_is_judged_by_its_words(memory: Path) -> No
     store.write(Draft(Kind.PROJECT, "设计稿", "在蓝色文件夹", "每个页面的设计稿都在共享盘里。"))
     assert ask(store, "我们周五可以部署吗？") == ["部署时间"]
     assert ask(store, "谢谢，现在可以了") == []
+
+
+def test_names_and_code_do_not_make_a_prompt_another_language() -> None:
+    table = open_words()
+    assert table is not None
+    english = ("typo in the scaladoc, 'recieved'", "which header has QPointF?", "what does the 2 in chmod 2775 do")
+    others = ("dürfen wir heute Abend noch ausliefern?", "donde guardamos las copias de seguridad?", "部署文档在哪里？")
+    assert [select.knows_words(table, text) for text in (*english, *others)] == [True] * 3 + [False] * 3

@@ -36,7 +36,9 @@ from memdir.recall.terms import (
     NAME,
     NUMBER,
     REQUEST,
+    STOP,
     is_date_term,
+    make_term,
     match_date,
     parse_dates,
     parse_prompt,
@@ -269,7 +271,8 @@ class LocalSearch:
         dropped.sort(key=lambda pick: -pick.score)
         selected: list[tuple[Pick, Store]] = []
         worse, weak = list[Pick](), list[Pick]()
-        fits = [pick.score for pick, _, _ in ranked]
+        # The gate was fitted without priors, which decide between near ties and nothing else.
+        fits = [pick.score - (pick.evidence.prior if gate is not None else 0.0) for pick, _, _ in ranked]
         direction = self._encode(query.text) if self._encode and gate is not None else None
         prompt = weigh_prompt(gate, query.text, direction) if gate is not None and ranked else 0.0
         for number, (pick, store, prepared) in enumerate(ranked):
@@ -575,9 +578,9 @@ def measure_prompt(text: str, table: WordTable | None) -> tuple[set[str], tuple[
 
 
 def knows_words(table: WordTable, text: str) -> bool:
-    """Whether the table knows half of the terms; of other languages it knows few."""
-    terms = set(parse_terms(text))
-    return 2 * sum(table.find(term) is not None for term in terms) >= len(terms)
+    """Whether the table knows most of the words, of other languages it knows few. Names, code and numbers do not count."""
+    terms = [make_term(word) for word in parse_prompt(text) if word[0].isalpha()]
+    return not terms or 2 * sum(term in STOP or table.find(term) is not None for term in terms) > len(terms)
 
 
 def measure_showing(
