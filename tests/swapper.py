@@ -54,7 +54,8 @@ class Swapper:
         self._path = os.fsencode(path)
         self._link = self._path + b".swap"
         self._outside = os.fsencode(outside)
-        self._shared = mmap.mmap(-1, 16)  # [0] how many swaps, [8] whether to stop
+        # [0] how many swaps, [8] whether to stop; in native form, which is written whole: a reader once saw half of 256.
+        self._shared = mmap.mmap(-1, 16)
         self._pid = 0
         exchange = find_exchange() if atomic else None
         self.is_atomic = exchange is not None
@@ -62,7 +63,7 @@ class Swapper:
 
     @property
     def swaps(self) -> int:
-        return int(struct.unpack_from("=Q", self._shared)[0])
+        return int(struct.unpack_from("Q", self._shared)[0])
 
     def __enter__(self) -> "Swapper":
         self.start()
@@ -74,7 +75,7 @@ class Swapper:
     def start(self) -> None:
         """Return once the first swap has happened."""
         os.symlink(self._outside, self._link)
-        struct.pack_into("=QQ", self._shared, 0, 0, 0)
+        struct.pack_into("QQ", self._shared, 0, 0, 0)
         ready, told = os.pipe()
         parent = os.getpid()
         self._pid = fork()
@@ -97,7 +98,7 @@ class Swapper:
     def stop(self) -> None:
         """Let it finish its pair of swaps and end; the directory is back in its place, the symlink is removed."""
         if self._pid:
-            struct.pack_into("=Q", self._shared, 8, 1)
+            struct.pack_into("Q", self._shared, 8, 1)
             os.waitpid(self._pid, 0)
             self._pid = 0
         if os.path.islink(self._path):
@@ -111,7 +112,7 @@ class Swapper:
         while not self._shared[8] and os.getppid() == parent:
             if self._exchange(self._path, self._link):
                 count += 1
-                struct.pack_into("=Q", self._shared, 0, count)
+                struct.pack_into("Q", self._shared, 0, count)
                 if count == 1:
                     os.write(told, b"!")
 
