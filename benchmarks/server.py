@@ -32,14 +32,15 @@ from psycopg.conninfo import make_conninfo
 
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.cluster import PostgresCluster
+from memdir.postgres import store as postgres
+from memdir.postgres.search import PostgresSearch
+from memdir.postgres.store import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
 from memdir.recall.index import open_words, pool
 from memdir.recall.pipeline import recall
-from memdir.recall.postgres import PostgresSearch
 from memdir.recall.terms import parse_terms
 from memdir.records import Draft, Kind
-from memdir.store import plan, postgres
+from memdir.store import plan
 from memdir.store.contract import utc_now
-from memdir.store.postgres import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
 
 Work = Callable[[int], object]
 

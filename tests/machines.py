@@ -6,8 +6,8 @@ from pathlib import Path
 
 from clihelp import NOW, Cli, Result
 from memdir.store.open import Project, open_project
-from memdir.team import own
-from memdir.team.state import SyncResult
+from memdir.sync import own
+from memdir.sync.state import SyncResult
 from teams import make_git_dir
 
 ADDRESS = "https://git.example.org/me/{}.git"

@@ -17,8 +17,8 @@ from memdir.errors import MemdirError
 from memdir.records import Kind
 from memdir.store.files import FileStore
 from memdir.store.open import Project, find_identity, find_moved_directories, open_project, relink
-from memdir.team.own import sync_own
-from memdir.team.sync import open_sync, sync
+from memdir.sync.own import sync_own
+from memdir.sync.sync import open_sync, sync
 from team_member import say, write
 
 

@@ -11,9 +11,9 @@ import threading
 from uuid import UUID
 
 from memdir.errors import ConflictError, NotFoundError
+from memdir.postgres.cache import StoreCache
+from memdir.postgres.store import PostgresDatabase, PostgresStore
 from memdir.records import Draft, Kind
-from memdir.store.postgres import PostgresDatabase, PostgresStore
-from memdir.store.postgres_cache import StoreCache
 
 SHARED_EVERY = 10
 

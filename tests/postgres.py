@@ -23,7 +23,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from memdir.interfaces.server.cluster import PostgresCluster
-from memdir.store.postgres import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
+from memdir.postgres.store import APP_ROLE, PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
 
 GIVEN = os.environ.get("MEMDIR_TEST_PG", "")
 SHARED = os.environ.get("MEMDIR_TEST_SHARED", "")  # a folder of this session, for all of its processes

@@ -16,8 +16,8 @@ from memdir.interfaces.server.api import ServerContext
 from memdir.interfaces.server.app import BODY_BYTES, build_app
 from memdir.interfaces.server.page import COOKIE
 from memdir.interfaces.web.listen import HttpLimits, HttpServer, listen
+from memdir.postgres.store import PostgresDatabase
 from memdir.store.contract import utc_now
-from memdir.store.postgres import PostgresDatabase
 from postgres import Postgres
 
 TEXT = "---\nname: {title}\ndescription: {description}\ntype: project\n---\n{body}\n"

@@ -18,7 +18,7 @@ from memdir.errors import MemdirError
 from memdir.records import Draft, Kind
 from memdir.store.files import FileStore
 from memdir.store.open import Project, open_project
-from memdir.team.sync import open_sync, sync
+from memdir.sync.sync import open_sync, sync
 
 MARK = re.compile(r"mark[a-z]+x\d+y")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from clihelp import Cli
 from memdir.store.open import Project, open_project
-from memdir.team.state import Membership, SyncResult
-from memdir.team.sync import enter, open_sync, sync
+from memdir.sync.state import Membership, SyncResult
+from memdir.sync.sync import enter, open_sync, sync
 
 NOW = "2026-03-05T12:00:00+00:00"
 

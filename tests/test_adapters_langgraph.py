@@ -23,7 +23,7 @@ from homes import write
 from loads import scaled
 from memdir.files import check_name
 from memdir.interfaces.sdk.langgraph import Address, MemdirStore, compose_item, make_names, parse_item
-from memdir.records import Draft, Kind, Memory, Put
+from memdir.records import Draft, Kind, Put, StoredMemory
 from memdir.store.contract import utc_now
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
@@ -305,7 +305,7 @@ def test_every_value_reads_back_from_the_file_it_becomes(value: dict[str, Any], 
         assert item.address == address and item.value == value and memory.header.problem == ""
 
 
-def _read(kept: MemoryStore, name: str, text: str) -> Memory:
+def _read(kept: MemoryStore, name: str, text: str) -> StoredMemory:
     kept.change([Put(name, text)], verb="save")
     return kept.read(name)
 

@@ -22,7 +22,7 @@ from memdir.recall.index import LARGE
 from memdir.recall.reminder import measure_reply
 from memdir.store.sessions import open_session, read_queue
 from memdir.store.state import RECORD, read_events, read_problems, write_table
-from memdir.team.state import TeamNews, add_news
+from memdir.sync.state import TeamNews, add_news
 from memdir.text import estimate_tokens
 from searching import write_memory
 

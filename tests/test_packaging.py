@@ -177,6 +177,6 @@ def test_each_extra_installs_beside_the_wheel_and_can_be_imported(wheel: Path, t
         pytest.skip("an installation of every extra: full load only")
     python = make_venv(tmp_path / "venv")
     fetch(BIN / "uv", "pip", "install", "--quiet", "--python", python, f"memdir[{extra}] @ file://{wheel}", env={})
-    modules = {"langgraph": "memdir.interfaces.sdk.langgraph", "openai-agents": "memdir.interfaces.sdk.openai_agents", "pydantic-ai": "memdir.interfaces.sdk.pydantic_ai", "mcp": "memdir.interfaces.mcp", "server": "memdir.store.postgres", "sync": "pyrage", "color": "rich"}  # fmt: skip
+    modules = {"langgraph": "memdir.interfaces.sdk.langgraph", "openai-agents": "memdir.interfaces.sdk.openai_agents", "pydantic-ai": "memdir.interfaces.sdk.pydantic_ai", "mcp": "memdir.interfaces.mcp", "server": "memdir.postgres.store", "sync": "pyrage", "color": "rich"}  # fmt: skip
     run(python, "-c", f"import {modules.get(extra, extra)}")
     try_out(python, "-m", "memdir", home=tmp_path / "home")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from loads import IS_FULL, bench, scaled
 from memdir.interfaces.cli.recall import BenchQuestion, plant, read_corpus, read_queries
+from memdir.postgres.search import PostgresSearch, refresh_search
+from memdir.postgres.store import PostgresStore
 from memdir.recall.index import open_words
 from memdir.recall.pipeline import recall
-from memdir.recall.postgres import PostgresSearch, refresh_search
 from memdir.records import Draft, Kind, Origin, Query
 from memdir.store.files import FileStore
 from memdir.store.plan import FileChange
-from memdir.store.postgres import PostgresStore
 from memdir.testing import sample_memory
 from postgres import Postgres
 

@@ -14,8 +14,8 @@ import pytest
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.api import ENDPOINTS
 from memdir.interfaces.server.app import RateLimit
+from memdir.postgres.store import PostgresDatabase
 from memdir.store.contract import utc_now
-from memdir.store.postgres import PostgresDatabase
 from postgres import Postgres, Proxy
 from serving import Client, Organisation, memory, serve
 

@@ -20,9 +20,9 @@ import pytest
 from loads import IS_FULL, ROOT, scaled
 from memdir.format.frontmatter import digest_of
 from memdir.interfaces.server.cluster import PostgresCluster
+from memdir.postgres.store import PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
 from memdir.records import Draft, Kind
 from memdir.store.plan import is_index_path
-from memdir.store.postgres import PostgresDatabase, PostgresStore, create_store, create_tenant, migrate
 from memdir.testing import check_store
 from pg_writer import SHARED_EVERY
 from postgres import Postgres, Proxy, cluster, free_port

@@ -24,9 +24,9 @@ from memdir.errors import NotFoundError, SettingsError
 from memdir.interfaces.server import operations
 from memdir.interfaces.server.cluster import find_binaries
 from memdir.interfaces.server.operations import ServeOptions, ServerPlace
+from memdir.postgres.store import PostgresDatabase, PostgresStore
 from memdir.records import InboxItem, InboxKind, Surfacing
 from memdir.store.contract import utc_now
-from memdir.store.postgres import PostgresDatabase, PostgresStore
 from memdir.testing import sample_memory
 from postgres import Postgres
 from serving import Client

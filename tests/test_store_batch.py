@@ -15,6 +15,7 @@ import syscalls
 from loads import IS_FULL, ROOT, scaled
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError
 from memdir.frozen import replace
+from memdir.postgres.store import PostgresStore
 from memdir.records import (
     AddPointer,
     BatchResult,
@@ -33,7 +34,6 @@ from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from memdir.store.plan import FileChange
-from memdir.store.postgres import PostgresStore
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 

@@ -15,11 +15,11 @@ from memdir import files
 from memdir.errors import DiskError, NotFoundError
 from memdir.format.index import clip_index
 from memdir.limits import LEDGER_QUERY_CHARS, LEDGER_ROWS
+from memdir.postgres.store import PostgresStore
 from memdir.records import Origin, Surfacing
 from memdir.store import history
 from memdir.store.files import FileStore
 from memdir.store.plan import FileChange
-from memdir.store.postgres import PostgresStore
 from memdir.store.state import read_problems
 from memdir.testing import sample_memory
 from pressure import Unavailable, nobody_folder, run_in_child
@@ -31,7 +31,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from memdir.records import Surfacing
 from memdir.store.files import FileStore
-from memdir.store.postgres import PostgresStore
+from memdir.postgres.store import PostgresStore
 store = FileStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
     store.note_recalls([Surfacing("terse-replies", datetime.now(UTC), f"{sys.argv[2]} {number}")])

@@ -16,6 +16,7 @@ import syscalls
 from loads import IS_FULL, ROOT
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, NotFoundError
 from memdir.frozen import replace
+from memdir.postgres.store import PostgresStore
 from memdir.records import (
     AddPointer,
     Draft,
@@ -45,7 +46,6 @@ from memdir.store.inbox import (
     render_evidence,
 )
 from memdir.store.memory import MemoryStore
-from memdir.store.postgres import PostgresStore
 from memdir.testing import sample_memory
 from syscalls import Ack, Progress
 from tables import table

@@ -14,11 +14,11 @@ from psycopg.conninfo import make_conninfo
 
 from memdir.errors import BudgetError, ConflictError, DiskError, NotFoundError, ReviewError, SecretError
 from memdir.frozen import replace
+from memdir.postgres import store as module
+from memdir.postgres.store import APP_ROLE, PostgresDatabase, PostgresStore, create_store, list_migrations, migrate
 from memdir.records import Draft, InboxItem, InboxKind, Kind, Origin, Save, Scope, Surfacing
 from memdir.store import inbox
-from memdir.store import postgres as module
 from memdir.store.contract import utc_now
-from memdir.store.postgres import APP_ROLE, PostgresDatabase, PostgresStore, create_store, list_migrations, migrate
 from memdir.testing import sample_memory
 from postgres import Postgres, Proxy
 
@@ -365,7 +365,7 @@ NOT_PORTABLE = {
 
 
 # The modules that send SQL to the database, which is every one that uses a store of it or a connection.
-SENDERS = ("store/postgres.py", "store/postgres_history.py", "recall/postgres.py", "interfaces/server")
+SENDERS = ("postgres/store.py", "postgres/history.py", "postgres/search.py", "interfaces/server")
 STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|ALTER|BEGIN|AND (NOT )?EXISTS)\b")
 
 
@@ -415,7 +415,7 @@ def test_schema_and_statements_use_what_distributed_engines_have() -> None:
     for text in ("array_to_tsvector", "INTO memdir.audit", "INTO memdir.recalls", "INTO memdir.tokens", "head h"):
         assert any(text in at for at in statements), text
     # What is not known of every engine belongs to search, without which a store works.
-    core = read_statements([at for at in SENDERS if not at.startswith("recall")])
+    core = read_statements([at for at in SENDERS if "search" not in at])
     assert [at for at in core if re.search(r"tsvector\(|tsquery|ts_rank|unnest", at)] == []
     planted = [
         "SELECT pg_advisory_xact_lock(1)",

@@ -38,7 +38,7 @@ from memdir.store.state import (
     write_set,
     write_table,
 )
-from memdir.team.sync import LOCK as SYNC_LOCK
+from memdir.sync.sync import LOCK as SYNC_LOCK
 
 WHEN = datetime(2026, 3, 5, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ import pytest
 
 from machines import Machine, add_clone, read_memories
 from memdir.store.open import Project
-from memdir.team import own
-from memdir.team.state import SyncResult
+from memdir.sync import own
+from memdir.sync.state import SyncResult
 from own_machine import find_clone
 from team_player import Player, find_lost, find_written
 from teams import make_remote

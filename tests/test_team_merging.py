@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from memdir.format import frontmatter
 from memdir.format.index import merge_index, tidy_index
 from memdir.records import Kind
-from memdir.team.merge import merge_memory, split_paragraphs
+from memdir.sync.merge import merge_memory, split_paragraphs
 from memdir.text import merge_units
 from tables import table
 

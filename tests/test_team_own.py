@@ -12,7 +12,7 @@ from hooking import wait_until
 from machines import ADDRESS, Machine, add_clone, read_memories
 from memdir.interfaces.worker import do_chores
 from memdir.store.open import Identity
-from memdir.team.own import ProjectRecord, find_record
+from memdir.sync.own import ProjectRecord, find_record
 from teams import make_remote, memory_text, raw_git
 
 ABOUT_ME = "---\nname: Me\ndescription: Who the person is\ntype: user\n---\n\nPrefers short replies.\n"

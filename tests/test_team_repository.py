@@ -10,7 +10,7 @@ import pytest
 
 from homes import git, make_repository, write
 from memdir.errors import SettingsError
-from memdir.team.state import Membership, check_branch, check_remote, read_membership, resolve_remote, write_membership
+from memdir.sync.state import Membership, check_branch, check_remote, read_membership, resolve_remote, write_membership
 from tables import table
 from teams import Member, make_remote, memory_text
 

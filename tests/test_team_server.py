@@ -11,9 +11,9 @@ import pytest
 from machines import Machine
 from memdir.errors import SettingsError
 from memdir.store.open import Project
-from memdir.team.server import ServerRemote, check_server
-from memdir.team.state import SyncResult
-from memdir.team.sync import open_sync, sync
+from memdir.sync.server import ServerRemote, check_server
+from memdir.sync.state import SyncResult
+from memdir.sync.sync import open_sync, sync
 from own_machine import find_clone, take_along
 from postgres import Postgres, Proxy
 from team_player import Player, find_lost, find_written

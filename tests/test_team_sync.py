@@ -18,8 +18,8 @@ from memdir.format.frontmatter import parse_fields
 from memdir.records import InboxItem, InboxKind, InboxState
 from memdir.store.inbox import approve, reject
 from memdir.store.state import POINT, read_authors
-from memdir.team.state import SyncOutcome, mark_seen, read_membership, read_sync_record, read_team_news, render_news
-from memdir.team.sync import LOCK, open_sync, read_remote_head
+from memdir.sync.state import SyncOutcome, mark_seen, read_membership, read_sync_record, read_team_news, render_news
+from memdir.sync.sync import LOCK, open_sync, read_remote_head
 from teams import Member, make_remote, make_team, memory_text
 
 IS_FULL = os.environ.get("MEMDIR_LOAD") == "full"

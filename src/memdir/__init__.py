@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memdir.models.open import open_model
     from memdir.recall.pipeline import recall
     from memdir.recall.reminder import render_reminder
-    from memdir.records import Change, Draft, Header, Kind, Memory, Message, Origin, Scope
+    from memdir.records import Change, Draft, Header, Kind, Message, Origin, Scope, StoredMemory
     from memdir.session import Session
     from memdir.store.contract import Store
     from memdir.store.files import FileStore
@@ -54,7 +54,7 @@ _HOMES = {
         "models.open": "open_model",
         "recall.pipeline": "recall",
         "recall.reminder": "render_reminder",
-        "records": "Change Draft Header Kind Memory Message Origin Scope",
+        "records": "Change Draft Header Kind Message Origin Scope StoredMemory",
         "session": "Session",
         "store.contract": "Store",
         "store.files": "FileStore",
@@ -75,7 +75,6 @@ __all__ = [
     "Kind",
     "LockedError",
     "MemdirError",
-    "Memory",
     "MemoryStore",
     "Message",
     "NotFoundError",
@@ -85,6 +84,7 @@ __all__ = [
     "Session",
     "SettingsError",
     "Store",
+    "StoredMemory",
     "dream",
     "dream_is_due",
     "extract",

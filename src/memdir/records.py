@@ -1,6 +1,6 @@
 """The frozen records that packages pass to each other. They hold values and know nothing of files or clocks.
 
-A `Draft` goes into a store and a `Memory` comes out: unchecked and stored text have different types, so that a type
+A `Draft` goes into a store and a `StoredMemory` comes out: unchecked and stored text have different types, so that a type
 checker finds a missing check.
 """
 
@@ -124,7 +124,7 @@ class _Titled:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(_Titled):
+class StoredMemory(_Titled):
     """One stored memory: header, the whole text, its body, and the digest that `expect` is compared with."""
 
     header: Header

@@ -45,9 +45,9 @@ from memdir.project.settings import read_environment, read_settings
 from memdir.store.secrets import find_secrets, read_own_rules
 from memdir.store.sessions import open_session, parse_cursor, parse_record, read_ended, read_queue
 from memdir.store.state import OWN_SETUP, find_own_sync, read_authors, read_events, read_problems, read_set
-from memdir.team.merge import merge_memory
-from memdir.team.own import read_setup
-from memdir.team.state import read_membership, read_point, read_sync_record, read_team_news
+from memdir.sync.merge import merge_memory
+from memdir.sync.own import read_setup
+from memdir.sync.state import read_membership, read_point, read_sync_record, read_team_news
 from memdir.text import find_json
 from memdir.verify.claims import find_claims
 

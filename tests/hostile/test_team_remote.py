@@ -12,7 +12,7 @@ import pytest
 
 from memdir.limits import TEAM_ENTRIES
 from memdir.records import InboxState
-from memdir.team.state import SyncResult
+from memdir.sync.state import SyncResult
 from memdir.text import one_line
 from teams import Member, make_remote, memory_text, raw_git
 

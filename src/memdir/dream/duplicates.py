@@ -21,7 +21,7 @@ from memdir.format.age import find_link_target, make_targets, resolve_links
 from memdir.format.frontmatter import encode, make_memory
 from memdir.frozen import dataclass
 from memdir.language.requests import find_request_languages
-from memdir.records import TEAM_FOLDER, Edit, Forget, Header, Memory, Rewrite
+from memdir.records import TEAM_FOLDER, Edit, Forget, Header, Rewrite, StoredMemory
 from memdir.store.plan import index_path
 from memdir.text import one_line, shorten
 
@@ -314,7 +314,7 @@ class MemoryFacts:
     `like` is the text by which a merged memory is compared with the next: its own has what came from descriptions too.
     """
 
-    def __init__(self, memory: Memory, like: "MemoryFacts | None" = None) -> None:
+    def __init__(self, memory: StoredMemory, like: "MemoryFacts | None" = None) -> None:
         self.memory, self._like = memory, like
         self.name = memory.header.name
         self.main, self.parts = split_parts(memory.body)

@@ -52,13 +52,13 @@ from memdir.records import (
     InboxState,
     IndexEdit,
     Kind,
-    Memory,
     Message,
     Model,
     Origin,
     ReplaceLine,
     Rewrite,
     Save,
+    StoredMemory,
 )
 from memdir.store.contract import StoreBase, StoreOverlay, utc_now
 from memdir.store.files import FileStore, find_ages
@@ -451,7 +451,7 @@ def _read_indexes(store: StoreBase) -> dict[str, str]:
     return indexes
 
 
-def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, Memory]) -> dict[str, tuple[str, ...]]:
+def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, StoredMemory]) -> dict[str, tuple[str, ...]]:
     names = {fold(name): name for name in memories}
     hooks: defaultdict[str, list[str]] = defaultdict(list)
     for prefix, text in indexes.items():
@@ -462,7 +462,7 @@ def _find_hooks(indexes: Mapping[str, str], memories: Mapping[str, Memory]) -> d
     return {name: tuple(found) for name, found in hooks.items()}
 
 
-def _plan_dates(memory: Memory, now: datetime) -> Patch | None:
+def _plan_dates(memory: StoredMemory, now: datetime) -> Patch | None:
     """Relative dates of a project memory made absolute, from the day on which it was written.
 
     Why and How to apply are left alone: they say what holds each time ("anything merged after Monday waits").
@@ -489,7 +489,7 @@ def _plan_dates(memory: Memory, now: datetime) -> Patch | None:
 
 
 def _plan_long_lines(
-    text: str, prefix: str, memories: Mapping[str, Memory], digests: Mapping[str, str], keep: frozenset[str]
+    text: str, prefix: str, memories: Mapping[str, StoredMemory], digests: Mapping[str, str], keep: frozenset[str]
 ) -> Iterator[Patch]:
     """Long pointers of one index. `memories` are by folded name, without those that are being changed already."""
     seen: set[str] = set()
@@ -561,7 +561,7 @@ def _cut(words: str, room: int) -> str:
     return shorten(words, room)
 
 
-def _find_details(line: IndexLine, memory: Memory) -> Iterator[str]:
+def _find_details(line: IndexLine, memory: StoredMemory) -> Iterator[str]:
     """The parts of a hook that the memory does not say, word for word."""
     body = frontmatter.split_frontmatter(memory.text).body
     said = find_words(f"{memory.header.title}. {memory.header.description}. {body}")

@@ -27,12 +27,12 @@ from memdir.records import (
     InboxItem,
     InboxKind,
     IndexEdit,
-    Memory,
     Model,
     Origin,
     Reply,
     Request,
     Rewrite,
+    StoredMemory,
     Usage,
 )
 from memdir.store import state as kept_sets
@@ -170,7 +170,7 @@ def list_sets(state: Path) -> tuple[PatchSet, ...]:
     return tuple(found)
 
 
-def read_memories(view: StagedView) -> dict[str, Memory]:
+def read_memories(view: StagedView) -> dict[str, StoredMemory]:
     """Every memory that can be read, by its name, newest first."""
     found = {}
     for header in view.scan():

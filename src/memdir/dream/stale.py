@@ -22,7 +22,7 @@ from memdir.format.age import HalfLives, days_old, find_half_life, weigh_age
 from memdir.format.frontmatter import digest_of, encode
 from memdir.language import split_text
 from memdir.limits import DREAM_REVIEW_LIVES, DREAM_REVIEWS
-from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Memory, Origin, Rewrite
+from memdir.records import Edit, Forget, Header, InboxItem, InboxKind, Kind, Origin, Rewrite, StoredMemory
 from memdir.store.contract import StoreBase
 from memdir.store.files import find_ages
 from memdir.store.inbox import InboxQuote, render_edits, render_evidence
@@ -64,7 +64,7 @@ def find_drifted(
     return [*stale, *sorted(old, key=lambda at: at.modified)]
 
 
-def render_passed(memory: Memory, now: datetime) -> str:
+def render_passed(memory: StoredMemory, now: datetime) -> str:
     """That the last date of a project memory has passed, if it has."""
     days = find_last_days(f"{memory.header.description}\n{memory.body}") if memory.header.kind is Kind.PROJECT else []
     last = max((day for day in days if day is not None), default=None)
@@ -81,7 +81,9 @@ def propose_expired(facts: Iterable[MemoryFacts], now: datetime) -> Iterator[Nam
             yield _make_item(memory, Forget(name, memory.digest), f"Over: {memory.header.title}", why, key, quotes, now)
 
 
-def propose_repairs(memories: Iterable[Memory], verdicts: Mapping[str, Verdict], now: datetime) -> Iterator[NamedItem]:
+def propose_repairs(
+    memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], now: datetime
+) -> Iterator[NamedItem]:
     """For each memory with something out of date in it, the repair and its evidence."""
     for memory in memories:
         header, verdict = memory.header, verdicts.get(memory.header.name)
@@ -97,7 +99,7 @@ def propose_repairs(memories: Iterable[Memory], verdicts: Mapping[str, Verdict],
 
 
 def propose_reviews(
-    store: StoreBase, memories: Iterable[Memory], verdicts: Mapping[str, Verdict], lives: HalfLives, now: datetime
+    store: StoreBase, memories: Iterable[StoredMemory], verdicts: Mapping[str, Verdict], lives: HalfLives, now: datetime
 ) -> Iterator[NamedItem]:
     """The oldest by their types' half-lives, as many as fit beside those that are in the inbox already."""
     room = DREAM_REVIEWS - sum(item.key.startswith(_REVIEW) for item in store.inbox())
@@ -152,7 +154,7 @@ def _weigh(header: Header, since: datetime, lives: HalfLives, now: datetime) -> 
     return 1.0 if is_ageless else weigh_age(since, now, find_half_life(header.kind, lives))
 
 
-def _make_review(memory: Memory, since: datetime, now: datetime) -> NamedItem | None:
+def _make_review(memory: StoredMemory, since: datetime, now: datetime) -> NamedItem | None:
     header = memory.header
     try:
         text = frontmatter.set_fields(memory.text, {"verified": now.astimezone().isoformat(timespec="seconds")})
@@ -167,7 +169,7 @@ def _make_review(memory: Memory, since: datetime, now: datetime) -> NamedItem | 
 
 
 def _make_item(
-    memory: Memory, edit: Edit, title: str, why: str, key: str, quotes: Sequence[InboxQuote], now: datetime
+    memory: StoredMemory, edit: Edit, title: str, why: str, key: str, quotes: Sequence[InboxQuote], now: datetime
 ) -> NamedItem:
     name = memory.header.name
     payload = {"edits": render_edits([edit]), "evidence": render_evidence(quotes)}

@@ -21,7 +21,7 @@ from memdir.language.dates import load_date_languages
 from memdir.language.requests import RequestCategory, compile_pattern, has, load_request_languages
 from memdir.models.staged import Staging, make_edits
 from memdir.recall.terms import STOP, make_term, parse_terms
-from memdir.records import TEAM_FOLDER, Draft, Kind, Memory, Origin
+from memdir.records import TEAM_FOLDER, Draft, Kind, Origin, StoredMemory
 from memdir.store.contract import StoreBase
 from memdir.store.plan import is_team
 from memdir.text import fold
@@ -94,7 +94,7 @@ def place(request: MemoryRequest, staging: Staging, *, team: bool = False) -> tu
 class RememberResult:
     """The memory, what was done (created, updated or unchanged), the change, and the memory's text before it."""
 
-    memory: Memory
+    memory: StoredMemory
     action: str
     change: int | None
     before: str | None
@@ -102,7 +102,7 @@ class RememberResult:
 
 def remember(
     store: StoreBase, text: str, *, kind: Kind | None = None, name: str | None = None, origin: Origin
-) -> Memory:
+) -> StoredMemory:
     """Keep what somebody typed, as `StoreBase.remember` describes it."""
     now = store.clock().astimezone()
     if find_forgetting(text, now=now):

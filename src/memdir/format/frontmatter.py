@@ -22,7 +22,7 @@ from memdir import limits
 from memdir.errors import FormatError
 from memdir.frozen import compile_late, dataclass, field
 from memdir.limits import FRONTMATTER_DEPTH, HEADER_BYTES, HEADER_LINES
-from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Memory, Scope, Signature
+from memdir.records import TEAM_FOLDER, Dialect, Header, Kind, Scope, Signature, StoredMemory
 from memdir.text import find_forbidden, fold, one_line, replace_surrogates
 
 FieldValue: TypeAlias = str | tuple[str, ...] | None  # of one field to be written; None removes it
@@ -634,10 +634,10 @@ def make_header(name: str, fields: FrontmatterFields, signature: Signature, scop
     return Header(*shown, pinned, signature, fields.dialect, fields.problem, fields.cues)
 
 
-def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> Memory:
+def make_memory(name: str, data: bytes, signature: Signature, scope: Scope) -> StoredMemory:
     text = data.decode("utf-8", "replace")
     header, body = make_header(name, parse_fields(text), signature, scope), split_frontmatter(text).body
-    return Memory(header, text, body.lstrip("\r\n"), digest_of(data))
+    return StoredMemory(header, text, body.lstrip("\r\n"), digest_of(data))
 
 
 def read_time(text: str) -> datetime | None:

@@ -39,7 +39,7 @@ from memdir.limits import SHOWN
 from memdir.models.staged import Staging
 from memdir.recall.pipeline import RecallResult, RecallSkip
 from memdir.recall.terms import parse_terms
-from memdir.records import Excerpt, Header, Kind, Memory, Message
+from memdir.records import Excerpt, Header, Kind, Message, StoredMemory
 from memdir.text import one_line, shorten
 
 _LINE = re.compile(r"/([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
@@ -394,7 +394,7 @@ def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) ->
         return ChatAnswer(_render_nothing(found.skipped, asks))
     best = max(excerpt.score for excerpt in found.memories)
     near = [excerpt for excerpt in found.memories if excerpt.score >= _NEAR * best]
-    pairs = [(at, MemoryFacts(Memory(at.header, at.text, at.text, at.digest))) for at in near]
+    pairs = [(at, MemoryFacts(StoredMemory(at.header, at.text, at.text, at.digest))) for at in near]
     # Rivals say the same but for one value.
     worded = [(fact, fact.wording) for _, fact in pairs if fact.wording is not None]
     rivals = [fact for fact, one in worded if any(differ_in_value(one, other) for _, other in worded)]

@@ -28,7 +28,7 @@ from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, LEDGER_ROW
 from memdir.project.hosts import InstalledHost
 from memdir.project.paths import ProjectPaths
 from memdir.project.settings import BY_KEY, PROJECT_FILE, Settings, Value
-from memdir.records import TEAM_FOLDER, Header, Kind, Memory, Origin
+from memdir.records import TEAM_FOLDER, Header, Kind, Origin, StoredMemory
 from memdir.store.files import FileStore
 from memdir.store.history import FILE as HISTORY_FILE
 from memdir.store.plan import find_unfit, index_path, is_index_path, is_shared
@@ -47,7 +47,7 @@ from memdir.store.state import (
     read_events,
     read_problems,
 )
-from memdir.team.state import OWN_RECORD, SyncOutcome, SyncRecord, read_membership, read_sync_record
+from memdir.sync.state import OWN_RECORD, SyncOutcome, SyncRecord, read_membership, read_sync_record
 from memdir.text import fold, one_line, shorten
 from memdir.verify.records import VerifyState, find_verdicts, render_caveat
 
@@ -116,7 +116,7 @@ def examine(
     store: FileStore, *, skip_index: bool = False, own: OwnSecretRules = _NO_RULES
 ) -> tuple[DoctorFinding, ...]:
     """Everything that is wrong with one directory, in the order of `LEVELS`. `own` are a person's rules for secrets."""
-    headers, memories = store.scan(), list[Memory]()
+    headers, memories = store.scan(), list[StoredMemory]()
     for header in headers:
         with suppress(MemdirError):
             memories.append(store.read(header.name))
@@ -344,7 +344,7 @@ def _is_about_person(store: FileStore, header: Header) -> bool:  # where others 
     return header.kind is Kind.USER and is_shared(header.file, store.rules)
 
 
-def _check_duplicates(memories: Sequence[Memory]) -> Findings:
+def _check_duplicates(memories: Sequence[StoredMemory]) -> Findings:
     names: defaultdict[str, list[str]] = defaultdict(list)
     bodies: defaultdict[str, list[str]] = defaultdict(list)
     for memory in memories:
@@ -359,7 +359,7 @@ def _check_duplicates(memories: Sequence[Memory]) -> Findings:
             yield DoctorFinding("duplicate", f"{other}.md", f"{what} {first}.md", fix)
 
 
-def _check_links(memories: Sequence[Memory]) -> Findings:
+def _check_links(memories: Sequence[StoredMemory]) -> Findings:
     targets = make_targets([memory.header for memory in memories])
     for memory in memories:
         for link, line in find_links(memory.text):
@@ -415,7 +415,7 @@ def _check_index(store: FileStore, headers: Sequence[Header], folder: str) -> Fi
         yield DoctorFinding("long_line", file, message, "move the detail into its topic file", line.number + 1)
 
 
-def _check_history(store: FileStore, memories: Sequence[Memory]) -> Findings:
+def _check_history(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
     """An unreadable history, and edits that could not be recorded: `undo` and `restore` know nothing of them."""
     try:
         store.check_history()
@@ -452,7 +452,7 @@ def _check_dream(store: FileStore) -> Findings:
         yield DoctorFinding("dream_lock", DREAM_LOCK, message, "look what it does; the lock ends with its process")
 
 
-def _check_verdicts(store: FileStore, memories: Sequence[Memory]) -> Findings:
+def _check_verdicts(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
     known = find_verdicts(store, {memory.header.name: memory.digest for memory in memories})
     for name, verdict in known.items():
         if verdict.state in (VerifyState.STALE, VerifyState.PARTLY):
@@ -462,14 +462,14 @@ def _check_verdicts(store: FileStore, memories: Sequence[Memory]) -> Findings:
             yield DoctorFinding(kind, f"{name}.md", render_caveat(verdict).rstrip("."), fix, line)
 
 
-def _check_secrets(memories: Sequence[Memory], own: OwnSecretRules) -> Findings:
+def _check_secrets(memories: Sequence[StoredMemory], own: OwnSecretRules) -> Findings:
     for memory in memories:
         for at in find_secrets(memory.text, allow=own.allow, extra=own.rules):
             fix = f"change it where it is used, then `memdir edit {memory.header.name}`; history keeps the old text"
             yield DoctorFinding("secret", memory.header.file, f"looks like {at.what} ({at.rule})", fix, at.line)
 
 
-def _check_uses(store: FileStore, memories: Sequence[Memory]) -> Findings:
+def _check_uses(store: FileStore, memories: Sequence[StoredMemory]) -> Findings:
     try:
         recalls = store.recalls(limit=LEDGER_ROWS)
     except MemdirError:

@@ -21,7 +21,7 @@ from memdir.errors import MemdirError
 from memdir.format import index
 from memdir.format.frontmatter import decode, encode, translate_dialect
 from memdir.frozen import dataclass
-from memdir.records import TEAM_FOLDER, Dialect, Memory, Scope
+from memdir.records import TEAM_FOLDER, Dialect, Scope, StoredMemory
 from memdir.store import history
 from memdir.store.files import FileStore, find_ages
 from memdir.store.plan import is_team
@@ -58,7 +58,7 @@ class ExportResult:
 
 @dataclass(frozen=True, slots=True)
 class _Content:  # memories in index order, their bytes and ages by name, indexes by path
-    memories: Sequence[Memory]
+    memories: Sequence[StoredMemory]
     data: Mapping[str, bytes]
     indexes: Mapping[str, bytes]
     ages: Mapping[str, datetime]
@@ -84,7 +84,7 @@ def _read(store: FileStore, now: datetime, scope: Scope | None) -> tuple[_Conten
     def is_meant(path: str) -> bool:
         return scope not in (Scope.PRIVATE, Scope.TEAM) or is_team(path) is (scope is Scope.TEAM)
 
-    memories: list[Memory] = []
+    memories: list[StoredMemory] = []
     data: dict[str, bytes] = {}
     unread = [(at.path, at.refusal) for at in store.look() if at.refusal and is_meant(at.path)]
     for header in store.scan():

@@ -183,7 +183,7 @@ def _render_messages(call: HookInput, project: Project, since: datetime | None) 
 
             yield from (f"[Memory tidied: {shorten(describe_change(state, at), _TIDIED_CHARS)}]" for at in dreams)
     if _is_member(project):
-        from memdir.team.state import mark_seen, read_team_news, render_news
+        from memdir.sync.state import mark_seen, read_team_news, render_news
 
         if news := read_team_news(state):
             yield render_news(news).strip()
@@ -236,13 +236,13 @@ def _start_due_work(call: HookInput, project: Project) -> None:
         if has_waiting(store.state, project.environment.state_home) or (is_due and store.has_any()):
             start_detached(call.cwd, "worker")
         if _is_member(project):
-            from memdir.team.state import is_sync_due, read_membership
+            from memdir.sync.state import is_sync_due, read_membership
 
             if read_membership(store.state) is not None and is_sync_due(store.state, project.now()):
                 start_detached(call.cwd, "team", "sync")
         own = find_own_sync(project.environment)
         if os.path.isfile(own / OWN_SETUP):
-            from memdir.team.state import OWN_RECORD, is_sync_due
+            from memdir.sync.state import OWN_RECORD, is_sync_due
 
             # A project that was never synced here may have memories elsewhere.
             minutes = SYNC_DUE_MINUTES if os.path.isfile(store.state / OWN_POINT) else 1

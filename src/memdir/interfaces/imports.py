@@ -39,14 +39,14 @@ from memdir.frozen import dataclass, replace
 from memdir.interfaces.derivable import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
-from memdir.records import Dialect, InboxItem, Kind, Memory, Origin, Put, Rewrite, Signature
+from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Rewrite, Signature, StoredMemory
 from memdir.store import plan as store_plan
 from memdir.store.contract import plan_batch
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
 from memdir.store.secrets import find_secrets
-from memdir.team.plan import find_instruction
+from memdir.sync.plan import find_instruction
 from memdir.text import find_forbidden, fold, one_line, shorten
 
 VERB = "import"
@@ -302,7 +302,7 @@ class _Planning:
         return MemoryFacts(parse_memory(name, encode(text), _NO_SIGNATURE, self._store.scope))
 
 
-def _read_all(store: FileStore) -> Iterable[tuple[str, Memory]]:
+def _read_all(store: FileStore) -> Iterable[tuple[str, StoredMemory]]:
     for header in store.scan():
         with suppress(MemdirError):
             yield header.name, store.read(header.name)
@@ -323,7 +323,7 @@ def _find_past(store: FileStore) -> dict[str, str]:
     return past
 
 
-def _make_key(memory: Memory) -> str:
+def _make_key(memory: StoredMemory) -> str:
     # Without the frontmatter: its dialect may change between two imports.
     return f"{fold(memory.header.title)}\n{make_exact(memory.body)}"
 

@@ -24,7 +24,7 @@ from memdir.limits import SELECTED
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
 from memdir.recall.reminder import defuse, render_byline
-from memdir.records import Draft, Excerpt, Header, Kind, Memory, Origin, Scope
+from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope, StoredMemory
 from memdir.store.contract import find_existing, find_header, preview_text
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -465,7 +465,7 @@ def _log(context: _ToolContext, given: Arguments) -> Row:
     return {"day": log.day.isoformat(), "path": log.path}
 
 
-def _make_written(context: _ToolContext, memory: Memory, action: str, dates: list[str]) -> Row:
+def _make_written(context: _ToolContext, memory: StoredMemory, action: str, dates: list[str]) -> Row:
     return {
         "name": memory.header.name,
         "scope": memory.header.scope.value,
@@ -476,7 +476,7 @@ def _make_written(context: _ToolContext, memory: Memory, action: str, dates: lis
     }
 
 
-def _find_warnings(project: Project, memory: Memory) -> Iterator[str]:
+def _find_warnings(project: Project, memory: StoredMemory) -> Iterator[str]:
     header = memory.header
     try:
         for at in render_findings(open_finder(project.environment)(memory.text), place="the file"):

@@ -43,9 +43,9 @@ from memdir.store.sessions import (
     read_queue,
 )
 from memdir.store.state import find_own_sync, note_problem, note_run, note_saved
-from memdir.team.own import has_unsent, read_setup, sync_own
-from memdir.team.state import OWN_RECORD, is_sync_due, read_membership
-from memdir.team.sync import open_sync, sync
+from memdir.sync.own import has_unsent, read_setup, sync_own
+from memdir.sync.state import OWN_RECORD, is_sync_due, read_membership
+from memdir.sync.sync import open_sync, sync
 from memdir.verify.check import refresh_verdicts
 
 LOCK = "worker.lock"

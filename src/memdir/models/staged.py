@@ -18,7 +18,7 @@ from memdir.format import frontmatter
 from memdir.format.frontmatter import check_description, compose_body, decode, digest_of, encode, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.limits import CUE_CHARS, CUES, FORK_CALLS, FORK_WRITTEN_BYTES
-from memdir.records import Draft, Edit, Forget, Header, Kind, Memory, Rewrite, Save
+from memdir.records import Draft, Edit, Forget, Header, Kind, Rewrite, Save, StoredMemory
 from memdir.store.plan import StoreView, WriteRules, check_kind, plan_write, resolve_text
 from memdir.text import check_text, find_json, fold, one_line, shorten
 
@@ -35,7 +35,7 @@ class StagedView(StoreView, Protocol):
     @property
     def rules(self) -> WriteRules: ...
     def scan(self) -> tuple[Header, ...]: ...
-    def read(self, name: str) -> Memory: ...
+    def read(self, name: str) -> StoredMemory: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from typing import Any
 
 from memdir.errors import MemdirError
 from memdir.format.frontmatter import parse_fields
-from memdir.records import Memory
+from memdir.records import StoredMemory
 from memdir.store.contract import Store
 from memdir.store.files import FileStore
 
@@ -189,7 +189,7 @@ def compare_rows(query: Array, data: bytes, count: int) -> EncodedParts:
     return float(pooled @ query) / length, float(sum(best)) / len(best), float(values[count])
 
 
-def list_texts(memory: Memory) -> tuple[list[str], str]:
+def list_texts(memory: StoredMemory) -> tuple[list[str], str]:
     """The cues of a memory (title and description, if it has none) and the whole of it."""
     header = memory.header
     head = f"{header.title}. {header.description}"

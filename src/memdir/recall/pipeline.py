@@ -31,7 +31,7 @@ from memdir.project.settings import Settings
 from memdir.recall.reminder import find_known_secrets, is_one_word, mask_secrets
 from memdir.recall.select import HIDDEN, LocalSearch
 from memdir.recall.terms import parse_terms
-from memdir.records import Evidence, Excerpt, Header, Memory, Pick, Query, Scope, Selector, SkipReason, Surfacing
+from memdir.records import Evidence, Excerpt, Header, Pick, Query, Scope, Selector, SkipReason, StoredMemory, Surfacing
 from memdir.store.contract import Ledger, Store, utc_now
 from memdir.store.files import FileStore, find_ages, find_header_cache, read_index
 from memdir.store.open import Project
@@ -299,7 +299,7 @@ def record_recall(found: RecallResult, request: RecallRequest, *, seconds: float
     return found
 
 
-def make_excerpt(memory: Memory, *, path: str, score: float = 0.0, store: Store | None = None) -> Excerpt:
+def make_excerpt(memory: StoredMemory, *, path: str, score: float = 0.0, store: Store | None = None) -> Excerpt:
     """Return the part of a memory that a conversation is given: its body, at most 200 lines and 4,096 bytes of it.
 
     Of a memory that holds a secret, by the rules of its store, only where it is.
@@ -398,7 +398,7 @@ def _select(request: RecallRequest, record: SessionRecord, empty: RecallResult) 
     )
 
 
-def _find_fault(found: tuple[Memory, Excerpt, Store] | None, left_out: Sequence[frozenset[str]]) -> str:
+def _find_fault(found: tuple[StoredMemory, Excerpt, Store] | None, left_out: Sequence[frozenset[str]]) -> str:
     """Why a selected memory is not shown: it cannot be read, or the message names its subject as one to leave out."""
     if found is None:
         return UNREADABLE
@@ -459,9 +459,9 @@ def _may_hold(store: Store, scope: Scope) -> bool:
     return own is scope or (own is Scope.PRIVATE and scope is Scope.TEAM)
 
 
-def _read(stores: Sequence[Store], pick: Pick) -> tuple[Memory, Excerpt, Store] | None:
+def _read(stores: Sequence[Store], pick: Pick) -> tuple[StoredMemory, Excerpt, Store] | None:
     """Read the memory of a pick from the store that has it; of several that could, the one whose file it is."""
-    found: tuple[Memory, Store] | None = None
+    found: tuple[StoredMemory, Store] | None = None
     for store in stores:
         if _may_hold(store, pick.header.scope):
             try:
@@ -484,7 +484,7 @@ def _read(stores: Sequence[Store], pick: Pick) -> tuple[Memory, Excerpt, Store] 
     return memory, excerpt, store
 
 
-def _add_freshness(read: Sequence[tuple[Memory, Excerpt, Store]], now: datetime) -> list[Excerpt]:
+def _add_freshness(read: Sequence[tuple[StoredMemory, Excerpt, Store]], now: datetime) -> list[Excerpt]:
     """The excerpts with the moment their age counts from, and what in them is out of date."""
     ages: dict[tuple[int, str], datetime] = {}
     caveats: dict[tuple[int, str], str] = {}
@@ -542,7 +542,7 @@ def _admit(found: RecallResult, session: SessionFile, seconds: float) -> RecallR
     )
 
 
-def find_caveats(store: Store, memories: Sequence[Memory]) -> dict[str, str]:
+def find_caveats(store: Store, memories: Sequence[StoredMemory]) -> dict[str, str]:
     """Return by name what the last verification found out of date; nothing for memories that are sound or unverified."""
     digests = {memory.header.name: memory.digest for memory in memories}
     if not isinstance(store, FileStore):

@@ -27,12 +27,12 @@ from memdir.records import (
     InboxKind,
     InboxState,
     Kind,
-    Memory,
     Origin,
     Put,
     Rewrite,
     Scope,
     Signature,
+    StoredMemory,
     Surfacing,
 )
 from memdir.store import inbox, plan
@@ -49,8 +49,8 @@ class Store(Protocol):
     """What every store does. `expect` is the digest of the version the caller has seen."""
 
     def scan(self) -> tuple[Header, ...]: ...
-    def read(self, name: str) -> Memory: ...
-    def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory: ...
+    def read(self, name: str) -> StoredMemory: ...
+    def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> StoredMemory: ...
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None: ...
     def index(self) -> str: ...
 
@@ -102,14 +102,14 @@ class StoreBase(Inbox):
     @abstractmethod
     def scan(self) -> tuple[Header, ...]: ...
     @abstractmethod
-    def read(self, name: str) -> Memory: ...
+    def read(self, name: str) -> StoredMemory: ...
     @abstractmethod
     def read_bytes(self, path: str) -> bytes | None: ...
     @abstractmethod
     def list_files(self, folder: str) -> list[str]: ...
     @abstractmethod
     def index(self) -> str: ...
-    def _read_written(self, name: str, done: ChangeResult) -> Memory:
+    def _read_written(self, name: str, done: ChangeResult) -> StoredMemory:
         """A memory as a change left it."""
         return self.read(name)
 
@@ -203,7 +203,7 @@ class StoreBase(Inbox):
     def has_mark(self, mark: str) -> bool:
         return self.find_marked(mark) is not None
 
-    def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> Memory:
+    def write(self, draft: Draft, *, expect: str | None = None, origin: Origin = PERSON) -> StoredMemory:
         """Save a draft: a new memory, or with `expect` another version of one that exists."""
         names: list[str] = []
 
@@ -217,7 +217,7 @@ class StoreBase(Inbox):
 
     def remember(
         self, text: str, *, kind: Kind | str | None = None, name: str | None = None, origin: Origin = PERSON
-    ) -> Memory:
+    ) -> StoredMemory:
         """Keep a sentence as it was said; type, title and description are taken from it, dates become absolute.
 
         What adds to a memory goes into it, and a correction replaces its sentence; with a `name` it is a memory of its
@@ -228,7 +228,7 @@ class StoreBase(Inbox):
 
         return remember(self, text, kind=None if kind is None else Kind(kind), name=name, origin=origin)
 
-    def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> Memory:
+    def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> StoredMemory:
         """Replace a memory's whole text, frontmatter included."""
 
         def planner(view: StoreView) -> list[FileChange]:
@@ -236,7 +236,7 @@ class StoreBase(Inbox):
 
         return self._read_written(name, self.carry_out(planner, verb="edit", origin=origin))
 
-    def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> Memory:
+    def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> StoredMemory:
         verb = "pin" if pinned else "unpin"
         return self._read_written(
             name, self._commit(verb, origin, lambda view: plan.plan_pin(view, name, pinned=pinned))
@@ -324,7 +324,7 @@ class StoreBase(Inbox):
                 edits.append(Put(name, text) if at.after is None else Rewrite(name, text, at.after))
         return self.change(edits, verb="restore", origin=origin)
 
-    def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> Memory:
+    def restore(self, name: str, *, change: int | None = None, origin: Origin = PERSON) -> StoredMemory:
         changes = self.changes(name)
 
         def planner(view: StoreView) -> list[FileChange]:
@@ -361,13 +361,13 @@ def find_header(headers: Sequence[Header], text: str) -> Header:
 # Nothing below is locked, so a result can be out of date when it is returned; `write` with `expect` decides.
 
 
-def find_existing(store: StoreBase, draft: Draft) -> Memory | None:
+def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
     """The memory a draft would land on; None where it would make a new one."""
     name, found = plan.find_write_target(store, draft)
     return None if found is None else store.read(name)
 
 
-def preview_text(store: StoreBase, draft: Draft, memory: Memory, now: datetime) -> str:
+def preview_text(store: StoreBase, draft: Draft, memory: StoredMemory, now: datetime) -> str:
     path = memory.header.file
     _, changes = plan.plan_write(store, draft, memory.digest, now, store.rules)
     return next((decode(at.after) for at in changes if at.path == path and at.after is not None), memory.text)
@@ -508,7 +508,7 @@ class StoreOverlay(Overlay):
                 found[name] = self._make_memory(name, data).header
         return tuple(sorted(found.values(), key=lambda header: (header.modified, header.name), reverse=True))
 
-    def read(self, name: str) -> Memory:
+    def read(self, name: str) -> StoredMemory:
         if not self.is_changed(name):
             return self._store.read(name)
         data = self.changed[f"{name}.md"]
@@ -528,7 +528,7 @@ class StoreOverlay(Overlay):
     def is_changed(self, name: str) -> bool:
         return f"{name}.md" in self.changed
 
-    def _make_memory(self, name: str, data: bytes) -> Memory:
+    def _make_memory(self, name: str, data: bytes) -> StoredMemory:
         """A memory is as old as it was, because rewording it says nothing new of the world."""
         at, old = int(self._now.timestamp() * 1e9), self._headers.get(name)
         signature = old.signature if old is not None else Signature(0, len(data), at, at)

@@ -41,10 +41,10 @@ from memdir.records import (
     Dialect,
     Header,
     Kind,
-    Memory,
     Origin,
     Scope,
     Signature,
+    StoredMemory,
     Surfacing,
 )
 from memdir.store import history, inbox, plan
@@ -189,7 +189,7 @@ class FileStore(StoreBase):
         with self._reading_root() as root:
             return () if root is None else tuple(guard.walk(root))
 
-    def read(self, name: str) -> Memory:
+    def read(self, name: str) -> StoredMemory:
         found = guard.read_below(self.root, f"{name}.md")
         if found is None:
             raise NotFoundError(f"no memory named {name}", name=name)
@@ -251,7 +251,7 @@ class FileStore(StoreBase):
         with self._reading_history() as past:
             return past.find_last_steps() if past else {}
 
-    def find_dates(self, memories: Sequence[Memory]) -> tuple[history.ChangeDate, ...]:
+    def find_dates(self, memories: Sequence[StoredMemory]) -> tuple[history.ChangeDate, ...]:
         """What history knows of when each memory came to have its bytes; nothing if it cannot be read."""
         with suppress(DiskError), self._reading_history() as past:
             if past is not None:
@@ -728,7 +728,7 @@ def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
     return _CachedHeader(Signature(*(int(str(at)) for at in row[1:5])), fields)
 
 
-def read_memories(store: Store, names: Iterable[str]) -> dict[str, Memory]:
+def read_memories(store: Store, names: Iterable[str]) -> dict[str, StoredMemory]:
     """The memories of these names that can be read, by name."""
     if isinstance(store, FileStore):
         found = guard.read_several(store.root, [f"{name}.md" for name in names])
@@ -740,7 +740,7 @@ def read_memories(store: Store, names: Iterable[str]) -> dict[str, Memory]:
     return held
 
 
-def find_ages(store: Store, memories: Sequence[Memory], *, now: datetime) -> dict[str, datetime]:
+def find_ages(store: Store, memories: Sequence[StoredMemory], *, now: datetime) -> dict[str, datetime]:
     """Return by name the moment from which each memory's age counts: its last change, verification or touch."""
     dates: Sequence[ChangeDate] = [ChangeDate() for _ in memories]
     if isinstance(store, FileStore):
@@ -757,7 +757,7 @@ def find_ages(store: Store, memories: Sequence[Memory], *, now: datetime) -> dic
     return ages
 
 
-def _find_changed(store: Store, memory: Memory, dated: ChangeDate, said: datetime | None) -> datetime | None:
+def _find_changed(store: Store, memory: StoredMemory, dated: ChangeDate, said: datetime | None) -> datetime | None:
     header = memory.header
     if dated.changed is not None and not dated.brought:
         return dated.changed

@@ -12,7 +12,7 @@ from memdir.errors import NotFoundError
 from memdir.files import check_name
 from memdir.format.frontmatter import decode, make_memory
 from memdir.format.index import INDEX_FILE
-from memdir.records import Header, Memory, Origin, Scope, Signature
+from memdir.records import Header, Origin, Scope, Signature, StoredMemory
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import IN_MEMORY, History
 from memdir.store.inbox import SqliteInbox
@@ -34,7 +34,7 @@ class MemoryStore(StoreBase):
             headers = (self.read(name).header for name in names)
             return tuple(sorted(headers, key=lambda at: (at.modified, at.name), reverse=True))
 
-    def read(self, name: str) -> Memory:
+    def read(self, name: str) -> StoredMemory:
         check_name(name)
         with self._lock:
             found = self._files.get(f"{name}.md")

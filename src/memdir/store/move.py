@@ -19,7 +19,7 @@ from memdir.format.frontmatter import decode, digest_of
 from memdir.frozen import dataclass, replace
 from memdir.project.paths import find_state_dir
 from memdir.project.settings import Environment
-from memdir.records import TEAM_FOLDER, Edit, Forget, Memory, Origin, Put, Rewrite, Scope
+from memdir.records import TEAM_FOLDER, Edit, Forget, Origin, Put, Rewrite, Scope, StoredMemory
 from memdir.store.files import FileStore
 from memdir.store.open import Identity, Project, relink, write_identity
 from memdir.store.plan import index_path, is_team
@@ -32,7 +32,7 @@ _VERBS = ("promote", "demote")
 class MoveResult:
     """The memory where it is now, the change there, and the change in the store it left if that is another."""
 
-    memory: Memory
+    memory: StoredMemory
     store: FileStore
     change: int | None
     source: FileStore

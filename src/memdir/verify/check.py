@@ -16,7 +16,7 @@ from memdir.format.frontmatter import digest_of, set_fields
 from memdir.frozen import dataclass, replace
 from memdir.limits import VERIFY_EVERY_MINUTES, VERIFY_GIT_SECONDS, VERIFY_PAST_SECONDS, VERIFY_REFRESH_SECONDS
 from memdir.project.paths import run_git
-from memdir.records import Header, Memory, Origin, Rewrite, Scope
+from memdir.records import Header, Origin, Rewrite, Scope, StoredMemory
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.state import note_event, read_events
@@ -176,7 +176,7 @@ def _keep_verdicts(store: FileStore, names: Sequence[str]) -> None:
         records.write_verdicts(store, kept)
 
 
-def _read(store: FileStore, name: str) -> Memory | None:
+def _read(store: FileStore, name: str) -> StoredMemory | None:
     try:
         return store.read(name)
     except MemdirError:
@@ -189,13 +189,13 @@ def _find_due(
     known: Mapping[str, CachedVerdict],
     holds: Callable[[CachedVerdict], bool],
     give_way: Callable[[], object],
-) -> tuple[list[str], list[Memory], list[CachedVerdict]]:
+) -> tuple[list[str], list[StoredMemory], list[CachedVerdict]]:
     """The names of what can be read, the memories that are due, and verdicts that hold for a file that was rewritten.
 
     A file whose verdict holds and whose signature is the same is not opened: of many memories nearly all are such.
     """
     names: list[str] = []
-    due: list[Memory] = []
+    due: list[StoredMemory] = []
     moved: list[CachedVerdict] = []
     for header in headers:
         give_way()
@@ -230,7 +230,7 @@ class VerifyContext:
         tree, _, cut = known.tree.partition(_CUT)
         return tree == self._make_key(known.verdict.claims) and (not cut or float(cut) >= seconds)
 
-    def is_touched(self, memory: Memory, known: CachedVerdict | None) -> bool:
+    def is_touched(self, memory: StoredMemory, known: CachedVerdict | None) -> bool:
         """Whether something the memory names lies in a file that has changed since it was verified."""
         if known is None or known.verdict.digest != memory.digest:
             return True
@@ -250,7 +250,7 @@ class VerifyContext:
 
     def check(
         self,
-        memories: Sequence[Memory],
+        memories: Sequence[StoredMemory],
         seconds: float,
         give_way: Callable[[], object],
         on_progress: Callable[[str, int, int], object],

@@ -33,12 +33,12 @@ from memdir.store import open as opening
 from memdir.store.move import move
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_directory, open_agent_store
 from memdir.store.state import find_own_sync
-from memdir.team import own, state
-from memdir.team import sync as syncing
-from memdir.team.git import TEAM_FILE, hash_blob
-from memdir.team.server import TOKEN_VARIABLE, check_server, find_token
-from memdir.team.state import BRANCH, Membership, SyncOutcome, SyncPart, SyncResult, read_local
-from memdir.team.sync import WAIT
+from memdir.sync import own, state
+from memdir.sync import sync as syncing
+from memdir.sync.git import TEAM_FILE, hash_blob
+from memdir.sync.server import TOKEN_VARIABLE, check_server, find_token
+from memdir.sync.state import BRANCH, Membership, SyncOutcome, SyncPart, SyncResult, read_local
+from memdir.sync.sync import WAIT
 from memdir.text import fold
 
 # `promote` and `demote`.

@@ -16,7 +16,7 @@ from memdir.interfaces import cli
 from memdir.interfaces.cli import CliContext, Row, Styled, app, choose_store, fill, make_row, name_scope, scope_flag
 from memdir.interfaces.cli.app import KINDS, find_memory, json_option, name_argument, scope_option, verb
 from memdir.interfaces.derivable import find_derivable
-from memdir.records import TEAM_FOLDER, Draft, Kind, Memory, Scope
+from memdir.records import TEAM_FOLDER, Draft, Kind, Scope, StoredMemory
 from memdir.store.contract import find_existing, find_free_name, preview_text
 from memdir.store.files import FileStore
 from memdir.store.move import find_traces
@@ -128,7 +128,7 @@ def save_verb(
 
 def _save(
     call: CliContext, store: FileStore, draft: Draft, *, is_new: bool, is_replacing: bool, as_json: bool
-) -> tuple[Memory, str]:
+) -> tuple[StoredMemory, str]:
     """Returns the memory and what was done; a taken name is refused, unless its memory is the very same."""
     existing = find_existing(store, draft) if is_replacing else None
     if existing is not None:
@@ -227,7 +227,7 @@ def _forget_said(call: CliContext, store: FileStore, wanted: "MemoryRequest", *,
     _report_saved(call, store, before, row, lines, same="", as_json=as_json)
 
 
-def _warn_of_rival(call: CliContext, store: FileStore, memory: Memory, draft: Draft) -> list[str]:
+def _warn_of_rival(call: CliContext, store: FileStore, memory: StoredMemory, draft: Draft) -> list[str]:
     """What another memory says instead, since when, and how to take it out."""
     from memdir.extraction.merge import find_rival
     from memdir.models.staged import Staging
@@ -258,7 +258,14 @@ def _place_draft(store: FileStore, draft: Draft, scope: str | None) -> Draft:
 
 
 def _report_saved(
-    call: CliContext, store: FileStore, memory: Memory, done: Row, lines: Sequence[str], *, same: str, as_json: bool
+    call: CliContext,
+    store: FileStore,
+    memory: StoredMemory,
+    done: Row,
+    lines: Sequence[str],
+    *,
+    same: str,
+    as_json: bool,
 ) -> None:
     header, out = memory.header, call.out
     if as_json:
@@ -280,7 +287,7 @@ def _render_diff(call: CliContext, before: str, after: str, file: str, which: st
 
 
 def _find_warnings(
-    project: Project, store: FileStore, draft: Draft, memory: Memory, *, parts: bool = True
+    project: Project, store: FileStore, draft: Draft, memory: StoredMemory, *, parts: bool = True
 ) -> list[str]:
     """Secrets in a memory, missing parts, what could be looked up in the project instead, and a full index."""
     name = memory.header.name
@@ -371,7 +378,7 @@ def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json:
     _report_edit(call, store, before, after, None, as_json=as_json)
 
 
-def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory: Memory) -> Memory:
+def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory: StoredMemory) -> StoredMemory:
     command = project.environment.editor
     try:
         editor = shlex.split(command)
@@ -409,7 +416,13 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
 
 
 def _report_edit(
-    call: CliContext, store: FileStore, before: Memory, after: Memory, dates: list[Row] | None, *, as_json: bool
+    call: CliContext,
+    store: FileStore,
+    before: StoredMemory,
+    after: StoredMemory,
+    dates: list[Row] | None,
+    *,
+    as_json: bool,
 ) -> None:
     """What was changed; without `dates` it was the pin alone, which brings in no text."""
     header, changed = after.header, after.digest != before.digest

@@ -28,7 +28,7 @@ from memdir.frozen import dataclass
 from memdir.interfaces.sdk import describe_text, make_missing
 from memdir.limits import NAME_CHARS, NAME_DEPTH
 from memdir.recall.select import BELOW, WORSE, LocalSearch
-from memdir.records import Dialect, Edit, Forget, Kind, Memory, Origin, Put, Query, Rewrite, Scope
+from memdir.records import Dialect, Edit, Forget, Kind, Origin, Put, Query, Rewrite, Scope, StoredMemory
 from memdir.store.files import FileStore
 from memdir.text import find_forbidden, fold, one_line, shorten
 
@@ -105,14 +105,14 @@ class MemdirStore(base.BaseStore):
             return self._list_namespaces(op)
         raise ValueError(f"unknown operation {type(op).__name__}")
 
-    def _find(self, address: Address) -> Memory | None:
+    def _find(self, address: Address) -> StoredMemory | None:
         for name in make_names(address):
             memory = self._read(name)
             if memory is not None and parse_item(memory).address == address:
                 return memory
         return None
 
-    def _read(self, name: str) -> Memory | None:
+    def _read(self, name: str) -> StoredMemory | None:
         try:
             memory = self.store.read(name)
         except (NotFoundError, PathError):
@@ -264,7 +264,7 @@ def make_names(address: Address) -> tuple[str, str]:
     return prefix + own, prefix + _make_unique(address.key, json.dumps([address.namespace, address.key]))
 
 
-def parse_item(memory: Memory) -> StoredItem:
+def parse_item(memory: StoredMemory) -> StoredItem:
     """A memory as an item; a block that cannot be parsed is text."""
     fields = frontmatter.parse_fields(memory.text)
     about = _parse_table(fields.raw.get(_ITEM))

@@ -32,7 +32,7 @@ from memdir.interfaces.tools import check_visible, clean_result, list_visible, r
 from memdir.language.dates import make_absolute
 from memdir.recall.pipeline import make_excerpt
 from memdir.recall.reminder import TEAM_BYLINE, render_byline
-from memdir.records import Dialect, Forget, Header, Kind, Memory, Origin, Put, Scope
+from memdir.records import Dialect, Forget, Header, Kind, Origin, Put, Scope, StoredMemory
 from memdir.store import plan
 from memdir.store.files import FileStore
 from memdir.store.plan import Overlay
@@ -240,7 +240,7 @@ class MemoryCommands:
         prefix = "".join(f"{segment}/" for segment in segments)
         return [at for at in list_visible(self.store) if at.name.startswith(prefix)]
 
-    def _find(self, segments: tuple[str, ...]) -> Memory | None:
+    def _find(self, segments: tuple[str, ...]) -> StoredMemory | None:
         if not segments or _is_index(segments) or segments[0].casefold() == _LOGS or self._is_folder(segments):
             return None
         try:

@@ -26,8 +26,8 @@ from psycopg import errors
 
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
 from memdir.frozen import dataclass
-from memdir.store.postgres import PostgresDatabase
-from memdir.store.postgres_history import Row, clean_text
+from memdir.postgres.history import Row, clean_text
+from memdir.postgres.store import PostgresDatabase
 
 PREFIX = "mdt_"
 ROLES = ("admin", "member", "reader")

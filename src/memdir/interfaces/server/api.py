@@ -2,7 +2,7 @@
 
 The table is what routes, checks of requests, the OpenAPI description and the MCP tools are made of. A function gets a `Call`,
 whose caller and store were checked before, and returns a status and a JSON value. What may be written and what needs
-review is decided as at the edge: by the store's plan, by `team.plan.judge_text`, and by the store's own setting.
+review is decided as at the edge: by the store's plan, by `sync.plan.judge_text`, and by the store's own setting.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,8 +50,11 @@ from memdir.interfaces.server.schemas import (
     whole,
 )  # fmt: skip
 from memdir.limits import FILE_BYTES, SELECTED
+from memdir.postgres.cache import StoreCache
+from memdir.postgres.history import Row, clean_text
+from memdir.postgres.search import PostgresSearch
+from memdir.postgres.store import PostgresDatabase, PostgresStore, create_store
 from memdir.recall.pipeline import recall
-from memdir.recall.postgres import PostgresSearch
 from memdir.records import (
     Change,
     Edit,
@@ -60,21 +63,18 @@ from memdir.records import (
     InboxItem,
     InboxKind,
     InboxState,
-    Memory,
     Origin,
     Put,
     Rewrite,
     Scope,
+    StoredMemory,
 )
 from memdir.store import inbox
 from memdir.store.contract import ChangeResult
 from memdir.store.files import SYNC
 from memdir.store.plan import AGENT, FileChange, StoreView, is_index_path, make_review_edits
-from memdir.store.postgres import PostgresDatabase, PostgresStore, create_store
-from memdir.store.postgres_cache import StoreCache
-from memdir.store.postgres_history import Row, clean_text
 from memdir.store.secrets import find_secrets
-from memdir.team.plan import judge_line, judge_place, judge_text
+from memdir.sync.plan import judge_line, judge_place, judge_text
 from memdir.text import fold, one_line, shorten
 
 Answer = tuple[int, Json]
@@ -247,7 +247,7 @@ def render_header(header: Header, digest: str) -> Json:
     }  # fmt: skip
 
 
-def render_memory(memory: Memory) -> Json:
+def render_memory(memory: StoredMemory) -> Json:
     return render_header(memory.header, memory.digest) | {"content": memory.text}
 
 

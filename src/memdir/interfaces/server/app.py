@@ -37,8 +37,8 @@ from memdir.interfaces.server.api import ENDPOINTS, Call, Endpoint, PushConflict
 from memdir.interfaces.server.mcp import make_mcp
 from memdir.interfaces.server.schemas import Json, check_value, read_query, render_openapi
 from memdir.interfaces.web.listen import App, AsgiScope, Receive, Send
-from memdir.store.postgres import list_migrations
-from memdir.store.postgres_history import clean_text
+from memdir.postgres.history import clean_text
+from memdir.postgres.store import list_migrations
 
 BODY_BYTES = 8_388_608  # a push of many files; a memory has at most one MiB
 _FAILED_A_MINUTE = 60  # of one address, without a valid credential

@@ -24,8 +24,8 @@ from memdir.interfaces.server.app import BODY_BYTES, ApiServer, build_app
 from memdir.interfaces.server.cluster import PostgresCluster
 from memdir.interfaces.server.page import MemberPage
 from memdir.interfaces.web.listen import HOST, HttpLimits, HttpServer, listen
+from memdir.postgres.store import APP_ROLE, PostgresDatabase, create_tenant, list_migrations, migrate, run_as_owner
 from memdir.store.contract import utc_now
-from memdir.store.postgres import APP_ROLE, PostgresDatabase, create_tenant, list_migrations, migrate, run_as_owner
 
 RUNNING = "running.json"
 _CONNECTIONS = 16

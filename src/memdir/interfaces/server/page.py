@@ -37,7 +37,7 @@ from memdir.interfaces.web.app import HERE, make_app, make_templates
 from memdir.interfaces.web.listen import AsgiScope, Receive, Send
 from memdir.interfaces.web.pages import WHO
 from memdir.interfaces.web.site import ORIGIN, Site
-from memdir.recall.postgres import PostgresSearch
+from memdir.postgres.search import PostgresSearch
 from memdir.records import Forget
 
 COOKIE, LOGIN_COOKIE = "memdir_session", "memdir_login"

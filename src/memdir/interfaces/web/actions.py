@@ -21,8 +21,8 @@ from memdir.store.files import FileStore
 from memdir.store.inbox import approve, find_payload_edits, reject, reopen
 from memdir.store.move import move
 from memdir.store.open import open_project
-from memdir.team import sync as team_sync
-from memdir.team.merge import merge_memory, split_paragraphs
+from memdir.sync import sync as team_sync
+from memdir.sync.merge import merge_memory, split_paragraphs
 from memdir.verify.check import verify
 from memdir.verify.records import ClaimStatus, find_verdicts
 

@@ -39,7 +39,7 @@ from memdir.recall.terms import parse_terms
 from memdir.records import Pick, Usage
 from memdir.store.secrets import OwnSecretRules
 from memdir.store.state import read_authors, read_events
-from memdir.team.state import read_membership, read_sync_record, read_team_news
+from memdir.sync.state import read_membership, read_sync_record, read_team_news
 from memdir.text import printable
 from memdir.verify.records import VerifyState
 

@@ -32,10 +32,10 @@ from memdir.records import (
     Change,
     InboxState,
     Kind,
-    Memory,
     Pick,
     Query,
     Scope,
+    StoredMemory,
 )
 from memdir.store.contract import StoreBase
 from memdir.store.files import FileStore
@@ -372,7 +372,7 @@ def show_new(site: Site, params: Params) -> Row:
 def show_memory(site: Site, home: str, name: str, params: Params, base: str) -> Row:
     store, now = site.store(home), site.now()
     tab = params.get("tab", "text") if site.can_edit or params.get("tab") == "source" else "text"
-    memory: Memory | None = None
+    memory: StoredMemory | None = None
     problem = ""
     try:
         memory = store.read(name)
@@ -433,7 +433,7 @@ def _read_last(store: StoreBase, name: str, changes: Sequence[Change]) -> str:
     return ""
 
 
-def _find_verdict(store: StoreBase, memory: Memory | None) -> Verdict | None:
+def _find_verdict(store: StoreBase, memory: StoredMemory | None) -> Verdict | None:
     if memory is None or not isinstance(store, FileStore):
         return None
     return find_verdicts(store, {memory.header.name: memory.digest}).get(memory.header.name)
@@ -535,7 +535,7 @@ def _find_quotes(store: StoreBase, name: str) -> dict[int, list[str]]:
     return found
 
 
-def _make_fields(site: Site, store: StoreBase, memory: Memory, changes: Sequence[Change], now: datetime) -> Row:
+def _make_fields(site: Site, store: StoreBase, memory: StoredMemory, changes: Sequence[Change], now: datetime) -> Row:
     header = memory.header
     path, short = index_path(header.name)
     folder = path.rpartition("/")[0]
@@ -562,7 +562,7 @@ def _make_fields(site: Site, store: StoreBase, memory: Memory, changes: Sequence
     }
 
 
-def _read_verified(memory: Memory) -> datetime | None:
+def _read_verified(memory: StoredMemory) -> datetime | None:
     return read_time(parse_fields(memory.text).verified)
 
 

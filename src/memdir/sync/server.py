@@ -30,7 +30,7 @@ from memdir.frozen import dataclass
 from memdir.limits import TEAM_ENTRIES, TEAM_FETCH_BYTES, TEAM_LOG
 from memdir.project.settings import Environment
 from memdir.store.state import MANIFEST, Author, make_author, read_table, write_table
-from memdir.team.state import (
+from memdir.sync.state import (
     PLAIN_MODE,
     PushResult,
     PushState,

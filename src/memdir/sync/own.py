@@ -45,9 +45,9 @@ from memdir.store.state import (
     read_table,
     write_table,
 )
-from memdir.team import git, state
-from memdir.team.git import GitRemote, TeamClone
-from memdir.team.state import (
+from memdir.sync import git, state
+from memdir.sync.git import GitRemote, TeamClone
+from memdir.sync.state import (
     OWN_RECORD,
     PLAIN_MODE,
     PushState,
@@ -59,7 +59,7 @@ from memdir.team.state import (
     TreeEntry,
     read_local,
 )
-from memdir.team.sync import SyncTask, find_point, sync
+from memdir.sync.sync import SyncTask, find_point, sync
 from memdir.text import one_line, shorten
 
 BRANCH = "memdir/sync"

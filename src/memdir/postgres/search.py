@@ -20,6 +20,9 @@ from itertools import islice
 
 from memdir.format.age import HALF_LIVES, HalfLives
 from memdir.frozen import dataclass, replace
+from memdir.postgres.cache import SearchHead
+from memdir.postgres.history import OF_STORE, Row
+from memdir.postgres.store import PostgresStore, execute
 from memdir.recall.index import (
     COUNT_BITS,
     MAX_COUNT,
@@ -36,9 +39,6 @@ from memdir.recall.index import (
 from memdir.recall.select import KIN_LETTERS, Drop, LocalSearch, SearchResult, StoreScores
 from memdir.recall.terms import parse_terms
 from memdir.records import Kind, Query
-from memdir.store.postgres import PostgresStore, execute
-from memdir.store.postgres_cache import SearchHead
-from memdir.store.postgres_history import OF_STORE, Row
 
 VERSION = "1"  # of how rows are made; others are made anew
 _HELD = 5_000  # rows of a store that a process remembers: some 10 MB

@@ -40,8 +40,8 @@ from memdir.limits import (
 from memdir.records import TEAM_FOLDER, Kind
 from memdir.store.plan import Finder, is_team
 from memdir.store.secrets import find_secrets, mask, render_findings
-from memdir.team.merge import merge_memory
-from memdir.team.state import (
+from memdir.sync.merge import merge_memory
+from memdir.sync.state import (
     PLAIN_MODE,
     LocalTree,
     Remote,

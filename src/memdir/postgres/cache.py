@@ -12,8 +12,8 @@ from uuid import UUID
 from memdir.errors import ConflictError
 from memdir.format.frontmatter import FrontmatterFields
 from memdir.frozen import dataclass
-from memdir.records import Memory, Signature
-from memdir.store.postgres_history import Row
+from memdir.postgres.history import Row
+from memdir.records import Signature, StoredMemory
 
 _CACHED_BYTES = 4_194_304  # contents that a store remembers, by digest
 _CACHED_HEADS = 20_000
@@ -72,8 +72,8 @@ class StoreCache:
         self.snapshot = StoreSnapshot()
         self.is_current = False  # whether the snapshot was the newest when it was last used for a change
         self.heads: dict[str, FrontmatterFields] = {}
-        self.memories: dict[str, Memory] = {}  # by name; those that searches have read
-        self.search: object = None  # what a search remembers of this store (`recall.postgres`)
+        self.memories: dict[str, StoredMemory] = {}  # by name; those that searches have read
+        self.search: object = None  # what a search remembers of this store (`postgres.search`)
         self._contents: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ class StoreCache:
             while self._bytes > _CACHED_BYTES:
                 self._bytes -= len(self._contents.popitem(last=False)[1])
 
-    def keep_memory(self, memory: Memory) -> None:
+    def keep_memory(self, memory: StoredMemory) -> None:
         if len(self.memories) >= _CACHED_MEMORIES:
             self.memories = {}
         if len(memory.text) <= _CACHED_BYTES // _CACHED_MEMORIES:

@@ -34,13 +34,13 @@ from memdir.format.frontmatter import decode, digest_of, make_header, make_memor
 from memdir.format.index import INDEX_FILE, find_splice
 from memdir.frozen import dataclass
 from memdir.limits import HEADER_BYTES, LEDGER_QUERY_CHARS, LEDGER_ROWS
-from memdir.records import Header, Memory, Origin, Scope, Surfacing
+from memdir.postgres.cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
+from memdir.postgres.history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
+from memdir.records import Header, Origin, Scope, StoredMemory, Surfacing
 from memdir.store import inbox, plan
 from memdir.store.contract import ChangeResult, Clock, StoreBase, utc_now
 from memdir.store.history import find_leading, find_moved_files
 from memdir.store.plan import FileChange, Finder, Planner, WriteRules, is_index_path
-from memdir.store.postgres_cache import FileRow, SearchHead, SnapshotView, StoreCache, StoreSnapshot, list_folder
-from memdir.store.postgres_history import OF_STORE, PostgresHistory, PostgresInbox, Row, clean_text, render_limit
 
 try:
     import psycopg
@@ -304,7 +304,7 @@ class PostgresStore(StoreBase):
         self._refuse_secrets = refuse_secrets
         self._cache = cache or StoreCache()
         self._history = PostgresHistory(self.ask)
-        self._held: dict[str, Memory] = {}
+        self._held: dict[str, StoredMemory] = {}
 
     # Reading
 
@@ -325,7 +325,7 @@ class PostgresStore(StoreBase):
         ]
         return tuple(sorted(made, key=lambda at: (at.modified, at.name), reverse=True))
 
-    def read(self, name: str) -> Memory:
+    def read(self, name: str) -> StoredMemory:
         check_name(name)
         if (found := self._held.get(name)) is not None:
             return found
@@ -567,7 +567,7 @@ class PostgresStore(StoreBase):
             self._cache.snapshot = StoreSnapshot(number, snapshot.epoch, change.key, files)
         return ChangeResult(number, tuple(changes))
 
-    def _read_written(self, name: str, done: ChangeResult) -> Memory:
+    def _read_written(self, name: str, done: ChangeResult) -> StoredMemory:
         path, row = f"{name}.md", self._cache.snapshot.files.get(f"{name}.md")
         data = next((at.after for at in done.changes if at.path == path), None)
         if data is None or row is None or row.change != done.change:

@@ -37,11 +37,11 @@ from memdir.store.plan import FileChange, Overlay, StoreView, plan_dead_pointers
 from memdir.store.secrets import find_secrets
 from memdir.store.state import COPY, Author, drop_copy, find_own_author, read_authors, write_authors
 from memdir.store.state import RECORD as TEAM_RECORD
-from memdir.team import git, merge, plan, server, state
-from memdir.team.git import GitRemote, TeamClone
-from memdir.team.plan import IncomingChanges, OutgoingChanges, SyncClash, SyncInputs, WaitingChange
-from memdir.team.server import ServerRemote
-from memdir.team.state import (
+from memdir.sync import git, merge, plan, server, state
+from memdir.sync.git import GitRemote, TeamClone
+from memdir.sync.plan import IncomingChanges, OutgoingChanges, SyncClash, SyncInputs, WaitingChange
+from memdir.sync.server import ServerRemote
+from memdir.sync.state import (
     LocalTree,
     Membership,
     PushResult,
