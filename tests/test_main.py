@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clihelp import NOW
-from hooking import SECONDS, Hooks, wait_for_worker, wait_until
+from hooking import SECONDS, Hooks, call_hook, wait_for_worker, wait_until
 from memdir.project.settings import read_environment
 from memdir.store.sessions import open_session, read_ended, read_queue
 from memdir.store.state import note_event
@@ -92,6 +92,13 @@ def test_a_hook_that_does_its_work_leaves_nothing_behind(hooks: Hooks) -> None:
     for more in ({"agent_id": "a"}, {"session_id": ""}, {"transcript_path": 7}, {"session_id": "s\0"}):
         end_turn(hooks, code="import sys; sys.modules['memdir.interfaces.hooks'] = None", **more).communicate()
         assert read_ended(ended(hooks)) == (), more
+
+
+@pytest.mark.parametrize("event", ["stop", "session-end", "before-compact"])
+@pytest.mark.parametrize("text", ["null", "true", "7", '"x"', "[]", "[{}]", "{}", "{} {}", "{", "", "\0"])
+def test_a_hook_returns_for_any_text_on_standard_input(hooks: Hooks, event: str, text: str) -> None:
+    result = call_hook(event, text.encode(), cwd=hooks.cli.project, env=hooks.cli.environ())
+    assert result.code == 0 and read_ended(ended(hooks)) == ()
 
 
 def test_a_turn_that_settings_kept_from_the_queue_is_learned_when_they_are_mended(hooks: Hooks) -> None:

@@ -50,40 +50,34 @@ def _lower_priority() -> None:
 
 
 def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
-    """Keep which turn has ended, if the event is the end of one; returns what was read of standard input, and the file.
-    Never raises: the hook's own way may still work."""
-    words = [word for at in argv for word in at.split("=", 1)]
-    named = ["".join(char for char in word.lower() if "a" <= char <= "z") for word in words]
+    """Record which turn ended, if the event ends one. Return the bytes read from standard input and the record's path.
+
+    Never raises: the hook itself may still succeed.
+    """
+    words = [word for argument in argv for word in argument.split("=", 1)]
+    letters = ["".join(char for char in word.lower() if "a" <= char <= "z") for word in words]
     env = os.environ
-    if not _ENDING.intersection(named) or env.get("MEMDIR_INSIDE") or sys.stdin is None:
+    if not _ENDING.intersection(letters) or env.get("MEMDIR_INSIDE") or sys.stdin is None:
         return b"", ""
     import json
 
-    data, table = b"", None
+    data = b""
     try:
-        while table is None and len(data) < _STDIN_BYTES and select.select([0], [], [], _STDIN_SECONDS)[0]:
-            chunk = os.read(0, 1_048_576)
-            data += chunk
-            if not chunk or data.rstrip().endswith(b"}"):
-                try:
-                    table = json.loads(data)
-                except (ValueError, RecursionError):
-                    if not chunk:
-                        break
-        if not isinstance(table, dict) or table.get("agent_id"):
+        data, table = _read_table()
+        if table.get("agent_id"):
             return data, ""
         session, transcript, cwd = (table.get(key) for key in ("session_id", "transcript_path", "cwd"))
         host = words[words.index("--host") + 1] if "--host" in words[:-1] else "claude-code"
         # The directory in which the conversation began, for hosts that say so; one host may run inside another.
         began = env.get("CLAUDE_PROJECT_DIR") or env.get("GEMINI_PROJECT_DIR") or ""
         began = began if host.startswith(("claude", "gemini")) else ""
-        places = [at for at in (began, cwd, os.getcwd()) if isinstance(at, str) and os.path.isabs(at)]
-        texts = (session, transcript, *places)
-        if any(not isinstance(at, str) or not at or "\0" in at or len(at) > _FIELD_CHARS for at in texts):
+        folders = [path for path in (began, cwd, os.getcwd()) if isinstance(path, str) and os.path.isabs(path)]
+        texts = (session, transcript, *folders)
+        if any(not isinstance(text, str) or not text or "\0" in text or len(text) > _FIELD_CHARS for text in texts):
             return data, ""
         size = os.path.getsize(str(transcript)) if os.path.isfile(str(transcript)) else None
         headless = host.startswith("claude") and env.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
-        row = {"session": session, "transcript": transcript, "position": size, "headless": headless, "cwd": places}
+        row = {"session": session, "transcript": transcript, "position": size, "headless": headless, "cwd": folders}
         home, state = env.get("HOME") or env.get("USERPROFILE") or "", env.get("XDG_STATE_HOME", "")
         if not os.path.isabs(state):
             state = os.path.join(home, ".local", "state")
@@ -95,6 +89,32 @@ def keep_ended_turn(argv: list[str]) -> tuple[bytes, str]:
         return data, path
     except (OSError, ValueError):
         return data, ""
+
+
+def _read_table() -> tuple[bytes, dict[str, Any]]:
+    """Return standard input and its JSON object, which is empty for any other text.
+
+    Stops at a complete object, at the end of the input, or after `_STDIN_SECONDS` without a byte.
+    """
+    import json
+
+    data = b""
+    try:
+        while len(data) < _STDIN_BYTES and select.select([0], [], [], _STDIN_SECONDS)[0]:
+            chunk = os.read(0, 1_048_576)
+            data += chunk
+            if not chunk or data.rstrip().endswith(b"}"):
+                try:
+                    value = json.loads(data)
+                except (ValueError, RecursionError):
+                    value = None
+                if isinstance(value, dict):
+                    return data, value
+            if not chunk:
+                break
+    except (OSError, ValueError):
+        pass  # closed or unreadable: use the bytes read so far
+    return data, {}
 
 
 def _write_new(path: str, data: bytes) -> None:
