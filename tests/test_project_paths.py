@@ -228,36 +228,41 @@ def test_a_refused_override_is_said_and_the_next_rule_is_tried(tmp_path: Path, v
     assert any("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE" in note for note in places.notes)
 
 
-def test_the_directory_setting_is_taken_from_policy_then_local_then_user(tmp_path: Path) -> None:
+def test_the_directory_setting_is_taken_from_policy_then_user(tmp_path: Path) -> None:
     home = make_environment(tmp_path).home
-    for source in ("user", "local", "policy"):
+    for source in ("user", "policy"):
         claude(tmp_path, source, autoMemoryDirectory=f"~/{source}")
         place = places_of(tmp_path).private
         assert (place.path, place.rule) == (home / source, f"autoMemoryDirectory in {source} settings")
 
 
-def test_the_directory_is_never_taken_from_the_committed_settings(tmp_path: Path) -> None:
-    claude(tmp_path, "project", autoMemoryDirectory="~/.ssh")
+@pytest.mark.parametrize("source", ["project", "local"])
+@pytest.mark.parametrize("directory", ["~/.ssh", "{root}/.claude/planted"])
+def test_files_of_an_unpacked_archive_never_choose_the_directory(tmp_path: Path, source: str, directory: str) -> None:
+    claude(tmp_path, source, autoMemoryDirectory=directory.format(root=project(tmp_path)))
     places = places_of(tmp_path)
     assert places.private.rule == "default"
-    assert "committed" in verdicts(places.private)["autoMemoryDirectory in project settings"]
-    assert any("committed" in note for note in places.notes)
+    assert "may not choose" in verdicts(places.private)[f"autoMemoryDirectory in {source} settings"]
+    assert any("may not choose" in note for note in places.notes)
 
 
-def test_the_directory_is_never_taken_from_local_settings_that_are_committed(tmp_path: Path) -> None:
+def test_files_of_a_repository_never_choose_the_directory_tracked_or_excluded(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo")
-    path = write(repository / ".claude" / "settings.local.json", '{"autoMemoryDirectory": "~/.ssh"}')
-    assert places_of(tmp_path, repository).private.rule == "autoMemoryDirectory in local settings"
+    planted = repository / ".claude" / "planted"
+    path = write(repository / ".claude" / "settings.local.json", json.dumps({"autoMemoryDirectory": str(planted)}))
+    assert places_of(tmp_path, repository).private.rule == "default"
+    write(repository / ".git" / "info" / "exclude", ".claude/\n")
+    assert places_of(tmp_path, repository).private.rule == "default"
     git(repository, "add", "-f", str(path))
     assert places_of(tmp_path, repository).private.rule == "default"
 
 
 def test_a_refused_setting_is_said_and_the_next_one_is_tried(tmp_path: Path) -> None:
-    claude(tmp_path, "local", autoMemoryDirectory="~")
+    claude(tmp_path, "policy", autoMemoryDirectory="~")
     claude(tmp_path, "user", autoMemoryDirectory="~/mine")
     places = places_of(tmp_path)
     assert places.private.rule == "autoMemoryDirectory in user settings"
-    assert verdicts(places.private)["autoMemoryDirectory in local settings"].startswith("refused: ")
+    assert verdicts(places.private)["autoMemoryDirectory in policy settings"].startswith("refused: ")
 
 
 def test_text_from_a_settings_file_is_shown_on_one_harmless_line(tmp_path: Path) -> None:

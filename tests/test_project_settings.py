@@ -475,14 +475,15 @@ def test_a_broken_file_is_empty_with_a_note(tmp_path: Path, text: str) -> None:
 def test_a_local_file_that_git_tracks_counts_as_committed(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "app")
     environment, files = claude_files(tmp_path, root)
-    write(files["local"], '{"autoMemoryDirectory": "~/x"}')
+    write(files["user"], '{"autoMemoryEnabled": false}')
+    write(files["local"], '{"autoMemoryEnabled": true}')
     assert not read_claude_settings(environment, root).local_is_committed
     git(root, "add", "-f", ".claude/settings.local.json")
     found = read_claude_settings(environment, root)
     assert found.local_is_committed and "counts as committed" in found.notes[0]
 
 
-def test_git_is_not_asked_about_a_local_file_without_the_directory(tmp_path: Path) -> None:
+def test_git_is_not_asked_about_a_local_file_that_does_not_switch_memory_on(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "app")
     environment, files = claude_files(tmp_path, root)
     write(files["local"], '{"autoMemoryEnabled": false}')

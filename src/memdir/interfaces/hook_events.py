@@ -25,7 +25,7 @@ from memdir.interfaces.hooks import (
 )
 from memdir.limits import HOOK_CHARS, HOOK_INDEX_CHARS, HOOK_TOKENS, SYNC_DUE_MINUTES
 from memdir.project.hosts import HookEvent, render_undecided
-from memdir.project.paths import COMMITTED, MEMBERSHIP, find_root
+from memdir.project.paths import BY_PROJECT, MEMBERSHIP, find_root
 from memdir.records import Origin, Scope, ToolCall
 from memdir.store.open import AgentDirectory, AgentScope, Project, find_agent_place, list_definitions
 from memdir.store.sessions import (
@@ -167,8 +167,8 @@ def give_date(call: HookInput, project: Project, *, is_start: bool = False) -> s
 def _is_same_directory(call: HookInput, project: Project) -> bool:
     if project.settings.text("worktree") == "own" and find_root(call.cwd).kind == "worktree":
         return False  # the host treats all worktrees of a repository as one project
-    # Unlike memdir, a host may trust a committed setting.
-    return not any(step.verdict == COMMITTED for step in project.places.private.steps)
+    # Unlike memdir, a host may trust a project's settings.
+    return not any(step.verdict == BY_PROJECT for step in project.places.private.steps)
 
 
 def _render_messages(call: HookInput, project: Project, since: datetime | None) -> Iterator[str]:

@@ -3,11 +3,11 @@
 The private directory comes from the first of these that names one:
 
     1. CLAUDE_COWORK_MEMORY_PATH_OVERRIDE, a whole path
-    2. autoMemoryDirectory in Claude Code's policy, local or user settings; never in a committed file
+    2. autoMemoryDirectory in Claude Code's policy or user settings; never in a file of the project
     3. <base>/projects/<name>/memory, with CLAUDE_CODE_PROJECT_DIR_NAME or the root's slug as the name
 
-A value that is refused does not stop the search (Claude Code continues as well, and both must find the same directory);
-it leaves a step and a note. Whether a directory found by its slug really belongs to this project is checked in `store/open`.
+A project's files may have come with a clone or an archive, so they may not choose the directory: planted memories would
+be recalled as the user's own. A refused value does not stop the search; it leaves a step and a note. Whether a directory found by its slug really belongs to this project is checked in `store/open`.
 """
 
 import json
@@ -17,7 +17,6 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -50,11 +49,12 @@ class GitRoot:
 DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
 MEMBERSHIP = "team.json"  # in the state folder of a project that takes part in a team
 RECORD = "project.json"  # in the state folder: the project's path, remote and first commit
-_NOT_COMMITTED = "a committed file may not choose the directory"
-COMMITTED = f"refused: {_NOT_COMMITTED}"  # the verdict on such a one, which the host itself may accept
+_NOT_BY_PROJECT = "files of a project may not choose the directory; use your own settings"
+BY_PROJECT = f"refused: {_NOT_BY_PROJECT}"  # the verdict on a setting which the host itself may accept
 _OVERRIDE, _REMOTE_DIR = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "CLAUDE_CODE_REMOTE_MEMORY_DIR"
 _DIRECTORY_KEY, _ENABLED_KEY = "autoMemoryDirectory", "autoMemoryEnabled"
 _DEFAULT_RULE = "default"
+_PROJECT_SOURCES = ("local", "project")  # settings files inside the project
 _OWN_FOLDERS = (".claude", "memory")  # where a project keeps memory in its own repository
 _COMMITTED_FOLDERS = ("memory", "agent-memory")
 _LOCAL, _COMMITTED = ".claude/settings.local.json", ".claude/settings.json"
@@ -196,15 +196,16 @@ def check_directory_setting(value: object, home: Path) -> Path:
 
 
 def _find_private(claude: ClaudeSettings, environment: Environment, root: GitRoot, base: Path) -> MemoryDirectory:
-    def check_setting(value: object, *, committed: bool) -> Path:
-        if committed:
-            raise PathError(str(value), _NOT_COMMITTED)
+    def refuse(value: object) -> Path:
+        raise PathError(str(value), _NOT_BY_PROJECT)
+
+    def check_setting(value: object) -> Path:
         return check_directory_setting(value, environment.home)
 
     rules: list[tuple[str, object, Callable[[object], Path]]] = [(_OVERRIDE, environment.memory_override, _check_path)]
-    for source, table, committed in _list_tables(claude):
-        given = table.get(_DIRECTORY_KEY)
-        rules.append((f"{_DIRECTORY_KEY} in {source} settings", given, partial(check_setting, committed=committed)))
+    for source, table, _ in _list_tables(claude):
+        judge = refuse if source in _PROJECT_SOURCES else check_setting
+        rules.append((f"{_DIRECTORY_KEY} in {source} settings", table.get(_DIRECTORY_KEY), judge))
     rules.append((DIR_NAME, environment.project_dir_name, lambda value: _check_dir_name(str(value), base)))
     steps: list[PathStep] = []
     for rule, value, check in rules:
@@ -309,20 +310,20 @@ def _check_dir_name(name: str, base: Path) -> Path:
 
 
 def read_claude_settings(environment: Environment, root: Path) -> ClaudeSettings:
-    """Returns Claude Code's settings; a file that is missing or broken is an empty one with a note.
+    """Return Claude Code's settings; a missing or broken file counts as empty, a broken one with a note.
 
-    A local file that is tracked by git counts as committed, whatever its name. Git is asked about it only where it says
-    something that a clone may not say.
+    A local file that is tracked by git counts as committed, whatever its name. Git is asked only if the file switches
+    memory on against the user's own settings.
     """
     notes: list[str] = []
     files = (root / _LOCAL, environment.claude_home / "settings.json", environment.policy_file, root / _COMMITTED)
     read = [_read_settings_file(path, is_own) for path, is_own in zip(files, (False, True, True, False), strict=True)]
-    local, user, policy, project = (_parse_table(*at, notes) for at in zip(files, read, strict=True))
+    local, user, policy, project = (_parse_table(path, result, notes) for path, result in zip(files, read, strict=True))
     widens = local.get(_ENABLED_KEY) is True and user.get(_ENABLED_KEY) is False
-    committed = (_DIRECTORY_KEY in local or widens) and is_tracked(root, _LOCAL)
-    if committed:
+    is_committed = widens and is_tracked(root, _LOCAL)
+    if is_committed:
         notes.append(f"{root / _LOCAL} counts as committed: git tracks it, or could not say that it does not")
-    return ClaudeSettings(policy, local, project, user, committed, tuple(notes))
+    return ClaudeSettings(policy, local, project, user, is_committed, tuple(notes))
 
 
 def _read_settings_file(path: Path, is_own: bool) -> ReadResult:

@@ -418,8 +418,8 @@ def check_identity(state_dir: Path, root: Path) -> None:
     raise PathError(
         str(root),
         f"its memory directory already belongs to {known.root}; both paths have the same short name",
-        hint="set autoMemoryDirectory in the project's .claude/settings.local.json or CLAUDE_CODE_PROJECT_DIR_NAME to"
-        " give this project a directory of its own, or say `memdir relink --claim` if it is the same project",
+        hint="set CLAUDE_CODE_PROJECT_DIR_NAME to give this project its own directory,"
+        " or run `memdir relink --claim` if it is the same project",
     )
 
 
