@@ -30,6 +30,7 @@ LAZY = {
     "store": {"language", "store"},
     "store.contract": {"language", "store", "extraction"},  # `remember` reads sentences
     "recall": {"recall", "store", "verify"},
+    "operations": {"store", "extraction", "dream", "session"},
     "interfaces": set(ORDER),
 }
 # Libraries that may be imported inside a function, for the same reason.
@@ -69,7 +70,7 @@ PACKAGES, LOOSE, PACKAGE_FILES, FILES, LINES, FILE_LINES, SMALL_LINES, LOADED = 
     10,
     17,
     175,
-    57_470,
+    57_900,  # while issue 27 moves code from interfaces to operations; 57_470 before and after
     800,
     80,
     45,

@@ -1,7 +1,7 @@
 import pytest
 
 from memdir.errors import NotFoundError
-from memdir.store.contract import find_header
+from memdir.operations.find import find_memory
 from memdir.store.memory import MemoryStore
 from memdir.testing import sample_memory
 
@@ -30,18 +30,18 @@ def store() -> MemoryStore:
     ],
 )
 def test_a_name_a_path_or_a_title_finds_the_memory(store: MemoryStore, typed: str, name: str) -> None:
-    assert find_header(store.scan(), typed).name == name
+    assert find_memory([store], typed).header.name == name
 
 
 def test_a_title_of_two_memories_names_both(store: MemoryStore) -> None:
     with pytest.raises(NotFoundError, match="could be any of"):
-        find_header(store.scan(), "same")
+        find_memory([store], "same")
 
 
 def test_a_near_miss_is_suggested(store: MemoryStore) -> None:
     with pytest.raises(NotFoundError) as caught:
-        find_header(store.scan(), "tersereplies")
+        find_memory([store], "tersereplies")
     assert "terse-replies" in caught.value.hint
     with pytest.raises(NotFoundError) as caught:
-        find_header(store.scan(), "\x1b[31m")
+        find_memory([store], "\x1b[31m")
     assert "\x1b" not in str(caught.value)

@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 from clihelp import Cli, memory_text
 from memdir.conversation.tool_calls import find_written_memory
 from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, PathError, SettingsError
-from memdir.interfaces.tools import BY_NAME, OFFERS, call_tool, make_address, parse_address
+from memdir.interfaces.tools import BY_NAME, OFFERS, call_tool
+from memdir.operations.find import make_address, parse_address
 from memdir.records import Message, Origin, ToolCall
 from memdir.store.open import open_project
 from memdir.store.sessions import open_session

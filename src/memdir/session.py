@@ -42,14 +42,15 @@ from memdir.limits import DRAIN_SECONDS, NOTES_WAIT_SECONDS
 from memdir.models.connection import can_use_tools
 from memdir.models.open import find_model, new_run
 from memdir.models.staged import Staging, make_edits
+from memdir.operations.find import find_memory
 from memdir.project.settings import DEFAULT
 from memdir.recall import pipeline
 from memdir.recall.pipeline import RecallRequest, RecallResult, RecallSkip
 from memdir.recall.prefetch import FreshSearch, ModelSelector, Prefetch
 from memdir.recall.reminder import render_reminder, strip_host_text, wrap
 from memdir.recall.select import LocalSearch
-from memdir.records import Message, Model, Origin, Reply, Request, Usage
-from memdir.store.contract import Clock, find_header
+from memdir.records import Forget, Message, Model, Origin, Reply, Request, Usage
+from memdir.store.contract import Clock
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.sessions import DAY, SessionRecord, open_session, prune_sessions, read_day
@@ -477,16 +478,13 @@ class Session:
         return reminders
 
     def _forget_named(self, text: str) -> ExtractResult | None:
-        for store in self.stores:
-            try:
-                name = find_header(store.scan(), text).name
-            except NotFoundError:
-                continue
-            store.delete(name, origin=Origin(WHO, _ASKED, self.id))
-            change = store.changes(name, limit=1)[0].id
-            reason = ExtractReason(name, FORGET, _ASKED, text)
-            return ExtractResult(forgotten=(name,), by="rules", change=change, reasons=(reason,))
-        return None
+        try:
+            store, header = find_memory(self.stores, text)
+        except NotFoundError:
+            return None
+        change = store.change([Forget(header.name)], verb=FORGET, origin=Origin(WHO, _ASKED, self.id)).change
+        reason = ExtractReason(header.name, FORGET, _ASKED, text)
+        return ExtractResult(forgotten=(header.name,), by="rules", change=change, reasons=(reason,))
 
     def _forget_described(self, text: str) -> ExtractResult | None:
         now = self._clock().astimezone()

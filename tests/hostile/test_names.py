@@ -16,8 +16,8 @@ from loads import bench
 from memdir.errors import MemdirError, PathError
 from memdir.files import check_name
 from memdir.format.frontmatter import make_slug
+from memdir.operations.find import find_memory
 from memdir.records import Draft, Kind
-from memdir.store.contract import find_header
 from memdir.store.files import FileStore
 from memdir.store.memory import MemoryStore
 from tables import table
@@ -90,7 +90,7 @@ def feed(store: FileStore | MemoryStore, texts: list[str]) -> int:
             store.delete(saved.header.name)
             stored += 1
         try:
-            find_header(store.scan(), text)
+            find_memory([store], text)
         except MemdirError as error:
             assert "\n" not in str(error)
     return stored

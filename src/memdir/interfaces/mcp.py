@@ -30,8 +30,9 @@ from memdir.errors import FormatError, MemdirError, NotFoundError, PathError, Se
 from memdir.files import disk_error, read_small, write_private
 from memdir.frozen import dataclass, field
 from memdir.interfaces import tools
-from memdir.interfaces.tools import INDEX_SCOPE, Row, clean_result, make_address, render_refusal
+from memdir.interfaces.tools import INDEX_SCOPE, Row, clean_result, render_refusal
 from memdir.models.prompts import render_prompt
+from memdir.operations.find import list_memories, make_address, parse_address
 from memdir.project.settings import read_environment
 from memdir.recall.pipeline import recall_in_project
 from memdir.recall.prefetch import open_selector
@@ -238,24 +239,23 @@ def _list_resources(project: Project, cursor: str | None) -> types.ListResources
     start = int(cursor or 0)
     if not project.places.switch.on:
         return types.ListResourcesResult(resources=[])
-    found = [header for store in project.stores for header in tools.list_visible(store)]
-    found.sort(key=lambda header: (header.modified, header.name), reverse=True)
+    listed = list_memories(project.stores, visible=True)
     shown = _list_indexes(project) if start == 0 else []
-    shown += [_make_resource(header) for header in found[start : start + PAGE]]
-    following = str(start + PAGE) if start + PAGE < len(found) else None
+    shown += [_make_resource(memory.header) for memory in listed[start : start + PAGE]]
+    following = str(start + PAGE) if start + PAGE < len(listed) else None
     return types.ListResourcesResult(resources=shown, next_cursor=following)
 
 
 def _read_resource(project: Project, uri: str) -> types.ReadResourceResult:
     project.check_on()
-    scope, name = tools.parse_address(uri) or ("", "")
+    scope, name = parse_address(uri) or ("", "")
     if scope == INDEX_SCOPE:
         clips = (at.clip for at in build_instructions(project, make=False).clips if at.scope.value == name)
         if (clip := next(clips, None)) is None:
             raise NotFoundError(f"there is no index of {shorten(one_line(name), 40)!r}", name=name)
         text = defuse("\n".join(filter(None, (clip.text, clip.warning))))
     elif scope:
-        store, header = tools.find_one(project, uri)
+        store, header = tools.find_visible(project, uri)
         text = store.read(header.name).text
     else:
         shown = shorten(one_line(uri), 80)

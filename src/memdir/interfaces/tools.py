@@ -12,28 +12,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote, unquote
 
 from memdir.dream.logs import append_log
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
-from memdir.format.age import render_age, render_freshness
+from memdir.format.age import render_freshness
 from memdir.format.frontmatter import find_missing_parts
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.derivable import find_derivable
 from memdir.limits import SELECTED
+from memdir.operations.find import FoundMemory, find_memory, list_memories, make_row
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
 from memdir.recall.reminder import defuse, render_byline
 from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope, StoredMemory
-from memdir.store.contract import find_existing, find_header, preview_text
+from memdir.store.contract import find_existing, preview_text
 from memdir.store.files import FileStore
 from memdir.store.open import Project
 from memdir.store.plan import is_team, resolve_dates
 from memdir.store.secrets import open_finder, render_findings
 from memdir.store.sessions import SessionRecord, open_session
-from memdir.text import fold, one_line, printable, shorten
+from memdir.text import one_line, printable, shorten
 
-SCHEME = "memdir://"
 INDEX_SCOPE = "index"  # memdir://index/SCOPE is the index of a scope
 _AGENT = Origin(who="agent")
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
@@ -201,28 +200,10 @@ def call_tool(project: Project, name: str, given: Arguments, *, origin: Origin =
     return _TOOLS[name](context, arguments)
 
 
-def make_address(scope: str, name: str) -> str:
-    """The address of a memory for other programs: memdir://SCOPE/NAME."""
-    return f"{SCHEME}{scope}/{quote(name, safe='/')}"
-
-
-def parse_address(text: str) -> tuple[str, str] | None:
-    """Scope and name of an address; None for anything else. With the scope `index`, the name is a scope."""
-    if not text.startswith(SCHEME):
-        return None
-    scope, _, name = text.removeprefix(SCHEME).partition("/")
-    return (scope, unquote(name, errors="replace")) if scope and name else None
-
-
 def render_refusal(error: MemdirError) -> str:
     """An error for a model: what is wrong, and what to do next."""
     message = str(error).rstrip(".")
     return f"{message}. {error.hint[:1].upper()}{error.hint[1:]}." if error.hint else f"{message}."
-
-
-def list_visible(store: FileStore) -> list[Header]:
-    """The memories that a conversation may see: what a team shares only where the person has it on."""
-    return [header for header in store.scan() if store.team or header.scope is not Scope.TEAM]
 
 
 def check_visible(store: FileStore, name: str) -> None:
@@ -232,20 +213,13 @@ def check_visible(store: FileStore, name: str) -> None:
         raise SettingsError("the team's memory is off here", key="team", hint=hint)
 
 
-def find_one(project: Project, text: str) -> tuple[FileStore, Header]:
-    """The memory of a name, an unambiguous title or an address; the project's own hides the user's of that name."""
-    scope, name = parse_address(text) or (None, text)
-    rows: list[tuple[FileStore, Header]] = []
-    for store in project.stores:
-        known = {fold(header.name) for _, header in rows}
-        visible = [header for header in list_visible(store) if scope in (None, header.scope.value)]
-        rows += [(store, header) for header in visible if fold(header.name) not in known]
+def find_visible(project: Project, text: str) -> FoundMemory[FileStore]:
+    """Find a memory that a conversation may see."""
     try:
-        found = find_header([header for _, header in rows], name)
+        return find_memory(project.stores, text, visible=True)
     except NotFoundError as error:
         error.hint = error.hint.replace("`memdir list`", "memory_list")
         raise
-    return next(row for row in rows if row[1] is found)
 
 
 def clean_result(text: str) -> str:
@@ -335,7 +309,7 @@ def _search(context: _ToolContext, given: Arguments) -> Row:
     context.note_read([at.path for at in excerpts if not at.truncated])
     rows = []
     for at in excerpts:
-        row = _make_row(at.header, context.now) | {"text": clean_result(at.text), "truncated": at.truncated}
+        row = _describe(context, at.header) | {"text": clean_result(at.text), "truncated": at.truncated}
         rows.append(row | {"note": _make_note(at, context.now), "score": round(at.score, 4)})
     return {"memories": rows, "by": by, "skipped": None if skip is None else skip.words}
 
@@ -351,14 +325,14 @@ def _search_words(project: Project, query: str, limit: int) -> list[Excerpt]:
 
 
 def _read(context: _ToolContext, given: Arguments) -> Row:
-    store, header = find_one(context.project, str(given["name"]))
+    store, header = find_visible(context.project, str(given["name"]))
     memory = store.read(header.name)
     header = memory.header
     is_cut = len(memory.body) > READ_CHARS
     if not is_cut:
         context.note_read([str(store.root / header.file)])
     caveat = find_caveats(store, [memory]).get(header.name, "")
-    return _make_row(header, context.now) | {
+    return _describe(context, header) | {
         "title": clean_result(header.title),
         "modified": make_tool_time(header.modified),
         "pinned": header.pinned,
@@ -370,27 +344,17 @@ def _read(context: _ToolContext, given: Arguments) -> Row:
 
 
 def _list(context: _ToolContext, given: Arguments) -> Row:
-    kind, scope, start = given.get("type"), given.get("scope"), _read_number(given, "offset", 0)
-    found = [
-        header
-        for store in context.project.stores
-        for header in list_visible(store)
-        if kind in (None, header.kind) and scope in (None, header.scope.value)
-    ]
-    found.sort(key=lambda header: (header.modified, header.name), reverse=True)
-    page = found[start : start + _read_number(given, "limit", LISTED)]
-    rows = [_make_row(header, context.now) | {"pinned": header.pinned} for header in page]
-    return {"memories": rows, "total": len(found)}
+    kind, scope = (str(given[key]) if key in given else None for key in ("type", "scope"))
+    start = _read_number(given, "offset", 0)
+    listed = list_memories(context.project.stores, kind=kind, scope=scope, visible=True)
+    page = listed[start : start + _read_number(given, "limit", LISTED)]
+    rows = [_describe(context, memory.header) | {"pinned": memory.header.pinned} for memory in page]
+    return {"memories": rows, "total": len(listed)}
 
 
-def _make_row(header: Header, now: datetime) -> Row:
-    return {
-        "name": header.name,
-        "scope": header.scope.value,
-        "type": header.kind.value if header.kind else None,
-        "description": clean_result(header.description),
-        "age": render_age(header.modified, now),
-    }
+def _describe(context: _ToolContext, header: Header) -> Row:
+    memory = FoundMemory(context.project.private, header)  # none of these fields asks the store
+    return make_row(memory, tuple(_ROW), now=context.now) | {"description": clean_result(header.description)}
 
 
 def _make_note(excerpt: Excerpt, now: datetime) -> str:
@@ -430,7 +394,7 @@ def _save(context: _ToolContext, given: Arguments) -> Row:
 def _update(context: _ToolContext, given: Arguments) -> Row:
     if not any(part in given for part in _PARTS):
         raise FormatError("there is nothing to change", field="body", hint=f"give one of {', '.join(_PARTS)}")
-    store, header = find_one(context.project, str(given["name"]))
+    store, header = find_visible(context.project, str(given["name"]))
     before = store.read(header.name)
     if isinstance(expect := given.get("expect"), str) and expect != before.digest:
         hint = "read it again and decide anew"
@@ -453,7 +417,7 @@ def _resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, l
 
 
 def _forget(context: _ToolContext, given: Arguments) -> Row:
-    store, header = find_one(context.project, str(given["name"]))
+    store, header = find_visible(context.project, str(given["name"]))
     store.delete(header.name, origin=context.origin)
     option = f" --scope {store.scope}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
     change = store.changes(header.name, limit=1)[0].id

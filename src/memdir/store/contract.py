@@ -38,7 +38,7 @@ from memdir.records import (
 from memdir.store import inbox, plan
 from memdir.store.inbox import Inbox
 from memdir.store.plan import FileChange, Overlay, Planner, StoreView, WriteRules, is_index_path
-from memdir.text import fold, fold_link, one_line, shorten
+from memdir.text import fold
 
 Clock = Callable[[], datetime]
 Planned = Callable[[list[FileChange]], list[FileChange]]
@@ -334,28 +334,6 @@ class StoreBase(Inbox):
             return plan.plan_restore(view, name, self.read_content(digest))
 
         return self._read_written(name, self.carry_out(planner, verb="restore", origin=origin))
-
-
-def find_header(headers: Sequence[Header], text: str) -> Header:
-    """The memory that a name, a path or a title means; NotFoundError names similar ones, or all it could be."""
-    wanted = text.strip().removeprefix("./").removesuffix(".md")
-    for same in (lambda at: at.name == wanted, lambda at: fold(at.name) == fold(wanted)):
-        if exact := next((header for header in headers if same(header)), None):
-            return exact
-    link = fold_link(wanted)
-    matches = [header for header in headers if fold_link(header.title) == link]
-    matches = matches or [header for header in headers if fold_link(header.name.rpartition("/")[2]) == link]
-    if len(matches) == 1:
-        return matches[0]
-    shown = shorten(one_line(text), 60)
-    if matches:
-        names = ", ".join(header.name for header in matches[:5])
-        raise NotFoundError(f"{shown!r} could be any of {names}", name=text, hint="say the name")
-    from difflib import get_close_matches  # only a name that is not there needs it
-
-    near = get_close_matches(fold(wanted), [fold(header.name) for header in headers], n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "`memdir list` shows what there is"
-    raise NotFoundError(f"no memory named {shown!r}", name=text, hint=hint)
 
 
 # Nothing below is locked, so a result can be out of date when it is returned; `write` with `expect` decides.

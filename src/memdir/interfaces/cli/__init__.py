@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from io import StringIO
 from itertools import accumulate, compress, takewhile
 from pathlib import Path
@@ -56,6 +55,7 @@ NO_TYPE = "none"  # what a missing or unknown type is called where a word is nee
 PURGED = "(this version was purged)"
 GAP = 2  # spaces between columns
 
+_MEMORY_FIELDS = tuple("name path title description type scope modified pinned author".split())
 _LEAST = 12  # a cut column is not made narrower than this
 _DIFF_STYLES = {"+++": "bold", "---": "bold", "+": "green", "-": "red", "@": "cyan"}
 _BREAKS = str.maketrans({"\n": "\\n", "\t": "\\t"})
@@ -383,38 +383,13 @@ def show_time(out: Output, when: datetime, now: datetime) -> str:
     return render_age(when, now.astimezone()) if out.is_table else make_time(when)
 
 
-def make_row(header: Header, store: FileStore) -> Row:
-    # By hand and not by `fill`: a list may have thousands.
-    return {
-        "name": header.name,
-        "path": os.path.join(store.root, header.file),
-        "title": header.title,
-        "description": header.description,
-        "type": header.kind,
-        "scope": header.scope,
-        "modified": make_time(header.modified),
-        "pinned": header.pinned,
-        "author": find_author(header, store),
-    }
+def describe_memory(store: FileStore, header: Header) -> Row:
+    """Return a memory's JSON row."""
+    # Imported here: `recall` makes no such rows.
+    from memdir.operations.find import FoundMemory, make_row
 
-
-def find_author(header: Header, store: FileStore) -> str | None:
-    """Who changed a team's memory last; None for any other, and where nobody knows."""
-    if header.scope is not Scope.TEAM:
-        return None
-    try:
-        at = os.stat(store.state / "team-authors.json")
-    except OSError:
-        return None
-    return _read_authors(store.state, at.st_mtime_ns, at.st_size, at.st_ino).get(header.name)
-
-
-@lru_cache(maxsize=2)  # read once for a list of many, and again when the file is another
-def _read_authors(state: Path, *_: int) -> dict[str, str]:
-    # Imported here: most lists have no team's memory in them.
-    from memdir.store.state import read_authors
-
-    return {name: author.name for name, author in read_authors(state).items()}
+    row: Row = make_row(FoundMemory(store, header), _MEMORY_FIELDS, now=header.modified)
+    return row | {"modified": make_time(header.modified)}
 
 
 def make_change_row(change: Change) -> Row:

@@ -1,6 +1,5 @@
 """The click program: its options, its verbs by subject, what verbs share, and names as people type them."""
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,18 +14,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from memdir import __version__
-from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
+from memdir.errors import DiskError, FormatError, LockedError, MemdirError, SettingsError
 from memdir.interfaces import cli
-from memdir.interfaces.cli import COLOR_CHOICES, CliContext, Styled, choose_stores, count_words, is_terminal
+from memdir.interfaces.cli import COLOR_CHOICES, CliContext, Styled, count_words, is_terminal
 from memdir.limits import FILE_BYTES
 from memdir.project.settings import Environment
-from memdir.records import TEAM_FOLDER, Header, Kind, Scope
-from memdir.store.contract import find_header
+from memdir.records import Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.plan import is_team
 from memdir.store.secrets import mask, open_finder, render_findings
-from memdir.text import fold, one_line, printable, shorten
+from memdir.text import one_line, printable, shorten
 
 # Subject -> module -> its verbs.
 SUBJECTS: dict[str, dict[str, str]] = {
@@ -56,8 +53,6 @@ KINDS = tuple(kind.value for kind in Kind)
 SCOPES = (Scope.PRIVATE.value, Scope.TEAM.value, Scope.USER.value, Scope.PROJECT.value)
 SCOPE_HELP = "For you here, for the team, for you in all projects, or in the repository itself."
 
-# Whether a scope means what the team shares of the project's memory, or the rest of it; others mean all of theirs.
-_SHARED: dict[str | None, bool] = {Scope.PRIVATE.value: False, Scope.TEAM.value: True}
 _PLAIN_NAME = re.compile(r"[\w/.\x80-\U0010ffff-]*")
 _TRY = {
     "memdir demo": "three days in a few seconds, in a temporary folder",
@@ -209,59 +204,6 @@ def parse_day(text: str) -> datetime:
         raise FormatError(f"{shown!r} is no day", field="since", hint="as in 2026-10-01") from None
 
 
-def find_memory(project: Project, text: str, scope: str | None = None) -> tuple[FileStore, Header]:
-    """The memory meant by a name, an unambiguous title or a path; raises NotFoundError. The project's own comes first."""
-    stores = choose_stores(project, scope)
-    for store in stores:
-        if inside := _find_inside(store, text):
-            return store, find_header(store.scan(), inside)
-    wanted = _SHARED.get(scope)
-    if (exact := _find_exact(stores, text.strip().removeprefix("./").removesuffix(".md"))) is not None and (
-        wanted is None or (exact[1].scope is Scope.TEAM) is wanted
-    ):
-        return exact
-    headers: list[Header] = []
-    for store in stores:
-        own = {fold(header.name) for header in headers}
-        headers += [header for header in store.scan() if fold(header.name) not in own]
-    header = find_header([at for at in headers if wanted is None or (at.scope is Scope.TEAM) is wanted], text)
-    home = Scope.PRIVATE if header.scope is Scope.TEAM else header.scope
-    return next((store for store in stores if store.scope is home), stores[0]), header
-
-
-def _find_exact(stores: Sequence[FileStore], name: str) -> tuple[FileStore, Header] | None:
-    """The memory of exactly this name, without a look at the others; None where a scan has to tell."""
-    folder, _, leaf = name.rpartition("/")
-    for store in stores:
-        try:
-            return store, store.read(name).header
-        except NotFoundError:
-            # Another spelling hides the memories of the stores that follow.
-            if any(fold(at) == fold(f"{leaf}.md") for at in store.list_files(folder)):
-                return None
-        except (MemdirError, OSError):
-            return None
-    return None
-
-
-def find_past(project: Project, text: str, scope: str | None, *, recalled: bool = False) -> tuple[FileStore, str]:
-    """As `find_memory`, also for the exact name of one that only history knows; `recalled`: or the ledger of recalls."""
-    try:
-        store, header = find_memory(project, text, scope)
-        return store, header.name
-    except NotFoundError:
-        name = text.strip().removeprefix("./").removesuffix(".md")
-        if scope == Scope.TEAM.value and not is_team(name):
-            name = f"{TEAM_FOLDER}/{name}"
-        stores = choose_stores(project, scope)
-        found = [store for store in stores if store.changes(name, limit=1)]
-        if not found and recalled:
-            found = [store for store in stores if store.recalls(name, limit=1)]
-        if not found:
-            raise
-        return found[0], name
-
-
 def notice(store: FileStore) -> None:
     """Record outside edits before history is shown; a directory that is busy or read-only is shown as it is."""
     with suppress(LockedError, DiskError):
@@ -289,12 +231,6 @@ def warn_of_team(store: FileStore, scope: Scope) -> list[str]:
 def mask_secrets(text: str, environment: Environment) -> str:
     """A text without the values of its secrets."""
     return mask(text, open_finder(environment, forgive=True)(text))
-
-
-def _find_inside(store: FileStore, text: str) -> str:
-    """The name of a memory given by its absolute path; empty if the path leads elsewhere or is none."""
-    roots = [root.rstrip("/") + "/" for root in (str(store.root), os.path.realpath(store.root))]
-    return next((text.removeprefix(root) for root in roots if text.startswith(root) and "\0" not in text), "")
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -15,12 +15,13 @@ from memdir.interfaces.cli import (
     app,
     choose_store,
     choose_stores,
+    describe_memory,
     fill,
     make_change_row,
-    make_row,
     scope_flag,
 )
 from memdir.interfaces.cli.app import json_option, limit_option, name_argument, scope_option, verb
+from memdir.operations.find import find_memory, find_past, list_memories
 from memdir.records import Change, ChangedFile
 from memdir.store.files import FileStore
 from memdir.store.open import Project
@@ -54,15 +55,18 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
     In a pipe each memory is one line: name, type, scope, time, `pinned` or nothing, description, with tabs between.
     Who wrote a team's memory is shown on a terminal and in JSON.
     """
-    found = [(header, store) for store in call.open().stores for header in store.scan()]
-    chosen = [at for at in found if kind in (None, at[0].kind or cli.NO_TYPE) and scope in (None, at[0].scope)]
-    chosen.sort(key=lambda at: (at[0].modified, at[0].name), reverse=True)
+    listed = list_memories(call.open().stores)
+    chosen = [
+        memory
+        for memory in listed
+        if kind in (None, memory.header.kind or cli.NO_TYPE) and scope in (None, memory.header.scope)
+    ]
     if sort == "name":
-        chosen.sort(key=lambda at: at[0].name.casefold())
+        chosen.sort(key=lambda memory: memory.header.name.casefold())
     elif sort == "type":
-        chosen.sort(key=lambda at: (*app.KINDS, cli.NO_TYPE).index(at[0].kind or cli.NO_TYPE))
-    rows = [make_row(header, store) for header, store in chosen]
-    empty = "none" if found else "nothing is remembered here yet; `memdir remember TEXT` begins"
+        chosen.sort(key=lambda memory: (*app.KINDS, cli.NO_TYPE).index(memory.header.kind or cli.NO_TYPE))
+    rows = [describe_memory(*memory) for memory in chosen]
+    empty = "none" if listed else "nothing is remembered here yet; `memdir remember TEXT` begins"
     columns = [at._replace(cell=_render_scope) if at.title == "SCOPE" and call.out.is_table else at for at in _MEMORIES]
     call.show_rows(columns, rows, as_json=as_json, empty=empty)
 
@@ -79,10 +83,10 @@ def list_verb(call: CliContext, kind: str | None, scope: str | None, sort: str, 
 def read_verb(call: CliContext, name: str, scope: str | None, raw: bool, as_json: bool) -> None:
     """Print one memory. NAME is its name, a title that only one memory has, or its path."""
     project, out = call.open(), call.out
-    store, header = app.find_memory(project, name, scope)
+    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     memory = store.read(header.name)
     header = memory.header
-    row = make_row(header, store) | fill("body text digest", memory)
+    row = describe_memory(store, header) | fill("body text digest", memory)
     if as_json:
         out.json(row)
         return
@@ -254,7 +258,7 @@ def undo_verb(call: CliContext, change_id: int | None, session: str | None, scop
 def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str | None, as_json: bool) -> None:
     """Bring back an earlier version of a memory, forgotten or not."""
     project = call.open_to_write()
-    store, found = app.find_past(project, name, scope)
+    store, found = find_past(choose_stores(project, scope), name, scope=scope)
     app.notice(store)
     before = ""
     with suppress(MemdirError):
@@ -268,7 +272,7 @@ def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str 
     if as_json:
         change = store.changes(found, limit=1)[0].id if is_new else None
         facts = {"action": "restored" if is_new else "unchanged", "version": source.id if source else None}
-        call.out.json(make_row(header, store) | {"change": change, **facts})
+        call.out.json(describe_memory(store, header) | {"change": change, **facts})
         return
     when = cli.show_time(call.out, source.at, project.now()) if source else ""
     done = "restored " if is_new else "nothing to restore: it is already "
@@ -278,9 +282,10 @@ def restore_verb(call: CliContext, name: str, change_id: int | None, scope: str 
 
 def _find_store(project: Project, name: str | None, scope: str | None) -> tuple[FileStore, str | None]:
     """The store asked about and, if one was named, the memory; edits from outside are recorded on the way."""
-    for store in choose_stores(project, scope):
+    stores = choose_stores(project, scope)
+    for store in stores:
         app.notice(store)
-    return (choose_store(project, scope), None) if name is None else app.find_past(project, name, scope)
+    return (choose_store(project, scope), None) if name is None else find_past(stores, name, scope=scope)
 
 
 def _find_change(

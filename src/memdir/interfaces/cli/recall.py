@@ -22,11 +22,10 @@ from memdir.conversation.tool_calls import list_recent_tools
 from memdir.conversation.transcripts import read_tail, search_transcripts
 from memdir.errors import DiskError, FormatError, MemdirError
 from memdir.format.frontmatter import compose_file, make_slug, read_time
-from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, fill, make_skip_rows
+from memdir.interfaces.cli import CliContext, Row, Styled, TableColumn, choose_stores, fill, make_skip_rows
 from memdir.interfaces.cli.app import (
     CliVerb,
     VerbGroup,
-    find_past,
     json_option,
     limit_option,
     name_argument,
@@ -35,6 +34,7 @@ from memdir.interfaces.cli.app import (
 )
 from memdir.interfaces.cli.quick import RecallCall, show_recall
 from memdir.limits import DESCRIPTION_CHARS, SELECTED
+from memdir.operations.find import find_past
 from memdir.project.paths import list_folders
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import recall
@@ -168,7 +168,7 @@ def why_verb(call: CliContext, name: str, limit: int, scope: str | None, as_json
     between.
     """
     project, out = call.open(), call.out
-    store, found = find_past(project, name, scope, recalled=True)
+    store, found = find_past(choose_stores(project, scope), name, scope=scope, recalled=True)
     recalls = store.recalls(found)
     rows = [fill("at query session selector", at, score=round(at.score, 4)) for at in recalls[: limit or None]]
     if as_json:

@@ -32,13 +32,14 @@ from memdir.interfaces.cli import (
     fill,
     name_scope,
 )
-from memdir.interfaces.cli.app import KINDS, complete_names, find_memory, json_option, scope_option, verb
+from memdir.interfaces.cli.app import KINDS, complete_names, json_option, scope_option, verb
 from memdir.interfaces.cli.context import make_part_rows
 from memdir.interfaces.cli.places import find_collision, make_setting, show_value
 from memdir.interfaces.doctor import LEVELS, DoctorFinding, examine, examine_background
 from memdir.limits import INDEX_WARN_SHARE
 from memdir.models.connection import add_usage
 from memdir.models.usage import FILE, UsageReport, UsageTotal, read_usage_report, render_usage_row
+from memdir.operations.find import find_memory
 from memdir.project.hosts import HOSTS, find_installed, render_undecided
 from memdir.project.paths import read_paths
 from memdir.project.settings import SETTINGS
@@ -413,7 +414,7 @@ def _choose(project: Project, names: Sequence[str], scope: str | None) -> list[t
     if names:
         wanted: dict[int, tuple[FileStore, list[str]]] = {}
         for name in names:
-            store, header = find_memory(project, name, scope)
+            store, header = find_memory(choose_stores(project, scope), name, scope=scope)
             wanted.setdefault(id(store), (store, []))[1].append(header.name)
         return list(wanted.values())
     if scope in (Scope.PRIVATE.value, Scope.TEAM.value):

@@ -19,15 +19,17 @@ from memdir.interfaces.cli import (
     Styled,
     TableColumn,
     app,
+    choose_stores,
     count_words,
+    describe_memory,
     fill,
     is_terminal,
-    make_row,
     scope_flag,
 )
 from memdir.interfaces.cli.app import VerbGroup, json_option, name_argument, scope_option, verb
 from memdir.interfaces.cli.context import make_index_row, show_index
 from memdir.limits import TEAM_SECONDS
+from memdir.operations.find import find_memory
 from memdir.records import TEAM_FOLDER, InboxState, Origin, Scope
 from memdir.store import open as opening
 from memdir.store.move import move
@@ -98,13 +100,13 @@ def _move(
     call: CliContext, done: str, to: Scope, *, name: str, named: str | None, scope: str | None, as_json: bool
 ) -> None:
     project, out = call.open_to_write(), call.out
-    store, header = app.find_memory(project, name, scope)
+    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     if to is Scope.TEAM and not project.private.team:
         _offer_team(call)
     if scope is None and header.scope is to:  # perhaps a move was cut short: then it is also in another scope
         for other in (at for at in app.SCOPES if at != to.value):
             try:
-                store, header = app.find_memory(project, name, other)
+                store, header = find_memory(choose_stores(project, other), name, scope=other)
                 break
             except (NotFoundError, SettingsError):
                 continue
@@ -119,7 +121,7 @@ def _move(
     undos = [f"memdir undo{scope_flag(at)} {change}" for at, change in ends if change is not None]
     if as_json:
         facts = {"action": f"{done}d", "was": fill("name scope", header), "undo": undos, "warnings": warnings}
-        out.json(make_row(now, moved.store) | fill("change source_change", moved, **facts))
+        out.json(describe_memory(moved.store, now) | fill("change source_change", moved, **facts))
     else:
         out.line(f"{done}d ", Styled(header.name, "cyan"), f" ({header.scope}) to ", Styled(now.name, "cyan"))
         out.line(Styled(f"  {moved.store.root / now.file}", "dim"))
@@ -644,7 +646,7 @@ def _show(call: CliContext, name: str, scope: str | None, as_json: bool) -> None
     own, row = _find_agent(project, name, scope)
     indexes = load_indexes(find_frame(project, agent=own))
     with closing(open_agent_store(project, own)) as store:
-        memories = [make_row(header, store) for header in store.scan()]
+        memories = [describe_memory(store, header) for header in store.scan()]
     if as_json:
         out.json(row | {"indexes": [make_index_row(at) for at in indexes], "memories": memories})
         return

@@ -13,9 +13,21 @@ from memdir.format.frontmatter import HOW, WHY, compose_body, decode, digest_of,
 from memdir.format.index import INDEX_FILE, IndexFill, measure_index
 from memdir.frozen import replace
 from memdir.interfaces import cli
-from memdir.interfaces.cli import CliContext, Row, Styled, app, choose_store, fill, make_row, name_scope, scope_flag
-from memdir.interfaces.cli.app import KINDS, find_memory, json_option, name_argument, scope_option, verb
+from memdir.interfaces.cli import (
+    CliContext,
+    Row,
+    Styled,
+    app,
+    choose_store,
+    choose_stores,
+    describe_memory,
+    fill,
+    name_scope,
+    scope_flag,
+)
+from memdir.interfaces.cli.app import KINDS, json_option, name_argument, scope_option, verb
 from memdir.interfaces.derivable import find_derivable
+from memdir.operations.find import find_memory, find_past
 from memdir.records import TEAM_FOLDER, Draft, Kind, Scope, StoredMemory
 from memdir.store.contract import find_existing, find_free_name, preview_text
 from memdir.store.files import FileStore
@@ -271,7 +283,7 @@ def _report_saved(
     if as_json:
         used = _measure_index(store, header.name)
         index = fill("lines bytes", used, share=round(used.share, 4))
-        out.json(make_row(header, store) | done | {"index": index})
+        out.json(describe_memory(store, header) | done | {"index": index})
     else:
         action = {"created": "saved", "unchanged": same}.get(done["action"], done["action"])
         out.line(f"{action} ", Styled(header.name, "cyan"), f" ({header.kind}, {header.scope})")
@@ -337,7 +349,7 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
     the error says where.
     """
     project = call.open_to_write()
-    store, header = find_memory(project, name, scope)
+    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
     before = store.read(header.name)
     header = before.header
     kind, dates = Kind(changes["kind"]) if changes["kind"] else header.kind, list[Row]()
@@ -372,7 +384,8 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
 @click.pass_obj
 def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json: bool) -> None:
     """Pin a memory: it comes first when an index must be cut, and no dream touches it."""
-    store, header = find_memory(call.open_to_write(), name, scope)
+    stores = choose_stores(call.open_to_write(), scope)
+    store, header = find_memory(stores, name, scope=scope)
     before = store.read(header.name)
     after = store.pin(header.name, pinned=not off, origin=call.origin())
     _report_edit(call, store, before, after, None, as_json=as_json)
@@ -430,7 +443,7 @@ def _report_edit(
     if as_json:
         change = store.changes(header.name, limit=1)[0].id if changed else None
         facts = {"action": "changed" if changed else "unchanged", "change": change, "warnings": warnings}
-        call.out.json(make_row(header, store) | facts | {"dates": dates or []})
+        call.out.json(describe_memory(store, header) | facts | {"dates": dates or []})
     else:
         pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
         call.out.line(f"{pin or 'changed' if changed else 'nothing to change in'} ", Styled(header.name, "cyan"))
@@ -461,7 +474,7 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
     It works while memory is switched off, too.
     """
     project, out = call.open(), call.out
-    store, found = app.find_past(project, name, scope)
+    store, found = find_past(choose_stores(project, scope), name, scope=scope)
     row: Row = {"name": found, "scope": name_scope(store, found), "change": None, "purged": purge}
     if purge:
         app.confirm(f"Wipe every trace of {found!r}? This cannot be undone.", "--purge cannot be undone", yes=yes)

@@ -28,8 +28,9 @@ from memdir.format.frontmatter import decode, encode, split_lines
 from memdir.format.index import INDEX_FILE
 from memdir.frozen import dataclass, replace
 from memdir.interfaces.sdk import describe_text, make_missing
-from memdir.interfaces.tools import check_visible, clean_result, list_visible, render_refusal
+from memdir.interfaces.tools import check_visible, clean_result, render_refusal
 from memdir.language.dates import make_absolute
+from memdir.operations.find import list_memories
 from memdir.recall.pipeline import make_excerpt
 from memdir.recall.reminder import TEAM_BYLINE, render_byline
 from memdir.records import Dialect, Forget, Header, Kind, Origin, Put, Scope, StoredMemory
@@ -132,7 +133,7 @@ class MemoryCommands:
 
     def clear(self) -> str:
         """Forget every memory, in one change that `memdir undo` reverts."""
-        names = [header.name for header in list_visible(self.store)]
+        names = [header.name for header in self._list(())]
         if names:
             self.store.change([Forget(name) for name in names], verb="forget", origin=self.origin)
         return "All memory cleared"
@@ -238,7 +239,7 @@ class MemoryCommands:
 
     def _list(self, segments: tuple[str, ...]) -> list[Header]:
         prefix = "".join(f"{segment}/" for segment in segments)
-        return [at for at in list_visible(self.store) if at.name.startswith(prefix)]
+        return [header for _, header in list_memories([self.store], visible=True) if header.name.startswith(prefix)]
 
     def _find(self, segments: tuple[str, ...]) -> StoredMemory | None:
         if not segments or _is_index(segments) or segments[0].casefold() == _LOGS or self._is_folder(segments):

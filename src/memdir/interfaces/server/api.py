@@ -50,6 +50,7 @@ from memdir.interfaces.server.schemas import (
     whole,
 )  # fmt: skip
 from memdir.limits import FILE_BYTES, SELECTED
+from memdir.operations.find import FoundMemory, make_row
 from memdir.postgres.cache import StoreCache
 from memdir.postgres.history import Row, clean_text
 from memdir.postgres.search import PostgresSearch
@@ -80,6 +81,7 @@ from memdir.text import fold, one_line, shorten
 Answer = tuple[int, Json]
 PLAIN_MODE = "100644"
 _PAGE, _PAGE_MOST = 100, 1000
+_HEADER_FIELDS = tuple("title description type pinned size modified version".split())
 _FILES_MOST = 2_000  # of one push
 _CACHES = 1_000  # stores that a process remembers
 
@@ -239,16 +241,13 @@ class HeldError(MemdirError):
 # --- what an answer contains -----------------------------------------------------------------------------------------
 
 
-def render_header(header: Header, digest: str) -> Json:
-    return {
-        "path": header.name, "title": header.title, "description": header.description,
-        "type": header.kind.value if header.kind else None, "pinned": header.pinned, "size": header.signature.size,
-        "modified": header.modified.isoformat(), "version": header.signature.inode, "content_sha256": digest,
-    }  # fmt: skip
+def render_header(store: PostgresStore, header: Header, digest: str) -> Json:
+    row: Json = make_row(FoundMemory(store, header), _HEADER_FIELDS, now=header.modified)
+    return {"path": header.name} | row | {"modified": header.modified.isoformat(), "content_sha256": digest}
 
 
-def render_memory(memory: StoredMemory) -> Json:
-    return render_header(memory.header, memory.digest) | {"content": memory.text}
+def render_memory(store: PostgresStore, memory: StoredMemory) -> Json:
+    return render_header(store, memory.header, memory.digest) | {"content": memory.text}
 
 
 def render_versions(store: PostgresStore, changes: Sequence[Change]) -> list[Json]:
@@ -366,12 +365,13 @@ def list_memories(call: Call) -> Answer:
     digests = {path: row.digest for path, row in store.snapshot().files.items()}
     headers = sorted((at for at in store.scan() if at.name.startswith(prefix)), key=lambda at: at.name)
     page = [at for at in headers if at.name > after][: limit + 1]
-    seen = [render_header(at, digests.get(at.file, "")) for at in page[:limit]]
+    seen = [render_header(store, header, digests.get(header.file, "")) for header in page[:limit]]
     return 200, {"memories": seen, "next": seen[-1]["path"] if len(page) > limit else None}
 
 
 def read_memory(call: Call) -> Answer:
-    return 200, render_memory(call.find_store().store.read(call.params["path"]))
+    store = call.find_store().store
+    return 200, render_memory(store, store.read(call.params["path"]))
 
 
 def write_memory(call: Call) -> Answer:
@@ -401,8 +401,9 @@ def search_store(call: Call) -> Answer:
         limit = call.query.get("limit", SELECTED)
         found = recall(store, call.query["q"], selector=search, limit=limit, now=call.context.clock())
     memories = [
-        render_header(at.header, at.digest) | {"text": at.text, "truncated": at.truncated, "score": round(at.score, 4)}
-        for at in found.memories
+        render_header(store, excerpt.header, excerpt.digest)
+        | {"text": excerpt.text, "truncated": excerpt.truncated, "score": round(excerpt.score, 4)}
+        for excerpt in found.memories
     ]
     return 200, {"memories": memories, "skipped": None if found.skipped is None else found.skipped.words}
 

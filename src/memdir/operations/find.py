@@ -1,0 +1,197 @@
+"""Find memories in the stores of a project by the text a person or an agent gives, list them, and make rows of them."""
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+from urllib.parse import quote, unquote
+
+from memdir.errors import MemdirError, NotFoundError
+from memdir.format.age import render_age
+from memdir.records import TEAM_FOLDER, Header, Scope
+from memdir.store.contract import StoreBase
+from memdir.store.files import FileStore
+from memdir.store.plan import is_team
+from memdir.text import fold, fold_link, one_line, shorten
+
+SCHEME = "memdir://"
+AnyStore = TypeVar("AnyStore", bound=StoreBase)
+
+
+class FoundMemory(NamedTuple, Generic[AnyStore]):
+    store: AnyStore
+    header: Header
+
+
+def make_address(scope: str, name: str) -> str:
+    """Return the address of a memory for other programs: memdir://SCOPE/NAME."""
+    return f"{SCHEME}{scope}/{quote(name, safe='/')}"
+
+
+def parse_address(text: str) -> tuple[str, str] | None:
+    """Return scope and name of an address, None for any other text. With the scope `index`, the name is a scope."""
+    if not text.startswith(SCHEME):
+        return None
+    scope, _, name = text.removeprefix(SCHEME).partition("/")
+    return (scope, unquote(name, errors="replace")) if scope and name else None
+
+
+def find_memory(
+    stores: Sequence[AnyStore], text: str, *, scope: str | None = None, visible: bool = False
+) -> FoundMemory[AnyStore]:
+    """Find a memory by its path, address, name or unambiguous title; an earlier store hides a later one's same name.
+
+    `visible`: only memories that a conversation sees. Raise NotFoundError, with similar names or all that could be meant.
+    """
+    scope, text = parse_address(text) or (scope, text)
+    for store in stores:
+        if inside := _find_inside(store, text):
+            stores, text = (store,), inside
+            break
+    exact = None if visible else _find_exact(stores, _clean_name(text))
+    if exact is not None and scope in (None, exact.header.scope):
+        return exact
+    candidates: list[FoundMemory[AnyStore]] = []
+    for store in stores:
+        known = {fold(other.header.name) for other in candidates}
+        own = _list_store(store, scope, visible=visible)
+        candidates += [candidate for candidate in own if fold(candidate.header.name) not in known]
+    return _choose(candidates, text)
+
+
+def find_past(
+    stores: Sequence[AnyStore], text: str, *, scope: str | None = None, recalled: bool = False
+) -> tuple[AnyStore, str]:
+    """Find as `find_memory` does, or by the exact name of a memory that only history or, `recalled`, the recalls know."""
+    try:
+        store, header = find_memory(stores, text, scope=scope)
+        return store, header.name
+    except NotFoundError:
+        name = _clean_name(text)
+        if scope == Scope.TEAM and not is_team(name):
+            name = f"{TEAM_FOLDER}/{name}"
+        for store in stores:
+            if store.changes(name, limit=1):
+                return store, name
+        for store in stores if recalled else ():
+            if isinstance(store, FileStore) and store.recalls(name, limit=1):
+                return store, name
+        raise
+
+
+def list_memories(
+    stores: Sequence[AnyStore], *, kind: str | None = None, scope: str | None = None, visible: bool = False
+) -> list[FoundMemory[AnyStore]]:
+    """List the memories of the stores, newest first."""
+    listed = [
+        memory
+        for store in stores
+        for memory in _list_store(store, scope, visible=visible)
+        if kind in (None, memory.header.kind)
+    ]
+    listed.sort(key=lambda memory: (memory.header.modified, memory.header.name), reverse=True)
+    return listed
+
+
+def make_row(memory: FoundMemory[AnyStore], fields: Sequence[str], *, now: datetime) -> dict[str, object]:
+    """Return these fields of a memory, in this order; author and age are only looked up if named."""
+    return {field: _FIELDS[field](memory.store, memory.header, now) for field in fields}
+
+
+# By hand and without getattr: a list may have thousands of rows.
+_FIELDS: dict[str, Callable[[StoreBase, Header, datetime], object]] = {
+    "name": lambda store, header, now: header.name,
+    "path": lambda store, header, now: os.path.join(store.root, header.file) if isinstance(store, FileStore) else "",
+    "title": lambda store, header, now: header.title,
+    "description": lambda store, header, now: header.description,
+    "type": lambda store, header, now: header.kind.value if header.kind else None,
+    "scope": lambda store, header, now: header.scope.value,
+    "modified": lambda store, header, now: header.modified,
+    "pinned": lambda store, header, now: header.pinned,
+    "size": lambda store, header, now: header.signature.size,
+    "version": lambda store, header, now: header.signature.inode,
+    "age": lambda store, header, now: render_age(header.modified, now),
+    "author": lambda store, header, now: _find_author(store, header),
+}
+
+
+def _list_store(store: AnyStore, scope: str | None, *, visible: bool) -> list[FoundMemory[AnyStore]]:
+    # A conversation sees the team's memories only where the person switched them on.
+    hides_team = visible and isinstance(store, FileStore) and not store.team
+    return [
+        FoundMemory(store, header)
+        for header in store.scan()
+        if scope in (None, header.scope) and not (hides_team and header.scope is Scope.TEAM)
+    ]
+
+
+def _clean_name(text: str) -> str:
+    return text.strip().removeprefix("./").removesuffix(".md")
+
+
+def _choose(candidates: Sequence[FoundMemory[AnyStore]], text: str) -> FoundMemory[AnyStore]:
+    """Choose the memory that a name, a path or a title means."""
+    wanted = _clean_name(text)
+    for same in (lambda name: name == wanted, lambda name: fold(name) == fold(wanted)):
+        if exact := next((candidate for candidate in candidates if same(candidate.header.name)), None):
+            return exact
+    link = fold_link(wanted)
+    matches = [candidate for candidate in candidates if fold_link(candidate.header.title) == link]
+    if not matches:
+        leaves = ((candidate.header.name.rpartition("/")[2], candidate) for candidate in candidates)
+        matches = [candidate for leaf, candidate in leaves if fold_link(leaf) == link]
+    if len(matches) == 1:
+        return matches[0]
+    shown = shorten(one_line(text), 60)
+    if matches:
+        names = ", ".join(match.header.name for match in matches[:5])
+        raise NotFoundError(f"{shown!r} could be any of {names}", name=text, hint="say the name")
+    from difflib import get_close_matches  # only a name that is not there needs it
+
+    near = get_close_matches(fold(wanted), [fold(candidate.header.name) for candidate in candidates], n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else "`memdir list` shows what there is"
+    raise NotFoundError(f"no memory named {shown!r}", name=text, hint=hint)
+
+
+def _find_exact(stores: Sequence[AnyStore], name: str) -> FoundMemory[AnyStore] | None:
+    """Find the memory of exactly this name without a look at the others; None where a scan has to tell."""
+    folder, _, leaf = name.rpartition("/")
+    for store in stores:
+        try:
+            return FoundMemory(store, store.read(name).header)
+        except NotFoundError:
+            # Another spelling hides the memories of the stores that follow.
+            if any(fold(file) == fold(f"{leaf}.md") for file in store.list_files(folder)):
+                return None
+        except (MemdirError, OSError):
+            return None
+    return None
+
+
+def _find_inside(store: StoreBase, text: str) -> str:
+    """Return the name of a memory given by its absolute path; empty if the path leads elsewhere or is none."""
+    if not isinstance(store, FileStore) or not text.startswith("/") or "\0" in text:
+        return ""
+    roots = [root.rstrip("/") + "/" for root in (str(store.root), os.path.realpath(store.root))]
+    return next((text.removeprefix(root) for root in roots if text.startswith(root)), "")
+
+
+def _find_author(store: StoreBase, header: Header) -> str | None:
+    """Return who changed a team's memory last; None for any other, and where it is unknown."""
+    if header.scope is not Scope.TEAM or not isinstance(store, FileStore):
+        return None
+    try:
+        facts = os.stat(store.state / "team-authors.json")
+    except OSError:
+        return None
+    return _read_authors(store.state, facts.st_mtime_ns, facts.st_size, facts.st_ino).get(header.name)
+
+
+@lru_cache(maxsize=2)  # read once for a list of many, and again when the file is another
+def _read_authors(state: Path, *_: int) -> dict[str, str]:
+    # Imported here: most lists have no team's memory in them.
+    from memdir.store.state import read_authors
+
+    return {name: author.name for name, author in read_authors(state).items()}
