@@ -101,6 +101,61 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+# --- code -----------------------------------------------------------------------------------------------------------
+
+# Also in a quotation and in an item of a list, however deep; backticks behind backticks are a code span.
+_FENCE = compile_late(
+    r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}+(?=[^`\n]*$)|~{3,}+)[ \t]*([^\s`]*)[^\n]*"
+    r"(?:\n((?s:.*?))^[ \t>]*\1[`~]*[ \t\r]*(?:\n|\Z)|\n?((?s:.*)))",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFence:
+    """A block of code: its lines of marks included from `start` to `end`, without them from `inner` to `inner_end`."""
+
+    start: int
+    inner: int
+    inner_end: int
+    end: int
+    mark: str
+    language: str
+    is_closed: bool
+
+
+def find_fences(text: str) -> tuple[CodeFence, ...]:
+    """Return the fenced blocks of code in Markdown; one that is not closed reaches to the end of the text."""
+    return tuple(map(_make_fence, _FENCE.finditer(text))) if "```" in text or "~~~" in text else ()
+
+
+def match_fence(text: str, start: int) -> CodeFence | None:
+    """Return the fenced block that begins with the line at `start`, None if none does."""
+    match = _FENCE.match(text, start)
+    return _make_fence(match) if match else None
+
+
+def _make_fence(match: re.Match[str]) -> CodeFence:
+    is_closed = match[3] is not None
+    return CodeFence(match.start(), *match.span(3 if is_closed else 4), match.end(), match[1], match[2], is_closed)
+
+
+def list_lines(text: str) -> Iterator[tuple[str, CodeFence | None]]:
+    """Yield the lines of a text without their ends, each with the block of code that it belongs to."""
+    fences = iter(find_fences(text))
+    fence, start = next(fences, None), 0
+    for line in text.split("\n"):
+        if fence and fence.is_closed and start >= fence.end:
+            fence = next(fences, None)
+        yield line, fence if fence and start >= fence.start else None
+        start += len(line) + 1
+
+
+def blank_fences(text: str, sign: str = " ") -> str:
+    """Return a text of the same length and lines with its fenced blocks overwritten."""
+    return _FENCE.sub(lambda match: re.sub(r"[^\n]", sign, match[0]), text)
+
+
 # --- tokens ---------------------------------------------------------------------------------------------------------
 # No tokenizer is loaded: words are counted by their length, digits in threes, runs of signs, line breaks and indents,
 # and the characters of Chinese, Japanese, Korean and Cyrillic; each kind has a weight. Long words cost more in other

@@ -25,6 +25,7 @@ from memdir.format import frontmatter
 from memdir.frozen import dataclass
 from memdir.limits import GLOB_CHARS, GLOB_PATTERNS, HEADER_BYTES, RULE_HEAD_LINES
 from memdir.store.secrets import holds_token
+from memdir.text import match_fence
 
 _MENTION = re.compile(r"(?<!\S)@((?:[^\s\\]|\\ )+)")
 _START = re.compile(r"~/|\.{0,2}/|[\w.-]")
@@ -32,7 +33,6 @@ _TICKS = re.compile(r"(?<!\\)`+")
 _OWN_LINE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t])")
 _AFTER = ".,;:!?)]}\"'*_"  # ends a sentence or an emphasis more often than a file name
 _COMMENT = re.compile(r" {0,3}<!--")
-_CODE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*$)|~{3,})")
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _BLANK = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _LIST_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)")
@@ -150,11 +150,11 @@ def split_blocks(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces that joined are the text again: code, block comments, and other text. One pass over the lines,
     because each hides the others: a fence inside a comment is not a fence. Inside nested lists, where Markdown's rules
     need the whole tree, a line counts as code: nothing is included from there, and nothing is removed."""
-    fence, in_list = "", False
+    in_list = False
     after_gap = True  # a blank line, the start, or indented code: indented code may follow
     at, has_ends = 0, True
     while at < len(text):
-        if has_ends and not fence and _COMMENT.match(text, at):
+        if has_ends and _COMMENT.match(text, at):
             end = text.find("-->", text.index("<!--", at) + 4)
             if end >= 0:
                 blank = _BLANK.match(text, end + 3)  # the rest of the line, if it is blank
@@ -165,16 +165,12 @@ def split_blocks(text: str) -> Iterator[tuple[str, str]]:
             has_ends = False  # an unclosed comment hides nothing, and no later one can be closed either
         stop = text.find("\n", at) + 1 or len(text)
         bare, block = text[at:stop].rstrip("\r\n"), TEXT
-        if fence:
-            block, run = CODE, bare.strip(" \t>")
-            if len(run) >= len(fence) and set(run) == {fence[0]}:
-                fence, after_gap = "", True
-        elif not bare.strip():
+        if not bare.strip():
             after_gap = True
         elif after_gap and not in_list and _INDENTED.match(bare):
             block = CODE
-        elif opened := _CODE_FENCE.match(bare):
-            fence, block = opened[1], CODE
+        elif fence := match_fence(text, at):
+            block, stop, after_gap = CODE, fence.end, True
         else:
             in_list = bool(_LIST_ITEM.match(bare)) or (in_list and bare[0] in " \t")
             after_gap = False

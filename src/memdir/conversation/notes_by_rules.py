@@ -38,7 +38,7 @@ from memdir.frozen import dataclass
 from memdir.limits import NOTES_RULES_TOKENS
 from memdir.recall.reminder import strip_host_text
 from memdir.records import Message, ToolCall
-from memdir.text import estimate_tokens, one_line, shorten
+from memdir.text import blank_fences, estimate_tokens, one_line, shorten
 
 TITLE, STATE, TASK, FILES = "Session Title", "Current State", "Task specification", "Files and Functions"
 WORKFLOW, ERRORS, WORKLOG = "Workflow", "Errors & Corrections", "Worklog"
@@ -54,7 +54,6 @@ _STAMP = r"(?:\d{4}-\d\d-\d\d \d\d:\d\d )?"
 _TASK_START, _TASK_LINE = re.compile(rf"- {_STAMP}“.*”"), re.compile(rf"(- {_STAMP}“.*”)\Z")
 _WORK_LINE = re.compile(rf"(- {_STAMP}(?:“.*?” → |went on → |\(the conversation was compacted\)))")
 _COMPACTED = "This session is being continued from a previous conversation"
-_FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 # From the beginning of a sentence only: a long one without an end would else be read again from each of its letters.
 _ASKING = re.compile(r"(?<![^.!?。！？\n])[^.!?。！？\n]{3,}+[?？](?=[\s\"'”’)»]|$)")
 _QUOTED, _BACKTICKED = re.compile(r"- `([^`]*)`"), re.compile(r"`([^`]*)`")
@@ -380,7 +379,7 @@ class _Sections:
                 continue
             if message.role == "assistant" and message.text.strip():
                 answer = message.text
-                asked = (match[0].strip(" -*>#") for match in _ASKING.finditer(_FENCED.sub("", answer)))
+                asked = (match[0].strip(" -*>#") for match in _ASKING.finditer(blank_fences(answer)))
                 self._ask([shorten(one_line(text), 200) for text in asked])
             for call in message.calls:
                 outcome = outcomes.get(call.id)

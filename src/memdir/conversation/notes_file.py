@@ -10,7 +10,6 @@ cut first.
 """
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
 
@@ -19,7 +18,7 @@ from memdir.frozen import dataclass, replace
 from memdir.limits import NOTES_DIGEST_CHARS, NOTES_SECTION_TOKENS, NOTES_TOKENS
 from memdir.models.prompts import render_prompt
 from memdir.recall.reminder import break_frame, defuse
-from memdir.text import estimate_tokens, find_forbidden, one_line, printable, shorten
+from memdir.text import estimate_tokens, find_fences, find_forbidden, list_lines, one_line, printable, shorten
 
 # Sections that grow at their end: of these the end is kept.
 GROWING = frozenset(("worklog", "errors & corrections"))
@@ -28,7 +27,6 @@ _DIGESTED = ("Current State", "Task specification", "Errors & Corrections", "Wor
 _LEAST = 40  # tokens or characters; less than that is not worth showing
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+\S")
 _DESCRIPTION = re.compile(r"\s*(?:_[^_].*_|\*[^*].*[^*]\*)\s*")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 Measure = Callable[[str], int]
 
@@ -138,20 +136,13 @@ def is_empty(notes: Notes, template: Notes) -> bool:
 
 
 def walk_lines(text: str) -> Iterator[tuple[str, str]]:
-    """The lines of a text, each with the opening marks of the fence around it, its first and last line included."""
-    fence = ""
-    for line in text.replace("\r\n", "\n").split("\n"):
-        match = _FENCE.match(line)
-        is_closing = fence and match and match[1].startswith(fence) and not match[2].strip()
-        if not fence and match and not (match[1][0] == "`" and "`" in match[2]):
-            fence = match[1]
-        yield line, fence
-        fence = "" if is_closing else fence
+    """Yield the lines of a text, each with the marks of the fence around it, its first and last line included."""
+    return ((line, fence.mark if fence else "") for line, fence in list_lines(text.replace("\r\n", "\n")))
 
 
 def find_open_fence(text: str) -> str:
-    """The marks of a fence that is not closed; empty if all are."""
-    return deque(walk_lines(f"{text}\n"), maxlen=1)[0][1]
+    """Return the marks of a fence that is not closed; empty if all are."""
+    return next((fence.mark for fence in find_fences(text) if not fence.is_closed), "")
 
 
 def _make_section(lines: list[str]) -> NotesSection:

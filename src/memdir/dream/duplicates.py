@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import Enum
 from functools import cached_property, lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING
 
 from memdir.dream.records import Patch, PatchKind
@@ -23,7 +23,7 @@ from memdir.frozen import dataclass
 from memdir.language.requests import find_request_languages
 from memdir.records import TEAM_FOLDER, Edit, Forget, Header, Rewrite, StoredMemory
 from memdir.store.plan import index_path
-from memdir.text import one_line, shorten
+from memdir.text import blank_fences, find_fences, one_line, shorten
 
 if TYPE_CHECKING:
     from rapidfuzz.distance import Opcodes
@@ -299,13 +299,12 @@ _ORDERED = NEGATIONS | frozenset("before after until since than above below only
 # Fields that tools note for themselves; every other field of a head may be a fact.
 _NOTED = frozenset("name description type pinned modified verified created updated node_type originsessionid".split())
 _PART = re.compile(r"^\*\*(why|how to apply):\*\*[ \t]*", re.IGNORECASE | re.MULTILINE)
-_FENCED = re.compile(r"^([ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z))", re.DOTALL | re.MULTILINE)
 _MARKUP = re.compile(
     r"`([^`\n]+)`|(?<![\w/*])\*\*(?=[^\s/*])|(?<=[^\s/*])\*\*(?![\w/*])|(^[ \t>]*(?:[-*+•]|#{1,6})[ \t]+)",
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"^[ \t]*#[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
-_LINK = re.compile(r"(```.*?```|~~~.*?~~~|`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]", re.DOTALL)
+_LINK = re.compile(r"(`[^`\n]*`)|\[\[([^\[\]\n|]{1,200})(\|[^\[\]\n]*)?\]\]")
 
 
 class MemoryFacts:
@@ -393,10 +392,14 @@ def split_parts(body: str) -> tuple[str, dict[str, str]]:
 
 
 def make_exact(text: str) -> str:
-    """A text without its markup and with single spaces, but for those in blocks of code."""
-    parts = _FENCED.split(text.replace("\r\n", "\n"))
-    parts[::2] = (" ".join(_MARKUP.sub(lambda at: at[1] or (" " if at[2] else ""), at).split()) for at in parts[::2])
-    return "\n".join(parts).strip()
+    """Return a text without its markup and with single spaces, except in blocks of code."""
+    text = text.replace("\r\n", "\n")
+    edges = [0, *(edge for fence in find_fences(text) for edge in (fence.start, fence.end)), len(text)]
+    pieces = [text[start:end] for start, end in pairwise(edges)]
+    pieces[::2] = (
+        " ".join(_MARKUP.sub(lambda mark: mark[1] or (" " if mark[2] else ""), prose).split()) for prose in pieces[::2]
+    )
+    return "\n".join(pieces).strip()
 
 
 def unite(kept: MemoryFacts, other: MemoryFacts, hooks: tuple[str, ...] = ()) -> str:
@@ -434,14 +437,13 @@ def _list_fields(raw: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def repoint(text: str, targets: Mapping[str, str], old: str, new: str) -> str:
-    """The text with each link that means one memory leading to another; code is left alone."""
-
-    def swap(match: re.Match[str]) -> str:
-        if match[1] is not None or find_link_target(match[2].strip(), targets) != old:
-            return match.group()
-        return f"[[{new}{match[3] or ''}]]"
-
-    return _LINK.sub(swap, text)
+    """Return the text with each link that means one memory leading to another; code is left alone."""
+    pieces, end = [], 0
+    for match in _LINK.finditer(blank_fences(text)):
+        if match[1] is None and find_link_target(match[2].strip(), targets) == old:
+            pieces += [text[end : match.start()], f"[[{new}{match[3] or ''}]]"]
+            end = match.end()
+    return "".join((*pieces, text[end:]))
 
 
 def _unite_part(newer: str, older: str) -> str:

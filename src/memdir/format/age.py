@@ -3,14 +3,13 @@
 Days are calendar days in the zone of `now`: what was saved late last evening is "yesterday" in the morning.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from memdir.frozen import compile_late
 from memdir.limits import HALF_LIFE_FEEDBACK, HALF_LIFE_PROJECT, HALF_LIFE_REFERENCE, HALF_LIFE_USER
 from memdir.records import Header, Kind
-from memdir.text import fold_link
+from memdir.text import blank_fences, fold_link
 
 HalfLives = Mapping[Kind, float]
 # Days after which a memory of each type counts half as fresh; 0: never.
@@ -67,14 +66,14 @@ def render_freshness(modified: datetime, now: datetime) -> str:
 # --- links ----------------------------------------------------------------------------------------------------------
 
 _LINK = compile_late(r"\[\[([^\[\]\n]{1,200})\]\]")
-_CODE = compile_late(r"```.*?```|~~~.*?~~~|`[^`\n]*`", re.DOTALL)
+_CODE_SPAN = compile_late(r"`[^`\n]*`")
 
 
 def find_links(text: str) -> Iterator[tuple[str, int]]:
-    """Yields every `[[link]]` outside code, with its line."""
+    """Yield every `[[link]]` outside code, with its line."""
     if "[[" not in text:
         return
-    blank = _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text)
+    blank = _CODE_SPAN.sub(lambda match: " " * len(match.group()), blank_fences(text))
     line, start = 1, 0
     for match in _LINK.finditer(blank):
         line, start = line + blank.count("\n", start, match.start()), match.start()

@@ -16,7 +16,7 @@ from memdir.format.frontmatter import split_lines
 from memdir.frozen import compile_late, dataclass, replace
 from memdir.limits import INDEX_BYTES, INDEX_LINE_CHARS, INDEX_LINES, INDEX_WARN_SHARE, MANIFEST_ENTRIES
 from memdir.records import Clip, Header, Kind
-from memdir.text import fold, merge_units, one_line, shorten
+from memdir.text import find_fences, fold, list_lines, merge_units, one_line, shorten
 
 INDEX_FILE = "MEMORY.md"
 
@@ -28,7 +28,6 @@ _LINK = compile_late(
 )
 _OLD = compile_late(r"(?P<lead>\s*(?:[-*+]\s+)?)(?P<title>.*?\S)\s*\[(?P<target>[^\[\]\s()]+\.md)\]\s*\Z")
 _HEADING = compile_late(r"(#{1,6})[ \t]+(.*)")
-_FENCE = compile_late(r"\s*(```+|~~~+)")
 _WORD = compile_late(r"\w+")
 _COMMON_WORDS = frozenset(("and", "are", "does", "for", "from", "how", "not", "our", "that", "the", "use", "with"))
 _LINES_KEPT = 16_384  # a cache smaller than the index is of no use
@@ -60,19 +59,11 @@ class IndexLine:
 
 @lru_cache(maxsize=2)  # a batch of edits parses the same text many times
 def parse_index(text: str) -> tuple[IndexLine, ...]:
-    found: list[IndexLine] = []
-    fence = ""
-    for number, line in enumerate(split_lines(text)):
-        mark = _FENCE.match(line)
-        if fence or mark:
-            found.append(IndexLine(number, line, fenced=True))
-            if mark and not fence:
-                fence = mark.group(1)
-            elif mark and mark.group(1).startswith(fence):
-                fence = ""
-        else:
-            found.append(IndexLine(number, line, *_read_line(line)))
-    return tuple(found)
+    fenced = _find_fenced(text)
+    return tuple(
+        IndexLine(number, line, fenced=True) if number in fenced else IndexLine(number, line, *_read_line(line))
+        for number, line in enumerate(split_lines(text))
+    )
 
 
 def render_line(title: str, name: str, hook: str) -> str:
@@ -109,10 +100,10 @@ def _fold_lines(text: str) -> list[str]:
 
 
 def _find_fenced(text: str) -> frozenset[int]:
-    """The numbers of lines inside code fences, which are prose."""
-    if "```" not in text and "~~~" not in text:
+    """Return the numbers of lines inside code fences, which are prose."""
+    if not find_fences(text):
         return frozenset()
-    return frozenset(line.number for line in parse_index(text) if line.fenced)
+    return frozenset(number for number, (_, fence) in enumerate(list_lines(text)) if fence)
 
 
 def add_line(text: str, line: str, *, kind: Kind, words: str) -> str:

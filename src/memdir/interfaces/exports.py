@@ -26,10 +26,9 @@ from memdir.store import history
 from memdir.store.files import FileStore, find_ages
 from memdir.store.plan import is_team
 from memdir.store.secrets import find_secrets, render_findings
-from memdir.text import fold
+from memdir.text import fold, list_lines
 
 VERSION = 1  # of the rows of JSON lines
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 
 
 class ExportFormat(StrEnum):
@@ -179,9 +178,9 @@ def _render_markdown(content: _Content) -> str:
         facts = (str(header.kind or "no type"), header.scope.value, when.date().isoformat(), f"`{header.file}`")
         parts.append(f"\n## {header.title}\n\n*{' · '.join(facts)}*\n")
         parts += [f"\n> {header.description}\n"] if header.description else []
-        lines, is_code = [], False
-        for line in memory.body.replace("\r\n", "\n").split("\n"):
-            is_code ^= bool(_FENCE.match(line))
-            lines.append(f"##{line}" if re.match(r"#{1,4} ", line) and not is_code else line)
+        lines = [
+            f"##{line}" if re.match(r"#{1,4} ", line) and not fence else line
+            for line, fence in list_lines(memory.body.replace("\r\n", "\n"))
+        ]
         parts.append("\n" + "\n".join(lines).strip() + "\n")
     return "".join(parts)

@@ -41,7 +41,7 @@ from memdir.project.paths import slug
 from memdir.project.settings import Environment
 from memdir.records import TEAM_FOLDER, Dialect, Kind
 from memdir.store.plan import is_team
-from memdir.text import fold, one_line, shorten
+from memdir.text import blank_fences, fold, list_lines, one_line, shorten
 
 _HINT = f"say which with --from: {', '.join(ImportFormat)}"
 _TEAM_REFUSAL = "a team shares it there; --with-team takes it along, and then it is shared from here"
@@ -419,9 +419,9 @@ def _complete_frontmatter(text: str, fields: frontmatter.FrontmatterFields, name
 
 
 def _find_sentence(text: str) -> str:
-    for line in frontmatter.split_frontmatter(text).body.splitlines():
+    for line in blank_fences(frontmatter.split_frontmatter(text).body).splitlines():
         bare = line.strip().lstrip("-*+> ").strip()
-        if bare and not bare.startswith(("#", "```", "|")):
+        if bare and not bare.startswith(("#", "|")):
             return re.split(r"(?<=[.!?。！？])\s+", bare)[0].strip("*_ ")
     return ""
 
@@ -465,7 +465,6 @@ def _list_json_lines(text: str) -> Iterator[tuple[int, Row | None]]:
             yield number, row if isinstance(row, dict) else None
 
 
-_FENCE = re.compile(r"\s*(```+|~~~+)")
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
 _ENTRY = re.compile(r"(\s*)(?:[-*+•]|\d+[.)])\s+(.*)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -492,17 +491,16 @@ def parse_items(text: str) -> Iterator[MarkdownItem]:
     body = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text[cut:])
     headings: list[tuple[int, str]] = []
     block: list[str] = []
-    start, depth, is_entry, fence = 0, 0, False, ""
+    start, depth, is_entry = 0, 0, False
 
     def close() -> Iterator[MarkdownItem]:
         if said := _MARKUP.sub("", one_line(" ".join(block))):
             yield MarkdownItem(tuple(name for _, name in headings), said, start, is_entry)
         block.clear()
 
-    for number, line in enumerate([*body.split("\n"), ""], text[:cut].count("\n") + 1):
-        mark, heading, entry = _FENCE.match(line), _HEADING.match(line), _ENTRY.match(line)
-        if fence or mark:
-            fence = ("" if mark and mark[1].startswith(fence) else fence) if fence else mark[1] if mark else ""
+    for number, (line, fence) in enumerate([*list_lines(body), ("", None)], text[:cut].count("\n") + 1):
+        heading, entry = _HEADING.match(line), _ENTRY.match(line)
+        if fence:
             continue
         if heading:
             yield from close()

@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 
 from memdir.frozen import dataclass, field, replace
 from memdir.language import CJK, compile_any, read_sections
+from memdir.text import blank_fences
 
 _REACH = 60  # characters of context looked at on either side
 _LETTER = rf"[^\W{CJK}]"  # of a script whose words stand apart
@@ -28,7 +29,6 @@ _EDGES = {  # what may not touch a phrase: it would be part of a name, a path, a
 _CLAUSE_START = re.compile(r"(?:\A|[\n.!?;:。！？；：(（\[=—–>#|*+-]|\d[.)])[^\S\n]*\Z")
 _CLAUSE_END = re.compile(r"[,;:()（）—，、；：]")
 _SENTENCE_END = re.compile(r"[!?\n。！？]|\.(?=\s|\Z)")
-_FENCED = re.compile(r"^[ >]*(`{3,}|~{3,})[^\n]*(?:\n|\Z)(?:.*?^[ >]*\1[^\n]*(?:\n|\Z)|.*)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 _PROSELESS = re.compile(
     r"""(?<!\w)[A-Za-z][A-Za-z0-9+.-]{1,20}://\S* | (?<!\w)www\.\S+ | (?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+  # addresses
@@ -107,21 +107,22 @@ class ReplacedDate:
 
 
 def make_absolute(text: str, now: datetime, known: Collection[str] = ()) -> tuple[str, tuple[ReplacedDate, ...]]:
-    """The text with its relative dates absolute, seen from `now` in its own zone, and what was replaced.
+    """Return the text with its relative dates absolute, seen from `now` in its own zone, and what was replaced.
 
     Lines in `known` stay: they were said on another day.
     """
-    masked = text
-    for pattern in (_FENCED, _CODE, _PROSELESS):
-        masked = pattern.sub(lambda found: "\0" * len(found[0]), masked)
-    lines = [(at.start(), masked[at.start() : at.end()]) for at in re.finditer(r"[^\n]+", text)]
+    masked = blank_fences(text, "\0")
+    for pattern in (_CODE, _PROSELESS):
+        masked = pattern.sub(lambda match: "\0" * len(match[0]), masked)
+    lines = [(match.start(), masked[match.start() : match.end()]) for match in re.finditer(r"[^\n]+", text)]
     habits = {one.weekday for _, line in lines for one in _find_phrases(line) if _is_habit(line, one)}
     replaced = []
     for start, line in lines:
-        found = () if text[start : start + len(line)].strip() in known else tuple(_replace(line, now.date(), habits))
-        # A line that a second run would go on changing was not understood.
-        if found and not any(_replace(_apply(line, found), now.date(), habits)):
-            replaced += [replace(one, start=start + one.start, end=start + one.end) for one in found]
+        is_known = text[start : start + len(line)].strip() in known
+        dates = () if is_known else tuple(_replace(line, now.date(), habits))
+        # A line that a second run would change again was not understood.
+        if dates and not any(_replace(_apply(line, dates), now.date(), habits)):
+            replaced += [replace(one, start=start + one.start, end=start + one.end) for one in dates]
     return _apply(text, replaced), tuple(replaced)
 
 

@@ -18,10 +18,9 @@ from memdir.errors import FormatError
 from memdir.format import frontmatter
 from memdir.frozen import dataclass
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
-from memdir.text import merge_units, shorten
+from memdir.text import list_lines, merge_units, shorten
 
 _KEY = re.compile(r"([A-Za-z_\"'][^:\n]*):(?:\s|\Z)")
-_FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
 _BETWEEN = " / "
 _JOINED = {"name": TITLE_CHARS, "description": DESCRIPTION_CHARS}
 
@@ -53,20 +52,14 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
 
 
 def split_paragraphs(body: str) -> tuple[str, ...]:
-    """The paragraphs of a body, without the blank lines between; a fenced block is one with its blank lines."""
-    found: list[list[str]] = [[]]
-    fence = ""
-    for line in body.split("\n"):
-        mark = _FENCE.match(line)
-        if mark and not fence:
-            fence = mark.group(1)
-        elif mark and mark.group(1).startswith(fence) and not line.strip().strip("`~"):
-            fence = ""
+    """Return the paragraphs of a body, without the blank lines between; a fenced block is one with its blank lines."""
+    paragraphs: list[list[str]] = [[]]
+    for line, fence in list_lines(body):
         if line.strip() or fence:
-            found[-1].append(line.rstrip("\r") if not fence else line)
-        elif found[-1]:
-            found.append([])
-    return tuple("\n".join(lines) for lines in found if lines)
+            paragraphs[-1].append(line.rstrip("\r") if not fence else line)
+        elif paragraphs[-1]:
+            paragraphs.append([])
+    return tuple("\n".join(lines) for lines in paragraphs if lines)
 
 
 def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:

@@ -22,6 +22,7 @@ from memdir.format.frontmatter import split_frontmatter, split_lines
 from memdir.frozen import dataclass, replace
 from memdir.limits import CLAIMS
 from memdir.records import Kind
+from memdir.text import list_lines
 from memdir.verify.records import Claim, ClaimKind
 
 # --- what things look like -------------------------------------------------------------------------------------------
@@ -301,7 +302,6 @@ def _read_node(tool: str, begin: int, plain: Sequence[_Token]) -> Iterator[Named
 
 # --- claims ----------------------------------------------------------------------------------------------------------
 
-_FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(`{3,}|~{3,})[ \t]*([\w+-]*)")
 _TICKS = re.compile(r"`+")
 _BLANKED = re.compile(
     r"""
@@ -414,30 +414,26 @@ def _make_claim(line: _Line, named: NamedThing) -> Claim:
 
 
 def _read_lines(text: str) -> Iterator[_Line]:
-    """The lines of a memory file that count, its description first. Fences of other languages are examples.
+    """Yield the lines of a memory file that count, its description first. Fences of other languages are examples.
 
     Code spans, addresses, tags and comments are blanked at the same length, so that every position in the prose is one
     in the file. Every rule is linear in the length of the text.
     """
     body = len(text) - len(split_frontmatter(text).body)
     text = text[:body] + _COMMENT.sub(_blank, text[body:])
-    start, fence, is_shell = 0, "", False
-    for number, raw in enumerate(split_lines(text), 1):
-        line = raw.rstrip("\r\n")
-        if start < body:
-            if line.startswith("description:"):
-                yield _make_line(" " * 12 + line[12:], start, number)
-        elif match := _FENCE.match(line):
-            if not fence:
-                fence, is_shell = match[1], match[2].lower() in _SHELLS
-            elif match[1].startswith(fence) and not match[2]:
-                fence = ""
-            # A longer or another fence inside a fence is its text.
-        elif not fence and line.strip():
-            yield _make_line(line, start, number)
-        elif is_shell and line.strip():
-            yield _Line(line, start, number, "", is_shell=True)
+    start = 0
+    for number, raw in enumerate(split_lines(text[:body]), 1):
+        if raw.startswith("description:"):
+            yield _make_line(" " * 12 + raw[12:].rstrip("\r\n"), start, number)
         start += len(raw)
+    for number, (raw, fence) in enumerate(list_lines(text[body:]), text[:body].count("\n") + 1):
+        line = raw.rstrip("\r")
+        if not fence and line.strip():
+            yield _make_line(line, start, number)
+        is_command = fence is not None and fence.language.lower() in _SHELLS
+        if fence and is_command and line.strip() and fence.inner <= start - body < fence.inner_end:
+            yield _Line(line, start, number, "", is_shell=True)
+        start += len(raw) + 1
 
 
 def _make_line(line: str, start: int, number: int) -> _Line:
