@@ -28,9 +28,9 @@ LAZY = {
     "__main__": {"interfaces"},
     "format.frontmatter": {"language"},
     "store": {"language", "store"},
-    "store.contract": {"language", "store", "extraction"},  # `remember` reads sentences
+    "store.contract": {"language", "store", "operations"},  # `remember` reads sentences
     "recall": {"recall", "store", "verify"},
-    "operations": {"store", "extraction", "dream", "session"},
+    "operations": {"store", "models", "language", "verify", "extraction", "dream", "session"},
     "interfaces": set(ORDER),
 }
 # Libraries that may be imported inside a function, for the same reason.
@@ -61,7 +61,7 @@ OTHER_SCRIPTS = {
     "extraction.find": "marks of lists",
     "extraction.provenance": "ends of questions",
     "interfaces.chat_commands": "questions to a memory",
-    "interfaces.derivable": "where a file lies",
+    "verify.derivable": "where a file lies",
     "verify.claims": "deadlines",
 }
 # The size of the whole. Raising a number needs a page in docs/decisions/.

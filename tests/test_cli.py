@@ -264,7 +264,7 @@ def test_listing_loads_nothing_it_does_not_need(cli: Cli) -> None:
         "yaml",
         "memdir.language.dates",
         "memdir.interfaces.doctor",
-        "memdir.interfaces.derivable",
+        "memdir.verify.derivable",
         "jsonschema",
     ):
         assert f"'{name}'" not in ended.stderr, name

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memdir.interfaces.derivable import DerivableReason, find_derivable
+from memdir.verify.derivable import DerivableReason, find_derivable
 
 RULES = """# Rules
 Run the whole suite before each commit.

@@ -214,6 +214,14 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """Pin a memory, or take the pin off."""
+
+    name: str
+    pinned: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AddPointer:
     """Add a memory's index line, unless it has one or there is no file."""
 
@@ -235,7 +243,7 @@ class ReplaceLine:
 
 
 IndexEdit = AddPointer | DropPointer | ReplaceLine
-Edit = Save | Rewrite | Put | Forget | IndexEdit
+Edit = Save | Rewrite | Put | Forget | Pin | IndexEdit
 
 
 @dataclass(frozen=True, slots=True)

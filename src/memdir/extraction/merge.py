@@ -11,18 +11,17 @@ from contextlib import suppress
 from enum import IntEnum
 from functools import cache
 
-from memdir.errors import ConflictError, FormatError, NotFoundError
-from memdir.extraction.find import FORGET, SAVE, MemoryRequest, compose_memory, find_forgetting
+from memdir.errors import NotFoundError
+from memdir.extraction.find import FORGET, MemoryRequest
 from memdir.format import frontmatter
 from memdir.format.frontmatter import HOW, WHY, make_slug
-from memdir.frozen import dataclass, replace
+from memdir.frozen import dataclass
 from memdir.language import compile_any, load_words, split_text
 from memdir.language.dates import load_date_languages
-from memdir.language.requests import RequestCategory, compile_pattern, has, load_request_languages
-from memdir.models.staged import Staging, make_edits
+from memdir.language.requests import compile_pattern, has, load_request_languages
+from memdir.models.staged import Staging
 from memdir.recall.terms import STOP, make_term, parse_terms
-from memdir.records import TEAM_FOLDER, Draft, Kind, Origin, StoredMemory
-from memdir.store.contract import StoreBase
+from memdir.records import TEAM_FOLDER, Draft, Kind
 from memdir.store.plan import is_team
 from memdir.text import fold
 
@@ -88,51 +87,6 @@ def place(request: MemoryRequest, staging: Staging, *, team: bool = False) -> tu
     """Stage a request; returns what it came to. With `team` among what the team shares, and nowhere else."""
     name, action = _forget(request, staging) if request.action == FORGET else _save(request, staging, team=team)
     return (Placement(name, action, request, request.quote),)
-
-
-@dataclass(frozen=True, slots=True)
-class RememberResult:
-    """The memory, what was done (created, updated or unchanged), the change, and the memory's text before it."""
-
-    memory: StoredMemory
-    action: str
-    change: int | None
-    before: str | None
-
-
-def remember(
-    store: StoreBase, text: str, *, kind: Kind | None = None, name: str | None = None, origin: Origin
-) -> StoredMemory:
-    """Keep what somebody typed, as `StoreBase.remember` describes it."""
-    now = store.clock().astimezone()
-    if find_forgetting(text, now=now):
-        hint = "`memdir forget NAME` does it, `memdir list` has the names"
-        raise FormatError("that asks to forget something", field="text", hint=hint)
-    draft = replace(compose_memory(text, now=now, kind=kind), name=name)
-    return keep_draft(store, draft, text, origin=origin).memory
-
-
-def keep_draft(store: StoreBase, draft: Draft, text: str, *, team: bool = False, origin: Origin) -> RememberResult:
-    """Save a draft of what somebody typed: into the memory that it adds to or corrects, or as a new one.
-
-    With a name of its own it is a new memory; raises ConflictError if that name is taken.
-    """
-    staging = Staging(store, now=store.clock())
-    if draft.name is None:
-        about = (draft.kind, draft.title, draft.description, draft.body, text)
-        (placed,) = place(MemoryRequest(RequestCategory.REQUEST, SAVE, *about), staging, team=team)
-        name, action = placed.name, _ACTIONS[placed.action]
-    elif staging.read_bytes(f"{draft.name}.md") is None:
-        name, action = staging.save(draft), "created"
-    else:
-        hint = "without a name it is merged; `memdir save --replace` replaces it"
-        raise ConflictError(f"{draft.name} exists already", hint=hint)
-    if draft.pinned:
-        staging.write(name, frontmatter.set_fields(staging.read(name), {"pinned": "true"}))
-    before = next((at.before for at in staging.staged), None)
-    action = "updated" if action == "unchanged" and staging.staged else action  # it was not pinned
-    changed = store.change(make_edits(staging.staged), verb="remember", origin=origin)
-    return RememberResult(store.read(name), action, changed.change, before)
 
 
 def is_said(request: MemoryRequest, text: str) -> bool:

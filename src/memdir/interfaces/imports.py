@@ -36,7 +36,6 @@ from memdir.format.frontmatter import (
 )
 from memdir.format.frontmatter import make_memory as parse_memory
 from memdir.frozen import dataclass, replace
-from memdir.interfaces.derivable import find_derivable
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
 from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Rewrite, Signature, StoredMemory
@@ -48,6 +47,7 @@ from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
 from memdir.store.secrets import find_secrets
 from memdir.sync.plan import find_instruction
 from memdir.text import find_forbidden, fold, one_line, shorten
+from memdir.verify.derivable import find_derivable
 
 VERB = "import"
 _NO_SIGNATURE = Signature(0, 0, 0, 0)

@@ -14,21 +14,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memdir.dream.logs import append_log
-from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
+from memdir.errors import DiskError, FormatError, LockedError, MemdirError, NotFoundError, SettingsError
 from memdir.format.age import render_freshness
-from memdir.format.frontmatter import find_missing_parts
 from memdir.frozen import dataclass, replace
-from memdir.interfaces.derivable import find_derivable
 from memdir.limits import SELECTED
 from memdir.operations.find import FoundMemory, find_memory, list_memories, make_row
+from memdir.operations.write import (
+    FieldChanges,
+    NameTakenError,
+    WriteAction,
+    WriteContext,
+    WriteResult,
+    forget,
+    save,
+    update,
+)
 from memdir.recall.find import search_memories
 from memdir.recall.pipeline import RecallSkip, find_caveats, find_key, make_excerpt, recall_in_project
 from memdir.recall.reminder import defuse, render_byline
-from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope, StoredMemory
-from memdir.store.contract import find_existing, preview_text
+from memdir.records import Draft, Excerpt, Header, Kind, Origin, Scope
 from memdir.store.files import FileStore
 from memdir.store.open import Project
-from memdir.store.plan import is_team, resolve_dates
+from memdir.store.plan import is_team
 from memdir.store.secrets import open_finder, render_findings
 from memdir.store.sessions import SessionRecord, open_session
 from memdir.text import one_line, printable, shorten
@@ -283,6 +290,10 @@ class _ToolContext:
     def now(self) -> datetime:
         return self.project.now().astimezone()
 
+    @property
+    def write(self) -> WriteContext:
+        return WriteContext(self.origin, self.now, self.project.places.root.path)
+
     def read_record(self) -> SessionRecord:
         session = self.origin.session
         return open_session(self.project.private.state, session).read() if session else SessionRecord()
@@ -373,54 +384,34 @@ def _save(context: _ToolContext, given: Arguments) -> Row:
     cues = given.get("cues")
     lines = tuple(one_line(cue) for cue in cues) if isinstance(cues, list) else ()
     draft = Draft(Kind(str(given["type"])), name, description, body, name, cues=lines or None)
-    draft, dates = _resolve_dates(draft, context.now)
     store = context.project.user if given.get("scope") == Scope.USER.value else context.project.private
     if store is None:
         raise SettingsError("there is no user memory here", key="user_memory", hint="leave `scope` out")
     check_visible(store, name)
     try:
-        return _make_written(context, store.write(draft, origin=context.origin), "created", dates)
-    except ConflictError:
-        existing = find_existing(store, draft)
-        if existing is None:
-            raise
-    name = existing.header.name
-    if preview_text(store, replace(draft, name=name), existing, store.clock()) == existing.text:
-        return _make_written(context, existing, "unchanged", dates)
-    hint = "memory_read shows it, memory_update changes it, or save under another name"
-    raise ConflictError(f"{name} exists already and says something else", found=existing.digest, hint=hint)
+        return _make_written(context, save(store, draft, context.write))
+    except NameTakenError as error:
+        error.hint = "memory_read shows it, memory_update changes it, or save under another name"
+        raise
 
 
 def _update(context: _ToolContext, given: Arguments) -> Row:
-    if not any(part in given for part in _PARTS):
+    fields = FieldChanges()
+    if "description" in given:
+        fields["description"] = str(given["description"])
+    if "body" in given:
+        fields["body"] = str(given["body"])
+    if not fields:
         raise FormatError("there is nothing to change", field="body", hint=f"give one of {', '.join(_PARTS)}")
     store, header = find_visible(context.project, str(given["name"]))
-    before = store.read(header.name)
-    if isinstance(expect := given.get("expect"), str) and expect != before.digest:
-        hint = "read it again and decide anew"
-        raise ConflictError(f"{header.name} has changed since", expected=expect, found=before.digest, hint=hint)
-    if (kind := before.header.kind) is None:
-        hint = f"`memdir edit {header.name} --type …` gives it one; or save it anew and forget this"
-        raise FormatError(f"{header.name} has no type", field="type", hint=hint)
-    description, body = (
-        str(given.get(part, old)) for part, old in zip(_PARTS, (before.header.description, before.body), strict=True)
-    )
-    draft = Draft(kind, before.header.title, description, body, header.name)
-    draft, dates = _resolve_dates(draft, context.now, before.text)
-    after = store.write(draft, expect=before.digest, origin=context.origin)
-    return _make_written(context, after, "unchanged" if after.digest == before.digest else "changed", dates)
-
-
-def _resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, list[str]]:
-    dated, replaced = resolve_dates(draft, now, old)
-    return dated, [f"{at.was} -> {at.now_text}" for at in replaced]
+    expect = str(given["expect"]) if "expect" in given else None
+    return _make_written(context, update(store, header.name, fields, context.write, expect=expect))
 
 
 def _forget(context: _ToolContext, given: Arguments) -> Row:
     store, header = find_visible(context.project, str(given["name"]))
-    store.delete(header.name, origin=context.origin)
+    change = forget(store, header.name, context.write).change
     option = f" --scope {store.scope}" if store.scope in (Scope.USER, Scope.PROJECT) else ""
-    change = store.changes(header.name, limit=1)[0].id
     return {"name": header.name, "scope": header.scope.value, "undo": f"memdir undo{option} {change}"}
 
 
@@ -429,28 +420,30 @@ def _log(context: _ToolContext, given: Arguments) -> Row:
     return {"day": log.day.isoformat(), "path": log.path}
 
 
-def _make_written(context: _ToolContext, memory: StoredMemory, action: str, dates: list[str]) -> Row:
+def _make_written(context: _ToolContext, done: WriteResult) -> Row:
+    assert done.memory is not None
     return {
-        "name": memory.header.name,
-        "scope": memory.header.scope.value,
-        "action": action,
-        "digest": memory.digest,
-        "dates": dates,
-        "warnings": [] if action == "unchanged" else list(_find_warnings(context.project, memory)),
+        "name": done.name,
+        "scope": done.scope.value,
+        "action": done.action.value,
+        "digest": done.memory.digest,
+        "dates": [f"{date.was} -> {date.now_text}" for date in done.dates],
+        "warnings": [] if done.action is WriteAction.UNCHANGED else list(_render_warnings(context.project, done)),
     }
 
 
-def _find_warnings(project: Project, memory: StoredMemory) -> Iterator[str]:
-    header = memory.header
+def _render_warnings(project: Project, done: WriteResult) -> Iterator[str]:
+    assert done.memory is not None
     try:
-        for at in render_findings(open_finder(project.environment)(memory.text), place="the file"):
-            yield f"this looks like a secret: {at}; put where it is kept in its place"
+        for finding in render_findings(open_finder(project.environment)(done.memory.text), place="the file"):
+            yield f"this looks like a secret: {finding}; put where it is kept in its place"
     except SettingsError as error:  # the memory is written by now: a warning, not a failure
         yield f"secrets were not looked for: {error}"
-    if header.kind is not None and (missing := find_missing_parts(header.kind, memory.body)):
-        yield f"a {header.kind} memory should also say {' and '.join(missing)}"
-    for reason in find_derivable(f"{header.description}\n\n{memory.body}", project.places.root.path, timeout=2.0):
-        yield f"{reason.what} ({reason.source}); remember what was surprising about it instead"
+    if missing := [warning.text for warning in done.warnings if warning.kind == "parts"]:
+        yield f"a {done.memory.kind} memory should also say {' and '.join(missing)}"
+    for warning in done.warnings:
+        if warning.kind == "derivable":
+            yield f"{warning.text} ({warning.source}); remember what was surprising about it instead"
 
 
 _FUNCTIONS: Sequence[Callable[[_ToolContext, Arguments], Row]] = (_search, _read, _save, _update, _forget, _list, _log)

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 from memdir import records
 from memdir.errors import ConflictError, NotFoundError, ReviewError
 from memdir.files import check_name, check_path
-from memdir.format.frontmatter import decode, digest_of, make_memory, make_slug, parse_fields, split_frontmatter
+from memdir.format.frontmatter import decode, digest_of, make_memory, parse_fields, split_frontmatter
 from memdir.frozen import dataclass, replace
 from memdir.records import (
     BatchResult,
@@ -28,6 +28,7 @@ from memdir.records import (
     InboxState,
     Kind,
     Origin,
+    Pin,
     Put,
     Rewrite,
     Scope,
@@ -218,15 +219,12 @@ class StoreBase(Inbox):
     def remember(
         self, text: str, *, kind: Kind | str | None = None, name: str | None = None, origin: Origin = PERSON
     ) -> StoredMemory:
-        """Keep a sentence as it was said; type, title and description are taken from it, dates become absolute.
-
-        What adds to a memory goes into it, and a correction replaces its sentence; with a `name` it is a memory of its
-        own. Saying the same again changes nothing. Raises FormatError for what says nothing, or holds a password.
-        """
+        """Keep a sentence as `operations.write.remember` does."""
         # Imported here: a store holds files, and only this verb needs the patterns that read sentences.
-        from memdir.extraction.merge import remember
+        from memdir.operations.write import WriteContext, remember
 
-        return remember(self, text, kind=None if kind is None else Kind(kind), name=name, origin=origin)
+        wanted = None if kind is None else Kind(kind)
+        return self.read(remember([self], text, WriteContext(origin, self.clock()), kind=wanted, name=name).name)
 
     def edit(self, name: str, text: str, *, expect: str, origin: Origin = PERSON) -> StoredMemory:
         """Replace a memory's whole text, frontmatter included."""
@@ -237,10 +235,8 @@ class StoreBase(Inbox):
         return self._read_written(name, self.carry_out(planner, verb="edit", origin=origin))
 
     def pin(self, name: str, *, pinned: bool = True, origin: Origin = PERSON) -> StoredMemory:
-        verb = "pin" if pinned else "unpin"
-        return self._read_written(
-            name, self._commit(verb, origin, lambda view: plan.plan_pin(view, name, pinned=pinned))
-        )
+        self.change([Pin(name, pinned)], verb="pin" if pinned else "unpin", origin=origin)
+        return self.read(name)
 
     def delete(self, name: str, *, expect: str | None = None, origin: Origin = PERSON) -> None:
         self._commit("forget", origin, lambda view: plan.plan_delete(view, name, expect))
@@ -328,38 +324,9 @@ class StoreBase(Inbox):
         changes = self.changes(name)
 
         def planner(view: StoreView) -> list[FileChange]:
-            current = view.read_bytes(f"{name}.md")
-            known = digest_of(current) if current is not None else None
-            digest = plan.find_version(changes, name, change, known)
-            return plan.plan_restore(view, name, self.read_content(digest))
+            return plan.plan_version(view, name, changes, change, self.read_content)
 
         return self._read_written(name, self.carry_out(planner, verb="restore", origin=origin))
-
-
-# Nothing below is locked, so a result can be out of date when it is returned; `write` with `expect` decides.
-
-
-def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
-    """The memory a draft would land on; None where it would make a new one."""
-    name, found = plan.find_write_target(store, draft)
-    return None if found is None else store.read(name)
-
-
-def preview_text(store: StoreBase, draft: Draft, memory: StoredMemory, now: datetime) -> str:
-    path = memory.header.file
-    _, changes = plan.plan_write(store, draft, memory.digest, now, store.rules)
-    return next((decode(at.after) for at in changes if at.path == path and at.after is not None), memory.text)
-
-
-def find_free_name(store: StoreBase, draft: Draft) -> str:
-    """A name for the draft that nothing has yet: its own, else with the next number behind it."""
-    *folders, leaf = check_name(draft.name if draft.name is not None else make_slug(draft.title))
-    taken = {fold(name.removesuffix(".md")) for name in store.list_files("/".join(folders))}
-    for number in range(1, 1000):
-        free = leaf if number == 1 else f"{leaf[:90]}-{number}"
-        if fold(free) not in taken:
-            return "/".join([*folders, free])
-    raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")
 
 
 # --- many edits as one change ----------------------------------------------------------------------------------------
@@ -445,6 +412,8 @@ def _plan_changes(overlay: Overlay, edit: Edit, name: str, now: datetime, rules:
         return plan.plan_dead_pointers(overlay, [name])
     if isinstance(edit, records.ReplaceLine):
         return plan.plan_line(overlay, name, edit.was, edit.line)
+    if isinstance(edit, records.Pin):
+        return plan.plan_pin(overlay, name, pinned=edit.pinned)
     if isinstance(edit, records.Put):
         return plan.plan_put(overlay, name, edit.text, edit.hook, now, rules)
     expect, path = edit.expect, f"{name}.md"

@@ -391,6 +391,15 @@ def plan_restore(view: StoreView, name: str, data: bytes) -> list[FileChange]:
     return changes + plan_pointers(Overlay(view, {path: data}), [name])
 
 
+def plan_version(
+    view: StoreView, name: str, changes: tuple[Change, ...], change: int | None, contents: Callable[[str], bytes]
+) -> list[FileChange]:
+    """Plan to bring back the version that a change left, or the one before the present one."""
+    current = view.read_bytes(f"{name}.md")
+    digest = find_version(changes, name, change, None if current is None else digest_of(current))
+    return plan_restore(view, name, contents(digest))
+
+
 def find_version(changes: tuple[Change, ...], name: str, change: int | None, current: str | None) -> str:
     """The digest to restore: what the file was after that change, else the version before the present one."""
     path = f"{name}.md"

@@ -26,7 +26,7 @@ from memdir.interfaces.cli import (
     show_time,
 )
 from memdir.interfaces.cli.app import VerbGroup, complete, json_option
-from memdir.records import Edit, Forget, InboxItem, InboxState, IndexEdit, ReplaceLine, Save, Scope
+from memdir.records import Edit, InboxItem, InboxState, IndexEdit, Put, ReplaceLine, Rewrite, Save, Scope
 from memdir.store.files import FileStore
 from memdir.store.inbox import approve, find_evidence, find_payload_edits, mask_payload, mask_text, reject
 from memdir.store.open import Project
@@ -248,7 +248,7 @@ def _show_edit(call: CliContext, edit: Edit, placed: PlacedItem) -> None:
         done, name = "forget", edit.name
         with suppress(MemdirError):
             text = placed.store.read(name).text
-        if not isinstance(edit, Forget):
+        if isinstance(edit, Rewrite | Put):
             diff = cli.render_text_diff(placed.mask(text), placed.mask(edit.text), name, name)
             done, text = "rewrite", edit.text
     call.out.line(Styled(f"would {done} ", "bold"), Styled(name, "cyan"))

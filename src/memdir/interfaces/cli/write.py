@@ -2,16 +2,14 @@
 
 import shlex
 import subprocess
-from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError, SettingsError
-from memdir.format.frontmatter import HOW, WHY, compose_body, decode, digest_of, find_missing_parts, make_slug
+from memdir.errors import MemdirError, NotFoundError, SettingsError
+from memdir.format.frontmatter import HOW, WHY, compose_body, decode, digest_of
 from memdir.format.index import INDEX_FILE, IndexFill, measure_index
-from memdir.frozen import replace
 from memdir.interfaces import cli
 from memdir.interfaces.cli import (
     CliContext,
@@ -26,19 +24,30 @@ from memdir.interfaces.cli import (
     scope_flag,
 )
 from memdir.interfaces.cli.app import KINDS, json_option, name_argument, scope_option, verb
-from memdir.interfaces.derivable import find_derivable
 from memdir.operations.find import find_memory, find_past
-from memdir.records import TEAM_FOLDER, Draft, Kind, Scope, StoredMemory
-from memdir.store.contract import find_existing, find_free_name, preview_text
+from memdir.operations.write import (
+    FieldChanges,
+    NameTakenError,
+    TakenName,
+    WriteAction,
+    WriteContext,
+    WriteResult,
+    forget,
+    pin,
+    remember,
+    rewrite,
+    save,
+    update,
+)
+from memdir.records import Draft, Kind, Scope
 from memdir.store.files import FileStore
 from memdir.store.move import find_traces
 from memdir.store.open import AgentScope, Project, find_agent_directory, open_agent_store
-from memdir.store.plan import index_path, is_team, resolve_dates
+from memdir.store.plan import index_path
 from memdir.store.state import OWN_COPY, drop_copy, drop_edits, find_own_sync, open_edit
-from memdir.text import fold
 
 if TYPE_CHECKING:
-    from memdir.extraction.find import MemoryRequest
+    from memdir.language.dates import ReplacedDate
 
 UNREACHED = (
     "what your daily logs say, copies that git has committed or pushed, a host's transcripts, notes of sessions,"
@@ -47,14 +56,12 @@ UNREACHED = (
 _SCANNED_LINES = 1_000  # of an index: with more, looking at every memory takes longer than the save itself
 
 
-def _resolve_dates(draft: Draft, now: datetime, old: str = "") -> tuple[Draft, list[Row]]:
-    """The draft as the store would date it, and what was replaced."""
-    dated, replaced = resolve_dates(draft, now.astimezone(), old)
-    return dated, [{"was": at.was, "now": at.now_text} for at in replaced]
+def _render_dates(dates: "Sequence[ReplacedDate]") -> list[str]:
+    return [f"  {date.was} -> {date.now_text}" for date in dates]
 
 
-def _render_dates(rows: Sequence[Row]) -> list[str]:
-    return [f"  {at['was']} -> {at['now']}" for at in rows]
+def _make_context(call: CliContext, project: Project) -> WriteContext:
+    return WriteContext(call.origin(), project.now(), project.places.root.path, keeps_secrets=True)
 
 
 # `save` and `remember`.
@@ -123,50 +130,28 @@ def save_verb(
     project = call.open_to_write()
     text = compose_body(app.read_body(body), why, how)
     draft = Draft(Kind(kind), shown_title, description, text, name, True if pinned else None, cues or None)
-    draft, dates = _resolve_dates(draft, project.now())
     if agent is None:
         store = choose_store(project, scope)
-        draft = _place_draft(store, draft, scope)
     else:
         own, _ = find_agent_directory(project, agent, None if scope is None else AgentScope(scope))
         store = open_agent_store(project, own)
-    memory, action = _save(call, store, draft, is_new=is_new, is_replacing=is_replacing, as_json=as_json)
-    last = store.changes(memory.header.name, limit=1) if as_json and action != "unchanged" else ()
-    lines, change = [] if action == "unchanged" else _render_dates(dates), last[0].id if last else None
-    warnings = _find_warnings(project, store, draft, memory)
-    done = {"action": action, "change": change, "dates": dates, "warnings": warnings}
-    _report_saved(call, store, memory, done, lines, same="already saved:", as_json=as_json)
-
-
-def _save(
-    call: CliContext, store: FileStore, draft: Draft, *, is_new: bool, is_replacing: bool, as_json: bool
-) -> tuple[StoredMemory, str]:
-    """Returns the memory and what was done; a taken name is refused, unless its memory is the very same."""
-    existing = find_existing(store, draft) if is_replacing else None
-    if existing is not None:
-        # Its own name: a title alone could by now lead to another file.
-        memory = store.write(replace(draft, name=existing.header.name), expect=existing.digest, origin=call.origin())
-        return memory, "unchanged" if memory.digest == existing.digest else "replaced"
-    if is_replacing:
-        wanted = draft.name or draft.title
-        hint = "save it without --replace"
-        raise NotFoundError(f"there is no memory {wanted} to replace", name=wanted, hint=hint)
-    if is_new:
-        draft = replace(draft, name=find_free_name(store, draft))
+    taken = TakenName.REPLACE if is_replacing else TakenName.ALONGSIDE if is_new else TakenName.REFUSE
+    is_shared = agent is None and scope == Scope.TEAM.value
     try:
-        return store.write(draft, origin=call.origin()), "created"
-    except ConflictError:
-        existing = find_existing(store, draft)
-        if existing is None:
-            raise
-        name = existing.header.name
-        new = preview_text(store, replace(draft, name=name), existing, store.clock())
-        if new == existing.text:
-            return existing, "unchanged"
-    if not as_json:
-        call.out.diff(_render_diff(call, existing.text, new, f"{name}.md", "yours"))
-    hint = "--replace puts this in its place, --new saves it beside it under another name"
-    raise ConflictError(f"{name} exists already and says something else", found=existing.digest, hint=hint)
+        done = save(store, draft, _make_context(call, project), taken=taken, team=is_shared)
+    except NameTakenError as error:
+        if not as_json:
+            call.out.diff(_render_diff(call, error.before, error.after, f"{error.name}.md", "yours"))
+        error.hint = "--replace puts this in its place, --new saves it alongside under another name"
+        raise
+    except NotFoundError as error:
+        error.hint = "save it without --replace"
+        raise
+    lines = [] if done.action is WriteAction.UNCHANGED else _render_dates(done.dates)
+    texts = {"the title": shown_title, "the description": description, "the body": text}
+    warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, done)
+    words = {WriteAction.CHANGED: "replaced", WriteAction.UNCHANGED: "already saved:"}
+    _report_saved(call, store, done, words, lines, warnings, as_json=as_json)
 
 
 @verb(
@@ -190,106 +175,65 @@ def remember_verb(
     is shown, and `memdir undo` takes it back. If a memory says something else, both are kept and you are told. "Forget
     the deploy day" forgets the one memory that is about it. With --name it is a memory of its own.
     """
-    # Imported here: `save` and `edit` need none of it.
-    from memdir.extraction.find import compose_memory, find_forgetting, holds_secret
-    from memdir.extraction.merge import keep_draft
+    # Imported here: `save` and `edit` need no patterns that read sentences.
+    from memdir.extraction.find import holds_secret
 
     text = " ".join(words) if words != ("-",) else app.read_body("-")
     project = call.open_to_write()
-    now = project.now().astimezone()
-    store = choose_store(project, scope)
-    if wanted := find_forgetting(text, now=now):
-        return _forget_said(call, store, wanted, as_json=as_json)
-    draft = compose_memory(text, now=now, kind=None if kind is None else Kind(kind), secrets=True)
-    draft = replace(draft, name=None if name is None else name.removesuffix(".md"), pinned=True if pin else None)
-    if draft.name is not None:
-        draft = _place_draft(store, draft, scope)
-    done = keep_draft(store, draft, text, team=scope == Scope.TEAM.value, origin=call.origin())
-    memory, action = done.memory, done.action
-    _, dates = _resolve_dates(replace(draft, description="", body=text), now)
-    warnings = _find_warnings(project, store, draft, memory, parts=False)
-    warnings += _warn_of_rival(call, store, memory, draft) if action == "created" else []
-    if holds_secret(text) and not any("secret" in at for at in warnings):
-        warnings.append("this looks like a number that opens something; say where it is kept instead")
-    said = app.mask_secrets(memory.body.strip(), call.environment).splitlines()
-    lines = [*(f"  {line}" for line in said), *_render_dates(dates)] if action == "created" else []
-    if action == "updated" and done.before is not None and not as_json:
+    store, wanted = choose_store(project, scope), None if kind is None else Kind(kind)
+    name = None if name is None else name.removesuffix(".md")
+    team = scope == Scope.TEAM.value
+    done = remember([store], text, _make_context(call, project), kind=wanted, name=name, team=team, pin=pin)
+    memory = done.memory
+    if memory is None:
+        raise NotFoundError(f"{done.name} is gone", name=done.name)
+    warnings, lines = [], list[str]()
+    if done.action is WriteAction.FORGOTTEN:
+        lines = [f"  `memdir undo{scope_flag(store)} {done.change}` brings it back"]
+    else:
+        texts = {"the title": memory.title, "the description": memory.description, "the body": text}
+        warnings = app.warn_of_secrets(texts, project.environment) + _render_warnings(call, store, done)
+        if holds_secret(text) and not any("secret" in warning for warning in warnings):
+            warnings.append("this looks like a number that opens something; say where it is kept instead")
+    if done.action is WriteAction.CREATED:
+        body = app.mask_secrets(memory.body.strip(), call.environment).splitlines()
+        lines = [*(f"  {line}" for line in body), *_render_dates(done.dates)]
+    elif done.action is WriteAction.CHANGED and done.before is not None and not as_json:
         lines = _render_diff(call, done.before, memory.text, memory.header.file, "now")
-    row = {"action": action, "change": done.change, "dates": dates, "warnings": warnings}
-    _report_saved(call, store, memory, row, lines, same="nothing new, already in", as_json=as_json)
-
-
-def _forget_said(call: CliContext, store: FileStore, wanted: "MemoryRequest", *, as_json: bool) -> None:
-    """Forget what the words are about: a memory, or its sentences on that subject."""
-    from memdir.extraction.merge import place
-    from memdir.models.staged import Staging, make_edits
-
-    staging = Staging(store, now=store.clock())
-    (placed,) = place(wanted, staging)
-    if not staging.staged:
-        hint = "`memdir forget NAME` removes one, `memdir list` has the names"
-        raise NotFoundError("no memory is clearly about that, or more than one is", name=wanted.target, hint=hint)
-    before = store.read(placed.name)
-    change = store.change(make_edits(staging.staged), verb="forget", origin=call.origin()).change
-    row: Row = {"action": "forgotten", "change": change, "dates": [], "warnings": []}
-    lines = [f"  `memdir undo{scope_flag(store)} {change}` brings it back"]
-    if placed.action == "update":
-        row["action"], after = "updated", store.read(placed.name)
-        lines = _render_diff(call, before.text, after.text, after.header.file, "now")
-    _report_saved(call, store, before, row, lines, same="", as_json=as_json)
-
-
-def _warn_of_rival(call: CliContext, store: FileStore, memory: StoredMemory, draft: Draft) -> list[str]:
-    """What another memory says instead, since when, and how to take it out."""
-    from memdir.extraction.merge import find_rival
-    from memdir.models.staged import Staging
-
-    name = memory.header.name
-    rival = find_rival(draft.body, name, Staging(store, now=store.clock()))
-    if rival is None:
-        return []
-    other, said = rival[0], app.mask_secrets(rival[1], call.environment)
-    times = [change.at for change in store.changes(other, limit=1)] or [store.read(other).header.modified]
-    since = times[0].astimezone().date().isoformat()
-    return [
-        f'"{said}" is there since {since} ({other}); to replace it: `memdir forget {other}`, or `memdir edit {other}`'
-    ]
-
-
-def _place_draft(store: FileStore, draft: Draft, scope: str | None) -> Draft:
-    """The draft with a name in the folder of its scope; two titles that make one name never meet there."""
-    if scope != Scope.TEAM.value:
-        return draft
-    named = replace(draft, name=f"{TEAM_FOLDER}/{draft.name or make_slug(draft.title)}")
-    if draft.name is not None:
-        return draft if is_team(draft.name) else named
-    existing = find_existing(store, named)
-    if existing is None or fold(existing.header.title) == fold(draft.title):
-        return named
-    return replace(named, name=find_free_name(store, named))
+    said = {WriteAction.CHANGED: "updated", WriteAction.UNCHANGED: "nothing new, already in"}
+    _report_saved(call, store, done, said, lines, warnings, as_json=as_json)
 
 
 def _report_saved(
     call: CliContext,
     store: FileStore,
-    memory: StoredMemory,
-    done: Row,
+    done: WriteResult,
+    words: Mapping[WriteAction, str],
     lines: Sequence[str],
+    warnings: Sequence[str],
     *,
-    same: str,
     as_json: bool,
 ) -> None:
-    header, out = memory.header, call.out
+    """Report a write; `words` are the verb's own words for an action, in JSON only that for CHANGED."""
+    assert done.memory is not None
+    header, out = done.memory.header, call.out
+    action = words.get(done.action, done.action.value)
     if as_json:
         used = _measure_index(store, header.name)
         index = fill("lines bytes", used, share=round(used.share, 4))
-        out.json(describe_memory(store, header) | done | {"index": index})
+        facts = {
+            "action": action if done.action is WriteAction.CHANGED else done.action.value,
+            "change": done.change,
+            "dates": [{"was": date.was, "now": date.now_text} for date in done.dates],
+            "warnings": warnings,
+        }
+        out.json(describe_memory(store, header) | facts | {"index": index})
     else:
-        action = {"created": "saved", "unchanged": same}.get(done["action"], done["action"])
+        action = "saved" if done.action is WriteAction.CREATED else action
         out.line(f"{action} ", Styled(header.name, "cyan"), f" ({header.kind}, {header.scope})")
         out.line(Styled(f"  {store.root / header.file}", "dim"))
         out.diff(lines)
-    for warning in done["warnings"]:
+    for warning in warnings:
         out.warn(warning)
 
 
@@ -298,25 +242,30 @@ def _render_diff(call: CliContext, before: str, after: str, file: str, which: st
     return cli.shorten_diff(cli.render_text_diff(old, new, file, f"{file} ({which})"))
 
 
-def _find_warnings(
-    project: Project, store: FileStore, draft: Draft, memory: StoredMemory, *, parts: bool = True
-) -> list[str]:
-    """Secrets in a memory, missing parts, what could be looked up in the project instead, and a full index."""
-    name = memory.header.name
-    texts = {"the title": draft.title, "the description": draft.description, "the body": draft.body}
-    warnings = app.warn_of_secrets(texts, project.environment)
-    missing = find_missing_parts(draft.kind, draft.body) if parts else ()
-    if missing:
+def _render_warnings(call: CliContext, store: FileStore, done: WriteResult) -> list[str]:
+    """Word the warnings of a write, and warn of a full index and of a team that is off."""
+    texts = list[str]()
+    if missing := [warning.text for warning in done.warnings if warning.kind == "parts"]:
         options = {WHY: "--why TEXT", HOW: "--how TEXT"}
-        adding = " ".join((f"memdir edit {name}", *(options[part] for part in missing)))
-        warnings.append(f"a {draft.kind} memory should also say {' and '.join(missing)}; `{adding}` adds it")
-    for reason in find_derivable(f"{draft.description}\n\n{draft.body}", project.places.root.path, timeout=2.0):
-        warnings.append(f"{reason.what} ({reason.source}); remember what was surprising about it instead")
-    used = _measure_index(store, name)
+        adding = " ".join((f"memdir edit {done.name}", *(options[part] for part in missing)))
+        kind = done.memory and done.memory.kind
+        texts.append(f"a {kind} memory should also say {' and '.join(missing)}; `{adding}` adds it")
+    for warning in done.warnings:
+        if warning.kind == "derivable":
+            texts.append(f"{warning.text} ({warning.source}); remember what was surprising about it instead")
+    used = _measure_index(store, done.name)
     if used.is_high:
         advice = f": {'; '.join(used.proposals)}" if used.proposals else ""
-        warnings.append(f"the index is {used.share:.0%} full ({used.lines} lines, {used.bytes:,} bytes){advice}")
-    return warnings + app.warn_of_team(store, memory.header.scope)
+        texts.append(f"the index is {used.share:.0%} full ({used.lines} lines, {used.bytes:,} bytes){advice}")
+    texts += app.warn_of_team(store, done.scope)
+    for warning in done.warnings:
+        if warning.kind == "rival":
+            other, sentence = warning.source, app.mask_secrets(warning.text, call.environment)
+            times = [change.at for change in store.changes(other, limit=1)] or [store.read(other).header.modified]
+            since = times[0].astimezone().date().isoformat()
+            replacing = f"to replace it: `memdir forget {other}`, or `memdir edit {other}`"
+            texts.append(f'"{sentence}" is there since {since} ({other}); {replacing}')
+    return texts
 
 
 def _measure_index(store: FileStore, name: str) -> IndexFill:
@@ -350,25 +299,16 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
     """
     project = call.open_to_write()
     store, header = find_memory(choose_stores(project, scope), name, scope=scope)
-    before = store.read(header.name)
-    header = before.header
-    kind, dates = Kind(changes["kind"]) if changes["kind"] else header.kind, list[Row]()
-    if any(value is not None for value in changes.values()):
-        if kind is None:
-            raise FormatError("this memory has no type", field="type", hint="give one with --type")
-        title, description, body, why, how = (changes[key] for key in ("title", "description", "body", "why", "how"))
-        draft = Draft(
-            kind,
-            header.title if title is None else title,
-            header.description if description is None else description,
-            compose_body(before.body if body is None else app.read_body(body), why, how),
-            header.name,
-        )
-        draft, dates = _resolve_dates(draft, project.now(), before.text)
-        after = store.write(draft, expect=before.digest, origin=call.origin())
+    fields = {key: value for key, value in changes.items() if value is not None}
+    if fields:
+        if "body" in fields:
+            fields["body"] = app.read_body(fields["body"])
+        if "kind" in fields:
+            fields["kind"] = Kind(fields["kind"])
+        done = update(store, header.name, cast(FieldChanges, fields), _make_context(call, project))
     else:
-        after = _edit_in_editor(call, project, store, before)
-    _report_edit(call, store, before, after, dates, as_json=as_json)
+        done = _edit_in_editor(call, project, store, header.name)
+    _report_edit(call, store, done, as_json=as_json)
 
 
 @verb(
@@ -384,14 +324,13 @@ def edit_verb(call: CliContext, /, name: str, scope: str | None, as_json: bool, 
 @click.pass_obj
 def pin_verb(call: CliContext, name: str, off: bool, scope: str | None, as_json: bool) -> None:
     """Pin a memory: it comes first when an index must be cut, and no dream touches it."""
-    stores = choose_stores(call.open_to_write(), scope)
-    store, header = find_memory(stores, name, scope=scope)
-    before = store.read(header.name)
-    after = store.pin(header.name, pinned=not off, origin=call.origin())
-    _report_edit(call, store, before, after, None, as_json=as_json)
+    project = call.open_to_write()
+    store, header = find_memory(choose_stores(project, scope), name, scope=scope)
+    done = pin(store, header.name, not off, _make_context(call, project))
+    _report_edit(call, store, done, is_pin=True, as_json=as_json)
 
 
-def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory: StoredMemory) -> StoredMemory:
+def _edit_in_editor(call: CliContext, project: Project, store: FileStore, name: str) -> WriteResult:
     command = project.environment.editor
     try:
         editor = shlex.split(command)
@@ -400,7 +339,7 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
     if not editor:
         hint = "set VISUAL or EDITOR, or change it with --body, --description, --title, --type, --why or --how"
         raise SettingsError("no editor is set", key="EDITOR", hint=hint)
-    name, data = memory.header.name, store.read_bytes(memory.header.file)
+    memory, data = store.read(name), store.read_bytes(f"{name}.md")
     if data is None:
         raise NotFoundError(f"{name} is gone", name=name)
     path = open_edit(project.environment, store.root, name, data)
@@ -415,8 +354,9 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
             what = f"the editor {editor[0]} ended with {ended.returncode}"
             raise SettingsError(what, key="EDITOR", hint="nothing was changed")
         edited = path.read_bytes()
+        done = WriteResult(WriteAction.UNCHANGED, name, memory.header.scope, memory, memory.text)
         if edited != data:
-            memory = store.edit(name, decode(edited), expect=digest_of(data), origin=call.origin())
+            done = rewrite(store, name, decode(edited), _make_context(call, project), expect=digest_of(data))
     except MemdirError as error:
         if path.exists() and path.read_bytes() != data:
             kept = f"your text is kept in {path}"
@@ -425,29 +365,23 @@ def _edit_in_editor(call: CliContext, project: Project, store: FileStore, memory
             path.unlink(missing_ok=True)
         raise
     path.unlink(missing_ok=True)
-    return memory
+    return done
 
 
-def _report_edit(
-    call: CliContext,
-    store: FileStore,
-    before: StoredMemory,
-    after: StoredMemory,
-    dates: list[Row] | None,
-    *,
-    as_json: bool,
-) -> None:
-    """What was changed; without `dates` it was the pin alone, which brings in no text."""
-    header, changed = after.header, after.digest != before.digest
-    warnings = app.warn_of_secrets({header.file: after.text}, call.environment) if changed and dates is not None else []
+def _report_edit(call: CliContext, store: FileStore, done: WriteResult, *, is_pin: bool = False, as_json: bool) -> None:
+    assert done.memory is not None
+    header, changed = done.memory.header, done.action is WriteAction.CHANGED
+    # A pin brings in no text.
+    texts = {} if is_pin or not changed else {header.file: done.memory.text}
+    warnings = app.warn_of_secrets(texts, call.environment)
     if as_json:
-        change = store.changes(header.name, limit=1)[0].id if changed else None
-        facts = {"action": "changed" if changed else "unchanged", "change": change, "warnings": warnings}
-        call.out.json(describe_memory(store, header) | facts | {"dates": dates or []})
+        facts = {"action": done.action.value, "change": done.change, "warnings": warnings}
+        dates = [{"was": date.was, "now": date.now_text} for date in done.dates]
+        call.out.json(describe_memory(store, header) | facts | {"dates": dates})
     else:
-        pin = {(False, True): "pinned", (True, False): "unpinned"}.get((before.header.pinned, header.pinned))
-        call.out.line(f"{pin or 'changed' if changed else 'nothing to change in'} ", Styled(header.name, "cyan"))
-        for line in _render_dates(dates or ()):
+        words = "changed" if not is_pin else "pinned" if header.pinned else "unpinned"
+        call.out.line(f"{words if changed else 'nothing to change in'} ", Styled(header.name, "cyan"))
+        for line in _render_dates(done.dates):
             call.out.line(line)
     for warning in warnings:
         call.out.warn(warning)
@@ -484,8 +418,7 @@ def forget_verb(call: CliContext, name: str, purge: bool, yes: bool, scope: str 
             drop_edits(call.environment, at.root, was)
         drop_copy(find_own_sync(call.environment), OWN_COPY)
     else:
-        store.delete(found, origin=call.origin())
-        count, row["change"] = 0, store.changes(found, limit=1)[0].id
+        count, row["change"] = 0, forget(store, found, _make_context(call, project)).change
     if as_json:
         out.json(row | {"changes_cleaned": count, "unreached": UNREACHED if purge else None})
     elif purge:

@@ -1,0 +1,368 @@
+"""Every way to write a memory: save, update, rewrite, remember, forget, pin, restore and undo.
+
+Each is one change of a store, whose number it returns for undo. Interfaces choose the store, and word the result.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from memdir.errors import ConflictError, FormatError, MemdirError, NotFoundError
+from memdir.files import check_name
+from memdir.format.frontmatter import compose_body, decode, find_missing_parts, make_slug, set_fields
+from memdir.frozen import dataclass, replace
+from memdir.records import TEAM_FOLDER, Draft, Edit, Forget, Kind, Origin, Pin, Rewrite, Save, Scope, StoredMemory
+from memdir.store import plan
+from memdir.store.contract import StoreBase
+from memdir.store.plan import is_team
+from memdir.text import fold
+
+if TYPE_CHECKING:
+    from memdir.extraction.find import MemoryRequest
+    from memdir.language.dates import ReplacedDate
+
+_TRIES = 4  # to plan again after another process changed the same memory
+
+
+class WriteAction(StrEnum):
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    FORGOTTEN = "forgotten"
+    WAITING = "waiting"  # for review, in the inbox
+
+
+class TakenName(StrEnum):
+    """How to save a draft whose name is taken."""
+
+    REFUSE = "refuse"
+    REPLACE = "replace"
+    ALONGSIDE = "alongside"
+
+
+class FieldChanges(TypedDict, total=False):
+    """The fields of a memory to change; `why` and `how` are parts of the body."""
+
+    kind: Kind
+    title: str
+    description: str
+    body: str
+    why: str | None
+    how: str | None
+    cues: tuple[str, ...]
+    pinned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """Who writes and when. `root` is the project, searched for text that need not be remembered; `keeps_secrets` is for
+    a person, who is warned of a secret and may keep it."""
+
+    origin: Origin
+    now: datetime
+    root: Path | None = None
+    keeps_secrets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteWarning:
+    """`kind` is parts (text: the missing part), derivable (text, and where it is written) or rival (a sentence that says
+    otherwise, and its memory); interfaces word it."""
+
+    kind: str
+    text: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """`memory` is the memory as written, or as it was before it was forgotten; `before` its text before the change.
+
+    `changes` are the stores with the numbers to undo, in this order; empty where nothing changed.
+    """
+
+    action: WriteAction
+    name: str
+    scope: Scope
+    memory: StoredMemory | None = None
+    before: str | None = None
+    changes: tuple[tuple[StoreBase, int], ...] = ()
+    dates: "tuple[ReplacedDate, ...]" = ()
+    warnings: tuple[WriteWarning, ...] = ()
+    item: int = 0
+
+    @property
+    def change(self) -> int | None:
+        """The number of the change, None where nothing changed."""
+        return self.changes[0][1] if self.changes else None
+
+
+class NameTakenError(ConflictError):
+    """Another memory has this name; `before` is its text, `after` the text that was to be saved."""
+
+    def __init__(self, memory: StoredMemory, after: str, hint: str = "") -> None:
+        super().__init__(f"{memory.name} exists already and says something else", found=memory.digest, hint=hint)
+        self.name, self.before, self.after = memory.name, memory.text, after
+
+
+def save(
+    store: StoreBase,
+    draft: Draft,
+    context: WriteContext,
+    *,
+    taken: TakenName = TakenName.REFUSE,
+    team: bool = False,
+) -> WriteResult:
+    """Save a draft; with `team` among the team's memories. Raise NameTakenError, or NotFoundError for REPLACE."""
+    draft, dates = plan.resolve_dates(_place_draft(store, draft, team=team), context.now.astimezone())
+    before = None
+    if taken is TakenName.REPLACE:
+        if (before := find_existing(store, draft)) is None:
+            wanted = draft.name or draft.title
+            raise NotFoundError(f"there is no memory {wanted} to replace", name=wanted)
+        draft = replace(draft, name=before.name)  # its own name: a title alone could by now lead to another file
+    elif taken is TakenName.ALONGSIDE:
+        draft = replace(draft, name=find_free_name(store, draft))
+    try:
+        done = _change(
+            store, Save(draft, before.digest if before else None), context, "edit" if before else "save", before
+        )
+    except ConflictError:
+        if before is not None or (existing := find_existing(store, draft)) is None:
+            raise
+        after = _preview_text(store, replace(draft, name=existing.name), existing)
+        if after != existing.text:
+            raise NameTakenError(existing, after) from None
+        done = WriteResult(WriteAction.UNCHANGED, existing.name, existing.header.scope, existing, existing.text)
+    return replace(done, dates=dates, warnings=_find_warnings(done.memory, context))
+
+
+def update(
+    store: StoreBase, name: str, fields: FieldChanges, context: WriteContext, *, expect: str | None = None
+) -> WriteResult:
+    """Change fields of a memory. Raise ConflictError if it is not the version `expect`, a digest."""
+    before = store.read(name)
+    if expect not in (None, before.digest):
+        hint = "read it again and decide again"
+        raise ConflictError(f"{name} has changed since", expected=expect, found=before.digest, hint=hint)
+    header = before.header
+    if (kind := fields.get("kind", header.kind)) is None:
+        raise FormatError(f"{name} has no type", field="type", hint=f"`memdir edit {name} --type …` gives it one")
+    draft = Draft(
+        kind,
+        fields.get("title", header.title),
+        fields.get("description", header.description),
+        compose_body(fields.get("body", before.body), fields.get("why"), fields.get("how")),
+        name,
+        fields.get("pinned"),
+        fields.get("cues"),
+    )
+    draft, dates = plan.resolve_dates(draft, context.now.astimezone(), before.text)
+    done = _change(store, Save(draft, before.digest), context, "edit", before)
+    return replace(done, dates=dates, warnings=_find_warnings(done.memory, context))
+
+
+def rewrite(store: StoreBase, name: str, text: str, context: WriteContext, *, expect: str) -> WriteResult:
+    """Replace a memory's complete text, frontmatter included."""
+    return _change(store, Rewrite(name, text, expect), context, "edit", store.read(name))
+
+
+def forget(store: StoreBase, name: str, context: WriteContext, *, expect: str | None = None) -> WriteResult:
+    """Remove a memory and its index line; history keeps them."""
+    return _change(store, Forget(name, expect), context, "forget", _read(store, name))
+
+
+def pin(store: StoreBase, name: str, pinned: bool, context: WriteContext) -> WriteResult:
+    """Pin a memory, or take the pin off; nothing changes where it is so already."""
+    return _change(store, Pin(name, pinned), context, "pin" if pinned else "unpin", store.read(name))
+
+
+def restore(store: StoreBase, name: str, context: WriteContext, *, change: int | None = None) -> WriteResult:
+    """Bring back the version that a change left, or the one before the present one."""
+    before, changes = _read(store, name), store.changes(name)
+    done = store.carry_out(
+        lambda view: plan.plan_version(view, name, changes, change, store.read_content),
+        verb="restore",
+        origin=context.origin,
+    )
+    return _make_result(store, name, before, done.change)
+
+
+def undo(store: StoreBase, change: int | None, context: WriteContext, *, names: Sequence[str] = ()) -> WriteResult:
+    """Undo a change, the last without a number; with `names` only its effect on these memories."""
+    if names and change is not None:
+        number, name = store.undo_files(change, names, origin=context.origin).change, names[0]
+    else:
+        undone, files = store.undo(change, origin=context.origin)
+        number = store.read_change(undone.id).undone_by
+        name = next((file.path.removesuffix(".md") for file in files if not file.is_index), "")
+    return _make_result(store, name, None, number)
+
+
+def remember(
+    stores: Sequence[StoreBase],
+    text: str,
+    context: WriteContext,
+    *,
+    kind: Kind | None = None,
+    name: str | None = None,
+    team: bool = False,
+    pin: bool = False,
+) -> WriteResult:
+    """Keep a sentence as it was said, in the first store: in the memory that it adds to or corrects, or as a new one.
+
+    With a `name` it is a new memory. If the words ask to forget something, forget it in the first store where one memory
+    is clearly meant. Raise NotFoundError if none is, FormatError for a text that says nothing or may not be kept.
+    """
+    # Imported here: `save` and `update` need no patterns that read sentences.
+    from memdir.extraction.find import SAVE, MemoryRequest, compose_memory, find_forgetting
+    from memdir.language.requests import RequestCategory
+
+    now = context.now.astimezone()
+    if wanted := find_forgetting(text, now=now):
+        return forget_described(stores, wanted, context)
+    draft = compose_memory(text, now=now, kind=kind, secrets=context.keeps_secrets)
+    draft = replace(draft, name=name, pinned=True if pin else None)
+    if name is not None:
+        draft = _place_draft(stores[0], draft, team=team)
+    about = (draft.kind, draft.title, draft.description, draft.body, text)
+    request = MemoryRequest(RequestCategory.REQUEST, SAVE, *about)
+    done = _retry(partial(_place, stores[0], request, context, draft, team=team))
+    _, dates = plan.resolve_dates(replace(draft, description="", body=text), now)
+    warnings = _find_warnings(done.memory, context, draft)
+    if done.action is WriteAction.CREATED:
+        warnings += _find_rival(stores[0], draft.body, done.name, now)
+    return replace(done, dates=dates, warnings=warnings)
+
+
+def forget_described(stores: Sequence[StoreBase], wanted: "MemoryRequest", context: WriteContext) -> WriteResult:
+    """Forget a memory, or its sentences on the subject, in the first store where one memory is clearly meant."""
+    for store in stores:
+        done = _retry(partial(_place, store, wanted, context))
+        if done.changes:
+            return done
+    hint = "`memdir forget NAME` removes one, `memdir list` has the names"
+    raise NotFoundError("no memory is clearly about that, or more than one is", name=wanted.target, hint=hint)
+
+
+def _place(
+    store: StoreBase, request: "MemoryRequest", context: WriteContext, draft: Draft | None = None, *, team: bool = False
+) -> WriteResult:
+    """Plan a request on the memories as they are, and write it; a draft with a name is a new memory."""
+    from memdir.extraction.merge import place
+    from memdir.models.staged import Staging, make_edits
+
+    staging = Staging(store, now=context.now)
+    if draft is None or draft.name is None:
+        name = place(request, staging, team=team)[0].name
+    elif staging.read_bytes(f"{draft.name}.md") is None:
+        name = staging.save(draft)
+    else:
+        hint = "without a name it is merged; `memdir save --replace` replaces it"
+        raise NameTakenError(store.read(draft.name), draft.body, hint)
+    if draft is not None and draft.pinned:
+        staging.write(name, set_fields(staging.read(name), {"pinned": "true"}))
+    before = _read(store, name) if name else None
+    edits, verb = make_edits(staging.staged), "forget" if draft is None else "remember"
+    change = store.change(edits, verb=verb, origin=context.origin).change if edits else None
+    return _make_result(store, name, before, change)
+
+
+def find_existing(store: StoreBase, draft: Draft) -> StoredMemory | None:
+    """Return the memory that a draft would replace, None where it would make a new one."""
+    name, data = plan.find_write_target(store, draft)
+    return None if data is None else store.read(name)
+
+
+def find_free_name(store: StoreBase, draft: Draft) -> str:
+    """Return a name for the draft that is not taken: its own, or with the next number behind it."""
+    *folders, leaf = check_name(draft.name if draft.name is not None else make_slug(draft.title))
+    taken = {fold(name.removesuffix(".md")) for name in store.list_files("/".join(folders))}
+    for number in range(1, 1000):
+        free = leaf if number == 1 else f"{leaf[:90]}-{number}"
+        if fold(free) not in taken:
+            return "/".join([*folders, free])
+    raise ConflictError("a thousand memories have this name", hint="give it a name of its own with --name")
+
+
+def _place_draft(store: StoreBase, draft: Draft, *, team: bool) -> Draft:
+    """Return the draft with a name in the team's folder; two titles that make one name never meet there."""
+    if not team or (draft.name is not None and is_team(draft.name)):
+        return draft
+    named = replace(draft, name=f"{TEAM_FOLDER}/{draft.name or make_slug(draft.title)}")
+    existing = find_existing(store, named) if draft.name is None else None
+    if existing is None or fold(existing.title) == fold(draft.title):
+        return named
+    return replace(named, name=find_free_name(store, named))
+
+
+def _preview_text(store: StoreBase, draft: Draft, memory: StoredMemory) -> str:
+    _, changes = plan.plan_write(store, draft, memory.digest, store.clock(), store.rules)
+    return next((decode(at.after) for at in changes if at.path == memory.header.file and at.after), memory.text)
+
+
+def _read(store: StoreBase, name: str) -> StoredMemory | None:
+    with suppress(MemdirError):
+        return store.read(name)
+    return None
+
+
+def _change(store: StoreBase, edit: Edit, context: WriteContext, verb: str, before: StoredMemory | None) -> WriteResult:
+    done = store.change([edit], verb=verb, origin=context.origin)
+    return _make_result(store, done.names[0], before, done.change)
+
+
+def _make_result(store: StoreBase, name: str, before: StoredMemory | None, change: int | None) -> WriteResult:
+    after = _read(store, name)
+    if change is None:
+        action = WriteAction.UNCHANGED
+    elif after is None:
+        action = WriteAction.FORGOTTEN
+    else:
+        action = WriteAction.CREATED if before is None else WriteAction.CHANGED
+    memory = after or before
+    scope = memory.header.scope if memory else store.scope
+    changes = () if change is None else ((store, change),)
+    return WriteResult(action, name, scope, memory, before.text if before else None, changes)
+
+
+def _find_warnings(
+    memory: StoredMemory | None, context: WriteContext, draft: Draft | None = None
+) -> tuple[WriteWarning, ...]:
+    """Find missing parts, unless the draft was made from a sentence, and text that the project has already."""
+    if memory is None or context.root is None:
+        return ()
+    # Imported here: a program without a project has no use for it.
+    from memdir.verify.derivable import find_derivable
+
+    kind = memory.kind if draft is None else None
+    description, body = (memory.description, memory.body) if draft is None else (draft.description, draft.body)
+    parts = find_missing_parts(kind, body) if kind is not None else ()
+    reasons = find_derivable(f"{description}\n\n{body}", context.root, timeout=2.0)
+    return (
+        *(WriteWarning("parts", part) for part in parts),
+        *(WriteWarning("derivable", reason.what, reason.source) for reason in reasons),
+    )
+
+
+def _find_rival(store: StoreBase, text: str, name: str, now: datetime) -> tuple[WriteWarning, ...]:
+    from memdir.extraction.merge import find_rival
+    from memdir.models.staged import Staging
+
+    rival = find_rival(text, name, Staging(store, now=now))
+    return () if rival is None else (WriteWarning("rival", rival[1], rival[0]),)
+
+
+def _retry(step: Callable[[], WriteResult]) -> WriteResult:
+    for _ in range(_TRIES - 1):
+        try:
+            return step()
+        except NameTakenError:
+            raise
+        except ConflictError:
+            continue
+    return step()
