@@ -9,6 +9,7 @@ the time on the processor is the one to look at; the goals are on the clock.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import resource
@@ -23,6 +24,7 @@ from sentences import make_queries, write_files
 
 BASE = "import json, sqlite3"
 SCRIPT = "from memdir.__main__ import main; main()"
+PR_SET_CHILD_SUBREAPER = 36  # orphans below this process become its children, on Linux
 EVENTS = ("user-prompt", "before-tool", "after-tool", "stop", "session-start")
 
 
@@ -34,8 +36,17 @@ def run(command: list[str], given: bytes, env: dict[str, str], cwd: Path) -> tup
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
+def wait_for_workers() -> None:
+    """Wait for the detached processes that hooks have started: they write in the folder that is removed next."""
+    try:
+        while True:
+            os.wait()
+    except ChildProcessError:
+        pass
+
+
 def find_medians(rows: list[tuple[float, float, bytes]]) -> tuple[float, float]:
-    return statistics.median(at[0] for at in rows), statistics.median(at[1] for at in rows)
+    return statistics.median(wall for wall, *_ in rows), statistics.median(cpu for _, cpu, _ in rows)
 
 
 def make_given(event: str, number: int, query: str, project: Path) -> bytes:
@@ -56,7 +67,10 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1_000)
     parser.add_argument("--records", type=int, default=0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    is_linux = sys.platform == "linux"
+    if is_linux:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=not is_linux) as folder:
         home, project = Path(folder) / "home", Path(folder) / "project"
         home.mkdir()
         project.mkdir()
@@ -77,19 +91,20 @@ def main() -> int:
 
         for event in EVENTS:
             call(event, -1)  # the index is built, and every module is compiled
-        found = {event: [call(event, at) for at in range(20)] for event in EVENTS[1:]}
+        others = {event: [call(event, number) for number in range(20)] for event in EVENTS[1:]}
         base, prompts = [], []
         for number in range(options.runs):
             prompts.append(call("user-prompt", number))
             if number % 10 == 0:
                 base.append(run(["-c", BASE], b"", env, project))
-        told = sum(bool(at[2]) for at in prompts)
-    walls = sorted(at[0] for at in prompts)
+        with_memories = sum(bool(output) for *_, output in prompts)
+        wait_for_workers()
+    walls = sorted(wall for wall, *_ in prompts)
     median, tail = statistics.median(walls), walls[int(len(walls) * 0.99)]
     bare, bare_cpu = find_medians(base)
-    print(f"{options.files:,} memories, {options.runs:,} prompts, {told:,} of them with memories\n")
+    print(f"{options.files:,} memories, {options.runs:,} prompts, {with_memories:,} of them with memories\n")
     print("| event | ms | × bare | processor ms | × bare |\n|---|---|---|---|---|")
-    for event, rows in {"bare python": base, "user-prompt": prompts, **found}.items():
+    for event, rows in {"bare python": base, "user-prompt": prompts, **others}.items():
         wall, cpu = find_medians(rows)
         print(f"| {event} | {wall * 1000:.0f} | {wall / bare:.1f} | {cpu * 1000:.0f} | {cpu / bare_cpu:.1f} |")
     ratio, spread = median / bare, tail / median
