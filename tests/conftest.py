@@ -19,6 +19,19 @@ settings.register_profile("searching", deadline=None, database=None, max_example
 settings.load_profile("searching" if os.environ.get("MEMDIR_LOAD") == "full" else "steady")
 
 SKIPPED: list[str] = []
+# `scripts/test --quick` leaves these out: they need a browser, a database, a real client or load, or take long.
+SLOW_FOLDER = "hostile"
+SLOW_FILES = frozenset(
+    """
+test_bench test_chat_terminal test_docs_commands test_dream_answers test_dream_planted test_examples
+test_extract_server test_frozen test_hooks_beside test_import_real test_install test_kill_sweep test_language_dates
+test_local_model test_main test_mcp test_mcp_claude test_models_faults test_models_host_cli test_notes_real
+test_packaging test_powercut test_pressure test_real_claude test_real_clients test_real_hooks test_recall_select
+test_server_oidc test_server_operations test_server_page test_team_clones test_team_machines test_team_own
+test_testing_rules test_testing_servers test_upgrade test_verify test_verify_claims test_web_hostile test_web_listen
+test_web_page test_web_writes
+""".split()
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,6 +40,15 @@ def pytest_configure(config: pytest.Config) -> None:
         made = os.environ["MEMDIR_TEST_SHARED"] = tempfile.mkdtemp(prefix="memdir-session-")
         os.chmod(made, 0o755)  # PostgreSQL runs as another user
         config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests; those that use a database have it as a fixture or in the name of a parameter."""
+    for item in items:
+        is_slow = item.path.stem in SLOW_FILES or item.path.parent.name == SLOW_FOLDER
+        has_database = "postgres" in item.name or "postgres" in getattr(item, "fixturenames", ())
+        if is_slow or has_database or item.get_closest_marker("load"):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")
