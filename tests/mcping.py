@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 from clihelp import Cli
 
-SECONDS = 90.0  # a server starts in two; a machine under load may take its time
+SECONDS = 90.0  # for one request
+HUNG_SECONDS = 900.0  # ends a hung server; a start takes two seconds, minutes under heavy load
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -36,7 +37,7 @@ def running(cli: Cli, *argv: str, before: tuple[str, ...] = ()) -> Iterator["Wir
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        watch = threading.Timer(SECONDS, process.kill)
+        watch = threading.Timer(HUNG_SECONDS, process.kill)
         watch.start()
         try:
             yield Wire(process)
@@ -109,13 +110,15 @@ def listening(cli: Cli, *argv: str) -> Iterator["Loopback"]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        watch = threading.Timer(SECONDS, process.kill)
+        watch = threading.Timer(HUNG_SECONDS, process.kill)
         watch.start()
         try:
-            assert process.stdout
-            said = process.stdout.readline().decode()
-            watch.cancel()  # from here on each request has a time of its own
-            url, _, rest = said.partition(" ")
+            assert process.stdout and process.stderr
+            line = process.stdout.readline().decode()
+            # Only the end of the process cuts the line: then its own message tells why.
+            assert line.endswith("\n"), (line, process.stderr.read(), process.wait(SECONDS))
+            watch.cancel()  # from here on each request has its own time limit
+            url, _, rest = line.partition(" ")
             yield Loopback(url, Path(rest.partition(" in ")[2].rstrip(")\n")), process)
         finally:
             watch.cancel()
