@@ -315,6 +315,13 @@ def test_a_file_nobody_could_have_written_is_still_listed_and_read(memory: Path)
         store.read("missing")
 
 
+def test_the_second_scan_has_the_cues_of_the_first(memory: Path) -> None:
+    FileStore(memory).write(replace(sample_memory(), cues=("may I deploy today?", "release: on Friday")))
+    first, second = (FileStore(memory).scan() for _ in range(2))
+    assert [header.cues for header in second] == [header.cues for header in first]
+    assert ("may I deploy today?", "release: on Friday") in [header.cues for header in second]
+
+
 def test_the_cache_may_be_lost_or_broken_at_any_time(memory: Path) -> None:
     store = FileStore(memory)
     store.write(sample_memory())

@@ -60,8 +60,8 @@ SYNC = "sync"  # the origin of what others wrote, which comes with its author
 # How long a reader waits for the lock before it leaves recording outside edits, or making a history, to somebody else.
 _NOTICE_SECONDS = 0.2
 _TRIES = 5
-_VERSION = 2
-_COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem"
+_VERSION = 3
+_COLUMNS = "path, inode, size, mtime_ns, ctime_ns, title, description, kind, pinned, modified, dialect, problem, cues"
 
 
 class FileStore(StoreBase):
@@ -705,7 +705,7 @@ def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterabl
         with closing(open_index(path, 1.0)) as db, db:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("DELETE FROM headers WHERE path = ?", [(path,) for path in gone])
-            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 12)})"
+            insert = f"INSERT OR REPLACE INTO headers VALUES ({', '.join('?' * 13)})"
             db.executemany(insert, [_make_row(*item) for item in fresh.items()])
     except (sqlite3.OperationalError, OSError):
         pass
@@ -715,17 +715,19 @@ def _write_headers(path: Path, fresh: Mapping[str, _CachedHeader], gone: Iterabl
 
 
 def _make_row(path: str, cached: _CachedHeader) -> tuple[object, ...]:
-    at, fields = cached.signature, cached.fields
+    signature, fields = cached.signature, cached.fields
     # Inode numbers of some file systems do not fit SQLite's signed integers; as text they do.
+    facts = (str(signature.inode), signature.size, signature.mtime_ns, signature.ctime_ns)
     texts = (fields.title, fields.description, fields.kind, fields.pinned, fields.modified)
-    return path, str(at.inode), at.size, at.mtime_ns, at.ctime_ns, *texts, fields.dialect, fields.problem
+    return path, *facts, *texts, fields.dialect, fields.problem, "\n".join(fields.cues)
 
 
 def _make_cached(row: tuple[object, ...]) -> _CachedHeader:
-    title, description, kind, pinned, modified, dialect, problem = row[5:]
+    title, description, kind, pinned, modified, dialect, problem, cues = row[5:]
     type_, form = Kind(str(kind)) if kind else None, Dialect(str(dialect)) if dialect else None
-    fields = FrontmatterFields(str(title), str(description), type_, bool(pinned), str(modified), form, str(problem))
-    return _CachedHeader(Signature(*(int(str(at)) for at in row[1:5])), fields)
+    texts = (str(title), str(description), type_, bool(pinned), str(modified), form, str(problem))
+    fields = FrontmatterFields(*texts, cues=tuple(str(cues).split("\n")) if cues else ())
+    return _CachedHeader(Signature(*(int(str(number)) for number in row[1:5])), fields)
 
 
 def read_memories(store: Store, names: Iterable[str]) -> dict[str, StoredMemory]:
