@@ -310,14 +310,18 @@ def test_a_dream_makes_no_memory_younger_than_the_newest_text_it_is_made_of(memo
     days = {"gate": 60, "gate-copy": 30, "oven": 60, "oven-too": 20}
     bodies = {
         "gate": "The gate opens at six.",
-        "gate-copy": "The gate opens at six, as the sign tells us.",
+        "gate-copy": "The gate opens at six.",
         "oven": "The oven is hot.",
         "oven-too": "It bakes.",
     }
     memory.mkdir(parents=True)
     for name, ago in days.items():  # files that memdir did not write
         path = memory / f"{name}.md"
-        path.write_text(make_text("T", "What is to be known of the house at the lake", bodies[name]), encoding="utf-8")
+        # Only the copy's description names the sign, so that the merge rewrites the memory that stays.
+        about = (
+            "The sign at the lake says when" if name == "gate-copy" else "What is to be known of the house at the lake"
+        )
+        path.write_text(make_text("T", about, bodies[name]), encoding="utf-8")
         os.utime(path, ((NOW - timedelta(days=ago)).timestamp(),) * 2)
     united = make_text("Bakery", "The oven of the bakery is hot and bakes", "The oven is hot. It bakes.")
     model = DreamingModel([use(write("bakery", united), delete("oven", "merged"), delete("oven-too", "merged")), end()])

@@ -39,7 +39,7 @@ def dreamt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dreamt]:
         before = {at.name: store.read(at.name).text for at in store.scan()}
         index, recalled = store.index(), measure(store, planted)
         tidied = plan_tidy(store, now=NOW)
-        merges = [at.names for at in tidied.patches if at.kind in (PatchKind.DUPLICATE, PatchKind.REWORDING)]
+        merges = [at.names for at in tidied.patches if at.kind is PatchKind.DUPLICATE]
         edits = [at.edits for at in tidied.patches]
         done = store.change(edits, verb="dream", origin=Origin(who="dream"), drop_conflicts=True, keep_pinned=True)
         assert done.change is not None and not done.dropped
@@ -66,16 +66,6 @@ def test_every_exact_duplicate_is_merged(dreamt: Dreamt) -> None:
     assert all(frozenset(pair) in dreamt.merged for pair in dreamt.planted.duplicates)
 
 
-def test_rewordings_with_an_added_clause_are_merged_and_keep_it(dreamt: Dreamt) -> None:
-    added = [row for row in dreamt.planted.rewordings if row[0].rewordings[0].clause]
-    done = [(fact, name, other) for fact, name, other in added if {name, other} in dreamt.merged]
-    assert len(done) * 2 > len(added), (len(done), len(added))
-    left = {at.name for at in dreamt.store.scan()}
-    for fact, name, other in done:
-        (kept,) = {name, other} & left
-        assert fact.rewordings[0].clause in dreamt.store.read(kept).body
-
-
 def test_no_look_alike_is_merged_and_each_still_says_what_it_said(dreamt: Dreamt) -> None:
     for pair, name, other in dreamt.planted.lookalikes:
         assert {name, other} not in dreamt.merged
@@ -84,7 +74,6 @@ def test_no_look_alike_is_merged_and_each_still_says_what_it_said(dreamt: Dreamt
 
 def test_nothing_else_is_merged(dreamt: Dreamt) -> None:
     meant = {frozenset(pair) for pair in dreamt.planted.duplicates}
-    meant |= {frozenset((name, other)) for _, name, other in dreamt.planted.rewordings}
     rest = {frozenset(pair) for pair in combinations(dreamt.planted.background, 2)} & dreamt.merged
     contained = {pair for pair in rest if len({dreamt.before[name] for name in pair}) == 1}
     assert dreamt.merged <= meant | contained

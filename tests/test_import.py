@@ -88,34 +88,6 @@ def test_an_import_is_not_a_touch_and_dates_stay_as_they_were(cli: Cli, source: 
     assert cli("doctor").out.count("billing") == 0
 
 
-def test_a_near_duplicate_is_merged_into_the_memory_that_is_there(cli: Cli, tmp_path: Path) -> None:
-    body = "The staging database is reset every Sunday night."
-    cli(
-        "save",
-        "--type",
-        "reference",
-        "--name",
-        "staging",
-        "--description",
-        "When the staging database is reset",
-        "--body",
-        body,
-    )
-    other = write(
-        tmp_path / "m" / "reset.md",
-        memory_text(
-            "Reset", "Reset of the staging database each week", "Staging database is reset every Sunday night.\n"
-        ),
-    )
-    told = cli("import", str(other.parent))
-    assert "merged\tstaging" in told.out and "+Reset of the staging database each week" in told.out
-    assert fates(cli, str(other.parent), "--apply") == {"staging": "merged"}
-    text = cli("read", "staging").out
-    assert "Reset of the staging database each week" in text and text.count("Sunday night") == 1
-    assert [row["name"] for row in cli("list", "--json").json] == ["staging"]
-    assert fates(cli, str(other.parent), "--apply") == {"staging": "same"}
-
-
 def test_another_memory_of_the_same_name_is_left_alone_and_the_new_one_stands_beside_it(cli: Cli, source: Path) -> None:
     cli(
         "save",
@@ -280,11 +252,11 @@ def test_a_secret_in_an_index_line_or_a_file_name_is_kept_nowhere(cli: Cli, tmp_
     body = "The staging database is reset every Sunday night."
     write(cli.memory / "staging.md", memory_text("Staging", "When the staging database is reset", body))
     folder = tmp_path / "m"
-    same = "Staging database is reset every Sunday night.\n"
+    same = "The staging database is reset every Monday night.\n"
     write(folder / "reset.md", memory_text("Reset", "Reset of the staging database each week", same))
     write(folder / f"{TOKEN}.md", memory_text("Robot", f"The robot logs in with {TOKEN}", "See there.\n"))
     write(folder / "MEMORY.md", f"- [Reset](reset.md) — the login of the robot is {TOKEN}\n")
     told = cli("import", str(folder), "--apply")
-    assert "merged\tstaging" in told.out and "waiting" in told.out
+    assert "new\treset" in told.out and "waiting" in told.out
     kept = [path.read_bytes() for path in cli.memory.rglob("*") if path.is_file()]
     assert kept and not any(TOKEN.encode() in data for data in kept)

@@ -82,14 +82,17 @@ def _make_repository(root: Path) -> None:
     subprocess.run([*git, "commit", "-q", "-m", "freeze belongs to operations"], check=True)
 
 
+_DEPLOYS = (
+    "We deploy on Tuesdays only.\n\n**Why:** support is staffed then.\n\n**How to apply:** say no to a deploy on another day "
+    "and offer the next Tuesday.\n\nA release goes out with `deploy/release.sh`, and `deploy/freeze.sh` says whether it may. "
+    "Hot fixes need a word from the captain named in `ops/CAPTAIN`; see [[staging-is-reset]]."
+)
 _DRAFTS = (
     Draft(
         Kind.PROJECT,
         "Deploy on Tuesdays only",
         "We deploy on Tuesdays only, because support is staffed then",
-        "We deploy on Tuesdays only.\n\n**Why:** support is staffed then.\n\n**How to apply:** say no to a deploy on another day "
-        "and offer the next Tuesday.\n\nA release goes out with `deploy/release.sh`, and `deploy/freeze.sh` says whether it may. "
-        "Hot fixes need a word from the captain named in `ops/CAPTAIN`; see [[staging-is-reset]].",
+        _DEPLOYS,
         cues=("may I deploy today", "release day", "ship a hot fix"),
     ),
     Draft(
@@ -104,7 +107,7 @@ _DRAFTS = (
         Kind.PROJECT,
         "Tuesday deploys",
         "Deploys happen on Tuesdays only because support is staffed",
-        "We deploy on Tuesdays only.\n\n**Why:** support is staffed then.",
+        _DEPLOYS,
     ),
 )
 

@@ -51,7 +51,6 @@ class PatchKind(StrEnum):
     """The kinds of patches made without a model."""
 
     DUPLICATE = "duplicate"
-    REWORDING = "rewording"
     DATE = "date"
     LONG_LINE = "long_line"
     DEAD_POINTER = "dead_pointer"

@@ -12,9 +12,9 @@ Age alone changes nothing and deletes nothing. Pinned memories are left alone.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
-from memdir.dream.duplicates import MemoryFacts, find_last_days, is_prose
+from memdir.dream.duplicates import MemoryFacts, is_prose
 from memdir.dream.records import RULES, WHO, NamedItem
 from memdir.errors import FormatError
 from memdir.format import frontmatter
@@ -41,6 +41,7 @@ GRACE = timedelta(days=14)
 _REPAIR, _REVIEW, _EXPIRED = "dream:repair:", "dream:review:", "tidy:"
 _QUOTED = 3  # lines of a memory shown as evidence
 _CHARS = 200
+_DAY = re.compile(r"(?<![\w.-])(\d{4})-(\d\d)(?:-(\d\d))?(?![\w-])")
 _LASTING = re.compile(
     r"\b(?:since|always|never|must|should|decid\w+|because|so that|rules?|polic(?:y|ies)|prefers?|whenever|each|every|if|"
     r"requires?|needs?|lessons?|remember)\b",
@@ -66,7 +67,7 @@ def find_drifted(
 
 def render_passed(memory: StoredMemory, now: datetime) -> str:
     """That the last date of a project memory has passed, if it has."""
-    days = find_last_days(f"{memory.header.description}\n{memory.body}") if memory.header.kind is Kind.PROJECT else []
+    days = _find_last_days(f"{memory.header.description}\n{memory.body}") if memory.header.kind is Kind.PROJECT else []
     last = max((day for day in days if day is not None), default=None)
     return "" if last is None or None in days or last >= now.date() else f"its last date, {last}, has passed"
 
@@ -140,12 +141,23 @@ def _is_expired(fact: MemoryFacts, now: datetime) -> bool:
     limit = (now - GRACE).date()
     sentences = [part for sentence in split_text(fact.main) for part in sentence.split("; ")]
     for sentence in sentences:
-        days = find_last_days(sentence)
+        days = _find_last_days(sentence)
         if not days or any(day is None or day >= limit for day in days):
             return False
         if _LASTING.search(sentence) or _PAST.search(sentence):
             return False
     return bool(sentences)
+
+
+def _find_last_days(text: str) -> list[date | None]:
+    """Return for each date in a text, `2027-05-03` or `2027-05`, the last day it can mean; None for an invalid one."""
+    days: list[date | None] = []
+    for match in _DAY.finditer(text):
+        try:
+            days.append(date(int(match[1]), int(match[2]), int(match[3] or 28)))
+        except ValueError:
+            days.append(None)
+    return days
 
 
 def _weigh(header: Header, since: datetime, lives: HalfLives, now: datetime) -> float:

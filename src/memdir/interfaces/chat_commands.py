@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memdir.conversation.project_files import load_project_files
-from memdir.dream.duplicates import MemoryFacts, differ_in_value, split_parts
+from memdir.dream.duplicates import MemoryFacts, differ_in_value, is_prose, list_words, split_parts
 from memdir.errors import FormatError, MemdirError, SettingsError
 from memdir.extraction import ExtractResult
 from memdir.extraction.find import split_message
@@ -396,7 +396,7 @@ def answer_question(found: RecallResult, *, now: datetime, asks: bool = True) ->
     near = [excerpt for excerpt in found.memories if excerpt.score >= _NEAR * best]
     pairs = [(at, MemoryFacts(StoredMemory(at.header, at.text, at.text, at.digest))) for at in near]
     # Rivals say the same but for one value.
-    worded = [(fact, fact.wording) for _, fact in pairs if fact.wording is not None]
+    worded = [(fact, list_words(fact.main)) for _, fact in pairs if is_prose(fact.main)]
     rivals = [fact for fact, one in worded if any(differ_in_value(one, other) for _, other in worded)]
     if rivals:
         pairs = sorted((at for at in pairs if at[1] in rivals), key=lambda pair: pair[0].dated, reverse=True)

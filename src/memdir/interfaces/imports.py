@@ -2,8 +2,8 @@
 
     source --import_formats--> candidates --plan_import--> steps --apply_import--> one change, and the inbox
 
-A candidate is new, the same as an existing memory, nearly the same and merged into it, imported before, put into the
-inbox because it holds a secret, or refused with the reason. An import that was undone counts as never made; a memory that
+A candidate is new, the same as an existing memory, imported before, put into the inbox because it holds a secret, or
+refused with the reason. An import that was undone counts as never made; a memory that
 was imported and then changed or forgotten does not come back. The files of other tools are never changed.
 
 The functions at the end make candidates from sentences and lists, and distinguish facts from instructions.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from memdir import files, records
 from memdir.conversation.chat_exports import ChatExport
-from memdir.dream.duplicates import MemoryFacts, has_own_fields, is_reworded, make_exact, unite
+from memdir.dream.duplicates import MemoryFacts, make_exact
 from memdir.errors import ConflictError, DiskError, FormatError, LockedError, MemdirError, NotFoundError, PathError
 from memdir.extraction.find import compose_memory
 from memdir.extraction.provenance import doubt_credentials, mask_doubt, mask_words
@@ -38,9 +38,8 @@ from memdir.format.frontmatter import make_memory as parse_memory
 from memdir.frozen import dataclass, replace
 from memdir.limits import DESCRIPTION_CHARS, TITLE_CHARS
 from memdir.models.staged import StagedMemory
-from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Rewrite, Signature, StoredMemory
+from memdir.records import Dialect, InboxItem, Kind, Origin, Put, Signature, StoredMemory
 from memdir.store import plan as store_plan
-from memdir.store.contract import plan_batch
 from memdir.store.files import FileStore
 from memdir.store.inbox import render_edits
 from memdir.store.plan import FileChange, Finder, Overlay, StoreView, index_path
@@ -108,7 +107,7 @@ class ImportAction(StrEnum):
 
     NEW = "new"
     SAME = "same"
-    MERGED = "merged"
+    MERGED = "merged"  # Always 0: imports no longer merge, but readers of the JSON expect the key.
     BEFORE = "before"
     WAITING = "waiting"
     REFUSED = "refused"
@@ -128,11 +127,10 @@ class ImportStep:
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import would do to one store. `merges` are new texts of existing memories: name, text, old digest."""
+    """The steps of an import into one store."""
 
     found: ReadSource
     steps: tuple[ImportStep, ...]
-    merges: Sequence[tuple[str, str, str]] = ()
 
     def count(self, fate: ImportAction) -> int:
         return sum(step.fate is fate for step in self.steps)
@@ -164,30 +162,19 @@ class _EmptyView:  # a store without files: whether a name is free is known alre
 
 
 class KnownMemories:
-    """The memories of a store and those added by this import; compared within blocks only, by the rules of a dream."""
+    """The memories of a store and those added by this import, by their text."""
 
     def __init__(self, facts: Iterable[MemoryFacts]) -> None:
-        self.facts: dict[str, MemoryFacts] = {}
-        self._exact: dict[str, str] = {}
-        self._blocks: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+        self._exact: dict[str, MemoryFacts] = {}
         for fact in facts:
             self.add(fact)
 
     def add(self, fact: MemoryFacts) -> None:
-        self.facts[fact.name] = fact
         if fact.exact:
-            self._exact.setdefault(fact.exact, fact.name)
-        for block in fact.blocks:
-            self._blocks[block].append(fact.name)
+            self._exact.setdefault(fact.exact, fact)
 
     def find_same(self, fact: MemoryFacts) -> MemoryFacts | None:
-        name = self._exact.get(fact.exact) if fact.exact else None
-        return self.facts[name] if name is not None else None
-
-    def find_near(self, fact: MemoryFacts) -> MemoryFacts | None:
-        """A memory with nearly the same text, or with a clause more or less."""
-        names = dict.fromkeys(name for block in fact.blocks for name in self._blocks.get(block, ()))
-        return next((self.facts[name] for name in names if is_reworded(self.facts[name], fact)), None)
+        return self._exact.get(fact.exact)
 
 
 class _Planning:
@@ -198,18 +185,12 @@ class _Planning:
         self._known = KnownMemories(MemoryFacts(at) for at in self._memories.values() if at.header.kind is not None)
         self._taken = {fold(at.path.removesuffix(".md")) for at in store.look()}
         self._past = _find_past(store)
-        self._merges: dict[str, str] = {}
         nested = sum(at.header.dialect is Dialect.NESTED for at in self._memories.values())
         self._dialect = Dialect.NESTED if nested * 2 > len(self._memories) else Dialect.FLAT
 
     def run(self, found: ReadSource) -> ImportPlan:
         steps = [self._plan_step(candidate) for candidate in found.candidates]
-        merged = {step.name for step in steps if step.fate is ImportAction.MERGED}
-        for number, step in enumerate(steps):
-            if step.fate is ImportAction.NEW and step.name in merged:
-                steps[number] = replace(step, text=self._known.facts[step.name].memory.text)
-        merges = [(name, text, self._memories[name].digest) for name, text in self._merges.items()]
-        return ImportPlan(found, tuple(steps), merges)
+        return ImportPlan(found, tuple(steps))
 
     def _plan_step(self, candidate: ImportCandidate) -> ImportStep:
         if candidate.refusal:
@@ -232,30 +213,11 @@ class _Planning:
             return ImportStep(candidate, ImportAction.BEFORE, before, "changed or forgotten since")
         if (waiting := self._doubt(candidate, fact, text)) is not None:
             return waiting
-        return self._merge(candidate, fact) or self._add(candidate, fact, text)
+        return self._add(candidate, fact, text)
 
     def _is_second(self, candidate: ImportCandidate, same: MemoryFacts) -> bool:
         # Two files of the imported directory that say the same are both kept; a dream may merge them.
         return candidate.is_whole and same.name not in self._memories
-
-    def _merge(self, candidate: ImportCandidate, fact: MemoryFacts) -> ImportStep | None:
-        near = self._known.find_near(fact)
-        if near is None or self._is_second(candidate, near) or has_own_fields(fact, near):
-            return None
-        try:
-            # The hook of the source's index, unless it holds a secret: only the file was searched for one.
-            hook = candidate.hook if candidate.hook and not self._find_secrets(candidate.hook) else ""
-            text = unite(near, fact, (hook,) if hook else ())
-        except FormatError:
-            return None
-        if text == near.memory.text:
-            return ImportStep(candidate, ImportAction.SAME, near.name, f"{near.name} says the same in other words")
-        if near.memory.header.pinned:
-            return None
-        self._known.add(self._make_fact(near.name, text))
-        if near.name in self._memories:
-            self._merges[near.name] = text
-        return ImportStep(candidate, ImportAction.MERGED, near.name, f"{near.name} says nearly the same", text)
 
     def _add(self, candidate: ImportCandidate, fact: MemoryFacts, text: str) -> ImportStep:
         try:
@@ -341,7 +303,7 @@ def apply_import(store: FileStore, plan: ImportPlan, *, origin: Origin) -> Impor
         dropped.clear()
         return _plan(store, plan, new, view, dropped)
 
-    change = store.carry_out(planner, verb=VERB, origin=origin).change if new or plan.merges else None
+    change = store.carry_out(planner, verb=VERB, origin=origin).change if new else None
     _keep_times(store, [step for step in new if step.name not in dropped])
     items = [step.item for step in plan.steps if step.item is not None]
     return ImportResult(change, tuple(dropped), store.inbox_add(items) if items else ())
@@ -373,16 +335,13 @@ def list_prose(store: FileStore, plan: ImportPlan) -> list[str]:
 def _plan(
     store: FileStore, plan: ImportPlan, new: Sequence[ImportStep], view: StoreView, dropped: list[str]
 ) -> list[FileChange]:
-    now, rules, overlay = store.clock(), store.rules, Overlay(view)
-    rewrites = [Rewrite(*merge) for merge in plan.merges]
-    merged = plan_batch(overlay, rewrites, now, rules, drop_conflicts=True, keep_pinned=True)
-    overlay.put(merged.changes)
+    rules, overlay = store.rules, Overlay(view)
     # Each folder is listed once: it may hold thousands.
     folders = {step.name.rpartition("/")[0] for step in new}
     taken = {folder: {fold(at) for at in overlay.list_files(folder)} for folder in folders}
     free = [at for at in new if fold(f"{at.name.rpartition('/')[2]}.md") not in taken[at.name.rpartition("/")[0]]]
     overlay.put([FileChange(f"{step.name}.md", None, encode(step.text)) for step in free])
-    dropped += [*merged.dropped, *sorted({step.name for step in new} - {step.name for step in free})]
+    dropped += sorted({step.name for step in new} - {step.name for step in free})
     if not rules.skip_index:
         overlay.put(_plan_indexes(store, plan, free, overlay))
     return list(overlay.list_changes())

@@ -455,7 +455,7 @@ def import_verb(
     memories, the MCP memory server's file, a mem0 export, ChatGPT's memories as text.
 
     SOURCE is a path, or `codex`, `gemini-md`, `agents-md` for where those keep theirs. Shows first what is new, known
-    already, merged or refused; --apply does it. What holds a secret waits in the inbox without it. Running it again
+    already or refused; --apply does it. What holds a secret waits in the inbox without it. Running it again
     adds nothing, and an import makes nothing look newer than it is.
 
     With --learn the conversations of an export are learned from: with a model after an estimate, without one only what
@@ -505,9 +505,6 @@ def _show_import(
         out.table(_STEPS, [row for fate in ImportAction for row in rows if row["fate"] is fate])
     if done is None and out.is_table:
         _show_texts(out, store, plan)
-    for name, text, _ in plan.merges if done is None else ():
-        old, new = (mask_secrets(at, call.environment) for at in (store.read(name).text, text))
-        out.diff(cli.shorten_diff(render_text_diff(old, new, f"{name}.md", f"{name}.md (merged)")))
     counts = [f"{plan.count(at)} {_FATES.get(at, at.value)}" for at in ImportAction if plan.count(at)]
     out.line(Styled(f"{plan.found.format.value}: ", "dim"), ", ".join(counts) or "no memory to take over")
     if done is None:
@@ -515,7 +512,7 @@ def _show_import(
         if rest:
             text = f"the index has room for {fitting} of them; recall finds the other {rest} as well, and `memdir pin` lifts one"
             out.line(Styled(text, "yellow"))
-        if any(plan.count(at) for at in (ImportAction.NEW, ImportAction.MERGED, ImportAction.WAITING)):
+        if any(plan.count(at) for at in (ImportAction.NEW, ImportAction.WAITING)):
             out.line("nothing was changed; the same with --apply does it, and `memdir undo` takes it back")
         if plan.found.export is not None and store.scope is not Scope.USER and rows:
             out.line("what is about you and not about this project: --scope user keeps it for all projects")
@@ -627,7 +624,7 @@ def _make_step(step: ImportStep, call: CliContext) -> Row:
     fields = frontmatter.parse_fields(step.text if is_waiting else candidate.text)
     texts = {"title": candidate.said or fields.title, "description": fields.description}
     texts |= {"source": candidate.source, "why": step.why}
-    is_searched = step.fate in (ImportAction.NEW, ImportAction.MERGED)  # for secrets, when it was planned
+    is_searched = step.fate is ImportAction.NEW  # for secrets, when it was planned
     if not is_searched:
         texts = {key: mask_secrets(text, call.environment) for key, text in texts.items()}
     texts["text"] = step.text if is_searched or is_waiting else ""
