@@ -241,7 +241,7 @@ def test_an_answer_that_is_nested_without_end_cannot_be_used(tmp_path: Path, spe
 @pytest.mark.parametrize("spec", SHAPES)
 def test_half_a_character_is_not_sent_and_not_counted(tmp_path: Path, spec: str) -> None:
     with SHAPES[spec]([]) as server:
-        with pytest.raises(ModelError, match="no text"):
+        with pytest.raises(ModelError, match="invalid Unicode"):
             open_at(server.url, spec, tmp_path)(ask("a\ud800b"))
         assert server.requests == []
     assert rows(tmp_path)[0].counted == 0

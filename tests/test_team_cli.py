@@ -11,7 +11,7 @@ def test_without_a_remote_there_is_nothing_to_begin_with(tmp_path: Path) -> None
     git(ada.cli.project, "remote", "remove", "origin")
     assert "no git remote" in ada.cli("team", "init").refusal
     assert "is refused" in ada.cli("team", "init", "--remote", "ext::sh -c true").refusal
-    assert "no name of a branch" in ada.cli("team", "init", "--remote", str(tmp_path), "--branch", "-x").refusal
+    assert "invalid branch name" in ada.cli("team", "init", "--remote", str(tmp_path), "--branch", "-x").refusal
     assert "in no team" in ada.cli("team", "status").out
     assert ada.cli("team", "sync").refusal and ada.cli("team", "log").refusal
 

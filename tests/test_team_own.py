@@ -282,11 +282,11 @@ def test_setting_up_refuses_what_would_mix_or_downgrade(tmp_path: Path, pair: tu
     laptop.init()
     assert "already" in laptop("sync", "init", str(make_remote(tmp_path, "other.git"))).refusal
     if pytest.importorskip("pyrage"):
-        assert "not encrypted" in tower("sync", "init", str(tower.remote), "--encrypt").refusal
+        assert "cannot encrypt" in tower("sync", "init", str(tower.remote), "--encrypt").refusal
     team = laptop("team", "init", "--remote", str(laptop.remote), "--branch", "memdir/sync")
-    assert "other work" in team.refusal
+    assert "other files" in team.refusal
     assert laptop("team", "init", "--remote", str(laptop.remote)).code == 0
-    assert "other work" in tower("sync", "init", str(tower.remote), "--branch", "memdir/team").refusal
+    assert "other files" in tower("sync", "init", str(tower.remote), "--branch", "memdir/team").refusal
     assert laptop("sync", "stop", "--json").json == {"stopped": True}
     assert laptop("sync", "status").out.startswith("your machines are not synced")
     assert "deploys.md" in laptop.files()

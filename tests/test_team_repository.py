@@ -90,16 +90,16 @@ def test_a_branch_that_holds_other_work_is_never_written_to(tmp_path: Path) -> N
     ada.write("m", memory_text("M"))
     before = git(ada.remote, "rev-parse", "main")
     for verb in ("init", "join"):
-        assert "holds other work" in ada.cli("team", verb, "--branch", "main", "--remote", str(ada.remote)).refusal
+        assert "contains other files" in ada.cli("team", verb, "--branch", "main", "--remote", str(ada.remote)).refusal
     assert read_membership(ada.state) is None
     # Somebody's code came there after the team was chosen, and before anything was sent.
     write_membership(ada.state, Membership(str(ada.remote), branch="main"))
-    assert "holds other work" in ada.sync().error and git(ada.remote, "rev-parse", "main") == before
+    assert "contains other files" in ada.sync().error and git(ada.remote, "rev-parse", "main") == before
 
 
 @table("branch", ["-x", "..", "a..b", "refs/heads/main", "HEAD", "a b", "x.lock", "a^b", "x/", "a\n"])
 def test_what_is_no_name_of_a_branch_is_refused(branch: str) -> None:
-    with pytest.raises(SettingsError, match="no name of a branch"):
+    with pytest.raises(SettingsError, match="invalid branch name"):
         check_branch(branch)
 
 

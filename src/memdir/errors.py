@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def hint_extra(extra: str) -> str:
-    """The command that adds the packages of an extra, by the way memdir was installed.
+    """Return the command that adds the packages of an extra, by the way memdir was installed.
 
     It names the packages themselves: memdir may come from a checkout or a file, which no index has.
     """
@@ -41,13 +41,13 @@ def hint_extra(extra: str) -> str:
         lines = []
     marked = [line.partition(";") for line in lines]
     names = [f"'{need.strip()}'" for need, _, marker in marked if f"extra == '{extra}'" in marker.replace('"', "'")]
-    wanted = " ".join(at for at in names if not at.startswith("'memdir")) or f"'memdir[{extra}]'"
+    packages = " ".join(one for one in names if not one.startswith("'memdir")) or f"'memdir[{extra}]'"
     prefix = Path(sys.prefix)
     if (prefix / "pipx_metadata.json").exists():
-        return f"pipx inject memdir {wanted}"
+        return f"pipx inject memdir {packages}"
     if (prefix / "uv-receipt.toml").exists():
-        return f"uv pip install --python {sys.executable} {wanted}"
-    return f"{sys.executable} -m pip install {wanted}"
+        return f"uv pip install --python {sys.executable} {packages}"
+    return f"{sys.executable} -m pip install {packages}"
 
 
 class MemdirError(Exception):
@@ -78,7 +78,7 @@ class SecretError(MemdirError):
 
 
 class ReviewError(MemdirError):
-    """What was asked waits for a person; `item` is its number in the inbox, 0 if a person declined it before."""
+    """The request needs review; `item` is its number in the inbox, 0 if a person declined it before."""
 
     def __init__(self, message: str, *, item: int = 0, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -223,7 +223,7 @@ def find_began(pid: int) -> float | None:
 
 
 def _read_facts(pid: int) -> tuple[str, int] | None:
-    # The program's name stands in brackets and may hold anything; the fields come after the last one.
+    # The program's name is in brackets and may contain anything; the fields follow the last one.
     fields = _read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[0], int(fields[19])) if len(fields) > 19 and fields[19].isdigit() else None
 
@@ -258,8 +258,8 @@ def start_detached(cwd: Path, *arguments: str, environ: Mapping[str, str] | None
 # All access to files below a memory directory: names by a strict grammar, files reached without following a link.
 #
 # Every path is walked from a directory descriptor, one segment at a time: checking a path first and opening it
-# afterwards is no containment against a process that swaps a folder for a link. Targets must be regular files with one
-# link. Reads are bounded. A write is staged beside its target, flushed and renamed; the folder is flushed once for all
+# afterwards does not protect against a process that swaps a folder for a link. Targets must be regular files with one
+# link. Reads are bounded. A write is staged next to its target, flushed and renamed; the folder is flushed once for all
 # renames.
 #
 # The guard does not protect against root, against a process that already writes as this user inside the memory
@@ -296,7 +296,7 @@ class DiskEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangedListing:
-    """How a directory differs from an earlier listing: files that are new or replaced, those that are gone, and the
+    """The changes of a directory since an earlier listing: new or replaced files, deleted ones, and the
     facts of every folder now."""
 
     changed: Mapping[str, Stat]
@@ -341,7 +341,7 @@ def check_name(name: str) -> tuple[str, ...]:
 
 
 def find_refusal(segment: str) -> str:
-    """Why this cannot be one segment of a name; empty when it can."""
+    """Return why this cannot be one segment of a name; empty if it can."""
     if not segment:
         return "a name or folder is empty"
     if segment.startswith("."):
@@ -465,7 +465,7 @@ def disk_errors(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise PathError(path, "it lies behind a symbolic link or is not a folder") from None
+            raise PathError(path, "it is behind a symbolic link or is not a folder") from None
         raise disk_error(error, path) from None
 
 
@@ -533,19 +533,19 @@ def read_below(directory: Path, path: str) -> tuple[bytes, Signature] | None:
 
 
 def read_several(directory: Path, paths: Iterable[str]) -> dict[str, tuple[bytes, Signature]]:
-    """As `read_file`, of several files below a memory directory; those that are gone or may not be read are left out."""
-    found = {}
+    """Read several files below a memory directory like `read_file`; missing and unreadable ones are left out."""
+    contents = {}
     with suppress(OSError, MemdirError):
         root = open_root(directory)
         try:
             for path in paths:
                 with suppress(OSError, PathError):
                     check_path(path)
-                    if (at := read_file(root, path)) is not None:
-                        found[path] = at
+                    if (content := read_file(root, path)) is not None:
+                        contents[path] = content
         finally:
             os.close(root)
-    return found
+    return contents
 
 
 def read_signature(root: int, path: str) -> Signature | None:
@@ -608,13 +608,13 @@ def read_signatures(
     known: Mapping[str, int] | None = None,
     passed: Container[str] = (),
 ) -> dict[str, Stat]:
-    """Returns path and signature of every readable memory file below the root: as `walk`, but quicker. `marks`
+    """Return path and signature of every readable memory file below the root: as `walk`, but quicker. `marks`
     receives the facts of each folder, as they were before it was listed.
 
     Of files that are `known` by path with the same inode the signature is empty, and nothing but the name is looked at.
     Folders that are `passed` are not listed.
     """
-    found: dict[str, Stat] = {}
+    signatures: dict[str, Stat] = {}
     segments, prefix = _split(folder), f"{folder}/" if folder else ""
     folders = []
     try:
@@ -628,24 +628,24 @@ def read_signatures(
                 # The first letter first: ten thousand names are not folded to find the one index.
                 if name[-3:] == ".md" and (name[0] not in "mM" or not _is_index(name[:-3])):
                     if known is not None and known.get(prefix + name) == entry.inode() & _MOST:
-                        found[prefix + name] = ()
+                        signatures[prefix + name] = ()
                         continue
                     try:
                         facts = entry.stat(follow_symlinks=False)
                     except OSError:  # gone since; the others are still there
                         continue
                     if facts.st_size <= FILE_BYTES and stat.S_ISREG(facts.st_mode):
-                        found[prefix + name] = _make_stat(facts)
+                        signatures[prefix + name] = _make_stat(facts)
                         continue
                 if entry.is_dir(follow_symlinks=False) and (folder or name.casefold() != "logs"):
                     folders.append(prefix + name)
     except (OSError, PathError):
-        return found
+        return signatures
     if len(segments) + 1 < NAME_DEPTH:
         for path in folders:
             if path not in passed:
-                found |= read_signatures(root, path, marks, known=known, passed=passed)
-    return found
+                signatures |= read_signatures(root, path, marks, known=known, passed=passed)
+    return signatures
 
 
 def read_stat(root: int, path: str) -> Stat:
@@ -686,7 +686,7 @@ def _make_entry(entry: os.DirEntry[str], path: str) -> Iterator[DiskEntry]:
 
 def _make_signature(facts: os.stat_result) -> Signature:
     # Some file systems have inodes and times that no database column can hold.
-    times = (max(-_MOST, min(at, _MOST)) for at in (facts.st_mtime_ns, facts.st_ctime_ns))
+    times = (max(-_MOST, min(stamp, _MOST)) for stamp in (facts.st_mtime_ns, facts.st_ctime_ns))
     return Signature(facts.st_ino & _MOST, facts.st_size, *times)
 
 
@@ -695,7 +695,7 @@ def _is_utf8(path: str) -> bool:
 
 
 def stage_file(root: int, path: str, data: bytes) -> str:
-    """Write data beside its target and flush it; returns the temporary name for `move_staged`."""
+    """Write data next to its target and flush it; returns the temporary name for `move_staged`."""
     with disk_errors(path), _open_parent(root, path, create=True) as (folder, leaf):
         check_target(folder, leaf, path)
         temp = f"{_TEMP_PREFIX}{os.urandom(6).hex()}{_TEMP_SUFFIX}"

@@ -61,8 +61,8 @@ def dataclass(*, frozen: bool = True, slots: bool = True, eq: bool = True) -> Ca
 
 
 def replace(record: Record, /, **changes: Any) -> Record:
-    kept = {name: getattr(record, name) for name in _names_of(record) if name not in changes}
-    return type(record)(**kept, **changes)
+    unchanged = {name: getattr(record, name) for name in _names_of(record) if name not in changes}
+    return type(record)(**unchanged, **changes)
 
 
 def asdict(record: object) -> dict[str, Any]:
@@ -76,8 +76,8 @@ def list_fields(record: object) -> tuple[str, ...]:
 
 def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
-    given = {name: body.pop(name, _MISSING) for name in cls.__annotations__}
-    specs = {name: at if isinstance(at, _Spec) else field(default=at) for name, at in given.items()}
+    defaults = {name: body.pop(name, _MISSING) for name in cls.__annotations__}
+    specs = {name: one if isinstance(one, _Spec) else field(default=one) for name, one in defaults.items()}
     compared = [name for name, spec in specs.items() if spec.compare]
     body["__slots__"] = body["__match_args__"] = tuple(specs)
     body["__init__"] = _make_first_init(cls.__qualname__, specs)
@@ -87,14 +87,14 @@ def _make_record(cls: type[Record], *, eq: bool) -> type[Record]:
     for name, method in _METHODS.items():
         if body.get(name) is None and (eq or name not in ("__eq__", "__hash__")):
             body[name] = method
-    # Slots cannot be added to a class: it is made anew with them.
+    # Slots cannot be added to a class, so build a new one with them.
     metaclass: Any = type(cls)
-    made: type[Record] = metaclass(cls.__name__, cls.__bases__, body)
-    return made
+    record_class: type[Record] = metaclass(cls.__name__, cls.__bases__, body)
+    return record_class
 
 
 def _make_first_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
-    """Fills the first records itself, then compiles the real one, which also raises for arguments that do not fit."""
+    """Fill the first records itself, then compile the real one, which also raises for invalid arguments."""
     positional = [name for name, spec in specs.items() if not spec.kw_only]
     filled = 0
 
@@ -133,7 +133,7 @@ def _fill(record: Any, specs: Mapping[str, _Spec], given: dict[str, Any], named:
 
 def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
     scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": _MISSING}
-    given, named = ["self"], list[str]()
+    positional, named = ["self"], list[str]()
     lines: list[str] = []
     for name, spec in specs.items():
         argument, value = name, name
@@ -143,9 +143,9 @@ def _compile_init(kind: str, specs: Mapping[str, _Spec]) -> Any:
         elif spec.default is not _MISSING:
             scope[f"_default_{name}"] = spec.default
             argument = f"{name}=_default_{name}"
-        (named if spec.kw_only else given).append(argument)
+        (named if spec.kw_only else positional).append(argument)
         lines.append(f"\n    _set(self, {name!r}, {value})")
-    arguments = ", ".join([*given, *(["*", *named] if named else [])])
+    arguments = ", ".join([*positional, *(["*", *named] if named else [])])
     # Compiled first: a Ctrl-C during exec of a text sets Python's exit code even if it is caught.
     exec(compile(f"def __init__({arguments}) -> None:{''.join(lines) or ' pass'}", "<record>", "exec"), scope)
     scope["__init__"].__qualname__ = f"{kind}.__init__"
@@ -162,13 +162,17 @@ class _Fields:
         # Imported here: memdir itself never needs it, and its import is what this module avoids.
         import dataclasses
 
-        made: list[tuple[str, Any, Field[Any]]] = []
-        for name, at in self._specs.items():
-            said = {"default": at.default, "default_factory": at.factory}
-            options = {key: value for key, value in said.items() if value is not _MISSING}
-            spec: Any = dataclasses.field(kw_only=at.kw_only, repr=at.repr, compare=at.compare, **options)
-            made.append((name, self._kinds[name], spec))
-        fields: Mapping[str, Field[Any]] = vars(dataclasses.make_dataclass("Fields", made))["__dataclass_fields__"]
+        fields_made: list[tuple[str, Any, Field[Any]]] = []
+        for name, spec_source in self._specs.items():
+            defaults = {"default": spec_source.default, "default_factory": spec_source.factory}
+            options = {key: value for key, value in defaults.items() if value is not _MISSING}
+            spec: Any = dataclasses.field(
+                kw_only=spec_source.kw_only, repr=spec_source.repr, compare=spec_source.compare, **options
+            )
+            fields_made.append((name, self._kinds[name], spec))
+        fields: Mapping[str, Field[Any]] = vars(dataclasses.make_dataclass("Fields", fields_made))[
+            "__dataclass_fields__"
+        ]
         return fields
 
 
@@ -222,9 +226,9 @@ class _Late:
         self._given = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(re.compile(*self._given), name)
-        setattr(self, name, found)
-        return found
+        attribute = getattr(re.compile(*self._given), name)
+        setattr(self, name, attribute)
+        return attribute
 
 
 def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
@@ -234,22 +238,22 @@ def compile_late(pattern: str, flags: int = 0) -> re.Pattern[str]:
 
 
 def once(make: Callable[Given, Made]) -> Callable[Given, Made]:
-    """As `functools.cache`, but threads that need the same value wait for the one that makes it.
+    """Cache results like `functools.cache`, but threads that need the same value wait for the one that makes it.
 
     The patterns of a language take a large part of a second to compile; a hundred users at the same moment would
     otherwise each compile them. Arguments are positional and hashable.
     """
-    kept: dict[tuple[object, ...], Made] = {}
+    values: dict[tuple[object, ...], Made] = {}
 
     @wraps(make)
     def find(*given: Given.args, **_: Given.kwargs) -> Made:
         try:
-            return kept[given]
+            return values[given]
         except KeyError:
             pass
         with _MAKING:
-            if given not in kept:
-                kept[given] = make(*given, **_)
-            return kept[given]
+            if given not in values:
+                values[given] = make(*given, **_)
+            return values[given]
 
     return find

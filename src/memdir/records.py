@@ -1,4 +1,4 @@
-"""The frozen records that packages pass to each other. They hold values and know nothing of files or clocks.
+"""The frozen records that packages pass to each other. They hold values and do not use files or clocks.
 
 A `Draft` goes into a store and a `StoredMemory` comes out: unchecked and stored text have different types, so that a type
 checker finds a missing check.
@@ -46,7 +46,7 @@ def make_log_path(day: date) -> str:
 
 
 class Dialect(StrEnum):
-    """Where a file keeps its type: `type:` at the top, or inside `metadata:`."""
+    """The position of the type in a file: `type:` at the top, or inside `metadata:`."""
 
     FLAT = "flat"
     NESTED = "nested"
@@ -71,7 +71,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What `stat` says of a file; as long as it is the same, the bytes are assumed to be the same."""
+    """The facts of a file from `stat`; while they are the same, its bytes are assumed to be the same."""
 
     inode: int
     size: int
@@ -161,7 +161,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """One file before and after, by content digest; None stands for "no file". Of an index, which changes at every
+    """One file before and after, by content digest; None means "no file". For an index, which changes at every
     save, only the spliced bytes are kept: else history would grow quadratically."""
 
     path: str
@@ -250,7 +250,7 @@ Edit = Save | Rewrite | Put | Forget | Pin | IndexEdit
 class BatchResult:
     """The result of a batch: the change, or None if there was nothing to do, and the name that each edit was about.
 
-    `dropped` are edits that were left out because their memory had changed meanwhile or is pinned, by name. `repeated`
+    `dropped` are edits that were left out because their memory had changed since or is pinned, by name. `repeated`
     means that a change with this mark existed already, so nothing was done; `change` and `names` are that one's then.
     """
 
@@ -261,7 +261,7 @@ class BatchResult:
 
 
 class InboxKind(StrEnum):
-    """Why something needs review: text of doubtful origin, a conflict, a proposal, or a request for approval."""
+    """The reason for review: text of doubtful origin, a conflict, a proposal, or a request for approval."""
 
     MEMORY = "memory"
     CONFLICT = "conflict"
@@ -299,7 +299,7 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a selector searches for. `seen` are memories that may not be picked, because the conversation has them
+    """The input of a selector. `seen` are memories that may not be picked, because the conversation has them
     already; a model's manifest shows them all the same, so that it reads the same from turn to turn. `wide` asks for the
     best that match, up to the limit, instead of what surely helps."""
 
@@ -332,13 +332,13 @@ class Pick:
     by: str = ""
 
 
-# Returns the selected headers, best first, at most so many, possibly none. Each is one of those given.
+# Returns the selected headers, best first, up to the limit, possibly none. Each is one of those given.
 Selector = Callable[[Query, Sequence[Header], int], Sequence[Pick]]
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt(_Titled):
-    """What a conversation is shown of one memory: its text within the limits, and where the rest is."""
+    """The part of a memory shown in a conversation: its text within the limits, and where the rest is."""
 
     header: Header
     path: str
@@ -446,7 +446,7 @@ class Usage:
 
 
 class StopReason(StrEnum):
-    """Why a model stopped: it was done, it called tools, the token limit cut it, or it declined."""
+    """The reason a model stopped: it was done, it called tools, the token limit cut it, or it declined."""
 
     DONE = "done"
     CALLS = "calls"

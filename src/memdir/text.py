@@ -76,14 +76,14 @@ def replace_surrogates(text: str) -> str:
 
 
 def find_forbidden(text: str, *, lines: bool) -> str:
-    """Names the first character that may not be stored (controls, surrogates, tags, direction overrides), or nothing."""
-    found = (_FORBIDDEN_LINES if lines else _FORBIDDEN_INLINE).search(text)
-    return f"the character U+{ord(found.group()):04X}" if found else ""
+    """Return a name for the first character that may not be stored (control, surrogate, tag, direction override), or ""."""
+    match = (_FORBIDDEN_LINES if lines else _FORBIDDEN_INLINE).search(text)
+    return f"the character U+{ord(match.group()):04X}" if match else ""
 
 
 def check_text(text: str, field: str) -> None:
-    if found := find_forbidden(text, lines=field == "body"):
-        raise FormatError(f"the {field} holds {found}", field=field, hint="take the character out and save again")
+    if forbidden := find_forbidden(text, lines=field == "body"):
+        raise FormatError(f"the {field} contains {forbidden}", field=field, hint="remove the character and save again")
 
 
 def _is_plain(text: str) -> bool:
@@ -202,11 +202,11 @@ _REST = compile_late("[\u0100-\u0151\u0154-\u03ff\u0500-\u1fff\ua000-\uabff\ufb0
 
 
 def estimate_tokens(text: str) -> int:
-    """Returns about how many tokens a model reads in this text; 0 for none."""
+    """Return about how many tokens a model reads in this text; 0 for none."""
     if len(text) <= WHOLE_CHARS:
         return max(1, round(_weigh(text))) if text else 0
     size, step = WHOLE_CHARS // _PIECES, len(text) // _PIECES
-    sample = "".join(text[at * step : at * step + size] for at in range(_PIECES))
+    sample = "".join(text[number * step : number * step + size] for number in range(_PIECES))
     return round(_weigh(sample) * len(text) / len(sample))
 
 
@@ -264,22 +264,22 @@ _OPENING = compile_late(r"[{\[]")
 
 
 def find_json(text: str) -> Iterator[object]:
-    """Yields every JSON object or list in a text, outermost ones only, as models write it: in prose, in a fence, alone."""
+    """Yield every JSON object or list in a text, outermost ones only, as models write it: in prose, in a fence, alone."""
     decoder = json.JSONDecoder()
-    at = 0
-    while match := _OPENING.search(text, at):
+    offset = 0
+    while match := _OPENING.search(text, offset):
         try:
-            value, at = decoder.raw_decode(text, match.start())
+            value, offset = decoder.raw_decode(text, match.start())
             yield value
         except ValueError:
-            at = match.end()
+            offset = match.end()
         except RecursionError:
             return  # to begin again at every bracket would take minutes
 
 
 # --- readings: a text in which something disguised is plain ------------------------------------------------------------
 # A reading is the text folded (NFKC, without invisible characters), dense (only its long runs), joined (strings and lines
-# put together), or decoded from percent signs. Each knows where its characters stand in the text it was made
+# put together), or decoded from percent signs. Each maps its characters to their offsets in the text it was made
 # from. Linear time; nothing is judged here.
 
 Span = tuple[int, int]
@@ -292,7 +292,7 @@ _PARTS, _BLANK = compile_late(rf"{_PART}++"), compile_late(" ")
 _STRINGS = compile_late(  # "abc" + "def"
     rf"[\"'`](?<={_PART}[\"'`])[ \t\r\n]{{0,40}}+[+.&\\]?[ \t\r\n]{{0,40}}+[\"'`](?={_PART})"
 )
-_LINES = compile_late(rf"\n[ \t>#*|/\"'`+]{{0,40}}+(?={_PART})")  # a line that goes on
+_LINES = compile_late(rf"\n[ \t>#*|/\"'`+]{{0,40}}+(?={_PART})")  # a line that continues
 # Pieces with one blank between them: no ordinary words, but with digits, signs or capitals in them, or single letters.
 _ODD = r"[A-Za-z]{0,40}+[0-9_+/=~-]|[A-Za-z][a-z]{0,40}+[A-Z]|[A-Z]{2,40}+(?![a-z])|[A-Za-z](?![A-Za-z])"
 _PIECE = rf"(?={_ODD}){_PART}{{1,80}}+"
@@ -311,27 +311,27 @@ class FoldedText:
     joints: tuple[int, ...] = ()  # where something was left out, in order
 
     def find_place(self, start: int, end: int) -> Span:
-        """Where a span stands in the text this one was made from."""
+        """Return the span in the original text."""
         return self._place(start)[0], self._place(max(end - 1, start))[1]
 
     def has_joint(self, start: int, end: int) -> bool:
-        """Whether something was left out between the two."""
-        at = bisect_right(self.joints, start)
-        return at < len(self.joints) and self.joints[at] < end
+        """Return whether something was left out between the two."""
+        joint = bisect_right(self.joints, start)
+        return joint < len(self.joints) and self.joints[joint] < end
 
-    def _place(self, at: int) -> Span:
-        piece = bisect_right(self.here, at) - 1
+    def _place(self, offset: int) -> Span:
+        piece = bisect_right(self.here, offset) - 1
         begin, length = self.there[piece], self.lengths[piece]
         if length >= 0:
             return begin, begin + length
-        return begin + at - self.here[piece], begin + at - self.here[piece] + 1
+        return begin + offset - self.here[piece], begin + offset - self.here[piece] + 1
 
 
 def fold_text(text: str) -> FoldedText:
-    """NFKC by character, without what cannot be seen."""
+    """Fold to NFKC by character, without invisible characters."""
     used = set(text)
-    odd = {at: folded for at in used if at > "\x7f" and (folded := _fold(at)) != at}
-    odd.update((at, "") for at in used if at < " " and at not in "\t\n\r")
+    odd = {char: folded for char in used if char > "\x7f" and (folded := _fold(char)) != char}
+    odd.update((char, "") for char in used if char < " " and char not in "\t\n\r")
     if not odd:
         return FoldedText(text)
     pattern = re.compile("[" + "".join(map(re.escape, odd)) + "]")
@@ -344,14 +344,14 @@ def find_dense(text: str) -> FoldedText:
 
 
 def decode_percent(text: str) -> FoldedText | None:
-    """With %41 and the like as characters, one level; None if there are none."""
+    """Decode %41 and the like, one level; None if there are none."""
     matches = list(_PERCENT.finditer(text)) if "%" in text else []
-    said = [bytes.fromhex(at.group().replace("%", "")).decode("utf-8", "replace") for at in matches]
-    return _rebuild(text, [(*at.span(), new) for at, new in zip(matches, said, strict=True)]) if matches else None
+    decoded = [bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "replace") for match in matches]
+    return _rebuild(text, [(*one.span(), new) for one, new in zip(matches, decoded, strict=True)]) if matches else None
 
 
 def join_pieces(text: str) -> FoldedText | None:
-    """Strings put together, and words that go on after a line or a blank, each as one line; None if there are
+    """Strings put together, and words that continue after a line or a blank, each as one line; None if there are
     none. Ordinary words are not joined by a blank, only pieces that look like parts of something longer."""
     chains = list(_find_chains(text, sorted(_find_joints(text))))
     return _gather(text, chains) if chains else None
@@ -389,8 +389,8 @@ def _find_chains(text: str, joints: list[Span]) -> Iterator[list[Span]]:
 
 
 def _close(text: str, chain: list[Span]) -> Iterator[list[Span]]:
-    said = "".join(text[start:end] for start, end in chain)
-    if len(chain) > 1 and len(said) >= _SHORTEST and not (said.isalpha() and said.islower()):
+    joined = "".join(text[start:end] for start, end in chain)
+    if len(chain) > 1 and len(joined) >= _SHORTEST and not (joined.isalpha() and joined.islower()):
         yield chain
 
 
@@ -411,26 +411,26 @@ def _gather(text: str, chains: Iterable[list[Span]]) -> FoldedText:
 
 def _rebuild(text: str, changes: Iterable[tuple[int, int, str]]) -> FoldedText:
     pieces: list[tuple[int, int, str]] = []
-    at = 0
+    offset = 0
     for start, end, new in (*changes, (len(text), len(text), "")):
-        pieces += [(at, -1, text[at:start]), (start, end - start, new)]
-        at = end
+        pieces += [(offset, -1, text[offset:start]), (start, end - start, new)]
+        offset = end
     return _assemble(pieces)
 
 
 def _assemble(pieces: Iterable[tuple[int, int, str]], joints: Iterable[int] = ()) -> FoldedText:
-    """A text from pieces: where each begins in the other text, how long it is there, and what it is here."""
-    kept = [piece for piece in pieces if piece[2]] or [(0, -1, "")]
-    there, lengths, parts = zip(*kept, strict=True)
+    """Assemble a text from pieces: offset and length in the other text, and the text here."""
+    visible = [piece for piece in pieces if piece[2]] or [(0, -1, "")]
+    there, lengths, parts = zip(*visible, strict=True)
     here = accumulate((len(part) for part in parts[:-1]), initial=0)
     return FoldedText("".join(parts), tuple(here), there, lengths, tuple(joints))
 
 
 @cache
-def _fold(at: str) -> str:
-    if at in _INVISIBLE or "\ufe00" <= at <= "\ufe0f" or unicodedata.category(at) in ("Cf", "Cc", "Cs"):
+def _fold(char: str) -> str:
+    if char in _INVISIBLE or "\ufe00" <= char <= "\ufe0f" or unicodedata.category(char) in ("Cf", "Cc", "Cs"):
         return ""
-    return unicodedata.normalize("NFKC", at)
+    return unicodedata.normalize("NFKC", char)
 
 
 # --- two versions of a text that come from one, merged ---------------------------------------------------------------
@@ -446,7 +446,7 @@ class MergedUnits:
 
 @dataclass(frozen=True, slots=True)
 class _Edits:
-    """What one side did: base pieces taken out, pieces put in before a base piece, and what stands in place of one."""
+    """The edits of one side: removed base pieces, pieces added before a base piece, and replacements of one."""
 
     gone: frozenset[int]
     added: dict[int, tuple[_Piece, ...]]
@@ -454,36 +454,36 @@ class _Edits:
 
 
 def merge_units(base: Sequence[str], one: Sequence[str], other: Sequence[str], *, pairs: int = _PAIRS) -> MergedUnits:
-    """What both sides made of the base together; with more than so many `pairs` to compare, less closely."""
+    """Merge both sides' edits of the base; with more than `pairs` to compare, less closely."""
     if tuple(one) == tuple(base) or tuple(one) == tuple(other):
         return MergedUnits(tuple(other))
     if tuple(other) == tuple(base):
         return MergedUnits(tuple(one))
     old = _number(base)
     first, second = _find_edits(old, _number(one), pairs), _find_edits(old, _number(other), pairs)
-    # What a side has more often than the base it wrote anew: then the other's taking it out does not mean this one.
-    counts = [Counter(at) for at in (base, one, other)]
-    written = {text for text in {*one, *other} if max(counts[1][text], counts[2][text]) > counts[0][text]}
+    # A piece a side has more often than the base is newly written: the other's removal does not apply to it.
+    counts = [Counter(pieces_of) for pieces_of in (base, one, other)]
+    rewritten = {text for text in {*one, *other} if max(counts[1][text], counts[2][text]) > counts[0][text]}
     # A piece that one side only moved is not one that it wrote: the other may take it out.
-    dead = {piece for piece in set(old) - (set(_number(one)) & set(_number(other))) if piece[0] not in written}
+    dead = {piece for piece in set(old) - (set(_number(one)) & set(_number(other))) if piece[0] not in rewritten}
     # A dictionary, because a piece that both put in stands once, wherever each of them put it.
     pieces: dict[_Piece, None] = {}
-    for at in range(len(old) + 1):
-        low, high = sorted((first.added.get(at, ()), second.added.get(at, ())))
+    for position in range(len(old) + 1):
+        low, high = sorted((first.added.get(position, ()), second.added.get(position, ())))
         pieces |= dict.fromkeys(piece for piece in (*low, *high) if piece not in dead)
-        is_kept = at not in first.gone and at not in second.gone
-        if at < len(old) and (is_kept or base[at] in written):
-            pieces[old[at]] = None
-    clashes = [base[at] for at in _find_clashes(first, second)]
+        is_kept = position not in first.gone and position not in second.gone
+        if position < len(old) and (is_kept or base[position] in rewritten):
+            pieces[old[position]] = None
+    clashes = [base[position] for position in _find_clashes(first, second)]
     return MergedUnits(tuple(text for text, _ in pieces), tuple(clashes))
 
 
 def _number(pieces: Sequence[str]) -> list[_Piece]:
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     numbered = []
     for piece in pieces:
-        numbered.append((piece, seen[piece]))
-        seen[piece] += 1
+        numbered.append((piece, counts[piece]))
+        counts[piece] += 1
     return numbered
 
 
@@ -507,19 +507,19 @@ def _find_edits(base: Sequence[_Piece], side: Sequence[_Piece], pairs: int) -> _
 
 
 def _compare_ends(base: Sequence[_Piece], side: Sequence[_Piece]) -> list[tuple[str, int, int, int, int]]:
-    """As a SequenceMatcher tells it, but all between what both begin and what both end with is one change."""
+    """Compare like a SequenceMatcher, but everything between the common beginning and end is one change."""
     shorter = min(len(base), len(side))
-    low = next((at for at in range(shorter) if base[at] != side[at]), shorter)
-    tail = next((at for at in range(shorter - low) if base[-1 - at] != side[-1 - at]), shorter - low)
+    low = next((offset for offset in range(shorter) if base[offset] != side[offset]), shorter)
+    tail = next((offset for offset in range(shorter - low) if base[-1 - offset] != side[-1 - offset]), shorter - low)
     return [("replace", low, len(base) - tail, low, len(side) - tail)]
 
 
 def _find_clashes(first: _Edits, second: _Edits) -> list[int]:
     known: dict[tuple[int, int], bool] = {}  # neighbours were often replaced together, by one and the same thing
     both = sorted(first.gone & second.gone)
-    for one, other in ((first.changed[at], second.changed[at]) for at in both):
+    for one, other in ((first.changed[position], second.changed[position]) for position in both):
         if (id(one), id(other)) not in known:
             # One that holds all of the other says nothing different.
             is_part = set(one) <= set(other) or set(other) <= set(one)
             known[id(one), id(other)] = not is_part or (not one) != (not other)
-    return [at for at in both if known[id(first.changed[at]), id(second.changed[at])]]
+    return [position for position in both if known[id(first.changed[position]), id(second.changed[position])]]

@@ -19,7 +19,7 @@ _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 def read_section(code: str, name: str, **known: str) -> dict[str, Any]:
-    """A section of a language file with its parts filled in; arrays become tuples.
+    """Return a section of a language file with its parts filled in; arrays become tuples.
 
     In a string `{{name}}` stands for that entry of the section's `parts`, or of `known`, and line ends are dropped. A
     part may use those before it.
@@ -32,7 +32,7 @@ def read_section(code: str, name: str, **known: str) -> dict[str, Any]:
 
 
 def read_sections(name: str, **known: str) -> dict[str, dict[str, Any]]:
-    """The section of every language."""
+    """Return the section of every language."""
     return {code: read_section(code, name, **known) for code in CODES}
 
 
@@ -48,8 +48,8 @@ def _fill(value: Any, parts: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return _SLOT.sub(lambda slot: parts[slot[1]], value.replace("\n", ""))
     if isinstance(value, list):
-        return tuple(_fill(at, parts) for at in value)
-    return {key: _fill(at, parts) for key, at in value.items()} if isinstance(value, dict) else value
+        return tuple(_fill(item, parts) for item in value)
+    return {key: _fill(item, parts) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 # --- sentences and words ---------------------------------------------------------------------------------------------
@@ -102,14 +102,14 @@ class WordCount:
 
 
 def split_sentences(text: str) -> list[Sentence]:
-    """The sentences of a message as somebody typed it: list items, abbreviations and quotes are seen."""
+    """Return the sentences of a typed message; recognises list items, abbreviations and quotes."""
     return list(_split(text.replace("\u2019", "'").replace("\u02bc", "'").replace("\xa0", " ").replace("\u202f", " ")))
 
 
 def split_text(text: str) -> tuple[str, ...]:
-    """The sentences of a memory's text, as they are compared: without marks of lists and headings."""
-    found = (_MARKS.sub("", part).strip() for part in _TEXT_END.split(text))
-    return tuple(part for part in found if re.search(r"\w", part))
+    """Return the sentences of a memory's text, as they are compared: without list and heading marks."""
+    parts = (_MARKS.sub("", part).strip() for part in _TEXT_END.split(text))
+    return tuple(part for part in parts if re.search(r"\w", part))
 
 
 def split_items(text: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""What a person wants remembered or forgotten, in six languages: the patterns, and where in a sentence they may match.
+"""Requests to remember or forget, in six languages: the patterns, and where in a sentence they may match.
 
 A pattern is tried at the start of a clause, after any number of leads ("please", "and"). Its group `what` is the content,
 where the words that ask for memory can be left out; the group `about` is the subject, where they cannot; without either
-it is all from the match on. What is made of a match is decided in `extraction.find`.
+it is all from the match on. `extraction.find` decides how a match is used.
 """
 
 import re
@@ -24,12 +24,12 @@ _SMALL_WORD = re.compile(r"[a-zà-ÿ']+")
 
 
 class RequestCategory(StrEnum):
-    """What sort of words a request rests on; patterns are tried in this order."""
+    """The kind of sentence a request rests on; patterns are tried in this order."""
 
     FORGET = "forget"
     REQUEST = "request"  # "remember that…"
     ORDER = "order"  # "from now on…", "always", "never"
-    PREFERENCE = "preference"  # how somebody likes the work done, what a team does
+    PREFERENCE = "preference"  # how the user likes the work done, a habit of the team
     IDENTITY = "identity"  # who the user is
     POINTER = "pointer"  # where to look outside the project
     PLAN = "plan"  # what happens at a date
@@ -46,7 +46,7 @@ class RequestLanguage:
     breaks: str  # where a clause begins though nothing marks it: before "and from now on"
     questions: str  # begins a question that has no mark
     asks: str  # makes a question a request
-    reported: str  # before a rule: somebody else's words, a supposition, a title, a text to be written
+    reported: str  # before a rule: another person's words, a supposition, a title, a text to be written
     refusals: str  # asks not to keep this message
     tasks: str  # says that only the work at hand is meant
     state: str  # says how the work at hand stands, which is not kept even if asked for
@@ -70,46 +70,47 @@ class RequestLanguage:
 @cache
 def load_request_languages() -> tuple[RequestLanguage, ...]:
     system = read_section("systems", "names")["system"]
-    return tuple(_make_language(code, at) for code, at in read_sections("requests", system=system).items())
+    return tuple(_make_language(code, section) for code, section in read_sections("requests", system=system).items())
 
 
 def _make_language(code: str, section: dict[str, Any]) -> RequestLanguage:
-    section["rules"] = {at: section["rules"].get(at.value, ()) for at in RequestCategory}
+    section["rules"] = {category: section["rules"].get(category.value, ()) for category in RequestCategory}
     section["links"] = frozenset(section["links"])
     section["empty"] = (load_stop_words(code) | frozenset(section["empty"])) - section["links"]
     return RequestLanguage(name=code, **section)
 
 
 def find_request_languages(text: str) -> list[RequestLanguage]:
-    """The languages a text may be written in, by its script and its small words."""
+    """Return the languages a text may be written in, by its script and its small words."""
     lowered = text[:_LOOK].lower()
     if not _WIDE.search(lowered):
-        candidates = [at for at in load_request_languages() if at.spaced]
+        candidates = [language for language in load_request_languages() if language.spaced]
     else:
         other = "zh" if _KANA.search(lowered) else "ja"
-        candidates = [at for at in load_request_languages() if at.name != other]
+        candidates = [language for language in load_request_languages() if language.name != other]
     words = _SMALL_WORD.findall(lowered)
-    counts = {at.name: sum(word in at.empty or word in at.links for word in words) for at in candidates if at.spaced}
+    spaced = [language for language in candidates if language.spaced]
+    counts = {one.name: sum(word in one.empty or word in one.links for word in words) for one in spaced}
     most = max(counts.values(), default=0)
     least = max(min(most, 1), most * 3 // 4)
-    near = [at for at in candidates if at.spaced and counts[at.name] >= least]
-    wide = [at for at in candidates if not at.spaced]
+    near = [language for language in spaced if counts[language.name] >= least]
+    wide = [language for language in candidates if not language.spaced]
     return wide + (near if most or not wide else [])
 
 
 def find_starts(text: str, language: RequestLanguage, *, whole: bool = False) -> list[int]:
-    """Where a rule may begin: at each clause, and after each of its leads; with `whole` at the first clause alone."""
+    """Return where a rule may begin: at each clause and after each lead; with `whole` at the first clause alone."""
     places = []
     clauses = [*_CLAUSE.finditer(text), *compile_pattern(language.breaks).finditer(text)]
     for clause in clauses[:1] if whole else clauses:
-        place = clause.end()
-        places.append(place)
+        offset = clause.end()
+        places.append(offset)
         for _ in range(_LEADS):
-            found = _compile_lead(language.leads, language.spaced).match(text, place)
-            if not found:
+            lead = _compile_lead(language.leads, language.spaced).match(text, offset)
+            if not lead:
                 break
-            place = found.end()
-            places.append(place)
+            offset = lead.end()
+            places.append(offset)
     return sorted(set(places))
 
 
@@ -166,7 +167,7 @@ _LONGEST = 400
 
 
 class IgnoreReach(StrEnum):
-    """How far a request reaches; LIFTED takes an earlier one back."""
+    """The extent of a request; LIFTED cancels an earlier one."""
 
     TURN = "turn"
     CONVERSATION = "conversation"
@@ -179,10 +180,10 @@ class IgnoreLanguage:
 
     owned: str  # words for the agent's own memory, which become `¤`
     bare: str  # words for memory of any kind, which become `°`
-    about: str  # beside such a sign: what the memories are about, as the group `subject`
+    about: str  # next to such a sign: the subject of the memories, as the group `subject`
     leads: str  # what may stand before a core
     cores: tuple[str, ...]  # the requests
-    again: tuple[str, ...]  # requests that take an earlier one back
+    again: tuple[str, ...]  # requests that cancel an earlier one
     after: str  # what may follow any of these besides the end of a clause
     lasting: str  # words that make a core hold for the conversation
     asks: str  # words that make a question a request
@@ -191,15 +192,16 @@ class IgnoreLanguage:
 
 
 def find_ignoring(text: str) -> IgnoreReach | None:
-    """What a message asks of all memory; the widest of several requests counts."""
-    found = {reach for reach, subject in _find_requests(text) if not subject}
-    return next((at for at in (IgnoreReach.CONVERSATION, IgnoreReach.TURN, IgnoreReach.LIFTED) if at in found), None)
+    """Return how a message restricts all memory; the widest of several requests counts."""
+    reaches = {reach for reach, subject in _find_requests(text) if not subject}
+    widest_first = (IgnoreReach.CONVERSATION, IgnoreReach.TURN, IgnoreReach.LIFTED)
+    return next((reach for reach in widest_first if reach in reaches), None)
 
 
 def find_ignored(text: str) -> tuple[str, ...]:
-    """What a message asks to leave the memories of alone: "zebra" of "ignore memories about zebra"."""
-    found = (subject for reach, subject in _find_requests(text) if subject and reach is not IgnoreReach.LIFTED)
-    return tuple(dict.fromkeys(found))
+    """Return the subjects whose memories a message asks to ignore: "zebra" of "ignore memories about zebra"."""
+    subjects = (subject for reach, subject in _find_requests(text) if subject and reach is not IgnoreReach.LIFTED)
+    return tuple(dict.fromkeys(subjects))
 
 
 def _find_requests(text: str) -> Iterator[tuple[IgnoreReach, str]]:
@@ -229,16 +231,16 @@ def _list_sentences(text: str) -> Iterator[str]:
 
 
 def _match(sentence: str, words: str, language: IgnoreLanguage) -> IgnoreReach | None:
-    found = _compile_requests(language).search(words)
-    if found and found.lastgroup == "again":
+    request = _compile_requests(language).search(words)
+    if request and request.lastgroup == "again":
         return IgnoreReach.LIFTED
-    if not found:
+    if not request:
         return None
     if sentence.endswith(("?", "？")) and not re.search(language.asks, sentence):
-        rest = words[found.end() :]  # a question about it, unless more is asked: "ignore memory, how do I…?"
+        rest = words[request.end() :]  # a question about it, unless more is asked: "ignore memory, how do I…?"
         if len(rest.split()) < 3 and not re.search(r"[^\x00-\x7f]{4}", rest):
             return None
-    if "¤" not in found.group() and compile_any("machine_memory").search(words):
+    if "¤" not in request.group() and compile_any("machine_memory").search(words):
         return None
     return IgnoreReach.CONVERSATION if re.search(language.lasting, sentence) else IgnoreReach.TURN
 
@@ -255,7 +257,7 @@ def _mark(sentence: str, language: IgnoreLanguage) -> tuple[str, str]:
 
 @cache
 def _compile_requests(language: IgnoreLanguage) -> re.Pattern[str]:
-    """All requests at the start of a clause, any number of leads before them; the group `again` takes one back."""
+    """All requests at the start of a clause, any number of leads before them; the group `again` cancels one."""
     again, ask, free = map("|".join, (language.again, language.cores, language.free))
-    begun = rf"{_IGNORE_CLAUSE}(?:{language.leads}[\s,，、]*)*(?:(?P<again>{again})|{ask})"
-    return re.compile(rf"(?:{begun}|{free})(?={_CLAUSE_END}|{language.after})")
+    at_start = rf"{_IGNORE_CLAUSE}(?:{language.leads}[\s,，、]*)*(?:(?P<again>{again})|{ask})"
+    return re.compile(rf"(?:{at_start}|{free})(?={_CLAUSE_END}|{language.after})")

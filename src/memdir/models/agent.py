@@ -91,34 +91,34 @@ class ForkResult:
 def run_fork(
     model: Model, request: Request, run_tool: RunTool, *, turns: int = FORK_TURNS, calls: int = FORK_CALLS
 ) -> ForkResult:
-    """Call the model until it calls no more tools or reaches a limit. Raises what the model raises, and ReplyError."""
-    done = ForkResult(ForkEnd.TURNS)
-    seen: set[str] = set()
-    while done.turns < turns:
+    """Call the model until it calls no more tools or reaches a limit. Raises the model's errors, and ReplyError."""
+    result = ForkResult(ForkEnd.TURNS)
+    past_calls: set[str] = set()
+    while result.turns < turns:
         reply = model(request)
-        first = reply.usage if done.turns == 0 else done.first
-        usage = add_usage(done.usage, reply.usage)
-        done = replace(done, text=reply.text, turns=done.turns + 1, usage=usage, first=first)
+        first = reply.usage if result.turns == 0 else result.first
+        usage = add_usage(result.usage, reply.usage)
+        result = replace(result, text=reply.text, turns=result.turns + 1, usage=usage, first=first)
         if reply.stop is StopReason.REFUSED:
-            return replace(done, end=ForkEnd.DECLINED)
+            return replace(result, end=ForkEnd.DECLINED)
         if not reply.calls:
-            return replace(done, end=ForkEnd.DONE)
+            return replace(result, end=ForkEnd.DONE)
         if reply.stop is StopReason.LENGTH:
             raise ReplyError("the token limit cut a tool call short", hint="the next run tries again")
         answers = []
         for call in reply.calls:
             key = f"{call.name} {json.dumps(call.input, sort_keys=True, default=str)}"
-            if key in seen:
-                return replace(done, end=ForkEnd.REPEATED)
-            if done.calls >= calls:
-                return replace(done, end=ForkEnd.CALLS)
-            seen.add(key)
+            if key in past_calls:
+                return replace(result, end=ForkEnd.REPEATED)
+            if result.calls >= calls:
+                return replace(result, end=ForkEnd.CALLS)
+            past_calls.add(key)
             answer = run_tool(call)
             answers.append(Message("tool", answer.text, answers=call.id, failed=answer.refused))
-            done = replace(done, calls=done.calls + 1, refused=done.refused + answer.refused)
-        said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
-        request = replace(request, messages=(*request.messages, said, *answers))
-    return done
+            result = replace(result, calls=result.calls + 1, refused=result.refused + answer.refused)
+        turn = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
+        request = replace(request, messages=(*request.messages, turn, *answers))
+    return result
 
 
 class ProjectTree:
@@ -128,7 +128,7 @@ class ProjectTree:
         self.root, self._is_secret = root, is_secret
 
     def read(self, path: str) -> str:
-        """The text of a file, or its beginning if it is long."""
+        """Return the text of a file, or its beginning if it is long."""
         guard.check_path(path)
         if self._is_secret(path):
             raise PathError(path, "it looks like a secret")
@@ -137,12 +137,12 @@ class ProjectTree:
         root = guard.open_root(self.root)
         try:
             with guard.disk_errors(path):
-                found = guard.read_file(root, path)
+                file = guard.read_file(root, path)
         finally:
             os.close(root)
-        if found is None:
+        if file is None:
             raise NotFoundError(f"there is no file {path}", name=path)
-        data = found[0]
+        data = file[0]
         if b"\0" in data[:8192]:
             raise PathError(path, "it is not a text file")
         text = data[:FORK_READ_BYTES].decode("utf-8", "replace")
@@ -168,15 +168,15 @@ class ProjectTree:
                 return
 
     def _match(self, pattern: str) -> Iterator[str]:
-        wanted = pattern.removeprefix("./").replace("**/", "*") or "*"
+        glob = pattern.removeprefix("./").replace("**/", "*") or "*"
         for path in self._walk():
-            if fnmatch.fnmatchcase(path, wanted) or fnmatch.fnmatchcase(path.rpartition("/")[2], wanted):
+            if fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path.rpartition("/")[2], glob):
                 yield path
 
     def _walk(self) -> Iterator[str]:
         count = 0
         for folder, folders, files in os.walk(self.root, followlinks=False):
-            folders[:] = sorted(at for at in folders if not at.startswith(".") and at not in _SKIPPED)
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
             base = os.path.relpath(folder, self.root)
             for leaf in sorted(files):
                 count += 1
@@ -188,12 +188,12 @@ class ProjectTree:
 
 
 def _search(texts: Iterable[tuple[str, str]], words: str) -> list[str]:
-    wanted = [word.strip().lower() for word in words.split("|") if word.strip()]
+    lowered = [word.strip().lower() for word in words.split("|") if word.strip()]
     hits = (
         f"{path}:{number}: {shorten(line.strip(), _LINE_CHARS)}"
-        for path, text in (texts if wanted else ())
+        for path, text in (texts if lowered else ())
         for number, line in enumerate(text.splitlines(), 1)
-        if any(word in line.lower() for word in wanted)
+        if any(word in line.lower() for word in lowered)
     )
     return list(islice(hits, FORK_HITS))
 
@@ -217,7 +217,7 @@ TOOLS = (
 
 
 class ToolTarget(NamedTuple):
-    """What a path refers to: `where` is `memory` or `project`."""
+    """The target of a path: `where` is `memory` or `project`."""
 
     where: str
     path: str
@@ -328,7 +328,7 @@ class MemoryTools:
         return None if PurePosixPath(path).name == INDEX_FILE else path.removesuffix(".md")
 
     def find(self, path: str) -> ToolTarget:
-        """What a path refers to; raises for a path that a fork may not use."""
+        """Return the target of a path; raises for a path that a fork may not use."""
         if not path:
             raise _Refused("the call names no file")
         if "\0" in path or path != replace_surrogates(path) or ".." in PurePosixPath(path.replace("\\", "/")).parts:
@@ -361,7 +361,7 @@ def _plain(name: str) -> str:
 
 
 def translate_names(call: ToolCall) -> tuple[str, Mapping[str, object]]:
-    """Which verb of ours a call means, and its input."""
+    """Return our command for a call, and its input."""
     plain = _plain(call.name)
     if plain in _MANY:
         plain = str(call.input.get("command", "")).replace("_", "").lower()
@@ -379,14 +379,14 @@ def _refuse(problem: str, hint: str = "") -> ToolResult:
     return ToolResult(f"Refused: {problem}.{f' {hint}.' if hint else ''}", refused=True)
 
 
-def render_ran(ran: ForkResult | None) -> dict[str, object]:
-    """What a run cost, and how much of its first request came from the cache, for a row."""
-    usage, first = (ran.usage, ran.first) if ran else (Usage(), Usage())
+def render_ran(result: ForkResult | None) -> dict[str, object]:
+    """Return the cost of a run, and the cached share of its first request, for a row."""
+    usage, first = (result.usage, result.first) if result else (Usage(), Usage())
     return {
-        "requests": ran.turns if ran else 0,
-        "calls": ran.calls if ran else 0,
-        "refused": ran.refused if ran else 0,
-        "tokens": render_usage(usage) if ran else None,
+        "requests": result.turns if result else 0,
+        "calls": result.calls if result else 0,
+        "refused": result.refused if result else 0,
+        "tokens": render_usage(usage) if result else None,
         "cached_share": round(first.cached / first.input, 4) if first.input else None,
         "dollars": usage.dollars,
     }

@@ -1,7 +1,7 @@
 """The Messages API: a request rendered for it, its response read as a reply.
 
 A parent's body is sent unchanged, block for block, because it is the key of the cache; a schema would change the key, so
-it is not sent with a parent, and the task must ask for JSON in words. Of the four breakpoints that the API allows, at
+it is not sent with a parent, and the task must ask for JSON in words. The API allows four breakpoints: at
 most three are set here: at the end of system prompt and tools, and at the ends of the stable messages.
 """
 
@@ -62,13 +62,14 @@ class AnthropicModel:
 
 
 def render_anthropic_body(name: str, request: Request, quirks: frozenset[str] = frozenset()) -> dict[str, object]:
-    """The body of a request: a new one, or the parent's with the request's messages added."""
+    """Return the body of a request: a new one, or the parent's with the request's messages added."""
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     if request.parent is not None:
         return _extend(name, request.parent, request, room)
     body: dict[str, object] = {"model": name, "max_tokens": room}
     tools: list[Block] = [
-        {"name": at.name, "description": at.description, "input_schema": dict(at.schema)} for at in request.tools
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
+        for tool in request.tools
     ]
     if request.system:
         body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
@@ -130,22 +131,25 @@ def count_marks(body: Mapping[str, object]) -> int:
 
 
 def is_anthropic_state(raw: object) -> bool:
-    """Whether a message has the format of this API, so that it can be sent back unchanged."""
+    """Return whether a message has the format of this API, so that it can be sent back unchanged."""
     message = as_table(raw)
     blocks = message.get("content")
     is_ours = message.get("role") in ("user", "assistant") and "tool_calls" not in message
-    return is_ours and isinstance(blocks, list) and bool(blocks) and all(as_table(at).get("type") for at in blocks)
+    return is_ours and isinstance(blocks, list) and bool(blocks) and all(as_table(one).get("type") for one in blocks)
 
 
 def _render(message: Message) -> list[Block]:
-    """A message's blocks; none for one that is sent back unchanged."""
+    """Return a message's blocks; none for one that is sent back unchanged."""
     if is_anthropic_state(message.raw):
         return []
     if message.role == "tool":
         result: Block = {"type": "tool_result", "tool_use_id": message.answers, "content": message.text or "(nothing)"}
         return [{**result, "is_error": True} if message.failed else result]
     text: list[Block] = [{"type": "text", "text": message.text}] if message.text.strip() else []
-    return text + [{"type": "tool_use", "id": at.id, "name": at.name, "input": dict(at.input)} for at in message.calls]
+    calls: list[Block] = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.input)} for call in message.calls
+    ]
+    return text + calls
 
 
 def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
@@ -153,8 +157,8 @@ def _mark_stable(request: Request, rendered: Sequence[list[Block]]) -> None:
     user turns (a turn of many calls is longer than the API looks back), else after the first of several messages."""
     turns = list(zip(request.messages, rendered, strict=True))
     if not request.tools:
-        said = [blocks for message, blocks in turns if blocks and role_of(message) == "user"]
-        marked = said[:1] if len(said) > 1 else []
+        user_blocks = [blocks for message, blocks in turns if blocks and role_of(message) == "user"]
+        marked = user_blocks[:1] if len(user_blocks) > 1 else []
     else:
         marked, before = [], ""
         for message, blocks in turns:
@@ -214,7 +218,7 @@ class AnthropicStream:
         self._inputs: dict[object, str] = {}
 
     def add(self, event: Mapping[str, object]) -> str:
-        """Add one event; returns what it adds to the text."""
+        """Add one event; returns the text it adds."""
         kind, index = event.get("type"), event.get("index")
         if kind == "message_start":
             self.usage.update(as_table(as_table(event.get("message")).get("usage")))
@@ -225,7 +229,7 @@ class AnthropicStream:
             return self._grow(index, as_table(event.get("delta")))
         elif kind == "message_delta":
             self._stop = as_table(event.get("delta")).get("stop_reason") or self._stop
-            self.usage.update({key: at for key, at in as_table(event.get("usage")).items() if at is not None})
+            self.usage.update({key: count for key, count in as_table(event.get("usage")).items() if count is not None})
         elif kind == "message_stop":
             self.is_whole = True
         elif kind == "error":

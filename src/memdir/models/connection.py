@@ -51,7 +51,7 @@ _HINTS = {
     "forbidden": "check what the key may do at the provider",
     "missing": "check the name with the provider: `memdir config get model`, and model_url",
     "too_long": "shorten what is asked, or choose a model with a larger window",
-    "spent": "raise it or wait until it is renewed; memdir goes on by rules meanwhile",
+    "spent": "raise it or wait until it is renewed; until then memdir uses its built-in patterns",
     "refused": "the provider's own words say why",
     **dict.fromkeys(("busy", "down"), "wait a little; memdir tries again by itself the next time"),
     "offline": "check the network and the address: `memdir config get model_url`",
@@ -87,11 +87,11 @@ def can_use_tools(model: Model) -> bool:
 
 
 def narrow_schema(schema: Mapping[str, object]) -> dict[str, object]:
-    """The part of a schema that every endpoint accepts: shapes without sizes; objects are closed."""
+    """Return the part of a schema that every endpoint accepts: shapes without sizes; objects are closed."""
     narrow: dict[str, object] = {}
     for key, value in schema.items():
         if key == "properties" and isinstance(value, Mapping):  # below it, keys are names
-            narrow[key] = {name: _narrow(at) for name, at in value.items()}
+            narrow[key] = {name: _narrow(property) for name, property in value.items()}
         elif key not in _LEFT_OUT:
             narrow[key] = value if key in ("enum", "const", "required") else _narrow(value)
     if narrow.get("type") == "object":
@@ -102,7 +102,7 @@ def narrow_schema(schema: Mapping[str, object]) -> dict[str, object]:
 def _narrow(value: object) -> object:
     if isinstance(value, Mapping):
         return narrow_schema(value)
-    return [_narrow(at) for at in value] if isinstance(value, list | tuple) else value
+    return [_narrow(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def check_request(request: Request) -> None:
@@ -120,10 +120,10 @@ def wrong_parent(provider: str, why: str) -> ModelError:
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
-    """The sum; dollars only of those that are known."""
-    known = [at.dollars for at in (one, other) if at.dollars is not None]
+    """Return the sum; only known dollars are added."""
+    dollars = [usage.dollars for usage in (one, other) if usage.dollars is not None]
     counts = {name: getattr(one, name) + getattr(other, name) for name in ("fresh", "cached", "output", "stored")}
-    return Usage(**counts, dollars=sum(known) if known else None)
+    return Usage(**counts, dollars=sum(dollars) if dollars else None)
 
 
 def role_of(message: Message) -> str:
@@ -149,31 +149,31 @@ def as_count(value: object) -> int:
 
 
 def make_fault(who: str, reason: str, *, words: str = "", after: float | None = None) -> UnreachableError:
-    """An error with the reason in words, and the provider's own message if there is one."""
-    said = shorten(_KEYS.sub("…", one_line(words)).strip(" ."), _WORDS_CHARS)
-    message = REASONS[reason].format(who=who) + (f": {said}" if said else "")
+    """Return an error with the reason, and the provider's own message if there is one."""
+    provider_message = shorten(_KEYS.sub("…", one_line(words)).strip(" ."), _WORDS_CHARS)
+    message = REASONS[reason].format(who=who) + (f": {provider_message}" if provider_message else "")
     return UnreachableError(message, reason=reason, passing=reason in PASSING, after=after, hint=_HINTS[reason])
 
 
 def make_status_fault(
     who: str, status: int, body: object, *, headers: Mapping[str, str] | None = None, now: float | None = None
 ) -> UnreachableError:
-    """The error for a response with an error in it; for an error inside a stream the status is 200."""
+    """Return the error for a response that contains one; for an error inside a stream the status is 200."""
     kinds, words = read_error(body)
     reason = _find_reason(status, kinds, words)
     if not words and status >= 300:
-        known = {at.value: at.phrase for at in HTTPStatus} | {529: "overloaded"}
-        words = f"{status} {known.get(status, '')}".strip()
+        phrases = {status_code.value: status_code.phrase for status_code in HTTPStatus} | {529: "overloaded"}
+        words = f"{status} {phrases.get(status, '')}".strip()
     return make_fault(who, reason, words=words, after=read_after(headers or {}, now))
 
 
 def read_error(body: object) -> tuple[frozenset[str], str]:
-    """Type and code of an error, and its message; from `{"error": {…}}` or from the table inside."""
+    """Return type and code of an error, and its message; from `{"error": {…}}` or from the table inside."""
     table = as_table(body)
     inner = table.get("error")
     table = as_table(inner) or table
     names = (table.get("code"), as_table(table.get("details")).get("error_code"), table.get("type"))
-    kinds = frozenset(at for at in names if isinstance(at, str) and at)
+    kinds = frozenset(name for name in names if isinstance(name, str) and name)
     words = table.get("message") or (inner if isinstance(inner, str) else "")
     return kinds, words if isinstance(words, str) else ""
 
@@ -234,8 +234,8 @@ class CancelWatch:
         """Called by the HTTP library with its connections; the newest one is the one to shut down."""
         if name.endswith(_CONNECTED):
             find = getattr(info.get("return_value"), "get_extra_info", None)
-            found = find("socket") if find is not None else None
-            self._socket = found if isinstance(found, socket.socket) else None
+            connection_socket = find("socket") if find is not None else None
+            self._socket = connection_socket if isinstance(connection_socket, socket.socket) else None
 
     def check(self) -> None:
         """Raises if the request was cancelled or the time is up."""
@@ -305,8 +305,8 @@ class Connection:
             self._tls = http.create_ssl_context()
         with CancelWatch(self.who, request.cancelled, MODEL_WHOLE_SECONDS) as watch:
 
-            def show(sent: Any) -> None:
-                sent.extensions["trace"] = watch.trace
+            def show(outgoing: Any) -> None:
+                outgoing.extensions["trace"] = watch.trace
 
             # A redirect would carry the key to another address.
             options = {"timeout": timeout, "follow_redirects": False, "event_hooks": {"request": [show]}}
@@ -335,7 +335,7 @@ class Connection:
             raise make_status_fault(self.who, 200, error.body or {"message": error.message}) from error
         except UnicodeEncodeError as error:
             hint = "half a character (a lone surrogate) cannot be sent; take it out"
-            raise ModelError(f"the request to {self.who} holds what is no text", hint=hint) from error
+            raise ModelError(f"the request to {self.who} contains invalid Unicode", hint=hint) from error
         except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested without end
             watch.check()
             raise ReplyError(f"{self.who} answered with what is not JSON", hint="is the address right?") from error

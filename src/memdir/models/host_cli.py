@@ -49,7 +49,7 @@ _STATUS = re.compile(r"status:? ([45]\d\d)\b")
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """How a process is started. `leftover` is a pattern below the program's folder of files to remove afterwards."""
+    """Parameters of a process. `leftover` is a pattern below the program's folder of files to remove afterwards."""
 
     arguments: Sequence[str]
     cwd: Path
@@ -59,7 +59,7 @@ class _Launch:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a process reported: a text, or an `error` with the status of the API, 0 if there is none."""
+    """The report of a process: a text, or an `error` with the status of the API, 0 if there is none."""
 
     text: str = ""
     usage: Usage = Usage()
@@ -131,16 +131,16 @@ class HostModel:
         self, process: subprocess.Popen[bytes], command: list[str], request: Request
     ) -> subprocess.CompletedProcess[bytes]:
         deadline = time.monotonic() + self._seconds
-        given: bytes | None = render_host_prompt(request.messages).encode("utf-8", "replace")
+        stdin: bytes | None = render_host_prompt(request.messages).encode("utf-8", "replace")
         while True:
             if request.cancelled is not None and request.cancelled():
                 raise StoppedError(f"the request to {self._who} was cancelled")
             if time.monotonic() >= deadline:
                 raise make_fault(self._who, "timeout")
             try:
-                out, err = process.communicate(given, timeout=_LOOK_SECONDS)
+                out, err = process.communicate(stdin, timeout=_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                given = None  # communicate keeps what it has not written yet
+                stdin = None  # communicate keeps what it has not written yet
                 continue
             return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -170,27 +170,27 @@ class HostModel:
 
 
 def make_child_environ(environment: Environment) -> dict[str, str]:
-    """The child's environment: with the person's login, outside of any session, marked as started by memdir."""
-    kept = {name: value for name, value in environment.inherited.items() if name not in _OF_A_SESSION}
-    return kept | {"MEMDIR_INSIDE": "1"}
+    """Return the child's environment: with the user's login, outside of any session, marked as started by memdir."""
+    inherited = {name: value for name, value in environment.inherited.items() if name not in _OF_A_SESSION}
+    return inherited | {"MEMDIR_INSIDE": "1"}
 
 
 def render_host_prompt(messages: Sequence[Message]) -> str:
-    """Messages as one text, with the speaker before each if there is more than one, or if it could be a command."""
-    said = [message for message in messages if message.text.strip()]
-    text = "\n\n".join(message.text for message in said)
-    if all(role_of(message) == "user" for message in said) and not text.lstrip().startswith("/"):
+    """Render messages as one text, with the speaker before each if there are several, or if it could be a command."""
+    spoken = [message for message in messages if message.text.strip()]
+    text = "\n\n".join(message.text for message in spoken)
+    if all(role_of(message) == "user" for message in spoken) and not text.lstrip().startswith("/"):
         return text
     names = {"user": "User", "assistant": "You, before"}
-    return "\n\n".join(f"[{names[role_of(message)]}]\n{message.text}" for message in said)
+    return "\n\n".join(f"[{names[role_of(message)]}]\n{message.text}" for message in spoken)
 
 
 def _find_command(command: str, program: HostProgram, environment: Environment) -> str:
-    if (found := shutil.which(command, path=environment.inherited.get("PATH"))) is None:
+    if (program_path := shutil.which(command, path=environment.inherited.get("PATH"))) is None:
         key = program.setting
         hint = f"install {program.title} and log in, or `memdir config set {key} /whole/path/to/{key}`"
         raise ModelError(f"there is no program {shorten(one_line(command), 80)!r}", hint=hint)
-    return str(Path(found).absolute())
+    return str(Path(program_path).absolute())
 
 
 def _write_system(request: Request, folder: Path, more: str = "") -> Path:
@@ -212,7 +212,7 @@ _CLAUDE_FLAGS = (
     "--print --output-format=json --tools= --strict-mcp-config --setting-sources=user"
     ' --settings={"disableAllHooks":true} --disable-slash-commands --no-session-persistence --effort=low'
 ).split()
-_CLAUDE_FAST = "haiku"  # selects memories by default: it is asked at every prompt, and somebody is waiting
+_CLAUDE_FAST = "haiku"  # selects memories by default: it is asked at every prompt, while the user waits
 _CUT = "output token maximum"
 
 
@@ -304,8 +304,8 @@ def _read_codex(out: str, err: str) -> _Outcome | None:
             outcome = replace(outcome, usage=Usage(max(0, whole - cached - stored), cached, output, stored))
         elif event.get("type") == "turn.failed":
             words = as_text(error.get("message")) or "it gave no reason"
-            found = _STATUS.search(words)
-            return _Outcome(error=words.partition(", url:")[0], status=int(found[1]) if found else 0)
+            status = _STATUS.search(words)
+            return _Outcome(error=words.partition(", url:")[0], status=int(status[1]) if status else 0)
     return outcome
 
 
@@ -350,21 +350,21 @@ def _start_gemini(request: Request, name: str, folder: Path, environment: Enviro
 
 def _read_gemini(out: str, err: str) -> _Outcome | None:
     tables = [as_table(value) for text in (err, out) for value in find_json(text)]
-    found = next((at for at in reversed(tables) if "response" in at or "session_id" in at), None)
-    if found is None:
+    report = next((table for table in reversed(tables) if "response" in table or "session_id" in table), None)
+    if report is None:
         return None
-    models = [as_table(at) for at in as_table(as_table(found.get("stats")).get("models")).values()]
+    models = [as_table(model) for model in as_table(as_table(report.get("stats")).get("models")).values()]
     usage = Usage()
-    for tokens in (as_table(at.get("tokens")) for at in models):
+    for tokens in (as_table(model.get("tokens")) for model in models):
         names = ("prompt", "cached", "candidates", "thoughts")
-        prompt, cached, said, thoughts = (as_count(tokens.get(name)) for name in names)
-        usage = add_usage(usage, Usage(fresh=max(0, prompt - cached), cached=cached, output=said + thoughts))
-    if error := as_table(found.get("error")):
+        prompt, cached, visible, thoughts = (as_count(tokens.get(name)) for name in names)
+        usage = add_usage(usage, Usage(fresh=max(0, prompt - cached), cached=cached, output=visible + thoughts))
+    if error := as_table(report.get("error")):
         words, code = as_text(error.get("message")) or "it gave no reason", as_count(error.get("code"))
-        inner = next((as_table(as_table(at).get("error")) for at in find_json(words)), {})
+        inner = next((as_table(as_table(value).get("error")) for value in find_json(words)), {})
         status = 401 if code == _GEMINI_LOGIN else code if code >= 400 else 0
         return _Outcome(usage=usage, error=as_text(inner.get("message")) or words, status=status)
-    return _Outcome(as_text(found.get("response")), usage)
+    return _Outcome(as_text(report.get("response")), usage)
 
 
 PROGRAMS: Mapping[str, HostProgram] = {

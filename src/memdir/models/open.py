@@ -112,14 +112,14 @@ def new_run(model: Model) -> Model:
 
 
 def render_parent(model: Model, request: Request, reply: Reply) -> Mapping[str, object] | None:
-    """A host's request and its reply as the body that a fork continues; None for a model without such bodies. It begins
+    """Render a host's request and its reply as the body that a fork continues; None for a model without such bodies. It begins
     with the same bytes as the host's request, so it is in the provider's cache."""
     provider = model.model if isinstance(model, OpenModel) else model
     render = getattr(provider, "render", None)
     if render is None:
         return None
-    said = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
-    body, answered = render(request), render(replace(request, messages=(said,)))
+    turn = Message("assistant", reply.text, calls=reply.calls, raw=reply.raw)
+    body, answered = render(request), render(replace(request, messages=(turn,)))
     return {**body, "messages": [*as_list(body["messages"]), *as_list(answered["messages"])[-1:]]}
 
 

@@ -132,7 +132,7 @@ class OpenAIModel:
 def render_openai_body(
     name: str, request: Request, quirks: frozenset[str] = frozenset(), *, is_vendor: bool = False
 ) -> dict[str, object]:
-    """The body of a request: a new one, or the parent's with the request's messages added."""
+    """Return the body of a request: a new one, or the parent's with the request's messages added."""
     room = request.max_tokens + (THINKING_TOKENS if THINKS in quirks else 0)
     limit = "max_completion_tokens" if is_vendor != (OTHER_LIMIT in quirks) else "max_tokens"
     if request.parent is not None:
@@ -147,8 +147,11 @@ def render_openai_body(
     body = {"model": name, "messages": [*system, *render_openai_messages(request.messages)], limit: room}
     if request.tools:
         body["tools"] = [
-            {"type": "function", "function": {"name": at.name, "description": at.description, "parameters": at.schema}}
-            for at in request.tools
+            {
+                "type": "function",
+                "function": {"name": one.name, "description": one.description, "parameters": one.schema},
+            }
+            for one in request.tools
         ]
     if request.schema is not None and PLAIN not in quirks:
         schema = connection.narrow_schema(request.schema)
@@ -173,7 +176,7 @@ def check_openai_parent(parent: Mapping[str, object]) -> None:
     if not isinstance(messages, list | tuple) or not messages:
         raise wrong_parent(what, "it has no messages")
     if "system" in parent:
-        raise wrong_parent(what, "its system prompt stands beside the messages")
+        raise wrong_parent(what, "its system prompt is separate from the messages")
     tools = map(as_table, as_list(parent.get("tools")))
     if any("function" not in tool and "input_schema" in tool for tool in tools):
         raise wrong_parent(what, "its tools are not functions")
@@ -195,22 +198,22 @@ def is_openai_state(raw: object) -> bool:
 
 
 def render_openai_messages(messages: Sequence[Message]) -> list[object]:
-    """Messages in this format; adjacent ones of the user are merged, because some endpoints require turns."""
+    """Render messages in this format; adjacent user messages are merged, because some endpoints require turns."""
     rendered: list[object] = []
-    said: dict[str, object] | None = None
+    last_user: dict[str, object] | None = None
     for message in messages:
         if is_openai_state(message.raw):
             rendered.append(message.raw)
-            said = None
+            last_user = None
         elif message.role in ("tool", "assistant"):
             if message.role == "tool" or message.text.strip() or message.calls:
                 rendered.append(_render(message))
-                said = None
-        elif said is not None and message.text.strip():
-            said["content"] = f"{said['content']}\n\n{message.text}"
+                last_user = None
+        elif last_user is not None and message.text.strip():
+            last_user["content"] = f"{last_user['content']}\n\n{message.text}"
         elif message.text.strip():
-            said = {"role": "user", "content": message.text}
-            rendered.append(said)
+            last_user = {"role": "user", "content": message.text}
+            rendered.append(last_user)
     return rendered
 
 
@@ -230,7 +233,7 @@ def _render_call(id: str, name: str, arguments: str) -> dict[str, object]:
 
 
 def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | None = None) -> AdaptedReply:
-    """An answer as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
+    """Parse an answer as a reply; with StopReason.LENGTH its calls may be truncated and must not be executed."""
     choices = as_list(answer.get("choices"))
     choice = as_table(choices[0]) if choices else {}
     _check_error(answer, choice, who)
@@ -239,8 +242,8 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
         raise ReplyError(f"{who} did not answer with a message", hint="is the address one of chat completions?")
     usage = read_openai_usage(as_table(answer.get("usage")), dollars)
     finish = as_text(choice.get("finish_reason"))
-    wanted = [as_table(at) for at in as_list(message.get("tool_calls"))]
-    calls = tuple(_read_call(at, number, finish, usage) for number, at in enumerate(wanted))
+    call_rows = [as_table(row) for row in as_list(message.get("tool_calls"))]
+    calls = tuple(_read_call(row, number, finish, usage) for number, row in enumerate(call_rows))
     stop = _STOPS.get(finish, StopReason.DONE)
     if stop in (StopReason.DONE, StopReason.CALLS):
         stop = StopReason.CALLS if calls else StopReason.DONE
@@ -249,21 +252,21 @@ def read_openai_reply(answer: Mapping[str, object], who: str, dollars: float | N
     refusal = as_text(message.get("refusal"))
     if refusal and not text:
         text, stop = refusal, StopReason.REFUSED
-    kept = {key: message[key] for key in ("role", "content", "tool_calls", "refusal") if message.get(key)}
+    state = {key: message[key] for key in ("role", "content", "tool_calls", "refusal") if message.get(key)}
     # Results refer to ids, so calls without any go back with the ids made here.
-    has_ids = all(as_text(at.get("id")) for at in wanted)
-    raw = {"role": "assistant", "content": None, **kept} if has_ids and (text or calls) else {}
+    has_ids = all(as_text(row.get("id")) for row in call_rows)
+    raw = {"role": "assistant", "content": None, **state} if has_ids and (text or calls) else {}
     thought = as_count(as_table(as_table(answer.get("usage")).get("completion_tokens_details")).get("reasoning_tokens"))
     is_starved = stop is StopReason.LENGTH and bool(thought) and not raw
     return AdaptedReply(Reply(text, usage, calls, stop, raw or None), is_starved)
 
 
 def _check_error(answer: Mapping[str, object], choice: Mapping[str, object], who: str) -> None:
-    """Raises for an error that comes with a success status, as gateways report errors of the provider."""
-    found = next((at for at in (answer, choice) if as_table(at.get("error"))), None)
-    if found is not None:
-        code = as_count(as_table(found["error"]).get("code"))
-        raise connection.make_status_fault(who, code if 400 <= code < 600 else 200, found)
+    """Raise an error that comes with a success status, as gateways report errors of the provider."""
+    faulty = next((table for table in (answer, choice) if as_table(table.get("error"))), None)
+    if faulty is not None:
+        code = as_count(as_table(faulty["error"]).get("code"))
+        raise connection.make_status_fault(who, code if 400 <= code < 600 else 200, faulty)
     if choice.get("finish_reason") == "error":
         raise make_fault(who, "broken")
 
@@ -276,9 +279,9 @@ def read_openai_usage(usage: Mapping[str, object], dollars: float | None = None)
 
 def _read_call(call: Mapping[str, object], number: int, finish: str, usage: Usage) -> ToolCall:
     function = as_table(call.get("function"))
-    given = function.get("arguments")
+    arguments = function.get("arguments")
     try:
-        parsed = json.loads(given or "{}") if isinstance(given, str) else given
+        parsed = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, Mapping):
@@ -306,8 +309,8 @@ class OpenAIStream:
         delta = as_table(choice.get("delta"))
         self.finish = as_text(choice.get("finish_reason")) or self.finish
         self._refusal += as_text(delta.get("refusal"))
-        for number, at in enumerate(map(as_table, as_list(delta.get("tool_calls")))):
-            self._add_call(at.get("index", number), at)
+        for number, part in enumerate(map(as_table, as_list(delta.get("tool_calls")))):
+            self._add_call(part.get("index", number), part)
         text = as_text(delta.get("content"))
         self._text += text
         return text
@@ -316,7 +319,7 @@ class OpenAIStream:
         """Add a piece of a call. Some endpoints give all calls one index: another id is another call."""
         id, function = as_text(part.get("id")), as_table(part.get("function"))
         name = as_text(function.get("name"))
-        call = next((at for known, at in reversed(self._calls) if known == index), None)
+        call = next((pieces for call_index, pieces in reversed(self._calls) if call_index == index), None)
         if call is None or (id and call["id"] and id != call["id"]):
             call = {"id": "", "name": "", "arguments": ""}
             self._calls.append((index, call))

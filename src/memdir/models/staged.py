@@ -30,7 +30,7 @@ _DESCRIPTION_CHARS = 140  # of a description made from the body
 
 
 class StagedView(StoreView, Protocol):
-    """What a run reads: a store, or a view of one."""
+    """The files a run reads: a store, or a view of one."""
 
     @property
     def rules(self) -> WriteRules: ...
@@ -51,7 +51,7 @@ class StagedMemory:
 class Staging:
     def __init__(self, store: StagedView, *, now: datetime) -> None:
         self.store = store
-        # Dates are seen from here, in the zone of whoever speaks; UTC is the clock's, not a person's.
+        # Dates are relative to the speaker's own time zone; the clock's UTC is nobody's.
         self._now = now.astimezone() if now.tzinfo is UTC else now
         self._staged: dict[str, StagedMemory] = {}
 
@@ -74,11 +74,11 @@ class Staging:
         return self._find(name).before
 
     def write(self, name: str, text: str) -> bool:
-        """Write a whole file, frontmatter included; returns whether the memory is new."""
+        """Write a complete file, frontmatter included; returns whether the memory is new."""
         check_name(name)
-        found = self._find(name)
-        text = resolve_text(frontmatter.quote_values(text), self._now, found.before or "")
-        if found.before is None:
+        current = self._find(name)
+        text = resolve_text(frontmatter.quote_values(text), self._now, current.before or "")
+        if current.before is None:
             draft = parse_draft(name, text)
             check_description(draft.description, draft.kind)
             plan_write(self.store, draft, None, self._now, self.store.rules)
@@ -86,36 +86,36 @@ class Staging:
             fields = frontmatter.parse_fields(text)
             check_kind(fields, self.store.rules)
             check_text(text, "body")
-            if fields.description != frontmatter.parse_fields(found.before).description:
+            if fields.description != frontmatter.parse_fields(current.before).description:
                 check_description(fields.description, fields.kind)
-        self._staged[fold(name)] = replace(found, text=text)
-        return found.before is None
+        self._staged[fold(name)] = replace(current, text=text)
+        return current.before is None
 
     def save(self, draft: Draft) -> str:
         """Write a draft under its own name, or that of the memory it replaces; returns the name."""
         data = None if draft.name is None else self.read_bytes(f"{draft.name}.md")
         digest = None if data is None else digest_of(data)
         name, planned = plan_write(self, draft, digest, self._now, self.store.rules)
-        after = next((at.after for at in planned if at.path == f"{name}.md"), None)
+        after = next((change.after for change in planned if change.path == f"{name}.md"), None)
         if after is not None:
             self._staged[fold(name)] = replace(self._find(name), name=name, text=after.decode("utf-8"))
         return name
 
     def forget(self, name: str) -> None:
         self.read(name)
-        if (found := self._find(name)).before is None:
+        if (current := self._find(name)).before is None:
             del self._staged[fold(name)]  # it was new in this run
         else:
-            self._staged[fold(name)] = replace(found, text=None)
+            self._staged[fold(name)] = replace(current, text=None)
 
     def drop(self, name: str) -> None:
         self._staged.pop(fold(name), None)
 
     def put(self, staged: StagedMemory) -> str:
-        """Stage a memory that was judged; a new one whose name is taken gets a free one, unless it says the same there."""
+        """Stage an accepted memory; a new one whose name is taken gets a free one, unless the texts are equal."""
         name, number = staged.name, 1
-        while staged.before is None and (found := self.read_bytes(f"{name}.md")) is not None:
-            if split_frontmatter(decode(found)).body.strip() == split_frontmatter(staged.text or "").body.strip():
+        while staged.before is None and (existing := self.read_bytes(f"{name}.md")) is not None:
+            if split_frontmatter(decode(existing)).body.strip() == split_frontmatter(staged.text or "").body.strip():
                 return name
             number += 1
             name = f"{staged.name[:90]}-{number}"
@@ -132,8 +132,8 @@ class Staging:
 
     @property
     def staged(self) -> tuple[StagedMemory, ...]:
-        """What changed, in the order of the first changes."""
-        return tuple(at for at in self._staged.values() if at.text != at.before)
+        """Return the changed memories, in the order of the first changes."""
+        return tuple(memory for memory in self._staged.values() if memory.text != memory.before)
 
     def read_bytes(self, path: str) -> bytes | None:
         if (staged := self._staged.get(fold(path.removesuffix(".md")))) is not None:
@@ -143,7 +143,7 @@ class Staging:
     def list_files(self, folder: str) -> list[str]:
         listed = self.store.list_files(folder)
         prefix = f"{folder}/" if folder else ""
-        new = (f"{at.name}.md" for at in self._staged.values() if at.text is not None)
+        new = (f"{memory.name}.md" for memory in self._staged.values() if memory.text is not None)
         inside = (path[len(prefix) :] for path in new if path.startswith(prefix))
         return sorted({*listed, *(path for path in inside if "/" not in path)})
 
@@ -160,13 +160,13 @@ class Staging:
 
 def make_edits(staged: Iterable[StagedMemory]) -> tuple[Edit, ...]:
     edits: list[Edit] = []
-    for at in staged:
-        if at.text is None:
-            edits.append(Forget(at.name, at.digest))
-        elif at.digest is None:
-            edits.append(Save(parse_draft(at.name, at.text)))
+    for memory in staged:
+        if memory.text is None:
+            edits.append(Forget(memory.name, memory.digest))
+        elif memory.digest is None:
+            edits.append(Save(parse_draft(memory.name, memory.text)))
         else:
-            edits.append(Rewrite(at.name, at.text, at.digest))
+            edits.append(Rewrite(memory.name, memory.text, memory.digest))
     return tuple(edits)
 
 
@@ -225,20 +225,20 @@ class StageResult:
 
 
 def parse_operations(text: str, *, limit: int = FORK_CALLS) -> tuple[Operation, ...]:
-    """The operations in a reply, at most `limit`; text around the JSON is ignored. Raises ReplyError if there is no list."""
-    found = list(find_json(text))
-    for value in found:
+    """Return the operations in a reply, at most `limit`; text around the JSON is ignored. Raises ReplyError if there is no list."""
+    values = list(find_json(text))
+    for value in values:
         rows = value.get(KEY) if isinstance(value, dict) else value
         if isinstance(rows, list):
             return tuple(_parse_row(row) for row in rows[:limit])
-    if not found:
+    if not values:
         raise ReplyError(f"there is no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
     raise ReplyError(f'the JSON has no list "{KEY}"')
 
 
 def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FORK_WRITTEN_BYTES) -> StageResult:
-    """Carry out what can be carried out; one operation that is impossible does not stop the others."""
-    done: dict[str, Operation] = {}
+    """Apply the operations that are possible; an impossible one does not stop the others."""
+    applied: dict[str, Operation] = {}
     problems: list[str] = []
     size = 0
     for number, operation in enumerate(operations, 1):
@@ -246,12 +246,12 @@ def stage(operations: Sequence[Operation], staging: Staging, *, limit: int = FOR
         try:
             if operation.problem or size > limit:
                 raise ReplyError(operation.problem or f"a run may write {limit:,} bytes, and with this one it is more")
-            done[_stage_one(operation, staging)] = operation
+            applied[_stage_one(operation, staging)] = operation
         except MemdirError as error:
             hint = f" ({error.hint})" if error.hint else ""
             named = shorten(one_line(f"{operation.action} {operation.name}".strip() or "no object"), 80)
             problems.append(f"operation {number} ({named}): {error}{hint}")
-    return StageResult(done, tuple(problems))
+    return StageResult(applied, tuple(problems))
 
 
 def _stage_one(operation: Operation, staging: Staging) -> str:
@@ -293,7 +293,7 @@ def _parse_row(row: object) -> Operation:
     return Operation(
         action,
         name,
-        Kind(kind) if kind in [at.value for at in Kind] else None,
+        Kind(kind) if kind in [member.value for member in Kind] else None,
         one_line(values.get("title", "")),
         one_line(values.get("description", "")),
         compose_body(values.get("body", ""), values.get("why"), values.get("how")),

@@ -1,4 +1,4 @@
-"""What requests to models use: the record of it, the caps on tokens, prices, and retries.
+"""Usage of models: the record of requests, the limits on tokens, prices, and retries.
 
 `ask_metered` checks a request against the caps and leaves one row in a file of the person's, for all projects and
 processes; the budget is counted from it. Before a request its input is estimated and its whole output reserved; the row
@@ -62,7 +62,7 @@ log = logging.getLogger("memdir.models")
 
 @dataclass(frozen=True, slots=True)
 class TokenCaps:
-    """Tokens for one run and for one day; 0 is no cap."""
+    """Tokens for one run and for one day; 0 means unlimited."""
 
     run: int = 0
     day: int = 0
@@ -108,7 +108,7 @@ class UsageReport:
 
 @dataclass(frozen=True, slots=True)
 class UsageMeter:
-    """Where and for which run and project requests are recorded, and the caps."""
+    """The usage file, the run and project to record requests under, and the limits."""
 
     path: Path
     model: str
@@ -142,14 +142,14 @@ def ask_metered(model: Model, request: Request, meter: UsageMeter) -> Reply:
 
 
 def find_outcome(error: ModelError) -> str:
-    """One word for an error."""
+    """Return one word for an error."""
     if isinstance(error, UnreachableError):
         return error.reason or "unreachable"
     return "cancelled" if isinstance(error, StoppedError) else "unusable" if isinstance(error, ReplyError) else "failed"
 
 
 def render_usage_row(entry: UsageRow) -> str:
-    """One line of the log: input, how much of it from the cache, output, and cost."""
+    """Render one line of the log: input, how much of it came from the cache, output, and cost."""
     usage = entry.usage
     share = f" ({usage.cached / usage.input:.1%})" if usage.input else ""
     cost = "" if usage.dollars is None else f", ${usage.dollars:.4f}"
@@ -167,7 +167,7 @@ def _begin(entry: UsageRow, meter: UsageMeter) -> int | None:
     except DiskError as error:
         if not (meter.caps.run or meter.caps.day):
             return None
-        message = f"what models cost cannot be recorded, so none is asked: {error}"
+        message = f"cannot record the cost of models, so no request is sent: {error}"
         raise BudgetError(message, hint=f"fix or move away {meter.path}; or set both caps to 0") from error
 
 
@@ -205,23 +205,23 @@ class RetryingModel:
 
     def __call__(self, request: Request) -> Reply:
         deadline = self.clock() + self.seconds
-        shown: list[str] = []
+        streamed: list[str] = []
         on_text = request.on_text
 
         def show(text: str) -> None:
-            shown.append(text)
+            streamed.append(text)
             if on_text is not None:
                 on_text(text)
 
-        asked = request if on_text is None else replace(request, on_text=show)
+        pending = request if on_text is None else replace(request, on_text=show)
         for attempt in range(1, self.tries + 1):
             try:
-                return self.model(asked)
+                return self.model(pending)
             except UnreachableError as error:
-                # What the provider asks for, or an interval that doubles, somewhere in its upper half.
+                # Wait as long as the provider asks, or for an interval that doubles, somewhere in its upper half.
                 longest = min(_LONGEST_WAIT, _FIRST_WAIT * float(1 << (attempt - 1)))
                 wait = max(error.after or 0.0, longest * (0.5 + self.chance() / 2))
-                if not error.passing or shown or attempt == self.tries or self.clock() + wait >= deadline:
+                if not error.passing or streamed or attempt == self.tries or self.clock() + wait >= deadline:
                     raise
                 fault = error
             except StoppedError:
@@ -229,7 +229,7 @@ class RetryingModel:
                     raise fault from None
                 raise
             self._wait(wait, request)
-            asked = replace(asked, cancelled=lambda: _is_cancelled(request) or self.clock() >= deadline)
+            pending = replace(pending, cancelled=lambda: _is_cancelled(request) or self.clock() >= deadline)
         raise AssertionError("the last try returns or raises")
 
     def _wait(self, seconds: float, request: Request) -> None:
@@ -250,15 +250,15 @@ def _is_cancelled(request: Request) -> bool:
 class UsageBook(Database):
     def begin(self, entry: UsageRow, run: str, caps: TokenCaps) -> int:
         """Reserve tokens for a request in one transaction; raises BudgetError if that exceeds a cap."""
-        at, week = entry.at.timestamp(), find_week(entry.at)
-        row = (at, week, run, entry.project, entry.purpose, entry.model, entry.outcome, entry.counted)
+        timestamp, week = entry.at.timestamp(), find_week(entry.at)
+        row = (timestamp, week, run, entry.project, entry.purpose, entry.model, entry.outcome, entry.counted)
         with self.transaction(durable=False) as db:
             check_caps(caps, self.read_spent(run, entry.at), entry.counted, entry.at)
             columns = "at, week, run, project, purpose, model, outcome, counted"
             return db.execute(f"INSERT INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
 
     def settle(self, row: int, outcome: str, usage: Usage, counted: int, seconds: float | None = None) -> None:
-        """Replace the reserved tokens by what a request really used; `seconds` until its reply."""
+        """Replace the reserved tokens by those a request really used; `seconds` until its reply."""
         values = (outcome, usage.fresh, usage.cached, usage.stored, usage.output, usage.dollars, counted, seconds, row)
         columns = "outcome = ?, fresh = ?, cached = ?, stored = ?, output = ?, dollars = ?, counted = ?, seconds = ?"
         with self.transaction(durable=False) as db:
@@ -284,8 +284,10 @@ class UsageBook(Database):
         with self.reading() as db:
             rows = db.execute(f"SELECT {columns} FROM requests ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
         return tuple(
-            UsageRow(datetime.fromtimestamp(at).astimezone(), project, purpose, model, outcome, Usage(*usage), counted)
-            for at, project, purpose, model, outcome, *usage, counted in rows
+            UsageRow(
+                datetime.fromtimestamp(when).astimezone(), project, purpose, model, outcome, Usage(*usage), counted
+            )
+            for when, project, purpose, model, outcome, *usage, counted in rows
         )
 
     def read_totals(self, since: datetime) -> tuple[UsageTotal, ...]:
@@ -305,7 +307,7 @@ class UsageBook(Database):
 
 
 def read_usage_report(path: Path, *, now: datetime) -> UsageReport:
-    """A summary of the file, empty when there is none."""
+    """Return a summary of the file, empty if there is none."""
     if not path.exists():
         return UsageReport()
     with closing(UsageBook(path, MIGRATIONS, readonly=True, busy_seconds=_BUSY_SECONDS)) as book:
@@ -326,7 +328,7 @@ def open_book(path: Path) -> UsageBook:
 
 
 def find_week(at: datetime) -> str:
-    """The Monday of a time's week, as a local date."""
+    """Return the Monday of a time's week, as a local date."""
     day = find_day(at)
     return (day - timedelta(days=day.weekday())).date().isoformat()
 
@@ -348,21 +350,21 @@ _estimate = lru_cache(maxsize=_CACHED_TEXTS)(estimate_tokens)
 
 
 def check_caps(caps: TokenCaps, spent: SpentTokens, needed: int, now: datetime) -> None:
-    renewed = f"it begins anew at {find_day(now) + timedelta(days=1):%Y-%m-%d %H:%M}"
+    renewed = f"it is renewed at {find_day(now) + timedelta(days=1):%Y-%m-%d %H:%M}"
     rows = (
-        (caps.run, spent.run, "one run", "budget.run_tokens", "the next run begins at nothing"),
+        (caps.run, spent.run, "one run", "budget.run_tokens", "the next run starts from zero"),
         (caps.day, spent.day, "one day", "budget.day_tokens", renewed),
     )
     for cap, used, span, key, when in rows:
         if cap and used + needed > cap:
             raise BudgetError(
                 f"the cap of {cap:,} tokens for {span} stops this: {used:,} are spent, about {needed:,} would be added",
-                hint=f"{when}; `memdir config set {key} N` changes it, 0 is no cap",
+                hint=f"{when}; `memdir config set {key} N` changes it, 0 means unlimited",
             )
 
 
 def find_day(now: datetime) -> datetime:
-    """When the day of `now` began in local time."""
+    """Return when the day of `now` began in local time."""
     return now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -385,13 +387,13 @@ def _read_prices() -> dict[str, list[float]]:
 
 
 def find_price(name: str) -> Price | None:
-    """The price of a model by its name, with or without a date, a vendor before it, or a window after it."""
+    """Return the price of a model by its name, with or without a date, a vendor before it, or a window after it."""
     plain = _DATE.sub("", re.sub(r"\[.*\]$", "", name.rpartition("/")[2].strip().lower()))
     return Price(*_read_prices()[plain]) if plain in _read_prices() else None
 
 
 def find_cost(name: str, usage: Usage) -> float | None:
-    """What a request cost in dollars; None if the price is unknown."""
+    """Return the cost of a request in dollars; None if the price is unknown."""
     if (price := find_price(name)) is None:
         return None
     read = usage.fresh * price.input + usage.stored * price.input * _STORED + usage.cached * price.cached

@@ -21,7 +21,7 @@ OURS = compile_late(r"(?:^|[\s\"'/\\])memdir[\"']?\s+hook\s+([\w-]+)\s+--host[\s
 
 
 class HookEvent(StrEnum):
-    """What can happen in a conversation, under memdir's names; `memdir hook EVENT` takes them."""
+    """Events in a conversation, under memdir's names; `memdir hook EVENT` takes them."""
 
     START = "session-start"
     PROMPT = "user-prompt"
@@ -168,8 +168,8 @@ def find_name(event: HookEvent, host: Host) -> str:
 
 
 def render_undecided(settings: Settings, hosts: Iterable[Host]) -> str:
-    """One line for a person who has not decided about a model; empty if that is done, or no host's program is one."""
-    host = next((at for at in hosts if at.model), None)
+    """Return one line for a user who has not decided about a model; empty if decided, or no host's program is one."""
+    host = next((host_option for host_option in hosts if host_option.model), None)
     if host is None or settings.sources["model"] != DEFAULT:
         return ""
     agreed, declined = f"`memdir config set model {host.model}`", "`memdir config set model none`"
@@ -203,15 +203,15 @@ class InstallRow:
 
 
 def read_install_record(state_home: Path) -> dict[str, InstallRow]:
-    """Returns every file that `install` has changed, by its path; a record that cannot be read counts as none."""
+    """Return every file that `install` has changed, by its path; a record that cannot be read counts as none."""
     try:
         table = json.loads(read_small(state_home / FILE, _RECORD_BYTES).data or b"{}")
     except (ValueError, RecursionError):
         return {}
     files = table.get("files") if isinstance(table, dict) else None
     rows = files.items() if isinstance(files, dict) else ()
-    found = {path: _parse_row(row) for path, row in rows if isinstance(row, dict)}
-    return {path: entry for path, entry in found.items() if entry is not None}
+    parsed = {path: _parse_row(row) for path, row in rows if isinstance(row, dict)}
+    return {path: entry for path, entry in parsed.items() if entry is not None}
 
 
 def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) -> None:
@@ -220,7 +220,7 @@ def write_install_record(state_home: Path, entries: Mapping[str, InstallRow]) ->
     if not entries:
         path.unlink(missing_ok=True)
         return
-    files = {where: asdict(at) | {"since": at.since.isoformat()} for where, at in sorted(entries.items())}
+    files = {where: asdict(entry) | {"since": entry.since.isoformat()} for where, entry in sorted(entries.items())}
     write_private(path, json.dumps({"files": files}, indent=1).encode("ascii") + b"\n")
 
 
@@ -232,15 +232,15 @@ def _parse_row(row: Mapping[str, object]) -> InstallRow | None:
         return None
     if not isinstance(host, str) or not isinstance(digest, str):
         return None
-    splices = [at for at in _list(row.get("splices")) if isinstance(at, list) and len(at) == 2]
+    splices = [pair for pair in _list(row.get("splices")) if isinstance(pair, list) and len(pair) == 2]
     return InstallRow(
         host,
         digest,
         began if began.tzinfo else began.replace(tzinfo=UTC),
-        tuple((int(at), str(text)) for at, text in splices if isinstance(at, int)),
+        tuple((int(offset), str(text)) for offset, text in splices if isinstance(offset, int)),
         tuple(tuple(map(str, keys)) for keys in _list(row.get("made")) if isinstance(keys, list)),
         row.get("created") is True,
-        tuple(at for at in _list(row.get("folders")) if isinstance(at, str)),
+        tuple(folder for folder in _list(row.get("folders")) if isinstance(folder, str)),
     )
 
 
@@ -285,9 +285,9 @@ def list_present(environment: Environment) -> tuple[Host, ...]:
 
 
 def find_installed(environment: Environment, root: Path | None = None) -> tuple[InstalledHost, ...]:
-    """Returns the hosts that have memdir's hooks, in the person's own settings or in the project's."""
+    """Return the hosts that have memdir's hooks, in the user's own settings or in the project's."""
     record = read_install_record(environment.state_home)
-    found = []
+    installed = []
     for host in HOSTS.values():
         for path in (find_hooks_file(host, environment, None), root and find_hooks_file(host, environment, root)):
             events = set(_list_hooks(path, host)) if path else set()
@@ -295,9 +295,9 @@ def find_installed(environment: Environment, root: Path | None = None) -> tuple[
                 continue
             entry = record.get(str(path))
             since = entry.since if entry else datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            regular = tuple(at.value for at in _REGULAR if at in events)
-            found.append(InstalledHost(host.key, regular, since, path))
-    return tuple(found)
+            regular = tuple(event.value for event in _REGULAR if event in events)
+            installed.append(InstalledHost(host.key, regular, since, path))
+    return tuple(installed)
 
 
 def _list_hooks(path: Path, host: Host) -> Iterator[HookEvent]:
@@ -318,5 +318,5 @@ def _list_commands(value: object) -> Iterator[str]:
     """Every `command` at any depth: hosts nest them differently."""
     if isinstance(value, dict) and isinstance(command := value.get("command"), str):
         yield command
-    for at in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _list_commands(at)
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _list_commands(item)

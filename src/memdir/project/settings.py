@@ -63,7 +63,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words."""
+        """Return the allowed values, as text."""
         if isinstance(self.default, bool):
             return "true or false (also on/off, yes/no, 1/0)"
         if isinstance(self.default, str):
@@ -89,16 +89,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("paused_until", "none", "The same until this time; `memdir pause 2h` sets it.", is_time=True),
     Setting("lock_seconds", limits.LOCK_SECONDS, "How long a write waits for another one."),
     Setting("recall", True, "Bring memories into a conversation when they matter.", project=True),
-    Setting("selector", "model", f"What selects memories beside a conversation: {_SELECTORS}.", ("model", "local")),
+    Setting("selector", "model", f"Selects memories in the background: {_SELECTORS}.", ("model", "local")),
     Setting("select_model", "default", "The model that does it; `default` is `model`, of claude-cli its `haiku`."),
-    Setting("encoder", "auto", "A sentence encoder beside the turn: the installed one, none, or the folder of one."),
+    Setting("encoder", "auto", "Sentence encoder for background selection: the installed one, none, or a folder."),
     Setting("visible", True, "Show you one line with what was recalled and saved, in hosts that can show it."),
     Setting("past_context", True, "Tell the agent how to search past sessions."),
     Setting("extract", True, f"Extract memories from each turn in the background; {_EXTRACT_OFF}.", project=True),
     Setting(
         "extract_headless", "explicit", f"What to extract in runs without a person: {_HEADLESS}.", _HEADLESS_CHOICES
     ),
-    Setting("extract_every", 1, "Extract after every so many turns.", minimum=1),
+    Setting("extract_every", 1, "Extract after every N turns.", minimum=1),
     Setting("team", False, "Keep and load the team's memory."),
     Setting("team_agents", False, "Agents write to the team's memory without review by a person."),
     Setting("author", "default", "Author of what you share, as `Name <mail>`; `default` is git's user."),
@@ -123,10 +123,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("gemini", "gemini", "The program behind `gemini-cli`."),
     Setting("history.keep_days", 0, "Days for which old versions stay in the history; 0 is for ever."),
     Setting(
-        "history.keep_mb", limits.HISTORY_MB, "Megabytes of versions in a history; beyond, old ones go. 0 is no bound."
+        "history.keep_mb",
+        limits.HISTORY_MB,
+        "Megabytes of versions in a history; above this, the oldest are removed. 0 means unlimited.",
     ),
-    Setting("budget.run_tokens", limits.RUN_TOKENS, "Tokens one run may spend; 0 is no cap."),
-    Setting("budget.day_tokens", limits.DAY_TOKENS, "Tokens one day may spend; 0 is no cap."),
+    Setting("budget.run_tokens", limits.RUN_TOKENS, "Tokens one run may spend; 0 means unlimited."),
+    Setting("budget.day_tokens", limits.DAY_TOKENS, "Tokens one day may spend; 0 means unlimited."),
 )
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
@@ -139,11 +141,11 @@ def find_setting(key: str) -> Setting:
 
 
 def parse_value(setting: Setting, raw: object, source: str) -> Value:
-    """Returns the value of `raw` in the default's type; raises SettingsError naming key, source and what is allowed."""
+    """Return the value of `raw` in the default's type; raises SettingsError naming key, source and allowed values."""
     value = convert(setting, raw)
     if value is None:
-        shown = shorten(one_line(str(raw)), 60)
-        message = f"{setting.key} = {shown!r} ({source}) cannot be used; allowed: {setting.allowed}"
+        value_text = shorten(one_line(str(raw)), 60)
+        message = f"{setting.key} = {value_text!r} ({source}) cannot be used; allowed: {setting.allowed}"
         raise SettingsError(message, key=setting.key, hint=f"`memdir config list` shows {setting.key} and its source")
     return value
 
@@ -228,7 +230,7 @@ class Environment:
 
     @property
     def managed_dir(self) -> Path:
-        """Where the administrator of a machine puts settings for all users."""
+        """Return the directory for an administrator's settings for all users of a machine."""
         return self.policy_file.parent
 
 
@@ -253,7 +255,7 @@ class Settings:
         return float(self.values[key])
 
     def half_lives(self) -> HalfLives:
-        """How fast each type ages, in days."""
+        """Return how fast each type ages, in days."""
         return {kind: self.number(f"half_life.{kind}") for kind in Kind}
 
     def find_pause_end(self, now: datetime) -> datetime | None:
@@ -263,17 +265,17 @@ class Settings:
 
 
 def read_environment(environ: Mapping[str, str] | None = None, *, policy_file: Path | None = None) -> Environment:
-    """Returns the environment as a record; raises SettingsError for a value that cannot be used."""
+    """Return the environment as a record; raises SettingsError for an invalid value."""
     env = os.environ if environ is None else environ
     home = _find_home(env)
-    given = env.get("CLAUDE_CONFIG_DIR", "")
-    if given and not os.path.isabs(given):
-        message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(given), 60)!r} is not an absolute path"
+    claude_dir = env.get("CLAUDE_CONFIG_DIR", "")
+    if claude_dir and not os.path.isabs(claude_dir):
+        message = f"CLAUDE_CONFIG_DIR = {shorten(one_line(claude_dir), 60)!r} is not an absolute path"
         raise SettingsError(message, key="CLAUDE_CONFIG_DIR", hint="write the whole path; `~` is not expanded here")
     managed = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
     return Environment(
         home=home,
-        claude_home=Path(unicodedata.normalize("NFC", given or str(home / ".claude"))),
+        claude_home=Path(unicodedata.normalize("NFC", claude_dir or str(home / ".claude"))),
         codex_home=_read_folder(env, "CODEX_HOME", home / ".codex"),
         gemini_home=_read_folder(env, "GEMINI_CLI_HOME", home) / ".gemini",
         config_file=_read_folder(env, "XDG_CONFIG_HOME", home / ".config") / "memdir" / "config.toml",
@@ -346,9 +348,9 @@ def _flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
 
 
 def git_environ() -> dict[str, str]:
-    """Returns the environment for a git process that uses the given directory only and never prompts."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+    """Return the environment for a git process that uses the given directory only and never prompts."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return inherited | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
 
 
 def _read_project_file(path: Path, ignored: dict[str, str], notes: list[str]) -> Iterator[tuple[str, Value]]:
@@ -402,9 +404,9 @@ def _find_home(env: Mapping[str, str]) -> Path:
 
 
 def _read_folder(env: Mapping[str, str], name: str, default: Path) -> Path:
-    """By the XDG rules a relative value counts as not set."""
-    given = env.get(name, "")
-    return Path(given) if os.path.isabs(given) else default
+    """Return a directory; by the XDG rules a relative value counts as not set."""
+    value = env.get(name, "")
+    return Path(value) if os.path.isabs(value) else default
 
 
 def _parse_now(text: str) -> datetime | None:

@@ -3,7 +3,7 @@
 Loading numpy and the weights takes longer than a prompt hook may, so only processes that nobody waits for, and
 `memdir recall`, use this. The encoder is all-MiniLM-L6-v2 (any BERT of that shape): six layers forwards in numpy, equal
 to the original to six digits. Its weights come from a package that carries them, or from a folder that the setting
-`encoder` names; nothing is downloaded. Vectors of memories are kept in `encoded.db` beside the derived index, by the
+`encoder` names; nothing is downloaded. Vectors of memories are kept in `encoded.db` next to the derived index, by the
 file's signature, and can be deleted at any time.
 """
 
@@ -32,7 +32,7 @@ Array = Any
 FILE = "encoded.db"
 TOKENS = 128  # of one text: what follows hardly turns its vector
 BODY_CHARS = 1_000
-SECONDS = 20.0  # of one search for new memories; the next one goes on
+SECONDS = 20.0  # of one search for new memories; the next one continues
 BATCH = 1_024  # tokens at a time
 _WORD_CHARS = 100
 _SCHEMA = (
@@ -56,14 +56,14 @@ class SentenceEncoder:
         by_length = defaultdict(list)
         for number, ids in enumerate(pieces):
             by_length[len(ids)].append(number)
-        found = None
+        vectors = None
         for length, numbers in by_length.items():  # texts of the same length need no padding
             for start in range(0, len(numbers), max(1, BATCH // length)):
                 some = numbers[start : start + max(1, BATCH // length)]
-                rows = run_bert(self._weights, np.array([pieces[at] for at in some]))
-                found = np.zeros((len(texts), rows.shape[1]), np.float32) if found is None else found
-                found[some] = rows
-        return found
+                rows = run_bert(self._weights, np.array([pieces[index] for index in some]))
+                vectors = np.zeros((len(texts), rows.shape[1]), np.float32) if vectors is None else vectors
+                vectors[some] = rows
+        return vectors
 
     def _split(self, text: str) -> list[int]:
         """The numbers of a text's pieces: words in small letters without accents, each as the longest known parts."""
@@ -81,7 +81,7 @@ class SentenceEncoder:
         while start < len(word) <= _WORD_CHARS:
             ends = range(len(word), start, -1)
             mark = "##" if start else ""
-            end = next((at for at in ends if mark + word[start:at] in self._vocabulary), 0)
+            end = next((end_option for end_option in ends if mark + word[start:end_option] in self._vocabulary), 0)
             if not end:
                 break
             ids.append(self._vocabulary[mark + word[start:end]])
@@ -99,21 +99,21 @@ def _space(char: str) -> str:
 
 
 def read_safetensors(path: Path) -> dict[str, Array]:
-    """The arrays of 32-bit numbers in a file, mapped into memory."""
+    """Return the arrays of 32-bit numbers in a file, mapped into memory."""
     with path.open("rb") as file:
         size = struct.unpack("<Q", file.read(8))[0]
         head = json.loads(file.read(size))
     data = np.memmap(path, np.uint8, "r", offset=8 + size)
     arrays = {}
-    for name, at in head.items():
-        if name != "__metadata__" and at["dtype"] == "F32":
-            start, end = at["data_offsets"]
-            arrays[name] = np.asarray(data[start:end]).view(np.float32).reshape(at["shape"])
+    for name, tensor in head.items():
+        if name != "__metadata__" and tensor["dtype"] == "F32":
+            start, end = tensor["data_offsets"]
+            arrays[name] = np.asarray(data[start:end]).view(np.float32).reshape(tensor["shape"])
     return arrays
 
 
 def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Array:
-    """The network forwards, for texts of equally many pieces: the mean of what comes out, rows of length 1."""
+    """Run the network forwards, for texts of equally many pieces; returns the mean of the output, rows of length 1."""
 
     def linear(rows: Array, name: str) -> Array:
         return rows @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
@@ -128,16 +128,16 @@ def run_bert(weights: Mapping[str, Array], ids: Array, *, heads: int = 12) -> Ar
     width = state.shape[-1]
     state = state + weights["embeddings.position_embeddings.weight"][:length]
     state = level(state + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
-    layers = sum(name.endswith("attention.self.query.bias") for name in weights)
+    layers = sum(name.endswith("scores.self.query.bias") for name in weights)
     for layer in (f"encoder.layer.{number}" for number in range(layers)):
         query, key, value = (
-            linear(state, f"{layer}.attention.self.{part}").reshape(count, length, heads, -1).transpose(0, 2, 1, 3)
+            linear(state, f"{layer}.scores.self.{part}").reshape(count, length, heads, -1).transpose(0, 2, 1, 3)
             for part in ("query", "key", "value")
         )
-        seen = query @ key.transpose(0, 1, 3, 2) / np.float32(math.sqrt(width / heads))
-        seen = np.exp(seen - seen.max(-1, keepdims=True))
-        mixed = (seen / seen.sum(-1, keepdims=True) @ value).transpose(0, 2, 1, 3).reshape(count, length, width)
-        state = level(state + linear(mixed, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
+        scores = query @ key.transpose(0, 1, 3, 2) / np.float32(math.sqrt(width / heads))
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = (scores / scores.sum(-1, keepdims=True) @ value).transpose(0, 2, 1, 3).reshape(count, length, width)
+        state = level(state + linear(mixed, f"{layer}.scores.output.dense"), f"{layer}.scores.output.LayerNorm")
         inner = linear(state, f"{layer}.intermediate.dense")
         inner = inner * (1 + find_erf(inner / np.float32(2**0.5))) / 2
         state = level(state + linear(inner, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
@@ -164,7 +164,7 @@ def make_encoder(
     encoder = SentenceEncoder(folder)
 
     def encode(text: str) -> list[float]:
-        return [float(at) for at in encoder([text])[0]]
+        return [float(value) for value in encoder([text])[0]]
 
     def compare(store: Store, text: str) -> Mapping[str, EncodedParts]:
         index = store.find_index_file() if isinstance(store, FileStore) else None
@@ -197,8 +197,8 @@ def list_texts(memory: StoredMemory) -> tuple[list[str], str]:
 
 
 def _refresh(db: sqlite3.Connection, store: FileStore, encoder: SentenceEncoder) -> None:
-    """Bring the vectors up to the files, for so many seconds: the newest first."""
-    listed = {path: f"{encoder.name} {at}" for path, at in store.signatures().items()}
+    """Update the vectors to the files, the newest first, within SECONDS."""
+    listed = {path: f"{encoder.name} {signature}" for path, signature in store.signatures().items()}
     known = dict(db.execute("SELECT path, sig FROM vectors"))
     gone = [(path,) for path in known if path not in listed]
     end = time.monotonic() + SECONDS

@@ -52,14 +52,14 @@ def parse_words(text: str) -> tuple[QueryWord, ...]:
 
 
 def search_memories(stores: Sequence[Store], text: str, *, limit: int) -> tuple[SearchHit, ...]:
-    """Return those with all words in one line before the others, then the newer first; at most `limit`."""
+    """Return hits with all words in one line before the others, then the newer first; at most `limit`."""
     words = parse_words(text)
-    found = sorted(
+    hits = sorted(
         (hit for store in stores for hit in _find_in(store, words)),
         key=lambda hit: (hit[0], hit[1].header.modified, hit[1].header.name),
         reverse=True,
     )
-    return tuple(hit for _, hit in found[:limit])
+    return tuple(hit for _, hit in hits[:limit])
 
 
 def has_all(text: str, words: Iterable[QueryWord]) -> bool:
@@ -113,17 +113,17 @@ def _read_text(store: Store, header: Header) -> str | None:
 def _make_word(text: str) -> QueryWord:
     stem = make_term(text) if _WORDS.fullmatch(text) else ""
     # Forms of a word begin alike, but for a last letter that changes: "happy", "happiness".
-    alike = next((at for at, pair in enumerate(zip(text, stem, strict=False)) if pair[0] != pair[1]), len(stem))
+    alike = next((offset for offset, pair in enumerate(zip(text, stem, strict=False)) if pair[0] != pair[1]), len(stem))
     common = text[: max(0, alike - 1)] if stem else text
     is_plain = common.isascii() and len(common) > 2 and not re.search(r"[^\w.-]", common)
     return QueryWord(text, stem, common.encode("ascii") if is_plain else b"")
 
 
 def _find_word(word: QueryWord, folded: str) -> int:
-    """Where the word or another form of it stands; -1 for nowhere."""
+    """Return the offset of the word or another form of it; -1 if not found."""
     place = folded.find(word.text)
     if place >= 0 or not word.stem or (word.trace and word.trace.decode("ascii") not in folded):
         return place
     initial = word.stem[0]
-    forms = (at.start() for at in _WORDS.finditer(folded) if at[0][0] == initial and make_term(at[0]) == word.stem)
+    forms = (one.start() for one in _WORDS.finditer(folded) if one[0][0] == initial and make_term(one[0]) == word.stem)
     return next(forms, -1)

@@ -1,7 +1,7 @@
 """The derived index of one directory, in SQLite: kept up to date with the files, and searched for candidates.
 
 One file, `index.db`, written in transactions, so that several processes can use it at once and a killed one leaves it
-intact. A file that has not changed is not read again. If anything is wrong with the index it is deleted and made anew:
+intact. A file that has not changed is not read again. If anything is wrong with the index it is deleted and built again:
 the files are canonical. Scores are computed in `select`.
 
     files     path, stat signature, document number, the name folded
@@ -55,7 +55,7 @@ from memdir.text import fold, fold_link
 FILE = Path(__file__).with_name("words.bin")
 Vector = tuple[bytes, float]  # each value plus 128, and the length of the vector
 
-_HEAD_BYTES = 4096  # a longer head is no head
+_HEAD_BYTES = 4096  # longer headers are invalid
 _ZERO = 128  # the byte that stands for 0
 _LIFT = bytes(value ^ 0x80 for value in range(256))  # signed bytes to lifted ones
 _SLOT = 8  # bytes of a slot
@@ -105,7 +105,7 @@ class WordTable:
         ids = struct.unpack_from(f"<{self.near_count}H", self._map, self._near + number * self.near_count * 2)
         start = self._similar + number * self.near_count
         pairs = zip(ids, self._map[start : start + self.near_count], strict=True)
-        return [(self._words[at].decode("utf-8", "replace"), value / 255) for at, value in pairs if at < self.count]
+        return [(self._words[one].decode("utf-8", "replace"), value / 255) for one, value in pairs if one < self.count]
 
     def vector(self, word: str) -> tuple[bytes, float] | None:
         """Return a word's vector as signed bytes, and its weight in a sum."""
@@ -127,13 +127,13 @@ def open_words(path: Path = FILE) -> WordTable | None:
 
 def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | None:
     """Return the direction of weighted words; None if the table knows none of them."""
-    found = [(at[0], weight * at[1]) for word, weight in weighted if (at := _find_slots(table, word)) is not None]
-    total = sum([weight for _, weight in found])
+    parts = [(slot[0], weight * slot[1]) for word, weight in weighted if (slot := _find_slots(table, word)) is not None]
+    total = sum([weight for _, weight in parts])
     if not total:
         return None
     scale = _TOTAL_WEIGHT / total
     slots = lifted = 0
-    for values, weight in found:
+    for values, weight in parts:
         share = int(weight * scale)
         slots += values * share
         lifted += share
@@ -144,7 +144,7 @@ def pool(table: WordTable, weighted: Iterable[tuple[str, float]]) -> Vector | No
 def pack_vector(vectors: Iterable[Vector | None], dim: int) -> bytes:
     """Pack vectors one after another; a missing one has length 0."""
     blank = bytes(dim + 4)
-    return b"".join(blank if at is None else at[0] + struct.pack("<f", at[1]) for at in vectors)
+    return b"".join(blank if vector is None else vector[0] + struct.pack("<f", vector[1]) for vector in vectors)
 
 
 def _read_size(head: object, name: str) -> int:
@@ -155,13 +155,13 @@ def _read_size(head: object, name: str) -> int:
 
 
 def _scale_down(slots: int, zero: int, dim: int) -> bytes:
-    """The sums as bytes, the largest at the end of the range: one multiplication and one addition for all of them."""
+    """Return the sums as bytes, the largest at the end of the range: one multiplication and one addition for all."""
     size = dim * _SLOT
     sums = array("Q", slots.to_bytes(size, sys.byteorder))
     factor = (127 << _POINT) // (max(max(sums) - zero, zero - min(sums)) or 1)
     start = (_ZERO << _POINT) + (1 << _POINT - 1) - zero * factor
-    made = (slots * factor + start * _make_ones(dim)).to_bytes(size, sys.byteorder)
-    return made[_POINT // 8 :: _SLOT] if sys.byteorder == "little" else made[_SLOT - 1 - _POINT // 8 :: _SLOT]
+    scaled = (slots * factor + start * _make_ones(dim)).to_bytes(size, sys.byteorder)
+    return scaled[_POINT // 8 :: _SLOT] if sys.byteorder == "little" else scaled[_SLOT - 1 - _POINT // 8 :: _SLOT]
 
 
 @cache
@@ -172,15 +172,15 @@ def _make_ones(dim: int) -> int:
 
 @lru_cache(maxsize=8_192)
 def _find_slots(table: WordTable, word: str) -> tuple[int, float] | None:
-    """A word's lifted values, each in a slot of one long integer, and the factor for a sum."""
-    found = table.vector(word)
-    if found is None:
+    """Return a word's lifted values, each in a slot of one long integer, and the factor for a sum."""
+    vector = table.vector(word)
+    if vector is None:
         return None
-    values = found[0].translate(_LIFT)
+    values = vector[0].translate(_LIFT)
     slots = bytearray(table.dim * _SLOT)
     slots[0 if sys.byteorder == "little" else _SLOT - 1 :: _SLOT] = values
     length = _find_length(values)
-    return (int.from_bytes(slots, sys.byteorder), found[1] / length) if length else None
+    return (int.from_bytes(slots, sys.byteorder), vector[1] / length) if length else None
 
 
 def _find_length(values: bytes) -> float:
@@ -192,7 +192,7 @@ def _find_length(values: bytes) -> float:
 SATURATION = 0.9  # BM25's k1: how soon more occurrences of the same word count no more
 _BLOCK_BITS = 11  # 2,048 documents a block
 COUNT_BITS, MAX_COUNT = 4, 15  # a posting is a document number with the count in its last bits
-_SCHEMA = f"3-{sys.byteorder}"  # how rows are written; an index of another kind is made anew
+_SCHEMA = f"3-{sys.byteorder}"  # how rows are written; an index of another kind is built again
 _TABLES = {
     "files": "path TEXT PRIMARY KEY, sig TEXT NOT NULL, doc INTEGER NOT NULL, key TEXT NOT NULL",
     "bodies": "doc INTEGER PRIMARY KEY, path TEXT, length INTEGER, passages TEXT, vectors BLOB, links TEXT,"
@@ -221,7 +221,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class MemoryPriors:
-    """What counts for a memory before any question: its age, pin, type, and the names it links to."""
+    """The weight of a memory before any question: its age, pin, type, and the names it links to."""
 
     modified: datetime
     pinned: bool
@@ -297,7 +297,7 @@ class Catalog:
             return 0
         known = dict(self._db.execute("SELECT path, sig FROM files"))
         signatures = _render_signatures(listed)
-        changed = {path: at for path, at in signatures.items() if known.get(path) != at}
+        changed = {path: signature for path, signature in signatures.items() if known.get(path) != signature}
         gone = [path for path in known if path not in signatures]
         return self._bring(changed, gone, read, {"listing": listing, "folders": folders}, version)
 
@@ -309,7 +309,7 @@ class Catalog:
     def read_marks(self) -> dict[str, Stat]:
         """The facts of the folders up to which the index was brought; empty for a small directory, which is listed."""
         try:
-            return {folder: tuple(at) for folder, at in json.loads(_find_total(self._db, "folders") or "{}").items()}
+            return {folder: tuple(one) for folder, one in json.loads(_find_total(self._db, "folders") or "{}").items()}
         except ValueError:
             return {}
 
@@ -322,15 +322,15 @@ class Catalog:
         return {path: int(sig[: sig.index(" ")]) for path, sig in self._db.execute(select, values)}
 
     def find_signatures(self, paths: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        signatures: dict[str, str] = {}
         for some in _split(paths):
-            found.update(self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_marks(some)})", some))
-        return found
+            signatures.update(self._db.execute(f"SELECT path, sig FROM files WHERE path IN ({_marks(some)})", some))
+        return signatures
 
     def find_stale(self, now: Mapping[str, Stat]) -> dict[str, Stat]:
-        """Those of some files that the index knows with another signature."""
+        """Return those of some files that the index knows with another signature."""
         known = self.find_signatures(list(now))
-        return {path: at for path, at in now.items() if path in known and known[path] != _render_signature(at)}
+        return {path: stat for path, stat in now.items() if path in known and known[path] != _render_signature(stat)}
 
     def has_name(self, name: str) -> bool:
         """Whether there is a memory of this name, however it is spelled."""
@@ -361,16 +361,16 @@ class Catalog:
         return {path: frozenset(links.split("\n")) for path, links in rows}
 
     def read_totals(self) -> IndexTotals:
-        found = dict(self._db.execute("SELECT name, value FROM totals WHERE name IN ('docs', 'length', 'passages')"))
-        return IndexTotals(found.get("docs", 0), found.get("length", 0), found.get("passages", 0))
+        totals = dict(self._db.execute("SELECT name, value FROM totals WHERE name IN ('docs', 'length', 'passages')"))
+        return IndexTotals(totals.get("docs", 0), totals.get("length", 0), totals.get("passages", 0))
 
     def find_terms(self, words: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Return number and document frequency of the words that occur here."""
-        found = {}
+        terms = {}
         for some in _split(words):
             rows = self._db.execute(f"SELECT word, id, df FROM terms WHERE word IN ({_marks(some)})", some)
-            found.update({word: (term, df) for word, term, df in rows})
-        return found
+            terms.update({word: (term, df) for word, term, df in rows})
+        return terms
 
     def find_kin(self, stem: str, max_length: int) -> list[str]:
         """Return words of the directory that begin with this stem and are not much longer."""
@@ -385,11 +385,11 @@ class Catalog:
         return choose_candidates(((weights[term], array("I", data)) for term, data in rows), limit)
 
     def find_docs(self, paths: Sequence[str]) -> list[int]:
-        found: list[int] = []
+        docs: list[int] = []
         for some in _split(paths):
             rows = self._db.execute(f"SELECT doc FROM files WHERE path IN ({_marks(some)})", some)
-            found += [doc for (doc,) in rows]
-        return found
+            docs += [doc for (doc,) in rows]
+        return docs
 
     def read_rows(self, docs: Iterable[int] | None) -> list[IndexRow]:
         """Return some documents, or all if None."""
@@ -442,10 +442,10 @@ class Catalog:
         bodies, blocks = [], dict[tuple[int, int], list[int]]()
         for doc, (row, count) in enumerate(zip(rows, counts, strict=True), first):
             vectors = make_vectors(table, row, count, rarity) if table else b""
-            at = row.priors
-            links, kind = "\n".join(sorted(at.links)), at.kind.value if at.kind else ""
-            moment = at.modified.timestamp()
-            bodies.append((doc, row.path, row.length, row.passages, vectors, links, moment, at.pinned, kind))
+            priors = row.priors
+            links, kind = "\n".join(sorted(priors.links)), priors.kind.value if priors.kind else ""
+            moment = priors.modified.timestamp()
+            bodies.append((doc, row.path, row.length, row.passages, vectors, links, moment, priors.pinned, kind))
             for word, tf in count.items():
                 posting = doc << COUNT_BITS | min(tf, MAX_COUNT)
                 blocks.setdefault((known[word][0], doc >> _BLOCK_BITS), []).append(posting)
@@ -470,7 +470,7 @@ class Catalog:
                     holders.setdefault(word, set()).add(doc)
             for word, (term, _) in self.find_terms(list(holders)).items():
                 self._remove_postings(term, holders[word])
-            lost = [(len(at), word) for word, at in holders.items()]
+            lost = [(len(docs_of), word) for word, docs_of in holders.items()]
             db.executemany("UPDATE terms SET df = df - ? WHERE word = ?", lost)
             db.executemany("DELETE FROM terms WHERE word = ? AND df <= 0", [(word,) for word in holders])
             db.execute(f"DELETE FROM bodies WHERE doc IN ({numbers})")
@@ -479,7 +479,7 @@ class Catalog:
     def _remove_postings(self, term: int, docs: set[int]) -> None:
         for key in {(term, doc >> _BLOCK_BITS) for doc in docs}:
             row = self._db.execute("SELECT data FROM postings WHERE term = ? AND block = ?", key).fetchone()
-            left = array("I", (at for at in array("I", row[0] if row else b"") if at >> COUNT_BITS not in docs))
+            left = array("I", (one for one in array("I", row[0] if row else b"") if one >> COUNT_BITS not in docs))
             if left:
                 self._db.execute("UPDATE postings SET data = ? WHERE term = ? AND block = ?", (left.tobytes(), *key))
             else:
@@ -492,7 +492,7 @@ class Catalog:
         try:
             return self._open_once()
         except sqlite3.DatabaseError as error:
-            # What lies behind a linked folder may be somebody else's; a file in our own folder may be deleted.
+            # Files behind a linked folder may belong to others; a file in our own folder may be deleted.
             if _is_busy(error) or os.path.islink(self.path.parent):
                 raise
             files.drop_index(self.path)
@@ -512,27 +512,27 @@ class Catalog:
         """An index with vectors serves a search without them, and keeps them; not the other way round."""
         plain = f"{_SCHEMA} "
         full = plain + (self.table.name if self.table is not None else "")
-        wanted = full if self.semantic else plain
-        if _find_kind(db) not in (full, wanted):
+        own_kind = full if self.semantic else plain
+        if _find_kind(db) not in (full, own_kind):
             db.execute("BEGIN IMMEDIATE")
             with db:
-                if _find_kind(db) not in (full, wanted):  # no other process has made it meanwhile
+                if _find_kind(db) not in (full, own_kind):  # no other process has built it since
                     for name, columns in _TABLES.items():
                         db.execute(f"DROP TABLE IF EXISTS {name}")
                         keyed = "" if "INTEGER PRIMARY KEY" in columns else " WITHOUT ROWID"
                         db.execute(f"CREATE TABLE {name} ({columns}){keyed}")
                     db.execute("CREATE INDEX files_key ON files (key)")
-                    _write_total(db, "kind", wanted)
+                    _write_total(db, "kind", own_kind)
         self._keeps_vectors = _find_kind(db) == full
 
 
 def choose_candidates(postings: Iterable[tuple[float, Iterable[int]]], limit: int) -> list[int]:
-    """The documents with the largest sum of weights, saturated by how often each word occurs; in no order."""
+    """Return the documents with the largest sum of weights, saturated by how often each word occurs; in no order."""
     counts = range(MAX_COUNT + 1)
     scores: dict[int, float] = {}
     find = scores.get
     for weight, data in postings:
-        gain = [weight * at / (at + SATURATION) for at in counts]
+        gain = [weight * count / (count + SATURATION) for count in counts]
         for posting in data:
             doc = posting >> COUNT_BITS
             scores[doc] = find(doc, 0.0) + gain[posting & MAX_COUNT]
@@ -550,7 +550,7 @@ def is_large(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as db:
             return bool(_find_total(db, "folders"))
-    except sqlite3.Error:  # nothing was searched here yet, or it is broken and the next search makes it anew
+    except sqlite3.Error:  # nothing was searched here yet, or it is broken and the next search builds it again
         return False
 
 
@@ -576,8 +576,8 @@ def make_vectors(table: WordTable, row: IndexRow, total: Mapping[str, int], rari
     groups = [Counter(row.heads), total]
     if "\n" in row.passages:
         groups += [Counter(passage.split()) for passage in row.passages.split("\n")]
-    made = [pool(table, [(word, rarity.get(word, 1.0) * math.sqrt(tf)) for word, tf in at.items()]) for at in groups]
-    return pack_vector(made, table.dim)
+    weighted = ([(word, rarity.get(word, 1.0) * math.sqrt(tf)) for word, tf in group.items()] for group in groups)
+    return pack_vector([pool(table, words) for words in weighted], table.dim)
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
@@ -607,19 +607,19 @@ def _read_moment(seconds: float) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
 
-def _render_signature(at: Stat) -> str:
-    """As text, since inode numbers of some file systems do not fit SQLite's signed integers."""
-    return " ".join(map(str, at))
+def _render_signature(stat: Stat) -> str:
+    """Render as text, since inode numbers of some file systems do not fit SQLite's signed integers."""
+    return " ".join(map(str, stat))
 
 
 def _render_signatures(listed: Mapping[str, Stat]) -> dict[str, str]:
-    return {path: _render_signature(at) for path, at in listed.items()}
+    return {path: _render_signature(stat) for path, stat in listed.items()}
 
 
 def _render_marks(marks: Mapping[str, Stat]) -> str:
-    """The facts of folders; none of one that changed just now, which is then listed again."""
+    """Render the facts of folders; none for one that changed just now, which is then listed again."""
     latest = time.time_ns() - _SETTLED_NS
-    return json.dumps({folder: at if at and at[2] < latest else () for folder, at in marks.items()})
+    return json.dumps({folder: stat if stat and stat[2] < latest else () for folder, stat in marks.items()})
 
 
 def _digest(listed: Mapping[str, Stat]) -> str:

@@ -1,4 +1,4 @@
-"""What a session adds to recall: it runs beside the model's work, and a model can be the selector.
+"""Recall in a session: it runs in the background, and a model can be the selector.
 
 `Prefetch` runs a recall in a thread. `FreshSearch` is the selector for it: a local search opened for each question.
 
@@ -55,7 +55,7 @@ _TAKE_SECONDS = 0.05  # for the conversation's record; it is held for a millisec
 
 
 class Prefetch:
-    """A recall beside the model's work: started when the message arrives, taken when it is ready.
+    """A recall in the background: started when the message arrives, taken when it is ready.
 
     Starting another drops the one before. Nothing counts as surfaced until it is taken, so a turn that ends early
     leaves no trace. The thread is a daemon, so that it does not keep a process alive.
@@ -151,15 +151,15 @@ def open_selector(project: Project, search: LocalSearch) -> Selector | StoreFind
 def select_beside(project: Project, session: str, read_tools: Callable[[str], Sequence[str]]) -> RecallResult | None:
     """Select for the question that a prompt hook has left, and leave the memories for the next hook of the conversation.
 
-    `read_tools` returns the tools in use by the path of the transcript. What the index alone selects is not left: the
-    prompt hook has shown it. Nothing is left if another question has come meanwhile, or the conversation was cleared.
+    `read_tools` returns the tools in use by the path of the transcript. Memories that the index alone selects are not left: the
+    prompt hook has shown it. Nothing is left if another question has come since, or the conversation was cleared.
     """
     file = open_session(project.private.state, session)
     question = file.read_prompt(QUESTION)
     text, transcript = question.get("text"), question.get("transcript")
     if not isinstance(text, str) or not isinstance(transcript, str):
         return None
-    found = recall_in_project(
+    result = recall_in_project(
         project,
         mask_secrets(text),
         session=session,
@@ -169,10 +169,10 @@ def select_beside(project: Project, session: str, read_tools: Callable[[str], Se
     )
     if file.read_prompt(QUESTION) != question:
         return None
-    if found.memories and found.selector in (ModelSelector.name, ENCODER):
-        leave_selection(file, found)
+    if result.memories and result.selector in (ModelSelector.name, ENCODER):
+        leave_selection(file, result)
     file.drop_prompt(QUESTION)
-    return found
+    return result
 
 
 class ModelSelector:
@@ -188,20 +188,20 @@ class ModelSelector:
         limit = min(limit, SELECTED)
         if not headers or limit < 1:
             return ()
-        shown = self._choose_shown(query, headers)
-        request = make_select_request(query, shown, limit)
+        listed = self._choose_shown(query, headers)
+        request = make_select_request(query, listed, limit)
         try:
             text = self._model(request).text
             try:
                 names = parse_selected(text)
             except ReplyError as error:
-                said = Message("assistant", text or "(nothing)")
+                turn = Message("assistant", text or "(nothing)")
                 repair = Message("user", render_prompt("select_repair", problem=str(error)))
-                again = replace(request, messages=(*request.messages, said, repair))
+                again = replace(request, messages=(*request.messages, turn, repair))
                 names = parse_selected(self._model(again).text)
         except MemdirError:
             return self._fallback(query, headers, limit)
-        return _match_names(names, [header for header in shown if header not in query.seen], limit)
+        return _match_names(names, [header for header in listed if header not in query.seen], limit)
 
     def _choose_shown(self, query: Query, headers: Sequence[Header]) -> list[Header]:
         """The manifest, oldest first: all, or of too many the newest and the best by local score, filled up by age.
@@ -243,13 +243,13 @@ def make_select_request(query: Query, shown: Sequence[Header], limit: int) -> Re
 
 
 def parse_selected(text: str) -> list[str]:
-    """Return the names in a reply, whatever is around the JSON; raises ReplyError that says what is wrong with it."""
-    found = list(find_json(text))
-    for value in found:
+    """Return the names in a reply, ignoring text around the JSON; raises ReplyError with the problem."""
+    values = list(find_json(text))
+    for value in values:
         chosen = value.get(KEY) if isinstance(value, dict) else value
         if isinstance(chosen, list):
             return [name for name in chosen if isinstance(name, str)]
-    if not found:
+    if not values:
         raise ReplyError(f"there is no JSON in {shorten(one_line(text), 60)!r}" if text.strip() else "it is empty")
     raise ReplyError(f'the JSON has no list "{KEY}"')
 

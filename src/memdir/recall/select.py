@@ -78,7 +78,7 @@ SHOW = (
     "bias", "long", "second", "uncued", "fit", "margin", "lead", "prompt", "doubt", "unknown", "terms", "weight",
     "one_term", "two_terms",
 )  # fmt: skip
-SHORT_TERMS, LONG_TERMS = 3, 7  # a prompt of so many terms is short, of so many long
+SHORT_TERMS, LONG_TERMS = 3, 7  # a prompt with up to this many terms is short, from this many on long
 HEAVY = 5.0  # about the weight of a rare word
 LEAST_WORDS = 0.1  # how well words must match for a memory to be shown at all: a neighbour of one word is too little
 UNTAUGHT = 0.35  # how well words must match where the gate cannot judge; 2 is a full match
@@ -140,7 +140,7 @@ SHORTLIST = 5  # how many more than the limit are opened, to be shown by --expla
 FAINT = 0.25
 # Why a candidate was dropped.
 BELOW, WORSE, HIDDEN = "not sure enough to be shown", "others fit better", "the project has a memory of this name"
-WEAK = "too weak beside the best"
+WEAK = "too weak compared with the best"
 ENCODER = "encoder"
 T = TypeVar("T")
 Encode = Callable[[str], Sequence[float]]  # a question -> its direction
@@ -260,14 +260,14 @@ class LocalSearch:
                 scores = self._score(number, query, drop, SEARCH if gate is None else gate.fit)
                 best = _weigh(scores.kept, query, self._half_lives)[: max(limit, LEADERS) + SHORTLIST]
                 picks = _make_picks(store, best, self.name)
-                if not (self._trusts and picks and self._renew(number, {at.header.file: at.header for at in picks})):
+                if not (self._trusts and picks and self._renew(number, {one.header.file: one.header for one in picks})):
                     break
             ranked += [(pick, store, scores.query) for pick in picks if scores.query is not None]
-            left = sorted(scores.dropped, key=lambda at: -at[0].score)[:SHORTLIST]
-            reasons = {at.path: reason for at, reason in left}
-            for pick in _make_picks(store, [(at, 0.0) for at, _ in left], self.name):
+            left = sorted(scores.dropped, key=lambda one: -one[0].score)[:SHORTLIST]
+            reasons = {one.path: reason for one, reason in left}
+            for pick in _make_picks(store, [(one, 0.0) for one, _ in left], self.name):
                 dropped.append(replace(pick, dropped=reasons[pick.header.file]))
-        ranked.sort(key=lambda at: (-at[0].score, -at[0].header.modified.timestamp(), at[0].header.name))
+        ranked.sort(key=lambda one: (-one[0].score, -one[0].header.modified.timestamp(), one[0].header.name))
         dropped.sort(key=lambda pick: -pick.score)
         selected: list[tuple[Pick, Store]] = []
         worse, weak = list[Pick](), list[Pick]()
@@ -296,28 +296,28 @@ class LocalSearch:
 
     def _find(self, query: Query, limit: int, drop: Callable[[Scope, str], str]) -> Sequence[Pick]:
         self._refresh_all()
-        own = [at for at, store in enumerate(self._stores) if _scope_of(store) is Scope.PRIVATE]
+        own = [number for number, store in enumerate(self._stores) if _scope_of(store) is Scope.PRIVATE]
 
         def find_reason(store: Store, name: str) -> str:
             scope = _scope_of(store)
-            if scope is Scope.USER and any(at not in self._empty and self._open(at).has_name(name) for at in own):
+            if scope is Scope.USER and any(one not in self._empty and self._open(one).has_name(name) for one in own):
                 return HIDDEN
             return drop(scope, name)
 
-        found = self.search(query, limit, drop=find_reason)
-        return (*found.picks, *found.passed_over)
+        result = self.search(query, limit, drop=find_reason)
+        return (*result.picks, *result.passed_over)
 
     def _select(self, query: Query, headers: Sequence[Header], limit: int) -> Sequence[Pick]:
         self._refresh_all()
-        wanted = {(_home_of(header.scope), header.name): header for header in headers}
+        headers_by_key = {(_home_of(header.scope), header.name): header for header in headers}
 
         def drop(store: Store, name: str) -> str:
-            return "" if (_scope_of(store), name) in wanted else "not asked for"
+            return "" if (_scope_of(store), name) in headers_by_key else "not asked for"
 
-        found = self.search(query, limit, drop=drop)
+        result = self.search(query, limit, drop=drop)
         return [
-            replace(pick, header=wanted[_scope_of(owner), pick.header.name])
-            for pick, owner in zip(found.picks, found.owners, strict=True)
+            replace(pick, header=headers_by_key[_scope_of(owner), pick.header.name])
+            for pick, owner in zip(result.picks, result.owners, strict=True)
         ]
 
     def _score(self, number: int, query: Query, drop: Drop, worth: Sequence[float]) -> StoreScores:
@@ -329,15 +329,15 @@ class LocalSearch:
         if not totals.docs:
             return StoreScores(None, [], [])
         prepared, postings = prepare_query(catalog, query.text, totals)
-        kept: list[ScoredMemory] = []
+        accepted: list[ScoredMemory] = []
         dropped: list[tuple[ScoredMemory, str]] = []
         encoded = self._compare(store, query.text) if self._compare and len(worth) > len(PARTS) else {}
-        for at in score_all(catalog, prepared, postings, totals, worth, encoded):
-            if reason := drop(store, at.path.removesuffix(".md")):
-                dropped.append((at, reason))
+        for memory in score_all(catalog, prepared, postings, totals, worth, encoded):
+            if reason := drop(store, memory.path.removesuffix(".md")):
+                dropped.append((memory, reason))
             else:
-                kept.append(at)
-        return StoreScores(prepared, kept, dropped)
+                accepted.append(memory)
+        return StoreScores(prepared, accepted, dropped)
 
     def _open(self, number: int) -> Catalog:
         if number not in self._catalogs:
@@ -398,8 +398,8 @@ class LocalSearch:
 
     def _renew(self, number: int, read: Mapping[str, Header]) -> int:
         """Read those files again that the index knows with another signature than they were read with."""
-        facts = {file: at.signature for file, at in read.items()}
-        now = {file: (at.inode, at.size, at.mtime_ns, at.ctime_ns) for file, at in facts.items()}
+        facts = {file: header.signature for file, header in read.items()}
+        now = {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in facts.items()}
         return self._renew_stale(number, now) if isinstance(self._stores[number], FileStore) else 0
 
     def _renew_stale(self, number: int, now: Mapping[str, Stat]) -> int:
@@ -436,7 +436,7 @@ def list_signatures(store: Store, marks: dict[str, Stat] | None = None) -> dict[
     if isinstance(store, FileStore):
         return store.signatures(marks)
     files = ((header.file, header.signature) for header in store.scan())
-    return {file: (at.inode, at.size, at.mtime_ns, at.ctime_ns) for file, at in files}
+    return {file: (stat.inode, stat.size, stat.mtime_ns, stat.ctime_ns) for file, stat in files}
 
 
 def _home_of(scope: Scope) -> Scope:
@@ -449,21 +449,21 @@ def _scope_of(store: Store) -> Scope:
 
 
 def _weigh(scored: Sequence[ScoredMemory], query: Query, lives: HalfLives) -> list[tuple[ScoredMemory, float]]:
-    """Every candidate with its weak evidence, best first, the newer first of equals."""
+    """Return every candidate with its weak evidence, best first, the newer first of equals."""
     dates = parse_dates(query.text)
-    fresh = [weigh_age(at.priors.modified, query.now, find_half_life(at.priors.kind, lives)) for at in scored]
-    priors = {at.path: _find_prior(at.priors, dates, age) for at, age in zip(scored, fresh, strict=True)}
-    best = sorted(scored, key=lambda at: (-(at.score + priors[at.path]), at.path))
+    fresh = [weigh_age(one.priors.modified, query.now, find_half_life(one.priors.kind, lives)) for one in scored]
+    priors = {memory.path: _find_prior(memory.priors, dates, age) for memory, age in zip(scored, fresh, strict=True)}
+    best = sorted(scored, key=lambda memory: (-(memory.score + priors[memory.path]), memory.path))
     linked: dict[str, float] = {}
-    for at in best[:5]:
-        for link in at.priors.links:
-            linked[link] = max(linked.get(link, 0.0), LINKED * at.score)
+    for memory in best[:5]:
+        for link in memory.priors.links:
+            linked[link] = max(linked.get(link, 0.0), LINKED * memory.score)
     if linked:
-        for at in best:
-            name = at.path.removesuffix(".md")
-            priors[at.path] += linked.get(fold_link(name), linked.get(fold_link(name.rpartition("/")[2]), 0.0))
-    order = sorted(best, key=lambda at: (-(at.score + priors[at.path]), -at.priors.modified.timestamp(), at.path))
-    return [(at, priors[at.path]) for at in order]
+        for memory in best:
+            name = memory.path.removesuffix(".md")
+            priors[memory.path] += linked.get(fold_link(name), linked.get(fold_link(name.rpartition("/")[2]), 0.0))
+    order = sorted(best, key=lambda one: (-(one.score + priors[one.path]), -one.priors.modified.timestamp(), one.path))
+    return [(memory, priors[memory.path]) for memory in order]
 
 
 def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: float) -> float:
@@ -472,12 +472,12 @@ def _find_prior(priors: MemoryPriors, dates: list[tuple[int, int, int]], fresh: 
 
 
 def _make_picks(store: Store, scored: Sequence[tuple[ScoredMemory, float]], by: str) -> list[Pick]:
-    """Candidates, each with its prior, as they are on disk now; without those that are gone."""
-    held = read_memories(store, [at.path.removesuffix(".md") for at, _ in scored])
+    """Return candidates, each with its prior, as they are on disk now; without deleted ones."""
+    stored = read_memories(store, [memory.path.removesuffix(".md") for memory, _ in scored])
     return [
-        Pick(found.header, at.score + prior, Evidence(at.lexical, at.semantic, prior, at.words), by=by)
-        for at, prior in scored
-        if (found := held.get(at.path.removesuffix(".md"))) is not None
+        Pick(current.header, one.score + prior, Evidence(one.lexical, one.semantic, prior, one.words), by=by)
+        for one, prior in scored
+        if (current := stored.get(one.path.removesuffix(".md"))) is not None
     ]
 
 
@@ -534,7 +534,7 @@ def score_all(
         return []
     scorer = _Scorer(query, totals, catalog.table, worth, encoded)
     scored = map(scorer.score, catalog.read_rows(docs))
-    return [at for at in scored if at.score > 0]
+    return [memory for memory in scored if memory.score > 0]
 
 
 # --- the gate: whether a memory is worth showing at a prompt ---------------------------------------------------------
@@ -542,14 +542,14 @@ def score_all(
 
 @cache
 def read_gate(kind: str) -> Gate:
-    """The weights for `semantic`, `plain` (words alone) or `encoder`."""
-    found = json.loads(GATES[kind].read_text(encoding="utf-8"))
-    lists = {name: tuple(found[name]) for name in ("signs", "vector", "fit", "show")}
-    return Gate(found["bias"], found["words"], **lists)
+    """Return the weights for `semantic`, `plain` (words alone) or `encoder`."""
+    table = json.loads(GATES[kind].read_text(encoding="utf-8"))
+    lists = {name: tuple(table[name]) for name in ("signs", "vector", "fit", "show")}
+    return Gate(table["bias"], table["words"], **lists)
 
 
 def weigh_prompt(gate: Gate, text: str, direction: Sequence[float] | None = None) -> float:
-    """Return how much a prompt looks like one that needs a memory: thanks, "go on" and plain code tasks do not.
+    """Return how much a prompt looks like one that needs a memory: thanks, "continue" and plain code tasks do not.
 
     `direction` is the one by a sentence encoder."""
     words, signs, pooled = measure_prompt(text, open_words() if gate.vector and direction is None else None)
@@ -626,7 +626,7 @@ def _choose_postings(postings: Iterable[tuple[float, int, int]]) -> dict[int, fl
 
 
 class _Scorer:
-    """What all candidates of a question are measured by, computed once."""
+    """Measures of all candidates of a question, computed once."""
 
     def __init__(
         self,
@@ -642,8 +642,8 @@ class _Scorer:
         shares = [weight / total for weight in query.weights.values()]
         matches = query.matches.items()
         bend = SATURATION * LENGTH / (totals.length or 1)
-        self._gains = {word: [(at, worth * shares[at]) for at, worth in found] for word, found in matches}
-        self._worth = {word: max(worth for _, worth in found) for word, found in matches}
+        self._gains = {word: [(term, worth * shares[term]) for term, worth in gains] for word, gains in matches}
+        self._worth = {word: max(worth for _, worth in gains) for word, gains in matches}
         self._exact, self._weights = query.shares, query.weights
         self._point = None if query.vector is None else (tuple(query.vector[0]), query.vector[1])
         self._flat = SATURATION * (1 - LENGTH)
@@ -653,7 +653,7 @@ class _Scorer:
     def score(self, row: IndexRow) -> ScoredMemory:
         gains = self._gains
         matched: list[str] = []
-        held: list[str] = []
+        best_hits: list[str] = []
         best = second = 0.0
         for passage in row.passages.split("\n"):
             words = passage.split(" ")
@@ -662,7 +662,7 @@ class _Scorer:
                 matched += hits
                 value = self._match(hits, self._flat + self._a_passage_word * len(words))
                 if value > best:
-                    best, second, held = value, best, hits
+                    best, second, best_hits = value, best, hits
                 else:
                     second = max(second, value)
         whole = self._match(matched, self._flat + self._a_word * row.length) if matched else 0.0
@@ -671,16 +671,16 @@ class _Scorer:
             heads, meaning, *rest = _compare(self._point, row.vectors, self._layout)
             meaning_passage, other = sorted(rest)[:-3:-1] if rest else (meaning, meaning)
             meaning_two = (meaning_passage + other) / 2
-        coverage = sum([self._exact[word] for word in set(held) if word in self._exact])
+        coverage = sum([self._exact[word] for word in set(best_hits) if word in self._exact])
         same = [self._weights[word] for word in set(matched) if word in self._weights]
-        shown = tuple(sorted(dict.fromkeys(matched), key=self._worth.__getitem__, reverse=True)[:_SHOWN])
+        top_words = tuple(sorted(dict.fromkeys(matched), key=self._worth.__getitem__, reverse=True)[:_SHOWN])
         encoded = self._encoded.get(row.path, self._no_parts)
         parts = (
             whole / FULL_MATCH, best / FULL_MATCH, second / FULL_MATCH, coverage, math.log1p(len(same)),
             max(same, default=0.0) / HEAVY, meaning, meaning_passage, meaning_two, heads, *encoded,
         )  # fmt: skip
         values, first = [worth * part for worth, part in zip(self._part_worth, parts, strict=True)], len(WORD_PARTS)
-        return ScoredMemory(row.path, parts, sum(values[:first]), sum(values[first:]), shown, row.priors)
+        return ScoredMemory(row.path, parts, sum(values[:first]), sum(values[first:]), top_words, row.priors)
 
     def _match(self, hits: list[str], damping: float) -> float:
         """The sum of each term's best match in these words, saturated."""

@@ -109,7 +109,7 @@ def split_passages(text: str) -> list[str]:
 def find_heads(title: str, description: str, body: str) -> list[str]:
     """Return title and description, each only if the body does not repeat it."""
     plain = " ".join(body.split())
-    return [at for at in (title, description) if at and " ".join(at.rstrip("….").split()) not in plain]
+    return [head for head in (title, description) if head and " ".join(head.rstrip("….").split()) not in plain]
 
 
 def parse_dates(text: str) -> list[tuple[int, int, int]]:
@@ -117,10 +117,10 @@ def parse_dates(text: str) -> list[tuple[int, int, int]]:
     low = text.lower()
     if "-" not in low and "/" not in low and not any(name in low for name in _SHORT):
         return []
-    found = [(_number(at[3]), _MONTH[at[2]], int(at[1])) for at in re.finditer(_DAY_MONTH, low)]
-    found += [(_number(at[3]), _MONTH[at[1]], int(at[2])) for at in re.finditer(_MONTH_DAY, low)]
-    found += [(int(at[1]), int(at[2]), int(at[3])) for at in re.finditer(_ISO, low)]
-    return found or [(_number(at[2]), _MONTH[at[1] or at[3]], 0) for at in re.finditer(_MONTH_ONLY, low)]
+    dates = [(_number(match[3]), _MONTH[match[2]], int(match[1])) for match in re.finditer(_DAY_MONTH, low)]
+    dates += [(_number(match[3]), _MONTH[match[1]], int(match[2])) for match in re.finditer(_MONTH_DAY, low)]
+    dates += [(int(match[1]), int(match[2]), int(match[3])) for match in re.finditer(_ISO, low)]
+    return dates or [(_number(match[2]), _MONTH[match[1] or match[3]], 0) for match in re.finditer(_MONTH_ONLY, low)]
 
 
 def match_date(wanted: list[tuple[int, int, int]], day: datetime) -> float:
@@ -133,13 +133,13 @@ def match_date(wanted: list[tuple[int, int, int]], day: datetime) -> float:
 
 
 def _split_cjk(word: str) -> Iterator[str]:
-    """Characters and pairs of each CJK run, and the words between them."""
+    """Yield characters and pairs of each CJK run, and the words between them."""
     place = 0
     for run in _CJK.finditer(word):
         if run.start() > place:
             yield make_term(word[place : run.start()])
         yield from run.group()
-        yield from (run.group()[at : at + 2] for at in range(len(run.group()) - 1))
+        yield from (run.group()[offset : offset + 2] for offset in range(len(run.group()) - 1))
         place = run.end()
     if place < len(word):
         yield make_term(word[place:])

@@ -28,7 +28,7 @@ from memdir.sync.state import BRANCH, PLAIN_MODE, PushResult, PushState, RemoteE
 from memdir.text import one_line, shorten
 
 LATE, ABSENT = -1000, -1001  # exit codes of calls that took too long, or found no git
-_HINT = "`memdir team status` shows the remote; nothing of yours is lost"
+_HINT = "`memdir team status` shows the remote; your files are unchanged"
 _LIMITED = 'ulimit -f "$0" && exec "$@"'
 _BLOCK = 512  # the unit of `ulimit -f` in a POSIX shell
 # What is larger than the threshold is streamed, never held in memory. One pack a fetch, so that the limit for a file is the
@@ -82,7 +82,7 @@ class GitError(RemoteError):
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How a call ended: its exit code, its output, and why it failed."""
+    """The result of a call: its exit code, its output, and why it failed."""
 
     code: int
     out: bytes
@@ -98,7 +98,7 @@ class TeamClone:
     def run(
         self, *arguments: str, given: bytes = b"", remote: str = "", limit: int = TEAM_FETCH_BYTES, seconds: float = 0
     ) -> GitResult:
-        """One call; `remote` says where it goes, `limit` how large a file it may write. Its failure is no error."""
+        """Run git once, for `remote`, writing files up to `limit` bytes. Does not raise if git fails."""
         settings = [*_QUIET, *(f"fetch.fsck.{name}=ignore" for name in _NAMES)]
         options = [part for setting in settings for part in ("-c", setting)]
         git = ["git", f"--git-dir={self.path}", "--no-pager", "--no-replace-objects", *options, *arguments]
@@ -107,33 +107,33 @@ class TeamClone:
         return _run(command, given, environ, seconds or self.deadline - monotonic())
 
     def ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        ran = self.run(*arguments, given=given)
-        if ran.code != 0:
-            raise make_git_error(arguments[0], ran)
-        return ran.out
+        result = self.run(*arguments, given=given)
+        if result.code != 0:
+            raise make_git_error(arguments[0], result)
+        return result.out
 
 
-def make_git_error(verb: str, ran: GitResult) -> GitError:
-    """What went wrong, naming no path that git did not name."""
-    if ran.code == LATE:
+def make_git_error(verb: str, result: GitResult) -> GitError:
+    """Return the error for a failed call, naming no path that git did not name."""
+    if result.code == LATE:
         hint = "try again, or give it --timeout"
-        return GitError(f"git {verb} took too long", said=ran.said, is_late=True, hint=hint)
-    if ran.code == ABSENT:
-        return GitError("there is no git program", said=ran.said, hint="team memory needs git; install it")
-    if "signal 25" in ran.said or ran.code == -signal.SIGXFSZ:
+        return GitError(f"git {verb} timed out", said=result.said, is_late=True, hint=hint)
+    if result.code == ABSENT:
+        return GitError("there is no git program", said=result.said, hint="team memory needs git; install it")
+    if "signal 25" in result.said or result.code == -signal.SIGXFSZ:
         size = TEAM_FETCH_BYTES // 1_048_576
-        return GitError(f"the team's branch is larger than {size} MiB", said=ran.said, hint="nothing of it was taken")
-    found = re.search(r"(?:fatal|error|ERROR|remote): (.*)", ran.said)
+        return GitError(f"the team's branch is larger than {size} MiB", said=result.said, hint="no files were imported")
+    error_line = re.search(r"(?:fatal|error|ERROR|remote): (.*)", result.said)
     # Without git's remarks before and its advice after.
-    said = re.split(r" (?:fatal|hint): | Please make sure ", found.group(1) if found else ran.said)[0]
-    said = shorten(said.strip(), 300)
-    return GitError(f"git {verb} failed: {said or f'exit code {ran.code}'}", said=ran.said, hint=_HINT)
+    reason = re.split(r" (?:fatal|hint): | Please make sure ", error_line.group(1) if error_line else result.said)[0]
+    reason = shorten(reason.strip(), 300)
+    return GitError(f"git {verb} failed: {reason or f'exit code {result.code}'}", said=result.said, hint=_HINT)
 
 
 def make_git_environ(environment: Environment, remote: str = "") -> dict[str, str]:
-    """The environment of a git process: nothing that redirects it, no prompts, the person's keys for ssh and https."""
-    kept = {name: value for name, value in environment.inherited.items() if not name.startswith("GIT_")}
-    env = kept | dict.fromkeys(("GIT_ASKPASS", "SSH_ASKPASS"), "")
+    """Return the environment of a git process: without redirections or prompts, with the user's keys for ssh and https."""
+    inherited = {name: value for name, value in environment.inherited.items() if not name.startswith("GIT_")}
+    env = inherited | dict.fromkeys(("GIT_ASKPASS", "SSH_ASKPASS"), "")
     env |= dict.fromkeys(("GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"), "0")
     env |= dict.fromkeys(("GIT_NO_LAZY_FETCH", "GIT_NO_REPLACE_OBJECTS", "GIT_ATTR_NOSYSTEM"), "1")
     env |= dict.fromkeys(("SSH_ASKPASS_REQUIRE", "GCM_INTERACTIVE"), "never")
@@ -148,10 +148,10 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
     if seconds <= 0:
         return GitResult(LATE, b"", "no time was left")
     # Into files and not into memory: the limit for a file then holds for whatever a remote has it say.
-    with TemporaryFile() as out, TemporaryFile() as said:
+    with TemporaryFile() as out, TemporaryFile() as stderr:
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=out, stderr=said, env=env, cwd="/", start_new_session=True
+                command, stdin=subprocess.PIPE, stdout=out, stderr=stderr, env=env, cwd="/", start_new_session=True
             )
         except OSError as error:
             return GitResult(ABSENT, b"", str(error))
@@ -159,8 +159,8 @@ def _run(command: Sequence[str], given: bytes, env: Mapping[str, str], seconds: 
         out.seek(0)
         if code == 0:
             return GitResult(code, out.read(), "")
-        said.seek(max(said.seek(0, os.SEEK_END) - _SAID, 0))
-        return GitResult(code, out.read(), one_line(said.read().decode("utf-8", "replace")))
+        stderr.seek(max(stderr.seek(0, os.SEEK_END) - _SAID, 0))
+        return GitResult(code, out.read(), one_line(stderr.read().decode("utf-8", "replace")))
 
 
 def _wait(process: "subprocess.Popen[bytes]", given: bytes, seconds: float) -> int:
@@ -194,56 +194,56 @@ def hash_blob(data: bytes) -> str:
 
 
 def read_tree(copy: TeamClone, commit: str, most: int = TEAM_ENTRIES) -> dict[str, TreeEntry]:
-    """Every name in a commit's tree, folders left out; raises FormatError if there are too many."""
-    ran = copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
-    rows = ran.out.split(b"\0")
-    if len(rows) > most or (ran.code != 0 and len(ran.out) > _LISTING_BYTES // 2):
-        message = f"the branch holds more than {most:,} entries: nothing of it was taken"
+    """Return every name in a commit's tree, folders left out; raises FormatError if there are too many."""
+    result = copy.run("ls-tree", "-r", "-t", "-z", "-l", "--full-tree", commit, limit=_LISTING_BYTES)
+    rows = result.out.split(b"\0")
+    if len(rows) > most or (result.code != 0 and len(result.out) > _LISTING_BYTES // 2):
+        message = f"the branch holds more than {most:,} entries; no files were imported"
         raise FormatError(message, hint="`memdir team log` shows who wrote last")
-    if ran.code != 0:
-        raise make_git_error("ls-tree", ran)
-    found: dict[str, TreeEntry] = {}
+    if result.code != 0:
+        raise make_git_error("ls-tree", result)
+    entries: dict[str, TreeEntry] = {}
     for row in rows:
         facts, tab, name = row.partition(b"\t")
         if tab:
             mode, kind, sha, size = facts.decode("ascii", "replace").split()
             if kind != "tree":
                 path, is_text = _read_name(name)
-                found[path] = TreeEntry(mode, sha, int(size) if size.isdigit() else 0, is_text)
-    return found
+                entries[path] = TreeEntry(mode, sha, int(size) if size.isdigit() else 0, is_text)
+    return entries
 
 
 def read_blobs(copy: TeamClone, shas: Iterable[str]) -> dict[str, bytes]:
-    """The contents by name of object; what is not there, or is no file, is left out."""
-    wanted = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
-    if not wanted:
+    """Return the contents by object name; missing objects and other kinds are left out."""
+    names = sorted({sha for sha in shas if _SHA.fullmatch(sha)})
+    if not names:
         return {}
-    out = copy.ask("cat-file", "--batch", given="".join(f"{sha}\n" for sha in wanted).encode("ascii"))
-    found: dict[str, bytes] = {}
-    at = 0
-    for sha in wanted:
-        end = out.index(b"\n", at)
-        facts = out[at:end].split()
-        at = end + 1
+    out = copy.ask("cat-file", "--batch", given="".join(f"{sha}\n" for sha in names).encode("ascii"))
+    blobs: dict[str, bytes] = {}
+    offset = 0
+    for sha in names:
+        end = out.index(b"\n", offset)
+        facts = out[offset:end].split()
+        offset = end + 1
         if len(facts) == 3:
             size = int(facts[2])
             if facts[1] == b"blob":
-                found[sha] = out[at : at + size]
-            at += size + 1
-    return found
+                blobs[sha] = out[offset : offset + size]
+            offset += size + 1
+    return blobs
 
 
 def read_versions(copy: TeamClone, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Texts by commit and path; a file that is not there, is no file or is too large is left out."""
-    given = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
-    rows = copy.ask("cat-file", "--batch-check", given=given).decode("utf-8", "replace").splitlines()
-    found: dict[tuple[str, str], str] = {}
+    """Return texts by commit and path; files that are missing, too large or not regular are left out."""
+    stdin = "".join(f"{commit}:{path}\n" for commit, path in wanted).encode("utf-8")
+    rows = copy.ask("cat-file", "--batch-check", given=stdin).decode("utf-8", "replace").splitlines()
+    objects: dict[tuple[str, str], str] = {}
     for spec, row in zip(wanted, rows, strict=True):
         facts = row.split(" ")
         if len(facts) == 3 and facts[1] == "blob" and int(facts[2]) <= FILE_BYTES:
-            found[spec] = facts[0]
-    blobs = read_blobs(copy, found.values())
-    return {spec: blobs[sha].decode("utf-8", "surrogateescape") for spec, sha in found.items() if sha in blobs}
+            objects[spec] = facts[0]
+    blobs = read_blobs(copy, objects.values())
+    return {spec: blobs[sha].decode("utf-8", "surrogateescape") for spec, sha in objects.items() if sha in blobs}
 
 
 def has_commit(copy: TeamClone, commit: str) -> bool:
@@ -255,24 +255,24 @@ def is_ancestor(copy: TeamClone, old: str, new: str) -> bool:
 
 
 def find_common(copy: TeamClone, one: str, other: str) -> str | None:
-    """The newest commit that both come from; None if there is none."""
-    ran = copy.run("merge-base", one, other)
-    found = ran.out.decode("ascii", "replace").strip()
-    return found if ran.code == 0 and _SHA.fullmatch(found) else None
+    """Return the newest commit that both come from; None if there is none."""
+    result = copy.run("merge-base", one, other)
+    ancestor = result.out.decode("ascii", "replace").strip()
+    return ancestor if result.code == 0 and _SHA.fullmatch(ancestor) else None
 
 
 def write_commit(
     copy: TeamClone, parent: str | None, files: Mapping[str, bytes | None], author: Author, now: datetime, words: str
 ) -> str:
-    """A commit on top of another with these files put in, None for taken out; returns its name."""
+    """Write a commit on top of another with these files added, or removed if None; returns its name."""
     name = author.name.translate(_UNSIGNED).strip() or "unknown"
     when = f"{int(now.timestamp())} +0000"
     signature = f"{name} <{author.email.translate(_UNSIGNED).strip()}> {when}"
-    said = words.encode("utf-8", "replace")
-    stream = [f"commit {_NEXT}\nmark :1\nauthor {signature}\ncommitter {signature}\ndata {len(said)}\n".encode(), said]
+    text = words.encode("utf-8", "replace")
+    stream = [f"commit {_NEXT}\nmark :1\nauthor {signature}\ncommitter {signature}\ndata {len(text)}\n".encode(), text]
     if parent:
         stream.append(f"\nfrom {parent}".encode())
-    for path, data in sorted(files.items(), key=lambda at: (at[1] is not None, at[0])):
+    for path, data in sorted(files.items(), key=lambda item: (item[1] is not None, item[0])):
         if data is None:
             stream.append(f"\nD {path}".encode())
         else:
@@ -286,7 +286,7 @@ def write_commit(
 
 
 def keep_commit(copy: TeamClone, commit: str) -> None:
-    """Let git know what is still needed, so that tidying up removes nothing of it."""
+    """Mark the objects still needed, so that git's clean-up keeps them."""
     copy.ask("update-ref", _KEPT, commit)
 
 
@@ -307,26 +307,26 @@ def read_commits(copy: TeamClone, head: str, *, after: str = "") -> tuple[TeamCo
 
 
 def find_versions(copy: TeamClone, head: str, *, after: str = "") -> dict[str, set[str]]:
-    """Path -> the objects it was, before and after each of the commits that `after` does not know; best effort."""
+    """Return path -> its objects before and after each of the commits that `after` does not know; best effort."""
     span = f"{after}..{head}" if after else head
-    ran = copy.run("log", *_LOG, "--raw", "--no-abbrev", "-n", str(TEAM_LOG), "--format=", span, "--")
-    words = iter(ran.out.split(b"\0") if ran.code == 0 else ())
-    found: dict[str, set[str]] = {}
+    result = copy.run("log", *_LOG, "--raw", "--no-abbrev", "-n", str(TEAM_LOG), "--format=", span, "--")
+    words = iter(result.out.split(b"\0") if result.code == 0 else ())
+    versions: dict[str, set[str]] = {}
     for word in words:
         if match := _CHANGE.search(word):
             path, is_text = _read_name(next(words, b""))
             if is_text:
-                found.setdefault(path, set()).update(sha.decode("ascii") for sha in match.groups())
-    return found
+                versions.setdefault(path, set()).update(sha.decode("ascii") for sha in match.groups())
+    return versions
 
 
 def _parse_commit(part: bytes) -> TeamCommit:
-    sha, name, email, at, *rest = part.removeprefix(b"\0").split(b"\0")
+    sha, name, email, timestamp, *rest = part.removeprefix(b"\0").split(b"\0")
     words = [word.strip(b"\n") for word in rest if word.strip(b"\n")]
     pairs = zip(words[::2], words[1::2], strict=False)
     changes = {_read_name(path)[0]: _VERBS.get(letter[:1], "changed") for letter, path in pairs}
     try:
-        when = datetime.fromtimestamp(int(at), UTC)
+        when = datetime.fromtimestamp(int(timestamp), UTC)
     except (ValueError, OverflowError, OSError):
         when = None
     author = make_author(name.decode("utf-8", "replace"), email.decode("utf-8", "replace"), when)
@@ -341,31 +341,31 @@ def _read_name(name: bytes) -> tuple[str, bool]:
 
 
 def fetch_branch(copy: TeamClone, remote: str, branch: str) -> str | None:
-    """Bring a branch into the copy; returns its commit, None if the remote has no such branch. Raises GitError."""
-    told = copy.path / "FETCH_HEAD"
-    told.unlink(missing_ok=True)
+    """Fetch a branch into the clone; returns its commit, None if the remote has no such branch. Raises GitError."""
+    fetch_head = copy.path / "FETCH_HEAD"
+    fetch_head.unlink(missing_ok=True)
     options = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-gc", "--no-auto-maintenance"]
-    ran = copy.run("fetch", *options, remote, f"refs/heads/{branch}", remote=remote)
-    if ran.code != 0:
-        if _MISSING in ran.said:
+    result = copy.run("fetch", *options, remote, f"refs/heads/{branch}", remote=remote)
+    if result.code != 0:
+        if _MISSING in result.said:
             return None
-        raise make_git_error("fetch", ran)
-    found = re.match(r"[0-9a-f]{40}(?=\s)", told.read_text(encoding="utf-8", errors="replace"))
-    if found is None:
+        raise make_git_error("fetch", result)
+    commit = re.match(r"[0-9a-f]{40}(?=\s)", fetch_head.read_text(encoding="utf-8", errors="replace"))
+    if commit is None:
         hint = "a repository of SHA-256 objects cannot be used"
         raise GitError("git fetch did not say what it brought", hint=hint)
-    return found.group()
+    return commit.group()
 
 
 def push_commit(copy: TeamClone, remote: str, branch: str, commit: str) -> PushState:
-    """Put a commit at the head of a branch; never raises for a remote that does not want it."""
+    """Push a commit as the head of a branch; does not raise if the remote rejects it."""
     options = ["--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no"]
-    ran = copy.run("push", *options, remote, f"{commit}:refs/heads/{branch}", remote=remote)
-    if ran.code == 0:
+    result = copy.run("push", *options, remote, f"{commit}:refs/heads/{branch}", remote=remote)
+    if result.code == 0:
         return PushState(PushResult.DONE)
-    if ran.code in (LATE, ABSENT):
-        return PushState(PushResult.SILENT, str(make_git_error("push", ran)))
-    pushed = _read_refusal(ran)
+    if result.code in (LATE, ABSENT):
+        return PushState(PushResult.SILENT, str(make_git_error("push", result)))
+    pushed = _read_refusal(result)
     # A remote that goes away during a push sounds as if it refused.
     is_denied = pushed.answer is PushResult.DENIED
     if is_denied and copy.run("ls-remote", "--quiet", remote, f"refs/heads/{branch}", remote=remote).code != 0:
@@ -373,19 +373,19 @@ def push_commit(copy: TeamClone, remote: str, branch: str, commit: str) -> PushS
     return pushed
 
 
-def _read_refusal(ran: GitResult) -> PushState:
-    rows = [row for row in ran.out.decode("utf-8", "replace").splitlines() if row.startswith("!")]
-    told = " ".join(rows) or ran.said
-    said = str(make_git_error("push", ran))
-    if _BLOCKED.search(f"{told} {ran.said}"):
+def _read_refusal(result: GitResult) -> PushState:
+    rows = [row for row in result.out.decode("utf-8", "replace").splitlines() if row.startswith("!")]
+    rejection = " ".join(rows) or result.said
+    error = str(make_git_error("push", result))
+    if _BLOCKED.search(f"{rejection} {result.said}"):
         reason = "the remote has a branch whose name is in the way; choose another with --branch"
         return PushState(PushResult.DENIED, reason)
-    if _QUICKER.search(told):
-        return PushState(PushResult.QUICKER, said)
-    if rows or _DENIED.search(ran.said):
-        found = re.search(r"\(([^()]*)\)\s*$", told)
-        return PushState(PushResult.DENIED, f"the remote refused: {found.group(1)}" if rows and found else said)
-    return PushState(PushResult.SILENT, said)
+    if _QUICKER.search(rejection):
+        return PushState(PushResult.QUICKER, error)
+    if rows or _DENIED.search(result.said):
+        cause = re.search(r"\(([^()]*)\)\s*$", rejection)
+        return PushState(PushResult.DENIED, f"the remote refused: {cause.group(1)}" if rows and cause else error)
+    return PushState(PushResult.SILENT, error)
 
 
 # --- a branch as a remote ---------------------------------------------------------------------------------------------
@@ -410,8 +410,8 @@ class GitRemote:
         head = fetch_branch(self.copy, self.address, self.branch) if self.address else None
         if head is not None:
             return self.look_at(head)
-        kept = self.copy.run("rev-parse", "--verify", "--quiet", _KEPT).out.decode("ascii", "replace").strip()
-        return self.look_at(kept, is_gone=True) if has_commit(self.copy, kept) else RemoteTree()
+        last_head = self.copy.run("rev-parse", "--verify", "--quiet", _KEPT).out.decode("ascii", "replace").strip()
+        return self.look_at(last_head, is_gone=True) if has_commit(self.copy, last_head) else RemoteTree()
 
     def look_at(self, head: str, *, is_gone: bool = False) -> RemoteTree:
         tree = read_tree(self.copy, head, self.most)
@@ -424,7 +424,8 @@ class GitRemote:
         if branch.head and not branch.is_ours:
             what = "a team's memory" if self.mark == TEAM_FILE else "a memory of your machines"
             hint = f"choose another: --branch {BRANCH}; one of its own holds {self.mark}"
-            raise SettingsError(f"the branch {self.branch} is not {what}: it holds other work", key="branch", hint=hint)
+            message = f"the branch {self.branch} is not {what}: it contains other files"
+            raise SettingsError(message, key="branch", hint=hint)
 
     def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
         if known in ("", head) or is_ancestor(self.copy, known, head):
@@ -443,8 +444,8 @@ class GitRemote:
         return (head if pushed.answer is PushResult.DONE else tree.head), pushed
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
-        found = find_versions(self.copy, head, after=after)
-        return {path: found[path] for path in paths if path in found}
+        versions = find_versions(self.copy, head, after=after)
+        return {path: versions[path] for path in paths if path in versions}
 
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         commits = read_commits(self.copy, head, after=after)

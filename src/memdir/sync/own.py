@@ -6,7 +6,7 @@
     projects/ID.json       what the project is: its name, addresses of its git remotes, its first commits
 
 A directory belongs to the project of the branch that has its remote or, where one of the two has none, its first commit; not
-to a path. Once found, it stays with that project while either is still the same. What the branch has of projects that are
+to a path. Once found, it stays with that project while either is still the same. Files in the branch of projects that are
 not on this machine stays there. `<state home>/sync/` has what a machine keeps: the address, a copy of the branch, the last
 result; each directory has its own point.
 
@@ -78,7 +78,7 @@ _LISTS = ("sent", "received", "clashes", "refused", "withheld", "waiting", "note
 
 @dataclass(frozen=True, slots=True)
 class OwnSetup:
-    """Where a person's memory is kept. With `recipients` it is encrypted to them; `key_file` has the key to read it.
+    """The remote of a person's memory. With `recipients` it is encrypted to them; `key_file` has the key to read it.
     `names` is the key of the names in it, once known."""
 
     remote: str
@@ -108,11 +108,11 @@ class OwnDirectory:
 
 
 def read_setup(environment: Environment) -> OwnSetup | None:
-    """Returns None where no remote was set up."""
+    """Return the setup; None if no remote was set up."""
     table = read_table(find_own_sync(environment), OWN_SETUP)
     texts = {key: value for key, value in table.items() if isinstance(value, str)}
-    given = table.get("recipients")
-    recipients = tuple(str(at) for at in given) if isinstance(given, list) else ()
+    rows = table.get("recipients")
+    recipients = tuple(str(recipient) for recipient in rows) if isinstance(rows, list) else ()
     if not texts.get("remote") or not texts.get("branch"):
         return None
     return OwnSetup(texts["remote"], texts["branch"], recipients, texts.get("key_file", ""), texts.get("names", ""))
@@ -155,7 +155,7 @@ def start(
         is_sealed, encrypt = bool(find_names(branch, tree)), encrypt or bool(setup.recipients)
         if tree.head and encrypt and not is_sealed:
             hint = f"choose an empty one: --branch {BRANCH}-encrypted"
-            raise SettingsError("this remote is not encrypted, and stays as it is", key="recipient", hint=hint)
+            raise SettingsError("cannot encrypt an existing branch", key="recipient", hint=hint)
         if encrypt or is_sealed:
             setup = _prepare_keys(setup, create=not is_sealed)
             SealedRemote(branch, setup, find_own_sync(environment)).fetch()  # raises for a wrong key
@@ -205,7 +205,7 @@ def sync_own(project: Project, *, now: datetime, seconds: float = TEAM_SECONDS) 
         _write_setup(project.environment, replace(setup, names=opened[-1].names))
     if len(results) == 1:
         return results[0]
-    joined = {key: sum((getattr(at, key) for at in results), ()) for key in _LISTS}
+    joined = {key: sum((getattr(result, key) for result in results), ()) for key in _LISTS}
     return replace(results[-1], change=None, **joined)
 
 
@@ -216,25 +216,25 @@ def link(project: Project, name: str, *, seconds: float = TEAM_SECONDS) -> str:
     with _hold(project.environment, seconds):
         remote = _open_remote(project, setup, seconds)
         records = _read_records(remote, remote.fetch())
-    named = [at.id for at in records.values() if name in (at.id, at.name)]
+    named = [record.id for record in records.values() if name in (record.id, record.name)]
     if len(named) > 1 and name not in named:
         raise SettingsError(
             f"several projects are called {name}", key="name", hint=f"one of {', '.join(sorted(named))}"
         )
-    found = name if name in named else named[0] if named else make_slug(name)
-    write_table(project.private.state, OWN_PROJECT, {"id": found, "linked": True})
+    id = name if name in named else named[0] if named else make_slug(name)
+    write_table(project.private.state, OWN_PROJECT, {"id": id, "linked": True})
     (project.private.state / OWN_POINT).unlink(missing_ok=True)
-    return found
+    return id
 
 
 @contextmanager
 def open_directories(project: Project) -> Iterator[list[tuple[FileStore, Identity | None]]]:
-    """Every directory that could be synced; None in place of an identity for user memory."""
-    found: list[tuple[FileStore, Identity | None]] = list(open_known(project))
+    """Yield every directory that could be synced; None in place of an identity for user memory."""
+    directories: list[tuple[FileStore, Identity | None]] = list(open_known(project))
     try:
-        yield [*found, *([(project.user, None)] if project.user else [])]
+        yield [*directories, *([(project.user, None)] if project.user else [])]
     finally:
-        for store, _ in found[1:]:
+        for store, _ in directories[1:]:
             store.close()
 
 
@@ -261,16 +261,16 @@ def _make_part(store: FileStore, prefix: str) -> SyncPart:
 
 
 def has_unsent(project: Project) -> bool:
-    """Whether something was changed here, in this project or user memory, that the remote has not seen."""
-    held = state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
+    """Return whether something was changed here, in this project or user memory, that the remote has not seen."""
+    unsent = state.read_sync_record(find_own_sync(project.environment), OWN_RECORD).withheld
     for store in (project.private, project.user):
         if store is not None:
             id = read_table(store.state, OWN_PROJECT).get("id")
             part = _make_part(store, USER if store is project.user else f"{_PROJECTS}{id}/")
             point, files = find_point(part), read_local(part).files
-            changed = [at for at, data in files.items() if point.find(at) != git.hash_blob(data)]
-            is_less = len(point.files) > sum(point.find(at) is not None for at in files)
-            if is_less or any(part.prefix + at not in held for at in changed):
+            changed = [path for path, data in files.items() if point.find(path) != git.hash_blob(data)]
+            is_less = len(point.files) > sum(point.find(path) is not None for path in files)
+            if is_less or any(part.prefix + path not in unsent for path in changed):
                 return True
     return False
 
@@ -285,7 +285,7 @@ def list_elsewhere(project: Project) -> list[ProjectRecord]:
 
 
 class _Rounds:
-    """Which directories take part in the next sync: of several with one place in the branch, one at a time."""
+    """The directories of the next sync: of several with one path in the branch, one at a time."""
 
     def __init__(self, directories: Sequence[tuple[FileStore, Identity | None]]) -> None:
         self._now, self._later = directories, list[tuple[FileStore, Identity | None]]()
@@ -324,13 +324,13 @@ class _Rounds:
 
 
 def _note_project(store: FileStore, id: str) -> None:
-    """Record where a directory belongs. One that belonged elsewhere begins anew: its point says nothing here."""
+    """Record where a directory belongs. One that belonged elsewhere starts from scratch: its merge base is not valid here."""
     known = read_table(store.state, OWN_PROJECT).get("id")
     if known == id:
         return
     if known:
         state.write_point(store.state, state.SyncPoint(), file=OWN_POINT)
-    with suppress(DiskError, PathError):  # then it is found anew each time
+    with suppress(DiskError, PathError):  # then it is looked up each time
         write_table(store.state, OWN_PROJECT, {"id": id, "linked": False})
 
 
@@ -339,22 +339,22 @@ def find_record(identity: Identity, known: Mapping[str, object], records: Mappin
     and one without an id for a directory that nothing identifies."""
     address, commit = _find_address(identity), identity.root_commit or ""
     id, is_linked = str(known.get("id") or ""), known.get("linked") is True
-    found = records.get(id) or (ProjectRecord(id, Path(identity.root).name) if is_linked else None)
+    record = records.get(id) or (ProjectRecord(id, Path(identity.root).name) if is_linked else None)
     is_same = is_linked or not (address or commit)
-    if found is not None and not (is_same or address in found.remotes or commit in found.commits):
-        found = None
-    if found is None:
-        by_remote = [at for at in records.values() if address and address in at.remotes]
+    if record is not None and not (is_same or address in record.remotes or commit in record.commits):
+        record = None
+    if record is None:
+        by_remote = [one for one in records.values() if address and address in one.remotes]
         # Forks and projects from one template have the same first commit and remotes of their own.
-        by_commit = [at for at in records.values() if commit in at.commits and not (address and at.remotes)]
-        found = min(by_remote, key=lambda at: at.id) if by_remote else by_commit[0] if len(by_commit) == 1 else None
-    if found is None:
+        by_commit = [one for one in records.values() if commit in one.commits and not (address and one.remotes)]
+        record = min(by_remote, key=lambda one: one.id) if by_remote else by_commit[0] if len(by_commit) == 1 else None
+    if record is None:
         if not (address or commit):
             return ProjectRecord("")
         name = Path(identity.root).name
-        found = ProjectRecord(f"{make_slug(name)[:40]}-{digest_of((address or commit).encode())[:8]}", name)
-    remotes, commits = {*found.remotes, address} - {""}, {*found.commits, commit} - {""}
-    return replace(found, remotes=tuple(sorted(remotes)), commits=tuple(sorted(commits)))
+        record = ProjectRecord(f"{make_slug(name)[:40]}-{digest_of((address or commit).encode())[:8]}", name)
+    remotes, commits = {*record.remotes, address} - {""}, {*record.commits, commit} - {""}
+    return replace(record, remotes=tuple(sorted(remotes)), commits=tuple(sorted(commits)))
 
 
 def _find_address(identity: Identity) -> str:
@@ -369,7 +369,7 @@ def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
         path: entry for path, entry in tree.tree.items() if _RECORD_PATH.fullmatch(path) and entry.mode == PLAIN_MODE
     }
     blobs = remote.read([entry.sha for entry in entries.values() if entry.size <= _RECORD_BYTES])
-    found = {}
+    records = {}
     for path, entry in entries.items():
         try:
             table = json.loads(blobs.get(entry.sha, b"null"))
@@ -377,10 +377,10 @@ def _read_records(remote: Remote, tree: RemoteTree) -> dict[str, ProjectRecord]:
             continue
         if isinstance(table, dict):
             id, name = path[len(_PROJECTS) : -len(".json")], str(table.get("name") or "")
-            lists = (at if isinstance(at := table.get(key), list) else [] for key in ("remotes", "commits"))
-            remotes, commits = (tuple(sorted({text for text in at if isinstance(text, str) and text})) for at in lists)
-            found[id] = ProjectRecord(id, one_line(name), remotes, commits)
-    return found
+            lists = (rows if isinstance(rows := table.get(key), list) else [] for key in ("remotes", "commits"))
+            remotes, commits = (tuple(sorted({row for row in rows if isinstance(row, str) and row})) for rows in lists)
+            records[id] = ProjectRecord(id, one_line(name), remotes, commits)
+    return records
 
 
 def _render_record(record: ProjectRecord) -> bytes:
@@ -426,7 +426,7 @@ class SealedRemote:
     def __init__(self, inner: GitRemote, setup: OwnSetup, folder: Path) -> None:
         self._age, self.inner, self.names, self._folder = _load_age(), inner, setup.names, folder
         self._keys = read_keys(Path(setup.key_file))
-        self._recipients = [parse_recipient(at) for at in setup.recipients]
+        self._recipients = [parse_recipient(recipient) for recipient in setup.recipients]
         self._opened: dict[str, tuple[str, bytes]] = {}  # object of an age file -> path and content
         self._texts: dict[str, bytes] = {}
         self._objects = {key: str(value) for key, value in read_table(folder, OBJECTS).items()}
@@ -444,30 +444,30 @@ class SealedRemote:
         return json.dumps({"version": 1, "names": base64.b64encode(sealed).decode("ascii")}).encode("ascii") + b"\n"
 
     def fetch(self) -> RemoteTree:
-        found = self.inner.fetch()
-        if not found.head:
-            return found
+        tree = self.inner.fetch()
+        if not tree.head:
+            return tree
         try:
-            names = self._age.decrypt(base64.b64decode(find_names(self.inner, found)), self._keys).hex()
+            names = self._age.decrypt(base64.b64decode(find_names(self.inner, tree)), self._keys).hex()
         except (ValueError, self._age.DecryptError):
             hint = "copy the key file of another machine here, or name it: `memdir sync init --key FILE`"
             raise SettingsError("the remote cannot be read with the key here", key="key", hint=hint) from None
         if self.names and names != self.names:
-            hint = "somebody replaced the branch; `memdir sync stop` and `memdir sync init` accept the new one"
-            raise SettingsError("the remote's key of names is not the one it had", key="remote", hint=hint)
+            hint = "the branch was replaced; `memdir sync stop` and `memdir sync init` accept the new one"
+            raise SettingsError("the remote's filename key changed", key="remote", hint=hint)
         self.names = names
-        return replace(found, tree=self._open_tree(found.tree), mark="")
+        return replace(tree, tree=self._open_tree(tree.tree), mark="")
 
     def find_common(self, known: str, head: str) -> Mapping[str, TreeEntry] | None:
         common = self.inner.find_common(known, head)
-        return None if common is None else self._open_tree({at: common[at] for at in common if at != SYNC_FILE})
+        return None if common is None else self._open_tree({path: common[path] for path in common if path != SYNC_FILE})
 
     def read(self, shas: Iterable[str]) -> dict[str, bytes]:
-        wanted = set(shas)
-        sealed = {self._objects[sha]: sha for sha in wanted if sha not in self._texts and sha in self._objects}
+        names = set(shas)
+        sealed = {self._objects[sha]: sha for sha in names if sha not in self._texts and sha in self._objects}
         self._open(sealed)
-        found = {sha: self._opened[at][1] for at, sha in sealed.items() if at in self._opened}
-        return {**{sha: self._texts[sha] for sha in wanted if sha in self._texts}, **found}
+        texts = {sha: self._opened[object][1] for object, sha in sealed.items() if object in self._opened}
+        return {**{sha: self._texts[sha] for sha in names if sha in self._texts}, **texts}
 
     def push(
         self, tree: RemoteTree, files: Mapping[str, bytes | None], author: Author, now: datetime, message: str
@@ -477,15 +477,15 @@ class SealedRemote:
             name = path if path == SYNC_FILE else self._name(path)
             sealed[name] = data
             if data is not None and path != SYNC_FILE:
-                sealed[name] = made = self._age.encrypt(path.encode() + b"\0" + data, self._recipients)
-                self._note(git.hash_blob(made), path, data)
+                sealed[name] = encrypted = self._age.encrypt(path.encode() + b"\0" + data, self._recipients)
+                self._note(git.hash_blob(encrypted), path, data)
         return self.inner.push(tree, sealed, author, now, message)
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
         names = {self._name(path): path for path in paths}
-        found = self.inner.find_versions(head, after, names)
-        self._open({sha for shas in found.values() for sha in shas})
-        opened = {name: [self._opened[sha][1] for sha in shas if sha in self._opened] for name, shas in found.items()}
+        versions = self.inner.find_versions(head, after, names)
+        self._open({sha for shas in versions.values() for sha in shas})
+        opened = {key: [self._opened[sha][1] for sha in shas if sha in self._opened] for key, shas in versions.items()}
         return {names[name]: set(map(git.hash_blob, texts)) for name, texts in opened.items()}
 
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
@@ -503,7 +503,7 @@ class SealedRemote:
         self._objects[git.hash_blob(data)] = sha
 
     def _open(self, shas: Iterable[str]) -> None:
-        """Read age files that were not read before; those that are none of ours are left out."""
+        """Read age files that were not read before; those of others are left out."""
         for sha, sealed in self.inner.read([sha for sha in shas if sha not in self._opened]).items():
             try:
                 path, nul, data = self._age.decrypt(sealed, self._keys).partition(b"\0")
@@ -514,14 +514,14 @@ class SealedRemote:
 
     def _open_tree(self, tree: Mapping[str, TreeEntry]) -> dict[str, TreeEntry]:
         self._open({entry.sha for entry in tree.values()})
-        found = {}
+        opened = {}
         for name, entry in tree.items():
             path, data = self._opened.get(entry.sha, ("", b""))
             if not path or entry.mode != PLAIN_MODE or self._name(path) != name:
                 message = f"{name[:12]}… of the remote cannot be read with the key here: nothing was changed"
                 raise FormatError(message, hint="every machine needs the same recipients; docs/sync.md says more")
-            found[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
-        return found
+            opened[path] = TreeEntry(PLAIN_MODE, git.hash_blob(data), len(data))
+        return opened
 
 
 def find_names(branch: GitRemote, tree: RemoteTree) -> str:
@@ -543,7 +543,7 @@ def _prepare_keys(setup: OwnSetup, *, create: bool) -> OwnSetup:
     own = (str(key.to_public()) for key in keys if hasattr(key, "to_public"))
     recipients = tuple(dict.fromkeys([*setup.recipients, *own]))
     try:
-        age.decrypt(age.encrypt(b"", [parse_recipient(at) for at in recipients]), keys)
+        age.decrypt(age.encrypt(b"", [parse_recipient(recipient) for recipient in recipients]), keys)
     except (age.DecryptError, age.EncryptError):
         hint = "add the public key that belongs to it: --recipient"
         raise SettingsError(f"what is encrypted could not be read with {file}", key="recipient", hint=hint) from None
@@ -564,7 +564,7 @@ def read_keys(file: Path) -> list[Any]:
     except age.IdentityError:
         keys = []
     if not keys:
-        raise SettingsError(f"{file} holds no age key", key="key", hint="`age-keygen -o FILE` makes one")
+        raise SettingsError(f"no age key in {file}", key="key", hint="`age-keygen -o FILE` makes one")
     return keys
 
 
@@ -573,8 +573,8 @@ def parse_recipient(text: str) -> Any:
     try:
         return (age.ssh if text.startswith("ssh-") else age.x25519).Recipient.from_str(text)
     except age.RecipientError:
-        shown = shorten(one_line(text), 60)
-        raise SettingsError(f"{shown!r} is no public key", key="recipient", hint="age1… or ssh-ed25519 …") from None
+        message = f"invalid public key {shorten(one_line(text), 60)!r}"
+        raise SettingsError(message, key="recipient", hint="age1… or ssh-ed25519 …") from None
 
 
 def _load_age() -> Any:

@@ -1,15 +1,15 @@
-"""What a sync starts from, and what it would do on either side; nothing is written here.
+"""Inputs of a sync, and its plan for either side; nothing is written here.
 
     SyncInputs      both sides of a part, with what they were when they were last in step: the point
     plan_outgoing   what was done here since, on top of the remote as it is now: the files of a new commit
     plan_incoming   what the remote has that is not here: what comes in, needs review, is refused; the next point
 
 If only one side changed a file, that change stands; if both did, they are merged. What may not be shared stays here and
-is named in `withheld`. A file of the branch that is refused is left as it is, until somebody here writes one of the same
+is named in `withheld`. A file of the branch that is refused is left as it is, until a member here writes one of the same
 name. Nothing here is overwritten that was not sent: a file that stays back is merged with what came. Lines of an index that
 others wrote are not taken over: memories that are here get lines made from their own titles and descriptions.
 
-`.memdir-team.json` in the branch, {"review": true}, asks every member to review what others write. Whoever may push may
+`.memdir-team.json` in the branch, {"review": true}, asks every member to review others' changes. Anyone who may push may
 change it, so a member may also ask for review for themselves.
 """
 
@@ -60,7 +60,7 @@ _MODES = {
     "040000": "it is a folder",
     "100755": "it is a program",
 }
-GONE = "gone"  # in place of an object, for a file that somebody deleted
+GONE = "gone"  # in place of an object, for a deleted file
 _MANY = 3  # memories that nobody forgets all at once
 _INDEX_LINES = 2 * TEAM_ENTRIES  # a line each, and headings; every line is looked at
 # Whether a person has approved this version of a file, by path and object.
@@ -69,7 +69,7 @@ Approved = Callable[[str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class AdmitVerdict:
-    """Why something may not come in, or only after review; both are empty if it may."""
+    """Why a file may not come in, or only after review; both are empty if it may."""
 
     refused: str = ""
     held: str = ""
@@ -103,7 +103,7 @@ class ArrivedChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WaitingChange:
-    """What needs review: path, object (`gone` for a deletion), why, and the text."""
+    """A change that needs review: path, object (`gone` for a deletion), reason, and text."""
 
     path: str
     sha: str
@@ -124,7 +124,7 @@ class IncomingChanges:
 
 class SyncInputs:
     """Both sides. `common` replaces the point if the branch's history was rewritten. `seen`, path -> object, are
-    files here that the branch has had since the point: what it made of them is no clash."""
+    files here that the branch has had since the point: its later versions do not conflict with them."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class SyncInputs:
         return self._verdicts[path, entry.sha]
 
     def judge_own(self, path: str, data: bytes) -> str:
-        """Why a file here is not sent; empty if it may be."""
+        """Return why a file here is not sent; empty if it may be."""
         return self.judge_place(path, PLAIN_MODE, len(data)) or self._judge_text(path, data).refused
 
     def judge_place(self, path: str, mode: str, size: int) -> str:
@@ -228,7 +228,7 @@ def make_inputs(
     inputs.local = replace(local, blocked={**local.blocked, **_find_blocked(inputs)})
     needed, limit = _find_needed(inputs), TEAM_BYTES if part.is_shared else SYNC_BYTES
     if sum(needed.values()) > limit:
-        message = f"more than {limit // 1_048_576} MiB would come from the remote: nothing of it was taken"
+        message = f"more than {limit // 1_048_576} MiB would come from the remote; no files were imported"
         raise FormatError(message, hint="`memdir team log` shows who wrote last")
     inputs.blobs |= remote.read([*needed, branch.mark])
     inputs.seen = _find_seen(remote, inputs, branch)
@@ -254,7 +254,7 @@ def _find_needed(inputs: SyncInputs) -> dict[str, int]:
 
 
 def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
-    """The point, or one without files if all of them and the index are gone here. A folder that somebody removed
+    """The point, or one without files if all of them and the index are missing here. A folder that was removed
     by hand, or that is not mounted, must not take everybody's memories with it."""
     if local.files or local.index is not None or len(point.files) < _MANY:
         return point
@@ -263,7 +263,7 @@ def restore_if_all_lost(local: LocalTree, point: SyncPoint) -> SyncPoint:
 
 def _find_seen(remote: Remote, inputs: SyncInputs, branch: RemoteTree) -> dict[str, str]:
     """Files here that the remote has had in this very version since the point, path -> object. Who was in no team
-    yet sends what lies here, so then only what the branch still has counts. Of a person's own machines a file that
+    yet sends the files here, so then only files still in the branch count. Of a person's own machines a file that
     the remote once had and has no more is an old copy, not a new memory."""
     point, prefix = inputs.point, inputs.part.prefix
     if inputs.common is not None or branch.head in ("", point.head):
@@ -334,8 +334,8 @@ class _OutgoingPlan:
             self.files[target] = data
             if entry is None and base is not None and data is not None:
                 self._revived.append(path.removesuffix(".md"))
-                told = ("the others took it away, and it was changed here: the change stays",)
-                self.clashes.append(SyncClash(path, told, data.decode("utf-8", "replace"), ""))
+                reasons = ("the others took it away, and it was changed here: the change stays",)
+                self.clashes.append(SyncClash(path, reasons, data.decode("utf-8", "replace"), ""))
 
     def _merge(self, path: str, target: str, data: bytes | None) -> None:
         inputs, entry = self.inputs, self.inputs.theirs[target]
@@ -363,10 +363,10 @@ class _OutgoingPlan:
             self.files[target] = merged
 
     def _find_free(self, path: str) -> str:
-        taken = {fold(at) for at in (*self.inputs.theirs, *self.inputs.ours, *self.files)}
+        taken = {fold(path) for path in (*self.inputs.theirs, *self.inputs.ours, *self.files)}
         stem = path.removesuffix(".md")
         stem = stem[:-6] if len(stem) > 90 else stem
-        return next(at for n in range(2, 10_000) if fold(at := f"{stem}-{n}.md") not in taken)
+        return next(free for n in range(2, 10_000) if fold(free := f"{stem}-{n}.md") not in taken)
 
     def add_index(self) -> None:
         """The index, by line, with lines for what there will be and no others."""
@@ -393,12 +393,12 @@ class _OutgoingPlan:
             self.files[INDEX_FILE] = data
 
     def _renew_lines(self, text: str) -> str:
-        """Lines that say what one side of a merge said become what the merged memory says."""
+        """Replace lines that describe one side of a merge by a line for the merged memory."""
         inputs = self.inputs
         for path, data in self.files.items():
             name, entry = path.removesuffix(".md"), inputs.theirs.get(path)
             there = (inputs.read(inputs.find_base(path)), inputs.read(entry.sha if entry else None))
-            for old in (*(None if at is None else encode(at) for at in there), inputs.local.files.get(path)):
+            for old in (*(None if text is None else encode(text) for text in there), inputs.local.files.get(path)):
                 if data is not None and old not in (None, data):
                     text = index.replace_line(text, name, _render_line(name, old), _render_line(name, data))
         return text
@@ -413,7 +413,7 @@ def plan_incoming(
     review: bool,
     approved: Approved,
 ) -> IncomingChanges:
-    """What has to happen here so that the files say what the branch says. `branch` is its tree after what was sent."""
+    """Plan the changes here that match the files to the branch. `branch` is its tree after our changes."""
     plan = _IncomingPlan(inputs, branch, sent, review, approved)
     for path in sorted({*branch, *inputs.ours, *inputs.list_known()} - {INDEX_FILE}):
         plan.add(path)
@@ -454,7 +454,7 @@ class _IncomingPlan:
         if mine is None or base is None or self._is_back(path):
             return
         if self.review and not self.approved(path, GONE + base):
-            self.waiting.append(WaitingChange(path, GONE + base, "somebody took it away", None))
+            self.waiting.append(WaitingChange(path, GONE + base, "deleted by a teammate", None))
             self._keep_point(path)
         else:
             self._write(path, None)
@@ -504,7 +504,7 @@ class _IncomingPlan:
             self.received[path] = ArrivedChange.DELETED if data is None else written
 
     def add_index(self) -> str | None:
-        """The index here after the sync; returns what of the branch's index it goes by."""
+        """Merge the index here; returns the branch's index it is based on."""
         inputs, entry = self.inputs, self.branch.get(INDEX_FILE)
         if entry is not None and (why := inputs.judge(INDEX_FILE, entry).refused):
             self.refused[INDEX_FILE] = why
@@ -516,20 +516,20 @@ class _IncomingPlan:
         # Where nobody touched the index here, it becomes the branch's: a line that was moved there stays there.
         # A branch without an index that can be read says nothing about ours.
         updated = ours if ours == base and theirs is not None else self._update_lines(ours)
-        seen = base if theirs is None else self._filter(theirs, updated, names)
-        merged = merge_index(base, updated, seen)
+        branch_index = base if theirs is None else self._filter(theirs, updated, names)
+        merged = merge_index(base, updated, branch_index)
         revived = [path.removesuffix(".md") for path, how in self.received.items() if how is ArrivedChange.ADDED]
         revived = [name for name in revived if inputs.find_base(f"{name}.md") is not None]
-        wanted = tidy_index(merged, names, seen, revived=revived, known=(seen, base))
-        why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(wanted)))
-        if why and wanted != ours:
+        new_index = tidy_index(merged, names, branch_index, revived=revived, known=(branch_index, base))
+        why = judge_place(INDEX_FILE, PLAIN_MODE, len(encode(new_index)))
+        if why and new_index != ours:
             self.refused[INDEX_FILE] = f"with ours {why}"
-        if wanted != ours and (why or list(inputs.find(wanted))):
+        if new_index != ours and (why or list(inputs.find(new_index))):
             # Lines that are harmless one by one can be a secret together: then only the lines that were here stay.
-            wanted, seen = tidy_index(ours, names, ours), base
-        if wanted != ours:
-            self.files[INDEX_FILE] = encode(wanted)
-        return seen
+            new_index, branch_index = tidy_index(ours, names, ours), base
+        if new_index != ours:
+            self.files[INDEX_FILE] = encode(new_index)
+        return branch_index
 
     def _find_unsynced(self, ours: str) -> list[str]:
         """Names that our own index may point to although no side has such a file: another part's, or one that an agent
@@ -548,18 +548,18 @@ class _IncomingPlan:
         mine = {line.text.rstrip("\r\n") for line in index.parse_index(ours)}
         alive = {fold(name): name for name in names}
         is_shared = self.inputs.part.is_shared
-        kept: list[str] = []
+        lines: list[str] = []
         for line in index.parse_index(text):
             is_dead = line.is_pointer and line.key not in alive  # it waits with its memory
             if line.text.rstrip("\r\n") in mine or not (is_shared or is_dead):
-                kept.append(line.text)
+                lines.append(line.text)
             elif not line.text.strip():
-                kept += [line.text] if kept and kept[-1].strip() else []
+                lines += [line.text] if lines and lines[-1].strip() else []
             elif is_shared and (why := judge_line(line.text, self.inputs.find)):
                 self.refused[f"{INDEX_FILE} line {line.number + 1}"] = why
             elif line.is_pointer and not is_dead:
-                kept.append(self._make_line(alive[line.key]))
-        return "".join(kept)
+                lines.append(self._make_line(alive[line.key]))
+        return "".join(lines)
 
     def _update_lines(self, ours: str) -> str:
         """The index here; a line that says what a memory said before others changed it says what it says now."""
@@ -581,16 +581,16 @@ def _render_line(name: str, data: bytes) -> str:
 
 # --- whether a file may come into the team's folder, or leave it ------------------------------------------------------
 # What is refused stays as it is on either side. A text that speaks to the agent like an instruction needs review. That check
-# is a second line only, because whoever knows the patterns can avoid them: text from others is always shown with its author
+# is a second line only, because an author who knows the patterns can avoid them: text from others is always shown with its author
 # and never as an instruction. Authors are not considered: a teammate's machine may be anybody's.
 
 
 def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -> str:
-    """Why a file cannot be a memory of a folder by its name, kind or size; empty if it can. The index is one of its own."""
+    """Return why this file cannot be a memory in `folder`, or "". Checks name, mode and size; the index is separate."""
     if mode != PLAIN_MODE:
-        return _MODES.get(mode, "it is no plain file")
+        return _MODES.get(mode, "not a regular file")
     if not path.endswith(".md"):
-        return "it is no memory: its name does not end in .md"
+        return "not a memory: the name does not end in .md"
     if size > (limit := INDEX_FILE_BYTES if path == INDEX_FILE else FILE_BYTES):
         return f"it is larger than {limit:,} bytes"
     if path == INDEX_FILE:
@@ -603,7 +603,7 @@ def judge_place(path: str, mode: str, size: int, *, folder: str = TEAM_FOLDER) -
 
 
 def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) -> AdmitVerdict:
-    """What may become of a memory file by its content. What one person keeps on several machines may be about that
+    """Return whether a memory file may come in, by its content. A person's files on several machines may be about that
     person, may lack a head, and is not searched for instructions; nothing with a secret leaves a machine."""
     try:
         text = data.decode("utf-8")
@@ -618,9 +618,9 @@ def judge_text(path: str, data: bytes, find: Finder, *, is_shared: bool = True) 
 
 
 def judge_line(line: str, find: Finder) -> str:
-    """Why a line of somebody else's index is left out; empty if it may stand."""
-    if found := find_forbidden(line, lines=True):
-        return f"it holds {found}"
+    """Return why a line of another member's index is left out; empty if it may stay."""
+    if forbidden := find_forbidden(line, lines=True):
+        return f"it contains {forbidden}"
     if _leads_outside(line):
         return "it points outside of the team's folder"
     if secrets := render_findings(find(line)):
@@ -629,10 +629,11 @@ def judge_line(line: str, find: Finder) -> str:
 
 
 def find_twins(paths: Iterable[str], ours: Iterable[str]) -> dict[str, str]:
-    """Paths that are another spelling of one that is there -> that one; ours comes before, then the alphabet."""
+    """Return paths that are case variants of an existing one -> that one; ours first, then by alphabet."""
     mine = set(ours)
-    seen: dict[str, str] = {}
-    firsts = {path: seen.setdefault(fold(path), path) for path in sorted(paths, key=lambda at: (at not in mine, at))}
+    first_of: dict[str, str] = {}
+    ordered = sorted(paths, key=lambda path: (path not in mine, path))
+    firsts = {path: first_of.setdefault(fold(path), path) for path in ordered}
     return {path: first for path, first in firsts.items() if first != path}
 
 
@@ -665,7 +666,7 @@ def _leads_outside(line: str) -> bool:
 
 
 def find_instruction(text: str) -> str:
-    """What in a text speaks to the agent itself, in words; empty if nothing does."""
+    """Return the part of a text that addresses the agent itself; empty if none does."""
     folded = fold_text(text).text
     # Once with the lines as they are, once on one line, so that a sentence may go over several.
     readings = {text, folded, " ".join(folded.split())}

@@ -42,7 +42,7 @@ from memdir.sync.state import (
 )
 from memdir.text import one_line, shorten
 
-TOKENS = "tokens.json"  # beside the config file: origin -> token
+TOKENS = "tokens.json"  # next to the config file: origin -> token
 TOKEN_VARIABLE = "MEMDIR_TEAM_TOKEN"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _PUSH_BYTES, _PUSH_FILES = 2_000_000, 500  # of one request
@@ -73,26 +73,26 @@ class ServerApi:
     def ask(
         self, method: str, path: str, query: Mapping[str, object] | None = None, *, body: object = None, key: str = ""
     ) -> tuple[int, Any]:
-        """Status and JSON of an answer below 500; raises RemoteError where there is none."""
-        given = urlencode({name: value for name, value in (query or {}).items() if value is not None})
+        """Return status and JSON of an answer below 500; raises RemoteError if there is none."""
+        suffix = urlencode({name: value for name, value in (query or {}).items() if value is not None})
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         headers |= {"Idempotency-Key": key} if key else {}
         data = None
         if body is not None:
             data, headers["Content-Type"] = json.dumps(body).encode("ascii"), "application/json"
-        request = Request(f"{self.address}/v1/{path}{'?' if given else ''}{given}", data, headers, method=method)
+        request = Request(f"{self.address}/v1/{path}{'?' if suffix else ''}{suffix}", data, headers, method=method)
         left = self._deadline - monotonic()
         if left <= 0:
-            raise RemoteError("the server took too long", hint="try again, or give it --timeout")
+            raise RemoteError("the server timed out", hint="retry with a longer --timeout")
         try:
             with self._opener.open(request, timeout=left) as answer:
                 return answer.status, _parse(answer.read(TEAM_FETCH_BYTES + 1))
         except HTTPError as error:
             with error:
-                told = _parse(error.read(TEAM_FETCH_BYTES + 1))
+                reply = _parse(error.read(TEAM_FETCH_BYTES + 1))
             if error.code >= 500:
-                raise RemoteError(f"the server has a problem: {find_message(told) or error.code}") from None
-            return error.code, told
+                raise RemoteError(f"the server has a problem: {find_message(reply) or error.code}") from None
+            return error.code, reply
         except (OSError, HTTPException, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise RemoteError(f"the server cannot be reached: {shorten(one_line(str(reason)), 200)}") from None
@@ -126,14 +126,14 @@ def _parse(data: bytes) -> Any:
     try:
         table = json.loads(data or b"{}")
     except (ValueError, RecursionError):
-        raise RemoteError("what answers is no server of memdir", hint="check the address") from None
+        raise RemoteError("not a memdir server", hint="check the address") from None
     return table if isinstance(table, dict) else {}
 
 
 def find_message(answer: Mapping[str, Any]) -> str:
     error = answer.get("error")
-    told = (str(error.get(key) or "") for key in ("message", "hint")) if isinstance(error, dict) else ()
-    return shorten(one_line("; ".join(filter(None, told))), 300)
+    parts = (str(error.get(key) or "") for key in ("message", "hint")) if isinstance(error, dict) else ()
+    return shorten(one_line("; ".join(filter(None, parts))), 300)
 
 
 def check_server(address: str) -> str:
@@ -146,7 +146,7 @@ def check_server(address: str) -> str:
         is_safe = is_plain = False
     if not is_safe or not is_plain or one_line(address) != address:
         hint = "https://host, without name or password in it; http only for a server on this machine"
-        raise SettingsError(f"{shorten(one_line(address), 200)!r} is no address of a server", key="server", hint=hint)
+        raise SettingsError(f"{shorten(one_line(address), 200)!r} is not a valid server URL", key="server", hint=hint)
     return address.rstrip("/")
 
 
@@ -163,14 +163,14 @@ def write_token(environment: Environment, address: str, token: str) -> None:
 
 
 def choose_store(api: ServerApi, wanted: str) -> ServerStore:
-    """The store to join, by name or id; without one, the only one for teams that the token may read."""
+    """Return the store to join, by name or id; without one, the only team store that the token may read."""
     stores = api.list_stores()
-    found = [at for at in stores if (wanted in (at.id, at.name) if wanted else at.scope == "team")]
-    if len(found) != 1:
-        names = ", ".join(sorted(at.name for at in stores)) or "none"
+    matches = [store for store in stores if (wanted in (store.id, store.name) if wanted else store.scope == "team")]
+    if len(matches) != 1:
+        names = ", ".join(sorted(store.name for store in stores)) or "none"
         what = f"there is no store {wanted}" if wanted else "the server has several stores, or none for teams"
         raise NotFoundError(what, name=wanted, hint=f"--store names one; this token may read: {names}")
-    return found[0]
+    return matches[0]
 
 
 def make_store(api: ServerApi, name: str) -> None:
@@ -186,7 +186,7 @@ class ServerRemote:
 
     def __init__(self, api: ServerApi, store: str, folder: Path) -> None:
         if not _STORE.fullmatch(store):
-            raise SettingsError(f"{one_line(store)!r} is no name of a store", key="store")
+            raise SettingsError(f"{one_line(store)!r} is not a valid store name", key="store")
         self._api, self._path, self._folder = api, f"stores/{quote(store, safe='')}", folder
         table = read_table(folder, MANIFEST)
         rows = table.get("files")
@@ -217,7 +217,7 @@ class ServerRemote:
             if digest_of(data) == digest:
                 self._texts[str(digest)] = data
         if len(rows) > TEAM_ENTRIES:
-            raise FormatError(f"the store holds more than {TEAM_ENTRIES:,} files: nothing of it was taken")
+            raise FormatError(f"the store holds more than {TEAM_ENTRIES:,} files; no files were imported")
         self._rows, self._head = rows, f"{int(answer['epoch'])}:{int(answer['revision'])}"
         tree = {path: TreeEntry(PLAIN_MODE, digest, size) for path, (digest, size) in rows.items()}
         return RemoteTree(self._head, tree, is_ours=True)
@@ -227,7 +227,7 @@ class ServerRemote:
         backup: then what is here and not there was lost, not deleted."""
         if not known:
             return None
-        before, now = (tuple(map(int, at.split(":"))) for at in (known, head))
+        before, now = (tuple(map(int, head_text.split(":"))) for head_text in (known, head))
         return None if now >= before else {}
 
     def read(self, shas: Iterable[str]) -> dict[str, bytes]:
@@ -244,7 +244,7 @@ class ServerRemote:
         """Many files in several versions, the index last. The head stays the one that was fetched: others may have
         written other files since, which the next fetch brings."""
         rows = []
-        for path, data in sorted(files.items(), key=lambda at: at[0] == INDEX_FILE):
+        for path, data in sorted(files.items(), key=lambda item: item[0] == INDEX_FILE):
             known = tree.tree.get(path)
             content = None if data is None else data.decode("utf-8", "replace")
             rows.append({"path": path, "before": known.sha if known else None, "content": content})
@@ -270,36 +270,36 @@ class ServerRemote:
             # One file that needs review takes the whole version with it: the others go by themselves, without the index.
             topics = [row for row in rows if row["path"] != INDEX_FILE]
             parts = [self._push([row], message) for row in topics] if len(topics) > 1 else []
-            if any(at.answer is PushResult.QUICKER for at in parts):
+            if any(part.answer is PushResult.QUICKER for part in parts):
                 return PushState(PushResult.QUICKER)
             names = [
-                str(row["path"]) for row, at in zip(topics, parts, strict=False) if at.answer is not PushResult.DONE
+                str(row["path"]) for row, part in zip(topics, parts, strict=False) if part.answer is not PushResult.DONE
             ]
             names = names or [str(row["path"]) for row in topics]
             return PushState(PushResult.DENIED, f"on the server this needs review: {shorten(', '.join(names), 200)}")
-        said = find_message(answer) or str(status)
+        reason = find_message(answer) or str(status)
         is_busy = status == 429 and "quota" not in str(answer.get("error"))
-        return PushState(PushResult.SILENT if is_busy else PushResult.DENIED, f"the server refused: {said}")
+        return PushState(PushResult.SILENT if is_busy else PushResult.DENIED, f"the server refused: {reason}")
 
     def find_versions(self, head: str, after: str, paths: Collection[str]) -> dict[str, set[str]]:
         since = int(after.partition(":")[2] or 0) if after.partition(":")[0] == head.partition(":")[0] else 0
-        found: dict[str, set[str]] = {}
+        versions: dict[str, set[str]] = {}
         for path in paths:
             query = {"path": path.removesuffix(".md"), "limit": _VERSIONS}
             status, answer = self._api.ask("GET", f"{self._path}/versions", query)
             for row in answer.get("versions", []) if status == 200 else ():
-                files = [at for at in row["files"] if at["path"] == path and int(row["version"]) > since]
-                found.setdefault(path, set()).update(
-                    str(sha) for at in files for sha in (at["before"], at["after"]) if sha
+                files = [file for file in row["files"] if file["path"] == path and int(row["version"]) > since]
+                versions.setdefault(path, set()).update(
+                    str(sha) for file in files for sha in (file["before"], file["after"]) if sha
                 )
-        return found
+        return versions
 
     def find_authors(self, head: str, after: str) -> dict[str, Author]:
         return self._authors
 
     def keep(self, head: str) -> None:
         write_table(
-            self._folder, MANIFEST, {"head": self._head, "files": {at: list(row) for at, row in self._rows.items()}}
+            self._folder, MANIFEST, {"head": self._head, "files": {path: list(row) for path, row in self._rows.items()}}
         )
 
     def read_log(self, head: str) -> tuple[TeamCommit, ...]:
@@ -316,20 +316,20 @@ class ServerRemote:
 
     def _make_commit(self, row: Mapping[str, Any]) -> TeamCommit:
         changes = {}
-        for at in row["files"]:
-            how = "added" if at["before"] is None else "deleted" if at["after"] is None else "changed"
-            changes[str(at["path"])] = how
+        for file in row["files"]:
+            how = "added" if file["before"] is None else "deleted" if file["after"] is None else "changed"
+            changes[str(file["path"])] = how
         return TeamCommit(str(row["version"]), make_author(str(row["actor"]), "", read_time(row["at"])), changes)
 
     def read_texts(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Texts by version and path, `VERSION^` for what it was before."""
+        """Return texts by version and path, `VERSION^` for the one before."""
         versions: dict[str, Any] = {}
         digests: dict[tuple[str, str], str] = {}
         for spec, path in wanted:
             number = spec.rstrip("^")
             if number not in versions:
                 versions[number] = self._api.read(f"{self._path}/versions/{quote(number)}")
-            row: Any = next((at for at in versions[number]["files"] if at["path"] == path), {})
+            row: Any = next((file for file in versions[number]["files"] if file["path"] == path), {})
             if sha := row.get("before" if spec.endswith("^") else "after"):
                 digests[spec, path] = str(sha)
         texts = self.read(digests.values())

@@ -1,11 +1,11 @@
-"""What a member of a team keeps: how they take part, and the point of the last sync.
+"""Local state of a team member: the membership, and the merge base of the last sync.
 
 `<state>/team.json` says where the team's memory is. Without an address of its own it is a branch of the project's own
-remote, looked up anew at each sync. An address may be a path, `file://`, ssh or https; nothing that would start another
+remote, looked up again at each sync. An address may be a path, `file://`, ssh or https; nothing that would start another
 program, and no password in it: git has helpers for those.
 
 `<state>/team-point.json` says what this member's files were when they were last in step with the branch; it moves only
-after the files were written. Names are kept as digests, so it says nothing of a memory that was purged. A pending point
+after the files were written. Names are kept as digests, so that it reveals no purged memory. A pending point
 becomes the true one if the change with its mark has happened: the sync was killed.
 """
 
@@ -56,7 +56,7 @@ class Membership:
 
 
 def read_membership(state: Path) -> Membership | None:
-    """How this member takes part; None if they are in no team, or the record is damaged."""
+    """Return this member's settings; None if they are in no team, or the record is damaged."""
     table = read_table(state, MEMBERSHIP)
     remote, branch = table.get("remote"), table.get("branch")
     if not isinstance(remote, str) or not isinstance(branch, str):
@@ -72,44 +72,44 @@ def write_membership(state: Path, member: Membership) -> None:
 
 
 def resolve_remote(member: Membership, root: Path) -> str:
-    """The address of the remote; raises SettingsError if there is none that may be used."""
+    """Return the URL of the remote; raises SettingsError if there is no usable one."""
     if member.is_server:
         return member.remote
     if member.remote:
         return check_remote(member.remote, root)
-    found = find_address(root)
-    if not found:
+    url = find_address(root)
+    if not url:
         hint = "name one: `memdir team init --remote URL`"
         raise SettingsError("this project has no git remote", key="remote", hint=hint)
     # Without a password in the address, which may not be kept or shown: git's helpers have to know it.
-    found = re.sub(r"\A(https://)[^/@]*@", r"\1", found)
-    address = check_remote(re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", found), root)
+    url = re.sub(r"\A(https://)[^/@]*@", r"\1", url)
+    address = check_remote(re.sub(r"\A(ssh://[^/@:]*):[^/@]*@", r"\1@", url), root)
     if address.startswith(("/", "file:")):
         # git runs the hooks of such a repository, and a folder that was unpacked brings its own config.
-        what = f"the project's own remote is a path on this machine ({one_line(found)})"
-        hint = f"its hooks would run as you; if it is yours, name it: `memdir team init --remote {one_line(found)}`"
+        what = f"the project's own remote is a path on this machine ({one_line(url)})"
+        hint = f"its hooks would run as you; if it is yours, name it: `memdir team init --remote {one_line(url)}`"
         raise SettingsError(what, key="remote", hint=hint)
     return address
 
 
 def check_remote(address: str, root: Path) -> str:
-    """An address that git may be given, a path made whole; raises SettingsError."""
-    shown = one_line(address)
+    """Return a URL that git may use, with a path made absolute; raises SettingsError."""
+    display = one_line(address)
     if not address.strip() or printable(address) != address or address.startswith("-") or "\n" in address:
-        raise _refuse(shown, "it is no address")
+        raise _refuse(display, "invalid URL")
     try:
         parts = urlsplit(address)
     except ValueError:
-        raise _refuse(shown, "it is no address") from None
+        raise _refuse(display, "invalid URL") from None
     scheme = parts.scheme.lower() if "://" in address else ""
     if "::" in address.split("/", 1)[0] or (scheme and scheme not in _SCHEMES):
-        raise _refuse(shown.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are used")
+        raise _refuse(display.split(":", 1)[0] + ":…", "only paths, file://, ssh and https are used")
     if scheme in ("ssh", "https"):
         if parts.password is not None or (scheme == "https" and parts.username):
             hint = "leave it out; git's credential helpers keep passwords"
             raise SettingsError("the remote's address holds a name or password", key="remote", hint=hint)
         if not parts.hostname or unquote(parts.hostname).startswith("-"):
-            raise _refuse(shown, "it names no host")
+            raise _refuse(display, "the URL has no host")
         return address
     if scheme == "file" or (_SCP.fullmatch(address) and not os.path.exists(address)):
         return address
@@ -118,7 +118,7 @@ def check_remote(address: str, root: Path) -> str:
 
 def check_branch(branch: str) -> str:
     if not _BRANCH.fullmatch(branch) or branch.startswith("refs/") or branch == "HEAD":
-        raise SettingsError(f"{one_line(branch)!r} is no name of a branch", key="branch", hint=f"for example {BRANCH}")
+        raise SettingsError(f"invalid branch name {one_line(branch)!r}", key="branch", hint=f"for example {BRANCH}")
     return branch
 
 
@@ -193,23 +193,23 @@ class TeamNews:
 
 
 def read_team_news(state: Path) -> tuple[TeamNews, ...]:
-    """What nobody has looked at yet, oldest first; nothing if that cannot be read."""
+    """Return changes nobody has looked at yet, oldest first; none if they cannot be read."""
     rows = read_table(state, NEWS).get("news")
-    found = []
+    news = []
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and isinstance(row.get("name"), str):
             name, change, author, line = (str(row.get(key) or "") for key in ("name", "change", "author", "line"))
-            found.append(TeamNews(name, change, author, line, read_time(row.get("at"))))
-    return tuple(found)
+            news.append(TeamNews(name, change, author, line, read_time(row.get("at"))))
+    return tuple(news)
 
 
 def add_news(state: Path, news: Sequence[TeamNews]) -> None:
-    """Keep what came; of one memory only the newest."""
+    """Keep incoming changes; only the newest for each memory."""
     if not news:
         return
-    names = {at.name for at in news}
-    kept = [at for at in read_team_news(state) if at.name not in names]
-    _write(state, [*kept, *news][-TEAM_NEWS:])
+    names = {entry.name for entry in news}
+    older = [entry for entry in read_team_news(state) if entry.name not in names]
+    _write(state, [*older, *news][-TEAM_NEWS:])
 
 
 def mark_seen(state: Path) -> None:
@@ -220,21 +220,21 @@ def mark_seen(state: Path) -> None:
 
 
 def render_news(news: Sequence[TeamNews], *, limit: int = _SHOWN) -> str:
-    """What came, for the beginning of a session; empty for nothing."""
+    """Render incoming changes for the beginning of a session; empty for none."""
     if not news:
         return ""
     lines = []
-    for at in news[::-1][:limit]:
-        by = f' by "{one_line(at.author)}"' if at.author else ""
-        words = f": {shorten(one_line(at.line), _CHARS)}" if at.line and at.change != "deleted" else ""
-        lines.append(f"- {one_line(at.name)} ({at.change}{by}){words}")
+    for entry in news[::-1][:limit]:
+        by = f' by "{one_line(entry.author)}"' if entry.author else ""
+        words = f": {shorten(one_line(entry.line), _CHARS)}" if entry.line and entry.change != "deleted" else ""
+        lines.append(f"- {one_line(entry.name)} ({entry.change}{by}){words}")
     if len(news) > limit:
         lines.append(f"- and {len(news) - limit} more (`memdir team log`)")
     return "\n".join(["New in team memory since the last session, written by others:", *lines]) + "\n"
 
 
 def _write(state: Path, news: Iterable[TeamNews]) -> None:
-    write_table(state, NEWS, {"news": [render_row(at) for at in news]})
+    write_table(state, NEWS, {"news": [render_row(entry) for entry in news]})
 
 
 def render_row(at: TeamNews) -> dict[str, object]:
@@ -294,20 +294,20 @@ def list_refusals(refused: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
 
 
 def mark_known(refused: Sequence[SyncRefusal], known: Mapping[str, str]) -> tuple[SyncRefusal, ...]:
-    """Refusals with whether they are new."""
-    return tuple(SyncRefusal(at.path, at.why, known.get(at.path) != at.why) for at in refused)
+    """Return refusals with whether they are new."""
+    return tuple(SyncRefusal(refusal.path, refusal.why, known.get(refusal.path) != refusal.why) for refusal in refused)
 
 
 def read_sync_record(state: Path, file: str = RECORD) -> SyncRecord:
     table = read_table(state, file)
     reasons = (value if isinstance(value := table.get(key), dict) else {} for key in ("refused", "withheld"))
     refused, withheld = ({str(path): str(why) for path, why in rows.items()} for rows in reasons)
-    at, last_good = (read_time(table.get(key)) for key in ("at", "last_good"))
-    return SyncRecord(at, str(table.get("outcome", "")), str(table.get("error", "")), last_good, refused, withheld)
+    last, last_good = (read_time(table.get(key)) for key in ("at", "last_good"))
+    return SyncRecord(last, str(table.get("outcome", "")), str(table.get("error", "")), last_good, refused, withheld)
 
 
 def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = RECORD) -> None:
-    """Keep how it went; best effort. What could not be looked at this time is refused as before."""
+    """Keep the result; best effort. Entries that could not be checked this time stay refused."""
     if done.outcome is SyncOutcome.BUSY:
         return
     before = read_sync_record(state, file)
@@ -318,17 +318,17 @@ def write_sync_record(state: Path, done: SyncResult, now: datetime, file: str = 
         "outcome": done.outcome.value,
         "error": done.error,
         "last_good": last_good.isoformat() if last_good else None,
-        "refused": {at.path: at.why for at in done.refused} if looked else dict(before.refused),
-        "withheld": {at.path: at.why for at in done.withheld} if looked else dict(before.withheld),
+        "refused": {refusal.path: refusal.why for refusal in done.refused} if looked else dict(before.refused),
+        "withheld": {refusal.path: refusal.why for refusal in done.withheld} if looked else dict(before.withheld),
     }
     with suppress(DiskError, PathError):
         write_table(state, file, table)
 
 
 def is_sync_due(state: Path, now: datetime, *, minutes: float = TEAM_DUE_MINUTES, file: str = RECORD) -> bool:
-    """Whether the last sync is long enough ago; a time in the future counts as now."""
-    at = read_sync_record(state, file).at
-    return at is None or abs(now - at) >= timedelta(minutes=minutes)
+    """Return whether the last sync is long enough ago; a time in the future counts as now."""
+    last = read_sync_record(state, file).at
+    return last is None or abs(now - last) >= timedelta(minutes=minutes)
 
 
 def read_time(value: object) -> datetime | None:
@@ -381,7 +381,7 @@ class SyncPart:
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """One name in a tree: its mode as in git, its object, its size. A name that is no UTF-8 is shown with escapes."""
+    """One name in a tree: its mode as in git, its object, its size. A name that is not UTF-8 is shown with escapes."""
 
     mode: str
     sha: str
@@ -391,7 +391,7 @@ class TreeEntry:
 
 @dataclass(frozen=True, slots=True)
 class LocalTree:
-    """A part as it is here: files by path, the index or None, what lies there that may not be touched, and names of
+    """A part as it is here: files by path, the index or None, entries that may not be touched, and names of
     memories of the directory that belong to no part."""
 
     files: Mapping[str, bytes]
@@ -422,7 +422,7 @@ class TeamCommit:
 
 
 class PushResult(StrEnum):
-    """What a remote said to a push: done, somebody was quicker, no, or nothing at all."""
+    """The remote's answer to a push: accepted, out of date, rejected, or none at all."""
 
     DONE = "done"
     QUICKER = "quicker"
@@ -482,7 +482,7 @@ def cut_tree(rows: Mapping[str, _Kept], prefix: str) -> Mapping[str, _Kept]:
 
 
 def read_local(part: SyncPart) -> LocalTree:
-    """A part as it is here now; without a directory there is nothing in it."""
+    """Return a part as it is here now; a missing directory counts as empty."""
     try:
         root = guard.open_root(part.store.root)
     except NotFoundError:
@@ -491,15 +491,15 @@ def read_local(part: SyncPart) -> LocalTree:
     blocked: dict[str, str] = {}
     others: list[str] = []
     try:
-        for found in guard.walk(root, folder=part.folder):
-            path = found.path.removeprefix(f"{part.folder}/") if part.folder else found.path
+        for entry in guard.walk(root, folder=part.folder):
+            path = entry.path.removeprefix(f"{part.folder}/") if part.folder else entry.path
             if not part.folder and is_team(path):
                 others.append(path.removesuffix(".md"))
                 continue
-            data = None if found.refusal else _read(root, found.path)
+            data = None if entry.refusal else _read(root, entry.path)
             if data is None:
-                why = found.refusal or "unreadable"
-                blocked[path] = f"in its place here lies something that is no plain file ({why})"
+                why = entry.refusal or "unreadable"
+                blocked[path] = f"there is something else than a regular file here ({why})"
             else:
                 files[path] = data
         index = _read(root, part.locate(INDEX_FILE))
@@ -510,7 +510,7 @@ def read_local(part: SyncPart) -> LocalTree:
 
 def _read(root: int, path: str) -> bytes | None:
     try:
-        found = guard.read_file(root, path)
+        content = guard.read_file(root, path)
     except (OSError, PathError):
         return None
-    return found[0] if found else None
+    return content[0] if content else None

@@ -2,7 +2,7 @@
 
     1. fetch              the tree as it is now, and which folders of it belong to which directories here: the parts
     2. what is here       the files of each part, compared with its point: that is what was done here
-    3. commit and push    our changes on top of it, merged where both sides changed a file; if somebody was quicker,
+    3. commit and push    our changes on top of it, merged where both sides changed a file; if the remote changed meanwhile,
                           again from 1
     4. change             everything that came, through the guard, as one change of each store
     5. the point moves
@@ -77,7 +77,7 @@ Pause = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class SyncTask:
-    """What is synced with what. `arrange` returns the parts for a tree, and files that the tree lacks besides theirs;
+    """What to sync, and with which remote. `arrange` returns the parts for a tree, and files that the tree lacks besides theirs;
     `folder` and `record` say where the result is kept, `message` begins the text of a commit."""
 
     open_remote: Callable[[], Remote]
@@ -97,21 +97,21 @@ def pause_randomly(attempt: int) -> None:
 
 
 def sync(task: SyncTask, *, now: datetime, pause: Pause = pause_randomly) -> SyncResult:
-    """Bring both sides into step as far as possible; returns what came of it. A remote that does not answer, or
+    """Bring both sides into sync as far as possible; returns the result. A remote that does not answer, or
     accepts nothing, is an outcome and no error: nothing is lost by it."""
     before = state.read_sync_record(task.folder, task.record)
     try:
         with task.hold():
-            done = _sync_held(task, now, pause)
+            result = _sync_held(task, now, pause)
     except LockedError:
         return SyncResult(SyncOutcome.BUSY, "another sync is under way")
     except MemdirError as error:
         outcome = SyncOutcome.OFFLINE if isinstance(error, RemoteError) else SyncOutcome.FAILED
-        done = SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
-    known = (state.mark_known(done.refused, before.refused), state.mark_known(done.withheld, before.withheld))
-    done = replace(done, is_news=done.error != before.error, refused=known[0], withheld=known[1])
-    state.write_sync_record(task.folder, done, now, task.record)
-    return done
+        result = SyncResult(outcome, f"{error}; {error.hint}" if error.hint else str(error))
+    known = (state.mark_known(result.refused, before.refused), state.mark_known(result.withheld, before.withheld))
+    result = replace(result, is_news=result.error != before.error, refused=known[0], withheld=known[1])
+    state.write_sync_record(task.folder, result, now, task.record)
+    return result
 
 
 def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
@@ -135,12 +135,12 @@ def _sync_held(task: SyncTask, now: datetime, pause: Pause) -> SyncResult:
                 with _leave_out(inputs.part, notes):
                     parts_done.append(_receive(task, remote, inputs, branch, out, head, pushed))
         except ConflictError:
-            continue  # somebody wrote here meanwhile: that is merged as well
+            continue  # a file here changed since: merge that as well
         remote.keep(head)
         if branch.is_gone:
             notes.append(_BRANCH_LOST)
         return _join(parts_done, pushed, head, notes)
-    raise RemoteError("others were quicker with every push", hint="the next sync sends it; nothing is lost")
+    raise RemoteError("the remote changed during every push", hint="the next sync sends it; nothing is lost")
 
 
 def _plan_parts(
@@ -168,7 +168,7 @@ def _plan_parts(
 
 @contextmanager
 def _leave_out(part: SyncPart, notes: list[str]) -> Iterator[None]:
-    """Where one sync has several parts, one that cannot be read or written does not stop the others: its point stays."""
+    """If a part cannot be read or written, skip it: it does not stop the others, and its merge base stays."""
     try:
         yield
     except (RemoteError, ConflictError):
@@ -227,7 +227,7 @@ def _receive(
         received = _tell_people(inputs, come, _find_authors(task, remote, inputs, head, branch, sent), asked)
     else:
         received = make_news(part, come)
-    by = shorten(one_line(_name_some(sorted({at.author for at in received if at.author}), 3)), 200)
+    by = shorten(one_line(_name_some(sorted({news.author for news in received if news.author}), 3)), 200)
     change = _write_files(inputs, come, by or ("" if part.is_shared else "another machine"))
     withheld = dict(out.withheld)
     if task.read_only:
@@ -239,30 +239,30 @@ def _receive(
         _OUTCOMES[pushed.answer],
         sent=tuple(part.show(path) for path in sorted(sent.files) if path != INDEX_FILE) if sent else (),
         received=received,
-        clashes=tuple(part.show(at.path) for at in sent.clashes) if sent else (),
+        clashes=tuple(part.show(clash.path) for clash in sent.clashes) if sent else (),
         refused=refused,
         withheld=held_back,
-        waiting=tuple(part.show(at.path) for at in come.waiting),
+        waiting=tuple(part.show(change.path) for change in come.waiting),
         change=change,
     )
 
 
 def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequence[str]) -> SyncResult:
-    """One result of all parts; a part that was tried again counts by what each try did."""
+    """Join the results of all parts; a part that was tried again counts with what each try did."""
     last = (
-        {at.path: at for done in parts for at in done.refused},
-        {at.path: at for done in parts for at in done.withheld},
+        {refusal.path: refusal for part in parts for refusal in part.refused},
+        {refusal.path: refusal for part in parts for refusal in part.withheld},
     )
-    changes = [done.change for done in parts if done.change is not None]
+    changes = [part.change for part in parts if part.change is not None]
     return SyncResult(
         _OUTCOMES[pushed.answer],
         pushed.said if pushed.answer is not PushResult.DONE else "",
-        sent=tuple(dict.fromkeys(chain.from_iterable(done.sent for done in parts))),
-        received=tuple(chain.from_iterable(done.received for done in parts)),
-        clashes=tuple(dict.fromkeys(chain.from_iterable(done.clashes for done in parts))),
+        sent=tuple(dict.fromkeys(chain.from_iterable(part.sent for part in parts))),
+        received=tuple(chain.from_iterable(part.received for part in parts)),
+        clashes=tuple(dict.fromkeys(chain.from_iterable(part.clashes for part in parts))),
         refused=tuple(last[0].values()),
         withheld=tuple(last[1].values()),
-        waiting=tuple(dict.fromkeys(chain.from_iterable(done.waiting for done in parts))),
+        waiting=tuple(dict.fromkeys(chain.from_iterable(part.waiting for part in parts))),
         notes=tuple(notes),
         change=changes[-1] if len(changes) == 1 else None,
         commit=head,
@@ -272,7 +272,7 @@ def _join(parts: Sequence[SyncResult], pushed: PushState, head: str, notes: Sequ
 def _tell_people(
     inputs: SyncInputs, come: IncomingChanges, authors: Mapping[str, Author], asked: Sequence[InboxItem]
 ) -> tuple[TeamNews, ...]:
-    """What a team's sync leaves for people, but for clashes; returns the news."""
+    """Report a team's changes, except conflicts; returns the news."""
     part, store = inputs.part, inputs.part.store
     put_in_inbox(part, come.waiting, inputs.local, authors, asked)
     news = make_news(part, come, authors)
@@ -285,7 +285,7 @@ def _tell_people(
 
 
 def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | None:
-    """The files as one change, then the point; raises ConflictError if somebody changed one of them meanwhile."""
+    """Write the files as one change, then the merge base; raises ConflictError if one of them changed since."""
     part, local, store = inputs.part, inputs.local, inputs.part.store
     if not come.files:
         if come.point.files or come.point.index or inputs.point.head or part.is_shared:
@@ -296,18 +296,18 @@ def _write_files(inputs: SyncInputs, come: IncomingChanges, by: str) -> int | No
         changes = []
         for path, after in sorted(come.files.items()):
             index = None if local.index is None else encode(local.index)
-            found = view.read_bytes(part.locate(path))
-            if found != (index if path == INDEX_FILE else local.files.get(path)):
-                raise ConflictError(f"{part.name(path)} changed during the sync", hint="the next sync takes it along")
-            changes.append(FileChange(part.locate(path), found, after))
-        return [at for at in changes if at.before != at.after]
+            current = view.read_bytes(part.locate(path))
+            if current != (index if path == INDEX_FILE else local.files.get(path)):
+                raise ConflictError(f"{part.name(path)} changed during the sync", hint="the next sync will include it")
+            changes.append(FileChange(part.locate(path), current, after))
+        return [file_change for file_change in changes if file_change.before != file_change.after]
 
     mark = f"team:{os.urandom(12).hex()}"
     state.write_point(store.state, inputs.point, replace(come.point, mark=mark), file=part.point_file)
     origin = Origin(SYNC, f"from {by}" if by else "in step with the team")
-    done = store.carry_out(planner, verb=SYNC, origin=origin, mark=mark)
+    result = store.carry_out(planner, verb=SYNC, origin=origin, mark=mark)
     state.write_point(store.state, come.point, file=part.point_file)
-    return done.change
+    return result.change
 
 
 def _find_authors(
@@ -328,7 +328,7 @@ def _name_some(names: Sequence[str], limit: int) -> str:
 
 
 # --- what a sync leaves for people: items in the inbox, news of others, who wrote what --------------------------------
-# News are quoted text of others: one line each, cut, with its author, and never an instruction. What needs review is
+# News quote text of others: one line each, cut, with its author, and never an instruction. Changes to review are
 # known by file and version. A clash is a notice in the inbox: the merged file holds both sides already.
 
 
@@ -339,28 +339,28 @@ def put_in_inbox(
     authors: Mapping[str, Author],
     asked: Sequence[InboxItem],
 ) -> None:
-    """Put what needs review into the inbox, and remove what no longer does of what was `asked` before."""
+    """Put changes that need review into the inbox, and remove those of `asked` that no longer do."""
     store, items = part.store, []
-    for at in waiting:
-        name, author = part.name(at.path), authors.get(at.path)
+    for pending in waiting:
+        name, author = part.name(pending.path), authors.get(pending.path)
         by = f" (by {author.name})" if author else ""
-        edits = _make_edits(at, name, local)
+        edits = _make_edits(pending, name, local)
         kind = InboxKind.MEMORY if edits else InboxKind.APPROVAL
-        payload: dict[str, object] = {"edits": render_edits(edits)} if edits else {"text": at.text or ""}
-        title = f"{name} {'taken away' if at.text is None else 'from the team'}{by}"
+        payload: dict[str, object] = {"edits": render_edits(edits)} if edits else {"text": pending.text or ""}
+        title = f"{name} {'deleted' if pending.text is None else 'from the team'}{by}"
         origin = Origin(SYNC, f"by {author.name}" if author else "")
-        key = f"{WAIT}{at.path}:{at.sha}"
-        items.append(InboxItem(kind, title, at.why, store.clock(), key, name, origin, payload))
+        key = f"{WAIT}{pending.path}:{pending.sha}"
+        items.append(InboxItem(kind, title, pending.why, store.clock(), key, name, origin, payload))
     if items or any(item.state is InboxState.WAITING for item in asked):
         store.inbox_replace(WAIT, items)
 
 
 def report_clashes(part: SyncPart, clashes: Sequence[SyncClash]) -> None:
     now, items, prefix = part.store.clock(), [], CLASH if part.is_shared else OWN_CLASH
-    for at in clashes:
-        key = f"{prefix}{at.path}:{digest_of((at.ours + chr(0) + at.theirs).encode('utf-8', 'replace'))[:16]}"
-        payload = {"ours": at.ours[:_SHOWN_CHARS], "theirs": at.theirs[:_SHOWN_CHARS]}
-        name, why = part.name(at.path), shorten(one_line("; ".join(at.told)), 500)
+    for clash in clashes:
+        key = f"{prefix}{clash.path}:{digest_of((clash.ours + chr(0) + clash.theirs).encode('utf-8', 'replace'))[:16]}"
+        payload = {"ours": clash.ours[:_SHOWN_CHARS], "theirs": clash.theirs[:_SHOWN_CHARS]}
+        name, why = part.name(clash.path), shorten(one_line("; ".join(clash.told)), 500)
         title = f"{name}: both sides changed it"
         items.append(InboxItem(InboxKind.CONFLICT, title, why, now, key, name, Origin(SYNC), payload))
     part.store.inbox_add(items)
@@ -371,10 +371,10 @@ def keep_authors(part: SyncPart, authors: Mapping[str, Author], paths: Sequence[
     before = read_authors(part.store.state)
     folder, names = part.locate(""), [*map(part.name, paths)]
     known = {name: authors.get(path) or before.get(name) for path, name in zip(paths, names, strict=True)}
-    others = {name: at for name, at in before.items() if not name.startswith(folder)}
-    kept = {**others, **{name: at for name, at in known.items() if at is not None}}
-    if kept != before:
-        write_authors(part.store.state, kept)
+    others = {name: author for name, author in before.items() if not name.startswith(folder)}
+    current = {**others, **{name: author for name, author in known.items() if author is not None}}
+    if current != before:
+        write_authors(part.store.state, current)
 
 
 _NOBODY: Mapping[str, Author] = {}
@@ -392,26 +392,26 @@ def make_news(part: SyncPart, come: IncomingChanges, authors: Mapping[str, Autho
     return tuple(rows)
 
 
-def _make_edits(at: WaitingChange, name: str, local: LocalTree) -> tuple[Edit, ...]:
-    before = local.files.get(at.path)
+def _make_edits(pending: WaitingChange, name: str, local: LocalTree) -> tuple[Edit, ...]:
+    before = local.files.get(pending.path)
     digest = None if before is None else digest_of(before)
-    if at.text is None:
+    if pending.text is None:
         return (Forget(name, digest),)
     if digest is not None:
-        return (Rewrite(name, at.text, digest),)
-    fields = parse_fields(at.text)
+        return (Rewrite(name, pending.text, digest),)
+    fields = parse_fields(pending.text)
     try:
         check_description(fields.description, fields.kind)
     except FormatError:
         return ()
-    return (Put(name, at.text),)
+    return (Put(name, pending.text),)
 
 
 # --- taking part in a team, leaving it, and reverting what an author wrote --------------------------------------------
 
 
 def open_sync(project: Project, *, seconds: float = TEAM_SECONDS) -> SyncTask:
-    """What a sync of this project needs; raises SettingsError for whoever is in no team."""
+    """Return a sync task for this project; raises SettingsError if it is in no team."""
     return _make_sync(project, read_member(project), seconds)
 
 
@@ -492,9 +492,9 @@ def enter_server(
     if create:
         store = store or project.places.root.path.name
         server.make_store(api, store)
-    found = server.choose_store(api, store)
-    member = replace(member, remote=api.address, branch=found.id, is_server=True)
-    member = replace(member, read_only=member.read_only or found.access == "read_only")
+    chosen = server.choose_store(api, store)
+    member = replace(member, remote=api.address, branch=chosen.id, is_server=True)
+    member = replace(member, read_only=member.read_only or chosen.access == "read_only")
     _check_only_team(state.read_membership(project.private.state), member)
     if token:
         server.write_token(project.environment, api.address, token)
@@ -534,10 +534,10 @@ def leave(project: Project) -> bool:
 
 
 def read_remote_head(store: FileStore) -> SyncPoint:
-    """Where this member and the branch were last in step; raises NotFoundError before the first sync."""
+    """Return the merge base of this member and the branch; raises NotFoundError before the first sync."""
     point = find_point(SyncPart(store))
     if not point.head:
-        raise NotFoundError("nothing was synced yet", hint="`memdir team sync`")
+        raise NotFoundError("never synced", hint="`memdir team sync`")
     return point
 
 
@@ -566,14 +566,15 @@ def revert_author(
     since: datetime | None = None,
     origin: Origin = PERSON,
 ) -> RevertResult:
-    """Undo what somebody wrote, as one change; raises NotFoundError if the branch has nothing of theirs.
+    """Undo a teammate's changes, as one change; raises NotFoundError if the branch has none.
 
     Each of the author's commits is reversed, newest first; what others have written since stays. `undo` reverses the
     change, the next sync sends it. `wanted` is a whole name, a whole address, or both as git writes them.
     """
     part = SyncPart(store)
-    commits = [at for at in remote.read_log(head) if _is_by(at.author, wanted)]
-    commits = [at for at in commits if since is None or (at.author.when is not None and at.author.when >= since)]
+    commits = [commit for commit in remote.read_log(head) if _is_by(commit.author, wanted)]
+    if since is not None:
+        commits = [commit for commit in commits if commit.author.when is not None and commit.author.when >= since]
     if not commits:
         hint = "`memdir team log` shows who wrote what; the name or address has to be whole"
         raise NotFoundError(f"the team's branch holds nothing by {wanted}", name=wanted, hint=hint)
@@ -588,31 +589,31 @@ def revert_author(
     def planner(view: StoreView) -> list[FileChange]:
         overlay = Overlay(view)
         for path, text in changed.items():
-            found = view.read_bytes(part.locate(path))
-            if found != _encode(before.get(path)):
-                raise ConflictError(f"{part.name(path)} changed meanwhile", hint="try again")
-            overlay.put([FileChange(part.locate(path), found, _encode(text))])
+            current = view.read_bytes(part.locate(path))
+            if current != _encode(before.get(path)):
+                raise ConflictError(f"{part.name(path)} changed since", hint="try again")
+            overlay.put([FileChange(part.locate(path), current, _encode(text))])
         own = [part.name(path) for path in changed]
         overlay.put(plan_dead_pointers(overlay, own))
         overlay.put(plan_pointers(overlay, own))
         return list(overlay.list_changes())
 
-    done = store.carry_out(planner, verb="revert", origin=origin) if changed else None
+    result = store.carry_out(planner, verb="revert", origin=origin) if changed else None
     names = tuple(sorted(map(part.name, changed)))
-    return RevertResult(done.change if done else None, len(commits), names, tuple(left))
+    return RevertResult(result.change if result else None, len(commits), names, tuple(left))
 
 
 def _is_by(author: Author, wanted: str) -> bool:
     known = {author.name, author.email, f"{author.name} <{author.email}>"}
-    return bool(wanted.strip()) and fold(wanted.strip()) in {fold(at) for at in known if at}
+    return bool(wanted.strip()) and fold(wanted.strip()) in {fold(spelling) for spelling in known if spelling}
 
 
 def _reverse(remote: TeamRemote, commits: Sequence[TeamCommit], before: Mapping[str, str]) -> dict[str, str | None]:
     files: dict[str, str | None] = dict(before)
-    changes = [(at.sha, path) for at in commits for path in at.changes]
-    wanted = [at for at in changes if at[1] != INDEX_FILE and not plan.judge_place(at[1], state.PLAIN_MODE, 0)]
-    texts = remote.read_texts([spec for sha, path in wanted for spec in ((sha, path), (f"{sha}^", path))])
-    for sha, path in wanted:
+    changes = [(commit.sha, path) for commit in commits for path in commit.changes]
+    usable = [one for one in changes if one[1] != INDEX_FILE and not plan.judge_place(one[1], state.PLAIN_MODE, 0)]
+    texts = remote.read_texts([spec for sha, path in usable for spec in ((sha, path), (f"{sha}^", path))])
+    for sha, path in usable:
         files[path] = _reverse_one(texts.get((sha, path)), files.get(path), texts.get((f"{sha}^", path)))
     return files
 
@@ -622,7 +623,7 @@ def _reverse_one(theirs: str | None, now: str | None, older: str | None) -> str 
     if now == theirs:
         return older
     if now is None or theirs is None:
-        return now  # somebody else has decided since
+        return now  # another member has decided since
     if older is not None:
         return merge.merge_memory(theirs, now, older).text
     parts = split_frontmatter(now)
