@@ -52,7 +52,7 @@ class DateLanguage:
     bare, `coming` or `previous`, or `in_week`, of the last, this or the next one; a `period` or its `end`; a `habit`, left
     alone with every bare mention of its weekday; or a `name`, left alone. The number is a step, or the sign of the counted
     one. In a pattern a space is any space, `{N}` a number, `{W}` a weekday, `{A}` a short one, `{D}` any of both, `{U}` a
-    unit, `{P}` a span. Letters match in both cases. Of the forms that match at a place the longest counts.
+    unit, `{P}` a span. Letters match in both cases. If several forms match at an offset, the longest counts.
     """
 
     cues: str  # one of them is in every form: a text without any need not be looked at
@@ -98,7 +98,7 @@ class DatePhrase:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedDate:
-    """One phrase of the text, where it stood, and what stands there now."""
+    """One phrase of the text, its position, and its replacement."""
 
     start: int
     end: int
@@ -147,7 +147,7 @@ def _replace(text: str, today: date, habits: set[int]) -> Iterator[ReplacedDate]
             sign = _find_tense(text, one)
         try:
             day = _resolve(one, today, back=sign < 0)
-            # Where the date stands beside it already, somebody has worked it out: "end of next week, about 2026-11-27".
+            # If the date is next to it already, the author has worked it out: "end of next week, about 2026-11-27".
             words = _render(text, one, day) if sign and day.isoformat() not in text else ""
         except (OverflowError, ValueError):  # beyond the calendar
             continue
@@ -158,9 +158,9 @@ def _replace(text: str, today: date, habits: set[int]) -> Iterator[ReplacedDate]
 
 
 def _is_spoken_for(text: str, one: DatePhrase, other: DatePhrase) -> bool:
-    """Whether the phrase beside a bare weekday already gives its date ("tomorrow, Monday"), or changes its meaning."""
+    """Return whether the phrase next to a bare weekday already gives its date ("tomorrow, Monday"), or changes its meaning."""
     first, second = (one, other) if one.start < other.start else (other, one)
-    bare = [at.form == "weekday" for at in (one, other)]
+    bare = [phrase.form == "weekday" for phrase in (one, other)]
     if bare[0] == bare[1] or not _APPOSED.fullmatch(text, first.end, second.start):
         return False
     return bare[0] or one.form not in ("day", "coming", "previous")
@@ -187,7 +187,7 @@ def _resolve(one: DatePhrase, today: date, *, back: bool) -> date:
 
 
 def _render(text: str, one: DatePhrase, day: date) -> str:
-    """What to write instead: the date, no more exact than it was said, with the word that grammar needs before it."""
+    """Return the replacement: the date, as exact as the phrase, with the word that grammar needs before it."""
     language, unit, words = one.language, "day", day.isoformat()
     if one.form == "period" or (one.form == "offset" and one.unit != "week"):
         unit = one.unit
@@ -204,7 +204,7 @@ def _render(text: str, one: DatePhrase, day: date) -> str:
         words = words[0].upper() + words[1:]
     if language.spaced:
         return words
-    # In a language without spaces a date still needs one beside digits and Latin letters.
+    # In a language without spaces a date still needs one next to digits and Latin letters.
     left = " " if re.search(r"[A-Za-z0-9]\Z", text[: one.start]) else ""
     right = " " if re.match(r"[A-Za-z0-9]", text[one.end :]) and words[-1].isascii() else ""
     return f"{left}{words}{right}"
@@ -243,7 +243,7 @@ def _is_habit(text: str, one: DatePhrase) -> bool:
 
 
 def _find_tense(text: str, one: DatePhrase) -> int:
-    """Returns 1 for the coming day, -1 for the last one, 0 if that is not sure, by the nearest sign in the clause.
+    """Return 1 for the coming day, -1 for the last one, 0 if unclear, by the nearest sign in the clause.
 
     The clause that follows counts where the phrase stands alone in its own: "On Monday, we met".
     """
@@ -256,9 +256,9 @@ def _find_tense(text: str, one: DatePhrase) -> int:
     before = _CLAUSE_END.split(before)[-1]
     signs = _compile(f"(?P<past>{language.past})|(?P<ahead>{language.ahead})|(?P<unsure>{language.unsure})")
     for rest in (_CLAUSE_END.split(after)[0], after):
-        place = len(before)
-        found = signs.finditer(f"{before}¦{rest}")
-        nearest = min(found, key=lambda sign: max(place - sign.end(), sign.start() - place, 0), default=None)
+        offset = len(before)
+        matches = signs.finditer(f"{before}¦{rest}")
+        nearest = min(matches, key=lambda sign: max(offset - sign.end(), sign.start() - offset, 0), default=None)
         if nearest is not None and nearest.lastgroup == "past":
             # "We shipped on Friday and start on Monday": what is joined may have a verb of its own.
             return 0 if _compile(rf"\b(?:{language.joins})\b").search(before, nearest.end()) else -1
@@ -268,18 +268,18 @@ def _find_tense(text: str, one: DatePhrase) -> int:
 
 
 def _find_sentence(text: str, one: DatePhrase) -> tuple[str, str]:
-    """What stands before and after a phrase in its sentence."""
+    """Return the text before and after a phrase in its sentence."""
     stop = _SENTENCE_END.search(text, one.end)
     return _SENTENCE_END.split(text[: one.start])[-1], text[one.end : stop.start() if stop else len(text)]
 
 
 @lru_cache(maxsize=64)  # a line is asked for twice
 def _find_phrases(text: str) -> tuple[DatePhrase, ...]:
-    """Every phrase of every language, in order; of two that overlap the earlier one, of two at one place the longer."""
+    """Return every phrase of every language, in order; of two that overlap the earlier, of two at one offset the longer."""
     candidates = [language for language in load_date_languages() if _compile(language.cues).search(text)]
-    found = [one for language in candidates for one in _find_in_language(text, language)]
+    phrases = [one for language in candidates for one in _find_in_language(text, language)]
     apart: list[DatePhrase] = []
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+    for one in sorted(phrases, key=lambda one: (one.start, -one.end)):
         if not apart or one.start >= apart[-1].end:
             apart.append(one)
     return tuple(apart)
@@ -287,7 +287,7 @@ def _find_phrases(text: str) -> tuple[DatePhrase, ...]:
 
 def _find_in_language(text: str, language: DateLanguage) -> Iterator[DatePhrase]:
     days = [*enumerate(language.weekdays), *enumerate(language.short)]
-    numbers = {word: at for at, words in enumerate(language.numbers, 1) for word in words.split()}
+    numbers = {word: value for value, words in enumerate(language.numbers, 1) for word in words.split()}
     units = [*zip(_UNITS, language.units, strict=True), *zip(_UNITS[1:], language.spans, strict=True)]
     prepositions = _compile(rf"(?<![\w'’-])({language.limits}|{language.since}|{language.prepositions})\s*\Z")
     for pattern, form, step in language.forms:
@@ -297,7 +297,7 @@ def _find_in_language(text: str, language: DateLanguage) -> Iterator[DatePhrase]
             before = prepositions.search(text, max(0, match.start() - _REACH), match.start())
             counted = step * (int(number) if number.isdecimal() else numbers.get(number.lower(), 1))
             day = next((day for day, name in days if _compile(name).fullmatch(weekday)), 0)
-            span = next((at for at, name in units if _compile(name).fullmatch(unit)), "day")
+            span = next((unit_name for unit_name, name in units if _compile(name).fullmatch(unit)), "day")
             is_short = any(_compile(name).fullmatch(match[0]) for name in language.short)
             yield DatePhrase(language, *match.span(), form, counted, day, span, is_short, before[1] if before else "")
 

@@ -1,8 +1,8 @@
-"""Two versions of a memory that come from one, merged by the keys of its head and the paragraphs of its body. Pure. Of an
+"""Merging of two versions of a memory with one base, by frontmatter keys and paragraphs of the body. Pure. Of an
 index `format/index.py` merges the lines.
 
 A piece that either side wrote is in the result, a piece that one side removed and the other left alone is not, and
-nothing is written twice. What both added in the same place stands in the order of its text. Both texts are kept only if
+nothing is written twice. Additions of both sides at the same position are ordered by their text. Both texts are kept only if
 both sides changed the same thing in different ways; the result says where. An edit wins over a deletion. Merging is the
 same in either direction and idempotent, so that machines that merge the same things come to the same bytes.
 
@@ -34,7 +34,7 @@ class MergeResult:
 
 
 def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeResult:
-    """Two versions of a memory file as one; None stands for "no file"."""
+    """Merge two versions of a memory file; None means "no file"."""
     if one in (base, other):
         return MergeResult(other)
     if other == base:
@@ -44,11 +44,11 @@ def merge_memory(base: str | None, one: str | None, other: str | None) -> MergeR
         return MergeResult(other if one is None else one, (why,))
     parts = [frontmatter.split_frontmatter(text) for text in (base or "", one, other)]
     head, clashes = _merge_head(base or "", one, other)
-    body = merge_units(*(split_paragraphs(at.body) for at in parts))
-    told = [f"both sides changed the paragraph “{shorten(' '.join(at.split()), 60)}”" for at in body.clashes]
-    told = [*(["both sides wrote one of this name"] if base is None else []), *clashes, *told]
+    body = merge_units(*(split_paragraphs(text_part.body) for text_part in parts))
+    conflicts = [f"both sides changed the paragraph “{shorten(' '.join(one.split()), 60)}”" for one in body.clashes]
+    conflicts = [*(["both sides wrote one of this name"] if base is None else []), *clashes, *conflicts]
     text = head + ("\n" if head else "") + "\n\n".join(body.pieces) + ("\n" if body.pieces else "")
-    return MergeResult(text, tuple(told))
+    return MergeResult(text, tuple(conflicts))
 
 
 def split_paragraphs(body: str) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def split_paragraphs(body: str) -> tuple[str, ...]:
 
 
 def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
-    """The fences and what stands between them; and where the keys clashed."""
+    """Return the merged frontmatter with its fences, and the conflicting keys."""
     before, first, second = (_read_head(text) for text in (base, one, other))
     if first in (before, second):
         return second, ()
@@ -79,44 +79,44 @@ def _merge_head(base: str, one: str, other: str) -> tuple[str, tuple[str, ...]]:
     for key in [*left, *(key for key in right if key not in left)]:
         was, a, b = old.get(key), left.get(key), right.get(key)
         if a == b or b == was:
-            found = a
+            value = a
         elif a == was:
-            found = b
+            value = b
         else:
-            found = max(a or "", b or "") if key.endswith("modified") else min(at for at in (a, b) if at)
+            value = max(a or "", b or "") if key.endswith("modified") else min(one for one in (a, b) if one)
             if not key.endswith("modified"):
                 clashed.append(key)
-        if found is not None:
-            merged[key] = found
+        if value is not None:
+            merged[key] = value
     opening = first.split("\n", 1)[0]
     # As they came, but what stands inside `metadata:` right behind it.
     tops = [key for key in merged if "." not in key]
-    ordered = [at for top in tops for at in (top, *(key for key in merged if key.startswith(f"{top}.")))]
+    ordered = [one for top in tops for one in (top, *(key for key in merged if key.startswith(f"{top}.")))]
     head = f"{opening}\n{''.join(merged[key] for key in ordered)}---\n"
-    head, told = _join_fields(head, one, other, clashed)
-    return head, tuple(f"both sides changed `{key}`{told.get(key, '')}" for key in clashed)
+    head, details = _join_fields(head, one, other, clashed)
+    return head, tuple(f"both sides changed `{key}`{details.get(key, '')}" for key in clashed)
 
 
 def _join_fields(head: str, one: str, other: str, clashed: Sequence[str]) -> tuple[str, dict[str, str]]:
-    told: dict[str, str] = {}
+    details: dict[str, str] = {}
     for key in clashed:
         values = [_read_field(text, key) for text in (one, other)]
         if key not in _JOINED:
-            told[key] = f": {' and '.join(repr(at) for at in sorted(values))}" if all(values) else ""
+            details[key] = f": {' and '.join(repr(value) for value in sorted(values))}" if all(values) else ""
             continue
         joined = _BETWEEN.join(sorted({part for value in values for part in value.split(_BETWEEN) if part}))
         if len(joined) <= _JOINED[key]:
             with suppress(FormatError):
                 head = frontmatter.set_fields(head, {key: joined})
-    return head, told
+    return head, details
 
 
 def _read_field(text: str, key: str) -> str:
     raw = frontmatter.parse_fields(text).raw
-    found = raw.get(key.rpartition(".")[2]) or (raw.get("metadata") or {})
-    if isinstance(found, dict):
-        found = found.get(key.rpartition(".")[2], "")
-    return found if isinstance(found, str) else ""
+    value = raw.get(key.rpartition(".")[2]) or (raw.get("metadata") or {})
+    if isinstance(value, dict):
+        value = value.get(key.rpartition(".")[2], "")
+    return value if isinstance(value, str) else ""
 
 
 def _read_head(text: str) -> str:
@@ -127,8 +127,8 @@ def _read_head(text: str) -> str:
 
 
 def _split_keys(head: str) -> dict[str, str]:
-    """Key -> its lines, in order; those inside `metadata:` each for itself. A line without a key goes with the last."""
-    found: dict[str, str] = {}
+    """Return the lines of each key, in order; keys inside `metadata:` are separate. A line without a key goes with the last."""
+    fields: dict[str, str] = {}
     top = key = ""
     for line in frontmatter.split_lines(head)[1:-1]:
         match = _KEY.match(line)
@@ -137,5 +137,5 @@ def _split_keys(head: str) -> dict[str, str]:
             top = key = match.group(1)
         elif inner:
             key = f"{top}.{inner.group(1)}"
-        found[key] = found.get(key, "") + line
-    return found
+        fields[key] = fields.get(key, "") + line
+    return fields

@@ -1,7 +1,7 @@
 """A store against its project: every memory's claims looked up, the verdicts kept, and stamped on request.
 
 A memory is looked up again when its text has changed, or anything in the project has. Without a project (user memory,
-which is about no project in particular) only dates and links are checked. A worker calls `refresh_verdicts` beside a
+which is about no project in particular) only dates and links are checked. A worker calls `refresh_verdicts` during a
 conversation, so that recall has caveats without looking at a project.
 """
 
@@ -41,7 +41,7 @@ class VerifyReport:
 
     @property
     def has_stale(self) -> bool:
-        return any(at.stale for at in self.verdicts)
+        return any(verdict.stale for verdict in self.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def verify(
     """Return verdicts on all memories, or on those named. `changed_only` leaves out those without anything new.
 
     `seconds` is how long git's history may be searched. `give_way` is called often, and may take its time: background
-    work lets a person's turn go first. `on_progress` is told what is done, how many memories of how many. A name that is
+    work lets a person's turn go first. `on_progress` receives the step, the number of memories done, and the total. A name that is
     no memory raises NotFoundError.
     """
     headers = store.scan()
@@ -87,13 +87,13 @@ def verify(
     gone = [name for name in known if name not in by_name]
     problem = project.problem if project is not None else ""
     alone = (ClaimKind.DATE, ClaimKind.LINK)  # these need no project
-    kept = [at for at in fresh if not problem or all(one.claim.kind in alone for one in at.verdict.claims)]
-    if kept or moved or (gone and not problem):
-        records.write_verdicts(store, [*kept, *moved], gone)
-    reached = {at.verdict.name: at.verdict for at in fresh}
-    wanted = [memory.header.name for memory in due] if changed_only else readable
-    found = [reached.get(name) or known[name].verdict for name in wanted]
-    return VerifyReport(tuple(found), 0 if problem else len(fresh), problem)
+    reliable = [one for one in fresh if not problem or all(one.claim.kind in alone for one in one.verdict.claims)]
+    if reliable or moved or (gone and not problem):
+        records.write_verdicts(store, [*reliable, *moved], gone)
+    reached = {one.verdict.name: one.verdict for one in fresh}
+    shown_names = [memory.header.name for memory in due] if changed_only else readable
+    verdicts = [reached.get(name) or known[name].verdict for name in shown_names]
+    return VerifyReport(tuple(verdicts), 0 if problem else len(fresh), problem)
 
 
 def refresh(
@@ -124,9 +124,9 @@ def refresh_verdicts(project: Project, *, now: datetime, give_way: Callable[[], 
 
 
 def is_refresh_due(project: Project, now: datetime) -> bool:
-    """Whether the last refresh is long enough ago; one in the future does not count."""
+    """Return whether the last refresh is long enough ago; one in the future does not count."""
     events = read_events(project.private.state)
-    last = next((at.at for at in events if (at.host, at.event) == (HOST, EVENT)), None)
+    last = next((event.at for event in events if (event.host, event.event) == (HOST, EVENT)), None)
     return last is None or abs(now - last) >= timedelta(minutes=VERIFY_EVERY_MINUTES)
 
 
@@ -150,30 +150,30 @@ def stamp(store: FileStore, report: VerifyReport, *, now: datetime, origin: Orig
     if not edits:
         return StampResult(None, (), tuple(refused))
     changed = store.change(edits, verb="verify", origin=origin, drop_conflicts=True)
-    refused += [(name, "it has changed meanwhile") for name in changed.dropped]
-    done = tuple(edit.name for edit in edits if edit.name not in changed.dropped)
-    _keep_verdicts(store, done)
-    return StampResult(changed.change, done, tuple(refused))
+    refused += [(name, "it has changed since") for name in changed.dropped]
+    stamped = tuple(edit.name for edit in edits if edit.name not in changed.dropped)
+    _keep_verdicts(store, stamped)
+    return StampResult(changed.change, stamped, tuple(refused))
 
 
 def _keep_verdicts(store: FileStore, names: Sequence[str]) -> None:
-    """A stamp changes a memory's bytes but none of its claims: the verdict still holds, at other positions."""
+    """Update verdicts after a stamp, which changes a memory's bytes but none of its claims."""
     known = records.read_known(store)
-    kept = []
+    updated = []
     for name in names:
-        memory, at = _read(store, name), known.get(name)
-        if memory is not None and at is not None and memory.digest != at.verdict.digest:
+        memory, cached = _read(store, name), known.get(name)
+        if memory is not None and cached is not None and memory.digest != cached.verdict.digest:
             places: dict[tuple[ClaimKind, str], list[Claim]] = {}
             for claim in find_claims(memory.text, memory.header.kind):
                 places.setdefault((claim.kind, claim.text), []).append(claim)
             claims = []
-            for one in at.verdict.claims:
+            for one in cached.verdict.claims:
                 same = places.get((one.claim.kind, one.claim.text))
                 claims.append(replace(one, claim=same.pop(0)) if same else one)
-            verdict = replace(at.verdict, digest=memory.digest, claims=tuple(claims))
-            kept.append(CachedVerdict(verdict, at.tree, records.render_signature(memory.header.signature)))
-    if kept:
-        records.write_verdicts(store, kept)
+            verdict = replace(cached.verdict, digest=memory.digest, claims=tuple(claims))
+            updated.append(CachedVerdict(verdict, cached.tree, records.render_signature(memory.header.signature)))
+    if updated:
+        records.write_verdicts(store, updated)
 
 
 def _read(store: FileStore, name: str) -> StoredMemory | None:
@@ -190,7 +190,7 @@ def _find_due(
     holds: Callable[[CachedVerdict], bool],
     give_way: Callable[[], object],
 ) -> tuple[list[str], list[StoredMemory], list[CachedVerdict]]:
-    """The names of what can be read, the memories that are due, and verdicts that hold for a file that was rewritten.
+    """Return names of readable memories, the memories that are due, and verdicts that hold for a file that was rewritten.
 
     A file whose verdict holds and whose signature is the same is not opened: of many memories nearly all are such.
     """
@@ -199,22 +199,22 @@ def _find_due(
     moved: list[CachedVerdict] = []
     for header in headers:
         give_way()
-        at = known.get(header.name)
-        at = at if at is not None and holds(at) else None
-        if at is None or at.signature != records.render_signature(header.signature):
+        cached = known.get(header.name)
+        cached = cached if cached is not None and holds(cached) else None
+        if cached is None or cached.signature != records.render_signature(header.signature):
             memory = _read(store, header.name)
             if memory is None:
                 continue
-            if at is None or at.verdict.digest != memory.digest:
+            if cached is None or cached.verdict.digest != memory.digest:
                 due.append(memory)
             else:
-                moved.append(replace(at, signature=records.render_signature(memory.header.signature)))
+                moved.append(replace(cached, signature=records.render_signature(memory.header.signature)))
         names.append(header.name)
     return names, due, moved
 
 
 class VerifyContext:
-    """What verdicts are reached on, and compared with to see whether they still hold."""
+    """The state that verdicts are based on, to see whether they still hold."""
 
     def __init__(
         self, store: FileStore, headers: Sequence[Header], project: ProjectListing | None, now: datetime
@@ -231,10 +231,10 @@ class VerifyContext:
         return tree == self._make_key(known.verdict.claims) and (not cut or float(cut) >= seconds)
 
     def is_touched(self, memory: StoredMemory, known: CachedVerdict | None) -> bool:
-        """Whether something the memory names lies in a file that has changed since it was verified."""
+        """Return whether something the memory names is in a file that has changed since it was verified."""
         if known is None or known.verdict.digest != memory.digest:
             return True
-        if any(at.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for at in known.verdict.claims):
+        if any(one.claim.kind in (ClaimKind.DATE, ClaimKind.LINK) for one in known.verdict.claims):
             return True
         since = known.tree.partition(" ")[0], known.verdict.checked
         if since not in self._changed:
@@ -242,10 +242,12 @@ class VerifyContext:
         changed = self._changed[since]
         if changed is None or self.project is None:
             return True
-        checked = [at for at in known.verdict.claims if not at.claim.reason]
+        checked = [one for one in known.verdict.claims if not one.claim.reason]
         return any(
-            at.status is not ClaimStatus.PRESENT or at.where in changed or (at.where and not self.project.has(at.where))
-            for at in checked
+            one.status is not ClaimStatus.PRESENT
+            or one.where in changed
+            or (one.where and not self.project.has(one.where))
+            for one in checked
         )
 
     def check(
@@ -261,24 +263,24 @@ class VerifyContext:
             on_progress("reading memories", number, len(memories))
             claims[memory.header.name] = find_claims(memory.text, memory.header.kind)
         context = LookupContext(self.today, lambda link: find_link_target(link, self.targets), self._had_memory)
-        flat = [claim for found in claims.values() for claim in found]
+        flat = [claim for of_memory in claims.values() for claim in of_memory]
         on_progress(f"looking up {len(flat):,} names and dates, history at most {seconds:g} s" if flat else "", 0, 0)
         ends = time.monotonic() + seconds
         results = iter(check_claims(flat, self.project, context, seconds=seconds) if flat else ())
         is_cut = self.project is not None and time.monotonic() >= ends
-        made = []
+        cached = []
         for memory in memories:
             give_way()
             checked = drop_weak([next(results) for _ in claims[memory.header.name]])
             verdict = Verdict(memory.header.name, memory.digest, records.find_state(checked), self.now, checked)
-            is_open = is_cut and any(at.status is ClaimStatus.UNKNOWN and not at.claim.reason for at in checked)
+            is_open = is_cut and any(one.status is ClaimStatus.UNKNOWN and not one.claim.reason for one in checked)
             tree = self._make_key(checked) + (f"{_CUT}{seconds:g}" if is_open else "")
-            made.append(CachedVerdict(verdict, tree, records.render_signature(memory.header.signature)))
-        return made
+            cached.append(CachedVerdict(verdict, tree, records.render_signature(memory.header.signature)))
+        return cached
 
     def _make_key(self, claims: Sequence[CheckedClaim]) -> str:
-        """The state of everything these claims depend on: commit, files, and what else their kinds look at."""
-        kinds = {at.claim.kind for at in claims}
+        """Return the state of everything these claims depend on: commit, files, and what else their kinds look at."""
+        kinds = {claim.claim.kind for claim in claims}
         parts = [self.project.commit or "-", self.project.key] if self.project else ["-", "-"]
         if ClaimKind.DATE in kinds:
             parts.append(self.today.isoformat())
@@ -306,7 +308,7 @@ class VerifyContext:
 
 
 def drop_weak(checked: Iterable[CheckedClaim]) -> tuple[CheckedClaim, ...]:
-    """Return all but the weak claims that the project knows nothing of: they were something else."""
+    """Return all but the weak claims that are unknown in the project: they were something else."""
     return tuple(
-        at for at in checked if not (at.claim.is_weak and at.status is ClaimStatus.UNKNOWN and not at.claim.reason)
+        one for one in checked if not (one.claim.is_weak and one.status is ClaimStatus.UNKNOWN and not one.claim.reason)
     )

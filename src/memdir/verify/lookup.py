@@ -32,7 +32,7 @@ _MANIFESTS = ("package.json", "Makefile", "makefile", "GNUmakefile", "*.mk", "ju
 
 @dataclass(frozen=True, slots=True)
 class LookupContext:
-    """What a claim is compared with beside the project: the day, and which memory a link means or meant."""
+    """The context of a claim besides the project: the day, and which memory a link means or meant."""
 
     today: date
     find_memory: Callable[[str], str | None] = lambda link: None
@@ -121,11 +121,11 @@ class _ProjectContext:
         return past.read_names(self.project.root, self.ends) if self.has_past else PathHistory(is_whole=False)
 
     def follow(self, path: str) -> RemovedBy | None:
-        """Where history moved a path, if it did."""
+        """Return where history moved a path, if it did."""
         return past.follow(self.names, path, self.project.entries)
 
     def not_found(self, claim: Claim, *, is_whole: bool = True) -> CheckedClaim:
-        """What was never seen may be anything; it is no alarm."""
+        """Report a thing that was never there; it may be anything and is not an alarm."""
         note = NEVER if is_whole else _UNREAD
         return CheckedClaim(claim, ClaimStatus.UNKNOWN, note=note if self.has_past else _NO_PAST)
 
@@ -140,10 +140,10 @@ def _list_words(claim: Claim) -> tuple[str, ...]:
 
 
 def _group_by_leaf(paths: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for path in paths:
-        found.setdefault(path.rpartition("/")[2], []).append(path)
-    return found
+        groups.setdefault(path.rpartition("/")[2], []).append(path)
+    return groups
 
 
 class _PathLookup:
@@ -162,14 +162,14 @@ class _PathLookup:
             return CheckedClaim(claim, ClaimStatus.UNKNOWN, note="outside the project")
         first, _, rest = bare.partition("/")
         for path in (bare, rest if first == self.project.root.name else ""):
-            if path and (found := self._find_path(path)):
+            if path and (existing := self._find_path(path)):
                 # A path that is now the end of another, because it was moved there, is a move and no short form. A
                 # name alone may mean the file of that name that is there, whatever became of another one.
-                gone = self.context.follow(path) if found != path else None
+                gone = self.context.follow(path) if existing != path else None
                 if gone is not None and gone.to and ("/" in path or gone.to.endswith(f"/{path}")):
                     return _report_moved(claim, gone)
-                return self._check_line(claim, found)
-        if any(bare.startswith(f"{at}/") for at in self.project.inner):
+                return self._check_line(claim, existing)
+        if any(bare.startswith(f"{folder}/") for folder in self.project.inner):
             return CheckedClaim(claim, ClaimStatus.UNKNOWN, note="inside another repository")
         return self._check_gone(claim, bare)
 
@@ -177,17 +177,17 @@ class _PathLookup:
         """A module of Python by its path without an ending."""
         spellings = [f"{path}.py", f"{path}/__main__.py", f"{path}/__init__.py"]
         for spelling in spellings:
-            if found := self._find_path(spelling):
-                return CheckedClaim(claim, ClaimStatus.PRESENT, where=found)
+            if existing := self._find_path(spelling):
+                return CheckedClaim(claim, ClaimStatus.PRESENT, where=existing)
         results = [self._check_gone(claim, spelling) for spelling in spellings]
-        return next((at for at in results if at.is_stale), results[0])
+        return next((result for result in results if result.is_stale), results[0])
 
     def _find_path(self, path: str) -> str:
-        """The file or folder of a path: as it stands, or as the end of a longer one; empty if there is none."""
+        """Return the file or folder of a path: exactly, or as the end of a longer one; empty if there is none."""
         if self.project.has(path):
             return path
-        tails = [at for at in self.context.leaves.get(path.rpartition("/")[2], ()) if at.endswith("/" + path)]
-        return min(tails, key=lambda at: (at.count("/"), at)) if tails else ""
+        tails = [tail for tail in self.context.leaves.get(path.rpartition("/")[2], ()) if tail.endswith("/" + path)]
+        return min(tails, key=lambda tail: (tail.count("/"), tail)) if tails else ""
 
     def _make_relative(self, text: str) -> str | None:
         path = text.removeprefix("./").rstrip("/")
@@ -227,12 +227,12 @@ class _PathLookup:
         claims = [claim.text for claim in self.context.claims if claim.kind is ClaimKind.PATH]
         bared = [(text, bare) for text in claims if (bare := self._make_relative(text)) and not self._find_path(bare)]
         missing = sorted({_spell_for_git(text, bare) for text, bare in bared}) if self.project.is_git else []
-        found: list[str] = []
+        ignored: list[str] = []
         for start in range(0, len(missing), _MANY):
             some = missing[start : start + _MANY]
             arguments = ("-c", "core.quotePath=false", "check-ignore", "--no-index", "--", *some)
-            found += run_git(self.project.root, arguments, VERIFY_GIT_SECONDS)[1].splitlines()
-        return frozenset(found)
+            ignored += run_git(self.project.root, arguments, VERIFY_GIT_SECONDS)[1].splitlines()
+        return frozenset(ignored)
 
     @cached_property
     def _gone_leaves(self) -> dict[str, list[str]]:
@@ -240,14 +240,14 @@ class _PathLookup:
 
     @cached_property
     def _gone_folders(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        folders: dict[str, list[str]] = {}
         for path in self.context.names.gone:
             folder = path.rpartition("/")[0]
             while folder:
                 if folder not in self.project.folders:
-                    found.setdefault(folder, []).append(path)
+                    folders.setdefault(folder, []).append(path)
                 folder = folder.rpartition("/")[0]
-        return found
+        return folders
 
     def _follow_folder(self, folder: str) -> RemovedBy:
         targets: Counter[str] = Counter()
@@ -262,12 +262,12 @@ class _PathLookup:
         return RemovedBy(commit, target if 2 * count > len(files) and target in self.project.folders else "")
 
     def _find_replacement(self, path: str, commit: str) -> str:
-        """A file of the same name, or the only one of its kind and folder, that this commit added and that is there."""
+        """Return a file of the same name, or the only one of its kind and folder, that this commit added and that exists."""
         folder, _, leaf = path.rpartition("/")
         ending = leaf.rpartition(".")[2]
-        added = [at for at in self.context.names.added.get(commit, ()) if at in self.project.entries]
-        same = [at for at in added if at.rpartition("/")[2] == leaf]
-        near = [at for at in added if at.rpartition("/")[0] == folder and at.rpartition(".")[2] == ending]
+        added = [one for one in self.context.names.added.get(commit, ()) if one in self.project.entries]
+        same = [one for one in added if one.rpartition("/")[2] == leaf]
+        near = [one for one in added if one.rpartition("/")[0] == folder and one.rpartition(".")[2] == ending]
         return same[0] if len(same) == 1 else near[0] if len(near) == 1 and not same else ""
 
 
@@ -307,27 +307,27 @@ class _WordLookup:
 
     def _check_plain(self, claim: Claim) -> CheckedClaim:
         """A plain word in code: only what is or was defined by name; otherwise it is a word like any other."""
-        found, trace = self.context.lookup.find(claim.text), self._find_trace(claim.text)
-        if found.defined:
-            return CheckedClaim(claim, ClaimStatus.PRESENT, where=found.defined[0])
-        if trace.named is not None and not found.code and self.context.is_whole:
+        usage, trace = self.context.lookup.find(claim.text), self._find_trace(claim.text)
+        if usage.defined:
+            return CheckedClaim(claim, ClaimStatus.PRESENT, where=usage.defined[0])
+        if trace.named is not None and not usage.code and self.context.is_whole:
             return self._report_gone(claim, trace.named)
         return self.context.not_found(claim)
 
     def _check_word(self, claim: Claim, word: str) -> CheckedClaim:
-        found = self.context.lookup.find(word)
-        if found.defined:
-            return CheckedClaim(claim, ClaimStatus.PRESENT, where=found.defined[0])
-        if not found.code and word in self.context.stems:
+        usage = self.context.lookup.find(word)
+        if usage.defined:
+            return CheckedClaim(claim, ClaimStatus.PRESENT, where=usage.defined[0])
+        if not usage.code and word in self.context.stems:
             return CheckedClaim(claim, ClaimStatus.PRESENT, where=self.context.stems[word])
         trace = self._find_trace(word)
-        if found.code and (trace.undefined is None or claim.kind is not ClaimKind.SYMBOL):
-            return CheckedClaim(claim, ClaimStatus.PRESENT, where=found.code[0])
-        gone = trace.undefined if found.code else trace.vanished
+        if usage.code and (trace.undefined is None or claim.kind is not ClaimKind.SYMBOL):
+            return CheckedClaim(claim, ClaimStatus.PRESENT, where=usage.code[0])
+        gone = trace.undefined if usage.code else trace.vanished
         if gone is not None and self.context.is_whole:
             return self._report_gone(claim, gone)
-        if found.documents:
-            return CheckedClaim(claim, ClaimStatus.PRESENT, where=found.documents[0])
+        if usage.documents:
+            return CheckedClaim(claim, ClaimStatus.PRESENT, where=usage.documents[0])
         return self.context.not_found(claim, is_whole=self._traces[1])
 
     def _check_member(self, claim: Claim, words: Sequence[str]) -> CheckedClaim | None:
@@ -363,7 +363,7 @@ class _WordLookup:
 
     @cached_property
     def _traces(self) -> tuple[dict[str, WordTrace], bool]:
-        """What history knows of the words that are not there, or are used and nowhere defined; most claims need none."""
+        """Return the history of words that are missing, or used but not defined; most claims need none."""
         if not self.context.has_past:
             return {}, False
         doubtful, find, stems = set[str](), self.context.lookup.find, self.context.stems
@@ -378,17 +378,17 @@ class _WordLookup:
     def _successors(self) -> dict[str, str]:
         """Each word that replaced another, and its current name; all together, so that a hop costs one pass."""
         traces = self._traces[0].values()
-        came = {gone.came for at in traces for gone in (at.vanished, at.undefined, at.named) if gone and gone.came}
+        came = {gone.came for one in traces for gone in (one.vanished, one.undefined, one.named) if gone and gone.came}
         current = {word: word for word in came}
         for hop in range(_HOPS + 1):
-            found = look_up(self.project, set(current.values()) - {""})
-            lost = {word for word in current.values() if word and not found.find(word).code}
+            usage = look_up(self.project, set(current.values()) - {""})
+            lost = {word for word in current.values() if word and not usage.find(word).code}
             if not lost:
                 break
             then: dict[str, str] = {}
             if hop < _HOPS:
                 later = past.read_words(self.project.root, lost, self.context.ends)[0]
-                then = {word: at.vanished.came for word, at in later.items() if at.vanished is not None}
+                then = {word: trace.vanished.came for word, trace in later.items() if trace.vanished is not None}
             current = {word: then.get(to, "") if to in lost else to for word, to in current.items()}
         return current
 
@@ -428,7 +428,9 @@ class _ToolLookup:
     @cached_property
     def _flags_gone(self) -> dict[str, RemovedBy]:
         """Flags that some commit removed from code where they were quoted, as code that parses flags has them."""
-        missing = {at.text for at in self.context.claims if at.kind is ClaimKind.FLAG} - set(self.context.lookup.flags)
+        missing = {claim.text for claim in self.context.claims if claim.kind is ClaimKind.FLAG} - set(
+            self.context.lookup.flags
+        )
         return self._find_gone(
             {flag: re.compile(rb"[\"'`(|,]" + re.escape(flag.encode()) + rb"(?![\w-])") for flag in missing}
         )
@@ -439,7 +441,7 @@ class _ToolLookup:
 
 
 def _compile_script(extra: str) -> re.Pattern[bytes] | None:
-    """How a script stands in its manifest; a module stands in none."""
+    """Return the pattern of a script in its manifest; a module is in none."""
     tool, _, name = extra.partition(":")
     spelled = re.escape(name.encode("utf-8", "replace"))
     make = rb"(?m)^[-+]?@?" + spelled + rb"(?:[ \t][^\n:=]*)?::?(?!=)"

@@ -1,8 +1,8 @@
-"""What git's history says of things that are no longer there: where a file went, when a word vanished, what came.
+"""Things git's history knows as removed: where a file went, when a word vanished, and its replacement.
 
 Two passes from the newest commit back, within a time. The first reads names alone, with git's own detection of renames.
 The second reads the patches, for all wanted words at once; a commit without any of them is skipped. The newest commit
-that removes a thing is the one that ended it. `git log` is streamed with settings nobody can change, and nothing of the
+that removes a thing is the one that ended it. `git log` is streamed with settings nobody can change, and no code of the
 repository is run. What replaced a word is evidence, not proof: a line that differs in nothing else, or the definition
 that came with the same commit.
 """
@@ -109,31 +109,31 @@ def read_names(root: Path, ends: float) -> PathHistory:
 
 def follow(names: PathHistory, path: str, has: Collection[str]) -> RemovedBy | None:
     """Return where a path went, over any number of renames; None if history never removed it."""
-    found, seen = names.gone.get(path), {path}
-    while found is not None and found.to and found.to not in has and found.to not in seen:
-        seen.add(found.to)
-        later = names.gone.get(found.to)
+    removal, visited = names.gone.get(path), {path}
+    while removal is not None and removal.to and removal.to not in has and removal.to not in visited:
+        visited.add(removal.to)
+        later = names.gone.get(removal.to)
         if later is None:
             break
-        found = later
-    return found if found is None or not found.to or found.to in has else RemovedBy(found.commit)
+        removal = later
+    return removal if removal is None or not removal.to or removal.to in has else RemovedBy(removal.commit)
 
 
 def read_words(root: Path, words: Collection[str], ends: float) -> tuple[dict[str, WordTrace], bool]:
     """Return what history knows of each word, and whether enough of it was read. Documents do not count."""
-    wanted = {word.encode("utf-8", "replace") for word in words}
-    found: dict[bytes, WordTrace] = {}
+    pending = {word.encode("utf-8", "replace") for word in words}
+    traces_by_word: dict[bytes, WordTrace] = {}
     is_whole = False
-    for patch in _stream_patches(root, ends) if wanted else (_DONE,):
-        hits = wanted & set(patch.translate(WORDS).split())
+    for patch in _stream_patches(root, ends) if pending else (_DONE,):
+        hits = pending & set(patch.translate(WORDS).split())
         if hits:
-            _read_commit(patch, hits, found)
-            traces = ((word, found.get(word, WordTrace())) for word in hits)
-            wanted -= {word for word, at in traces if at.vanished is not None and at.undefined is not None}
-        if patch == _DONE or not wanted:
+            _read_commit(patch, hits, traces_by_word)
+            traces = ((word, traces_by_word.get(word, WordTrace())) for word in hits)
+            pending -= {word for word, trace in traces if trace.vanished is not None and trace.undefined is not None}
+        if patch == _DONE or not pending:
             is_whole = True
             break
-    return {word.decode("utf-8", "replace"): trace for word, trace in found.items()}, is_whole
+    return {word.decode("utf-8", "replace"): trace for word, trace in traces_by_word.items()}, is_whole
 
 
 def read_git_lines(
@@ -141,17 +141,17 @@ def read_git_lines(
 ) -> dict[str, RemovedBy]:
     """Return for each thing the newest commit that removed a line of its pattern and added none."""
     left = dict(wanted)
-    found: dict[str, RemovedBy] = {}
+    removals: dict[str, RemovedBy] = {}
     for patch in _stream_patches(root, ends, globs) if wanted else ():
         hunks = list(_read_hunks(patch)) if any(pattern.search(patch) for pattern in left.values()) else []
         minus, plus = _join_sides(hunks)
         for key, pattern in list(left.items()):
             if pattern.search(minus) and not pattern.search(plus):
-                found[key] = RemovedBy(_find_commit(patch))
+                removals[key] = RemovedBy(_find_commit(patch))
                 del left[key]
         if not left:
             break
-    return found
+    return removals
 
 
 def _read_commit(patch: bytes, hits: Collection[bytes], found: dict[bytes, WordTrace]) -> None:
@@ -173,8 +173,8 @@ def _read_commit(patch: bytes, hits: Collection[bytes], found: dict[bytes, WordT
         gone = RemovedBy(_find_commit(patch), came=_find_successor(word, hunks, fewer, more))
         named, files = trace.named, trace.files
         if is_undefined:
-            named = gone if any(word == _find_name(line) for at in hunks for line in at.minus) else named
-            defining = (at.path for at in hunks if is_defined(b"\n".join(at.minus), word, is_c=True))
+            named = gone if any(word == _find_name(line) for hunk in hunks for line in hunk.minus) else named
+            defining = (hunk.path for hunk in hunks if is_defined(b"\n".join(hunk.minus), word, is_c=True))
             files = tuple(dict.fromkeys(defining))
         found[word] = WordTrace(
             gone if is_vanished else trace.vanished, gone if is_undefined else trace.undefined, named, files
@@ -205,9 +205,9 @@ def _find_swapped(word: bytes, tokens: list[bytes], added: Sequence[list[bytes]]
     for other in added:
         if len(other) == len(tokens):
             pairs = {(mine, theirs) for mine, theirs in zip(tokens, other, strict=True) if mine != theirs}
-            meant = {theirs for mine, theirs in pairs if mine == word}
-            if len(meant) == 1 and len(pairs) <= 2 and _IDENTIFIER.fullmatch(next(iter(meant))):
-                swapped |= meant
+            replacements = {theirs for mine, theirs in pairs if mine == word}
+            if len(replacements) == 1 and len(pairs) <= 2 and _IDENTIFIER.fullmatch(next(iter(replacements))):
+                swapped |= replacements
     return swapped
 
 
@@ -251,7 +251,9 @@ def _read_hunks(patch: bytes) -> Iterator[_Hunk]:
 
 
 def _join_sides(hunks: Sequence[_Hunk]) -> tuple[bytes, bytes]:
-    return b"\n".join(line for at in hunks for line in at.minus), b"\n".join(line for at in hunks for line in at.plus)
+    return b"\n".join(line for one in hunks for line in one.minus), b"\n".join(
+        line for hunk in hunks for line in hunk.plus
+    )
 
 
 def _find_commit(patch: bytes) -> str:
@@ -265,12 +267,14 @@ def _decode_path(path: bytes) -> str:
 
 def _stream_patches(root: Path, ends: float, globs: tuple[str, ...] = ()) -> Iterator[bytes]:
     """Each commit's patch without context, its short name in the first line; with `globs` of such files alone."""
-    wanted = tuple(f":(top,glob)**/{glob}" for glob in globs)
-    return _split_stream(_stream(root, (*_LOG, "-p", "-U0", "--format=%x01%h", "HEAD", "--", *wanted), ends), b"\n\x01")
+    pathspecs = tuple(f":(top,glob)**/{glob}" for glob in globs)
+    return _split_stream(
+        _stream(root, (*_LOG, "-p", "-U0", "--format=%x01%h", "HEAD", "--", *pathspecs), ends), b"\n\x01"
+    )
 
 
 def _stream(root: Path, arguments: tuple[str, ...], ends: float) -> Iterator[bytes]:
-    """What git prints, block by block, until it is done or the time is over; an empty block says that it was done."""
+    """Yield git's output, block by block, until it is done or the time is over; an empty block means it finished."""
     try:
         process = subprocess.Popen(
             ("git", "-C", str(root), *_QUIET, *arguments),

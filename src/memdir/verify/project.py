@@ -1,6 +1,6 @@
 """The project that memories are about: its files, the words and definitions in them, and what its manifests name.
 
-Files are those that git lists, or outside git those of a bounded walk. Nothing of the repository is run or written: no
+Files are those that git lists, or outside git those of a bounded walk. The repository's code is never run or written: no
 hook, no monitor, no filter. Whether a file has changed is decided by `stat`, because git would run a clean filter. A
 listing that is not whole says so: nothing may count as gone then. What git ignores is not listed, but `has` finds it.
 
@@ -28,7 +28,7 @@ from memdir.project.paths import find_git_dir, run_git
 _ENTRY = re.compile(r"([HSMRCK?]) (?:(\d{6}) [0-9a-f]+ \d\t)?(.+)", re.DOTALL)
 _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", "venv", ".tox", "target", "dist", "build"})
 _CONFIG_BYTES = 262_144
-_PLAIN_FILES = 20_000  # outside git the root may be somebody's home
+_PLAIN_FILES = 20_000  # outside git the root may be a home directory
 _PLAIN_SECONDS = 5.0
 _NO_LISTING = "git does not list the project's files: it is missing, too slow, or does not trust this folder"
 
@@ -159,7 +159,7 @@ def open_project(root: Path, seconds: float = VERIFY_GIT_SECONDS) -> ProjectList
     ends = time.monotonic() + seconds
     if find_git_dir(root) is None:
         return _make_listing(root, *_walk(root, min(ends, time.monotonic() + _PLAIN_SECONDS)))
-    # A repository's config may include a file at which git waits for ever: whoever cannot answer this is not asked more.
+    # A repository's config may include a file at which git waits for ever: if this call fails, no other is made.
     if run_git(root, ("rev-parse", "--git-dir"), min(seconds, _PROBE_SECONDS))[0] != 0:
         return replace(_make_listing(root, {}, (), False), problem=_NO_LISTING)
     code, output = run_git(root, ("ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard"), seconds)
@@ -185,12 +185,12 @@ def is_document(path: str) -> bool:
 
 def look_up(project: ProjectListing, words: Collection[str], flags: Collection[str] = ()) -> FoundWords:
     """Return every wanted word with its files; a flag with the first file that has it, as typed or as an identifier."""
-    wanted = {word.encode("utf-8", "replace"): word for word in words}
+    targets = {word.encode("utf-8", "replace"): word for word in words}
     dashed = _spell_flags(flags)
-    found: dict[str, tuple[list[str], list[str], list[str]]] = {}
-    seen: dict[str, str] = {}
+    hits_by_word: dict[str, tuple[list[str], list[str], list[str]]] = {}
+    flag_files: dict[str, str] = {}
     left = VERIFY_BYTES
-    for path, entry in project.entries.items() if wanted or dashed else ():
+    for path, entry in project.entries.items() if targets or dashed else ():
         data = None if _LOCKS.search(path) else read_entry(project.root, entry)
         if data is None:
             continue
@@ -201,15 +201,15 @@ def look_up(project: ProjectListing, words: Collection[str], flags: Collection[s
             continue
         if dashed:
             for spelled in dashed.keys() & set(data.translate(_DASHED).split()):
-                seen.setdefault(dashed[spelled], path)
+                flag_files.setdefault(dashed[spelled], path)
         is_prose = is_document(path)
-        for hit in wanted.keys() & set(data.translate(WORDS).split()):
-            code, documents, defined = found.setdefault(wanted[hit], ([], [], []))
+        for hit in targets.keys() & set(data.translate(WORDS).split()):
+            code, documents, defined = hits_by_word.setdefault(targets[hit], ([], [], []))
             (documents if is_prose else code).append(path)
             if not is_prose and is_defined(data, hit, is_c=path.endswith(_C_ENDINGS)):
                 defined.append(path)
-    places = {word: WordPlaces(*(tuple(paths[:_FILES]) for paths in at)) for word, at in found.items()}
-    return FoundWords(places, seen, left >= 0)
+    places = {word: WordPlaces(*(tuple(paths[:_FILES]) for paths in hits)) for word, hits in hits_by_word.items()}
+    return FoundWords(places, flag_files, left >= 0)
 
 
 def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
@@ -222,7 +222,7 @@ def is_defined(data: bytes, word: bytes, *, is_c: bool = False) -> bool:
 
 
 def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
-    """Whether a file has a member of this owner: named with it, or in the lines indented below its definition."""
+    """Return whether a file has a member of this owner: named with it, or in the lines indented below its definition."""
     places = [place for _, place, _ in _find_word(data, member)]
     for place in places:
         before = _OWNED.search(data[max(0, place - _LOOK_BACK) : place])
@@ -231,7 +231,7 @@ def has_member(data: bytes, owner: bytes, member: bytes) -> bool:
     for begin, place, end in _find_word(data, owner) if places else ():
         if _OWNING.search(data[begin:place]):
             until = _find_end(data, begin, end)
-            if any(begin <= at < until for at in places):
+            if any(begin <= offset < until for offset in places):
                 return True
     return False
 
@@ -256,7 +256,7 @@ def read_entry(root: Path, entry: ProjectFile) -> bytes | None:
 def read_scripts(project: ProjectListing) -> dict[str, str]:
     """Return scripts and targets by `tool:name` (npm:build, make:test, script:memdir), each with the file that names it."""
     scripts: dict[str, str] = {}
-    paths = [at for at in project.entries if any(kind.search(at) for kind in (_SCRIPTED, _MAKEFILE, _JUSTFILE))]
+    paths = [path for path in project.entries if any(kind.search(path) for kind in (_SCRIPTED, _MAKEFILE, _JUSTFILE))]
     for path in sorted(paths, key=lambda path: (path.count("/"), path))[:_MANIFESTS]:
         text = (read_entry(project.root, project.entries[path]) or b"").decode("utf-8", "replace")
         for script in _read_scripts(path, text):
@@ -272,11 +272,11 @@ def _read_scripts(path: str, text: str) -> Iterator[str]:
         return
     is_node = path.endswith("package.json")
     try:
-        found = json.loads(text) if is_node else tomllib.loads(text)
+        parsed = json.loads(text) if is_node else tomllib.loads(text)
     except (ValueError, RecursionError):  # one that cannot be parsed names none
         return
     for keys in ("scripts", "bin") if is_node else _SCRIPT_TABLES:
-        table = found
+        table = parsed
         for key in keys.split():
             table = table.get(key) if isinstance(table, dict) else None
         tool = "npm" if keys == "scripts" else "script"
@@ -294,8 +294,8 @@ def _read_listing(root: Path, output: str) -> tuple[dict[str, ProjectFile], tupl
         tag, mode, path = match.groups()
         if mode == "160000" or path.endswith("/"):
             inner.append(path.rstrip("/"))
-        elif found := _look(root, path):
-            entries[path] = found
+        elif entry := _look(root, path):
+            entries[path] = entry
         elif tag == "S":  # a sparse checkout leaves it out, but it exists
             entries[path] = ProjectFile(path, 0, 0, 0)
     return entries, tuple(inner), len(listed) <= VERIFY_FILES
@@ -308,8 +308,8 @@ def _walk(root: Path, ends: float) -> tuple[dict[str, ProjectFile], tuple[str, .
         folders[:] = sorted(name for name in folders if name not in _SKIPPED)
         for name in names:
             path = os.path.join(folder, name)[top:]
-            if found := _look(root, path):
-                entries[path] = found
+            if entry := _look(root, path):
+                entries[path] = entry
         if len(entries) > _PLAIN_FILES or time.monotonic() > ends:
             return entries, (), False
     return entries, (), True
@@ -317,10 +317,10 @@ def _walk(root: Path, ends: float) -> tuple[dict[str, ProjectFile], tuple[str, .
 
 def _look(root: Path, path: str) -> ProjectFile | None:
     try:
-        at = os.lstat(f"{root}/{path}")
+        facts = os.lstat(f"{root}/{path}")
     except (OSError, ValueError):
         return None
-    return None if stat.S_ISDIR(at.st_mode) else ProjectFile(path, at.st_mode, at.st_size, at.st_mtime_ns)
+    return None if stat.S_ISDIR(facts.st_mode) else ProjectFile(path, facts.st_mode, facts.st_size, facts.st_mtime_ns)
 
 
 def _make_listing(
@@ -334,14 +334,14 @@ def _make_listing(
             folder = folder.rpartition("/")[0]
     digest = hashlib.sha256(f"{root}\0{commit}\0".encode("utf-8", "replace"))
     for path in sorted(entries):
-        at = entries[path]
-        digest.update(f"{path}\0{at.size} {at.mtime_ns} {at.mode}\0".encode("utf-8", "replace"))
+        entry = entries[path]
+        digest.update(f"{path}\0{entry.size} {entry.mtime_ns} {entry.mode}\0".encode("utf-8", "replace"))
     key = digest.hexdigest()[:32]
     return ProjectListing(root, entries, frozenset(folders.union(inner)), commit, key, inner, is_whole=is_whole)
 
 
 def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where a whole word stands: the start of its line, its own start, the end of its line. Long lines are cut."""
+    """Yield the offsets of a whole word: the start of its line, its own start, the end of its line. Long lines are cut."""
     place, count = data.find(word), 0
     while place >= 0 and count < _PLACES:
         after = place + len(word)
@@ -354,7 +354,7 @@ def _find_word(data: bytes, word: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _find_end(data: bytes, begin: int, end: int) -> int:
-    """Where the lines end that are indented deeper than the one that begins here; its closing brackets are not one."""
+    """Return the end of the lines indented deeper than the one that begins here; its closing brackets do not count."""
     indent = len(data[begin:end]) - len(data[begin:end].lstrip(b" \t"))
     while end < len(data):
         begin, end = end + 1, data.find(b"\n", end + 1)
@@ -367,7 +367,7 @@ def _find_end(data: bytes, begin: int, end: int) -> int:
 
 
 def _spell_flags(flags: Collection[str]) -> dict[bytes, str]:
-    """How code may spell a flag: as typed, without its dashes, or as the identifier a library makes of it."""
+    """Return the spellings of a flag in code: as typed, without its dashes, or as a library's identifier."""
     spelled: dict[bytes, str] = {}
     for flag in flags:
         bare = flag.lstrip("-")

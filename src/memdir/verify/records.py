@@ -63,7 +63,7 @@ class VerifyState(StrEnum):
 class Claim:
     """One thing that a memory names, and its position in the file's text; lines and columns count from 1.
 
-    `text` is the thing itself (`handleAuth`, not `handleAuth()`), `extra` what its kind needs beside it: the line of a
+    `text` is the thing itself (`handleAuth`, not `handleAuth()`), `extra` additional data of its kind: the line of a
     path, the tool of a script. `reason` says why it cannot be checked, known from the text alone. A weak claim may be
     something else altogether, and counts only if the project has or had it.
     """
@@ -112,7 +112,7 @@ class Verdict:
 
     @property
     def stale(self) -> tuple[CheckedClaim, ...]:
-        return tuple(at for at in self.claims if at.is_stale)
+        return tuple(claim for claim in self.claims if claim.is_stale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +126,16 @@ class CachedVerdict:
 
 
 def find_state(claims: Sequence[CheckedClaim]) -> VerifyState:
-    known = [at.is_stale for at in claims if at.status is not ClaimStatus.UNKNOWN]
+    known = [claim.is_stale for claim in claims if claim.status is not ClaimStatus.UNKNOWN]
     if not known:
         return VerifyState.UNCHECKED
     return VerifyState.STALE if all(known) else VerifyState.PARTLY if any(known) else VerifyState.VERIFIED
 
 
 def render_caveat(verdict: Verdict) -> str:
-    """Return what a reader must know before believing this memory, in a sentence or two; empty if nothing is stale."""
-    claims = list(dict.fromkeys(render_claim(at) for at in verdict.stale))
-    text = ". ".join(at[:1].upper() + at[1:] for at in claims[:_SHOWN]) + "." if claims else ""
+    """Return a warning for readers of this memory, in a sentence or two; empty if nothing is stale."""
+    claims = list(dict.fromkeys(render_claim(claim) for claim in verdict.stale))
+    text = ". ".join(sentence[:1].upper() + sentence[1:] for sentence in claims[:_SHOWN]) + "." if claims else ""
     more = len(claims) - _SHOWN
     return f"{text} {more} more of what it names {'is' if more == 1 else 'are'} out of date." if more > 0 else text
 
@@ -161,11 +161,11 @@ def render_claim(at: CheckedClaim) -> str:
 def find_verdicts(store: FileStore, digests: Mapping[str, str]) -> dict[str, Verdict]:
     """Return the verdicts on the texts with these digests; a memory that has changed since has none."""
     known = read_known(store, list(digests))
-    return {name: at.verdict for name, at in known.items() if at.verdict.digest == digests[name]}
+    return {name: cached.verdict for name, cached in known.items() if cached.verdict.digest == digests[name]}
 
 
 def read_verdicts(store: FileStore) -> dict[str, Verdict]:
-    return {name: at.verdict for name, at in read_known(store).items()}
+    return {name: cached.verdict for name, cached in read_known(store).items()}
 
 
 def read_states(store: FileStore) -> dict[str, tuple[VerifyState, str]]:
@@ -193,8 +193,8 @@ def read_known(store: FileStore, names: list[str] | None = None) -> dict[str, Ca
                 rows += db.execute(f"{select} WHERE name IN ({','.join('?' * len(some))})", some)
     except (sqlite3.Error, ValueError):
         return {}
-    found = (_read_row(row) for row in rows)
-    return {at.verdict.name: at for at in found if at is not None}
+    parsed = (_read_row(row) for row in rows)
+    return {cached.verdict.name: cached for cached in parsed if cached is not None}
 
 
 def write_verdicts(store: FileStore, known: Iterable[CachedVerdict], gone: Iterable[str] = ()) -> bool:
@@ -212,7 +212,7 @@ def write_verdicts(store: FileStore, known: Iterable[CachedVerdict], gone: Itera
                     db.execute("ALTER TABLE verdicts ADD COLUMN signature")
                 db.executemany("DELETE FROM verdicts WHERE name = ?", [(name,) for name in gone])
                 insert = f"INSERT OR REPLACE INTO verdicts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-                db.executemany(insert, [_make_row(at) for at in known])
+                db.executemany(insert, [_make_row(cached) for cached in known])
     except (sqlite3.Error, OSError):
         return False
     return True
@@ -228,11 +228,20 @@ def _quote(name: str) -> str:
 
 
 def _make_row(known: CachedVerdict) -> tuple[str, ...]:
-    at = known.verdict
+    verdict = known.verdict
     # A claim and what was found of it, field by field, as `_read_row` takes them.
-    claims = [[*asdict(one.claim).values(), *list(asdict(one).values())[1:]] for one in at.claims]
-    said = json.dumps(claims, ensure_ascii=True)
-    return at.name, _SCHEMA, at.digest, at.state.value, at.checked.isoformat(), known.tree, said, known.signature
+    claims = [[*asdict(one.claim).values(), *list(asdict(one).values())[1:]] for one in verdict.claims]
+    rendered = json.dumps(claims, ensure_ascii=True)
+    return (
+        verdict.name,
+        _SCHEMA,
+        verdict.digest,
+        verdict.state.value,
+        verdict.checked.isoformat(),
+        known.tree,
+        rendered,
+        known.signature,
+    )
 
 
 def _read_row(row: tuple[object, ...]) -> CachedVerdict | None:
